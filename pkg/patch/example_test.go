@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+)
+
+// A mutating webhook in three steps: decode the object, change it, answer with the patch.
+// The "newField" of the container is one that this program's Go types do not know; it stays
+// with its container.
+func Example() {
+	raw := []byte(`{"metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"web:1","newField":true}]}}`)
+
+	var before, after corev1.Pod
+	for _, pod := range []*corev1.Pod{&before, &after} {
+		if err := json.Unmarshal(raw, pod); err != nil {
+			panic(err)
+		}
+	}
+	after.Labels = map[string]string{"example.com/proxy": "yes"}
+	proxy := corev1.Container{Name: "proxy", Image: "proxy:2"}
+	after.Spec.Containers = append([]corev1.Container{proxy}, after.Spec.Containers...)
+	after.Spec.Containers[1].ImagePullPolicy = corev1.PullAlways
+
+	p, err := patch.Diff(raw, &before, &after)
+	if err != nil {
+		panic(err)
+	}
+	for _, op := range p {
+		fmt.Printf("%-7s %s %s\n", op.Op, op.Path.FieldPath(), op.Value)
+	}
+	// Output:
+	// add     metadata.labels {"example.com/proxy":"yes"}
+	// add     spec.containers[0] {"name":"proxy","image":"proxy:2","resources":{}}
+	// add     spec.containers[1].imagePullPolicy "Always"
+}
+
+func ExampleDiff() {
+	type object struct {
+		Labels map[string]string `json:"labels,omitempty"`
+		Hosts  []string          `json:"hosts,omitempty"`
+	}
+	raw := []byte(`{"labels": {"team/owner": "a"}, "hosts": ["x", "y", "z"], "unknown": 1}`)
+	before := object{map[string]string{"team/owner": "a"}, []string{"x", "y", "z"}}
+	after := object{map[string]string{"team/owner": "b"}, []string{"z", "x"}}
+
+	p, err := patch.Diff(raw, before, after)
+	if err != nil {
+		panic(err)
+	}
+	for _, op := range p {
+		text, _ := json.Marshal(op)
+		fmt.Println(string(text))
+	}
+	// Output:
+	// {"op":"remove","path":"/hosts/1"}
+	// {"op":"move","path":"/hosts/0","from":"/hosts/1"}
+	// {"op":"replace","path":"/labels/team~1owner","value":"b"}
+}
+
+func ExampleParse() {
+	p, err := patch.Parse([]byte(`[{"op": "add", "path": "/spec/replicas", "value": 3}]`))
+	fmt.Println(string(p.AppendJSON(nil)), err)
+	_, err = patch.Parse([]byte(`[{"op": "add", "path": "spec.replicas", "value": 3}]`))
+	fmt.Println(err)
+	// Output:
+	// [{"op":"add","path":"/spec/replicas","value":3}] <nil>
+	// operation 0: add needs a JSON pointer as its path
+}
+
+func ExamplePointer() {
+	var root patch.Pointer
+	p := root.Append("metadata").Append("annotations").Append("example.com/a")
+	fmt.Println(p)
+	fmt.Println(p.FieldPath())
+	fmt.Println(p.Last(), "in", p.Parent())
+	fmt.Println(patch.Pointer("/metadata").Contains(p))
+	for name := range p.Tokens() {
+		fmt.Print(name, " ")
+	}
+	// Output:
+	// /metadata/annotations/example.com~1a
+	// metadata.annotations[example.com/a]
+	// example.com/a in /metadata/annotations
+	// true
+	// metadata annotations example.com/a
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import "slices"
+
+// mostEdits bounds the cost of commonSubsequence, which grows with its square.
+const mostEdits = 400
+
+// A pair is an element of the old list and an element of the new one, by index.
+type pair struct{ i, j int }
+
+// commonSubsequence returns a longest common subsequence of x and y, found by the greedy
+// algorithm of Myers (1986); it gives up, with nothing, where more than mostEdits elements
+// would have to be taken out or put in.
+func commonSubsequence(x, y []int) []pair {
+	limit := min(len(x)+len(y), mostEdits)
+	zero := limit + 1
+	reach := make([]int, 2*limit+3) // how far into x one gets; diagonal k, where i-j is k, at zero+k
+	var history [][]int
+	for edits := range limit + 1 {
+		history = append(history, slices.Clone(reach[zero-edits-1:zero+edits+2]))
+		for k := -edits; k <= edits; k += 2 {
+			before, i := predecessor(history[edits], k)
+			if before < k {
+				i++
+			}
+			for i < len(x) && i-k < len(y) && x[i] == y[i-k] {
+				i++
+			}
+			reach[zero+k] = i
+			if i >= len(x) && i-k >= len(y) {
+				return walkBack(history, len(x), len(y))
+			}
+		}
+	}
+	return nil
+}
+
+// predecessor returns the neighbour diagonal from which one edit leads to diagonal k, and how
+// far into x it got. reach holds the diagonals around 0, as far as one edit can lead.
+func predecessor(reach []int, k int) (diagonal, i int) {
+	middle := len(reach) / 2
+	edits := middle - 1
+	left, right := reach[middle+k-1], reach[middle+k+1]
+	if k == -edits || k != edits && left < right {
+		return k + 1, right
+	}
+	return k - 1, left
+}
+
+// walkBack collects the equal elements on the way to the ends of both lists.
+func walkBack(history [][]int, i, j int) (pairs []pair) {
+	for _, reach := range slices.Backward(history) {
+		diagonal, start := predecessor(reach, i-j)
+		for i > start && j > start-diagonal {
+			i, j = i-1, j-1
+			pairs = append(pairs, pair{i, j})
+		}
+		i, j = start, start-diagonal
+	}
+	return pairs
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+)
+
+// TestOracle edits random objects at random and holds every patch against five rules:
+//
+//   - applied to the document by the API server's own library, it gives the edited object;
+//   - what no edit touched is as it was, spelling included;
+//   - members that the Go type does not know stay, in the element that they were in;
+//   - without any one of its operations the result is another;
+//   - the same difference gives the same bytes.
+//
+// ADMITKIT_ORACLE_CASES sets the number of cases, ADMITKIT_ORACLE_SEED the first seed.
+func TestOracle(t *testing.T) {
+	cases, long := number(t, "ADMITKIT_ORACLE_CASES", 2000)
+	seed, _ := number(t, "ADMITKIT_ORACLE_SEED", 1)
+	var (
+		wg     sync.WaitGroup
+		next   = make(chan int64)
+		totals counts
+		lock   sync.Mutex
+		start  = time.Now()
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				c := oracleCase{seed: i, ways: allWays}
+				err := c.run(edits(i), &totals, &lock)
+				if err != nil {
+					t.Error(c.report(err))
+				}
+			}
+		})
+	}
+	for i := range cases {
+		if t.Failed() {
+			break
+		}
+		next <- seed + i
+		if step := max(1, cases/100); long && (i+1)%step == 0 {
+			fmt.Fprintf(os.Stderr, "oracle: %d of %d cases, %s\n", i+1, cases, time.Since(start).Round(time.Second))
+		}
+	}
+	close(next)
+	wg.Wait()
+	t.Logf("%d cases: %s", cases, totals)
+	if int64(totals.refused)*20 > cases {
+		t.Errorf("%d of %d cases were refused for elements that look alike: that is not rare", totals.refused, cases)
+	}
+}
+
+func number(t *testing.T, variable string, fallback int64) (int64, bool) {
+	text, set := os.LookupEnv(variable)
+	if !set {
+		return fallback, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n, true
+}
+
+// counts show that the cases were not all trivial.
+type counts struct{ edits, operations, moves, sown, unchanged, refused, checkedOps int }
+
+func (c counts) String() string {
+	return fmt.Sprintf("%d edits, %d operations (%d left out in turn), %d of them moves, %d unknown members, %d cases without a change, %d refused",
+		c.edits, c.operations, c.checkedOps, c.moves, c.sown, c.unchanged, c.refused)
+}
+
+// edits are the numbers of the edits of a case: each has its own randomness.
+func edits(seed int64) []int64 {
+	list := make([]int64, rand.New(rand.NewSource(seed)).Intn(9))
+	for i := range list {
+		list[i] = int64(i)
+	}
+	return list
+}
+
+var oracleTypes = []reflect.Type{
+	reflect.TypeFor[corev1.Pod](), reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[gadget](), reflect.TypeFor[gadget](),
+}
+
+type oracleCase struct {
+	seed int64
+	ways int    // in which the document is strange
+	doc  []byte // a document to use in place of a random one
+
+	typ           reflect.Type
+	raw           []byte
+	before, after any
+	did           []string
+	patch         patch.Patch
+	refused       bool
+}
+
+func (c *oracleCase) decode(data []byte) (any, error) {
+	v := reflect.New(c.typ).Interface()
+	return v, kjson.UnmarshalCaseSensitivePreserveInts(data, v)
+}
+
+// run makes the objects and the document, applies the edits listed, and checks the patch.
+func (c *oracleCase) run(edits []int64, totals *counts, lock *sync.Mutex) error {
+	r := rand.New(rand.NewSource(c.seed))
+	c.typ = oracleTypes[r.Intn(len(oracleTypes))]
+	nilChance, few := []float64{0.5, 0.7, 0.85}[r.Intn(3)], r.Intn(3) == 0
+	filled := reflect.New(c.typ).Interface()
+	newFiller(c.seed, nilChance, few).Fill(filled)
+	if c.raw = c.doc; c.raw == nil {
+		c.raw = strangeDocument(mustEncode(filled), c.typ, c.ways, c.seed)
+	}
+
+	var err error
+	if c.before, err = c.decode(c.raw); err == nil {
+		c.after, err = c.decode(c.raw)
+	}
+	if err != nil {
+		return fmt.Errorf("the test made a document that does not decode: %w", err)
+	}
+	var history trace
+	c.did = nil
+	for _, k := range edits {
+		s := c.seed*16 + k
+		e := editor{r: rand.New(rand.NewSource(s)), fill: newFiller(s, nilChance, few), favour: uint64(c.seed)}
+		e.edit(reflect.ValueOf(c.after).Elem(), &history, "")
+		c.did = append(c.did, e.did)
+	}
+	n, err := c.check(&history)
+	lock.Lock()
+	defer lock.Unlock()
+	totals.add(c, n)
+	return err
+}
+
+func (c *counts) add(o *oracleCase, checked int) {
+	c.edits += len(o.did)
+	c.operations += len(o.patch)
+	c.checkedOps += checked
+	for _, op := range o.patch {
+		if op.Op == patch.Move {
+			c.moves++
+		}
+	}
+	switch {
+	case o.refused:
+		c.refused++
+	case len(o.patch) == 0:
+		c.unchanged++
+	}
+	c.sown += bytes.Count(o.raw, []byte(future))
+}
+
+func (c *oracleCase) check(history *trace) (checked int, err error) {
+	raw := bytes.Clone(c.raw)
+	c.patch, err = patch.Diff(raw, c.before, c.after)
+	if c.refused = errors.Is(err, patch.ErrAlike); c.refused && alike(parseTree(c.raw), parseTree(mustEncode(c.before))) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("Diff: %w", err)
+	}
+	again, err := patch.Diff(raw, reflect.ValueOf(c.before).Elem().Interface(), reflect.ValueOf(c.after).Elem().Interface())
+	if err != nil {
+		return 0, fmt.Errorf("Diff of the values instead of pointers: %w", err)
+	}
+	text := c.patch.AppendJSON(nil)
+	if other := again.AppendJSON(nil); !bytes.Equal(text, other) {
+		return 0, fmt.Errorf("two patches for one difference: the other is %s", other)
+	}
+	if !bytes.Equal(raw, c.raw) {
+		return 0, errors.New("Diff wrote into the document")
+	}
+	result, err := apply(c.raw, text)
+	if err != nil {
+		return 0, fmt.Errorf("the patch does not apply: %w", err)
+	}
+	got, err := c.decode(result)
+	if err != nil {
+		return 0, fmt.Errorf("the result does not decode: %w", err)
+	}
+	// Go values that JSON cannot tell apart, such as a nil pointer and a pointer to a nil
+	// list, are one value.
+	if got, want := c.plain(got), c.plain(c.after); !equality.Semantic.DeepEqual(got, want) {
+		return 0, fmt.Errorf("the result is another object: %s", difference(mustEncode(got), mustEncode(want)))
+	}
+	if equality.Semantic.DeepEqual(c.before, c.after) && bytes.Equal(mustEncode(c.plain(c.before)), mustEncode(c.plain(c.after))) && len(c.patch) > 0 {
+		return 0, errors.New("a patch, though nothing changed")
+	}
+	trees := [4]*tree{parseTree(c.raw), parseTree(mustEncode(c.before)), parseTree(mustEncode(c.after)), parseTree(result)}
+	if wrong := checkDocuments(trees[0], trees[1], trees[2], trees[3], place{typ: c.typ}, history); len(wrong) > 0 {
+		return 0, errors.New(strings.Join(wrong, "\n"))
+	}
+	if !bytes.Equal(mustEncode(c.after), mustEncode(c.roundTrip(c.after))) {
+		return 0, nil // JSON cannot hold it, a pointer to a zero time for one: that may cost an operation
+	}
+	return c.leaveOut(result, mustEncode(got))
+}
+
+// plain returns the value after a round trip in which raw JSON inside it lost the order of
+// its names, which no patch can set.
+func (c *oracleCase) plain(v any) any {
+	dec := json.NewDecoder(bytes.NewReader(mustEncode(v)))
+	dec.UseNumber()
+	var sorted any
+	if err := dec.Decode(&sorted); err != nil {
+		panic(err)
+	}
+	return c.roundTrip(sorted)
+}
+
+func (c *oracleCase) roundTrip(v any) any {
+	p, err := c.decode(mustEncode(v))
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// leaveOut applies the patch without one operation at a time: none may be there for nothing.
+func (c *oracleCase) leaveOut(full, want []byte) (checked int, err error) {
+	order := rand.New(rand.NewSource(c.seed)).Perm(len(c.patch))
+	for _, k := range order[:min(len(order), 4)] {
+		checked++
+		if c.patch[k].Path.Parent() == "/spec/pair" {
+			continue // an array decodes from a shorter list too, the rest of it zero
+		}
+		rest := slices.Delete(slices.Clone(c.patch), k, k+1)
+		result, err := apply(c.raw, rest.AppendJSON(nil))
+		if err != nil || c.patch[k].Op == patch.Move && !bytes.Equal(result, full) {
+			continue // a move may serve the unknown members of the element alone
+		}
+		if got, err := c.decode(result); err == nil && bytes.Equal(mustEncode(got), want) {
+			return checked, fmt.Errorf("operation %d changes nothing: %s", k, c.patch[k:k+1].AppendJSON(nil))
+		}
+	}
+	return checked, nil
+}
+
+func apply(doc, text []byte) ([]byte, error) {
+	p, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		return nil, err
+	}
+	return p.Apply(doc)
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// A Pointer is a place in a JSON document, written as in RFC 6901: "" is the whole
+// document, "/spec/containers/0/image" a member of an array element. Equal pointers are
+// equal places. A pointer alone does not tell an array index from a member called "0".
+//
+// Build pointers with [Pointer.Append] and [Pointer.Index], never by concatenation, so that
+// "/" and "~" in names are escaped.
+type Pointer string
+
+var (
+	escapeToken   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// Append returns the place of the member with this name below p.
+func (p Pointer) Append(name string) Pointer { return p + "/" + Pointer(escapeToken.Replace(name)) }
+
+// Index returns the place of element i below p.
+func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
+
+// Parent returns the place that holds p. The parent of the whole document is itself.
+func (p Pointer) Parent() Pointer { return p[:max(0, strings.LastIndexByte(string(p), '/'))] }
+
+// Last returns the last name of p, unescaped, or "" for the whole document.
+func (p Pointer) Last() string {
+	return unescapeToken.Replace(string(p[strings.LastIndexByte(string(p), '/')+1:]))
+}
+
+// Tokens yields the names of p from the outside in, unescaped.
+func (p Pointer) Tokens() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if p == "" {
+			return
+		}
+		for token := range strings.SplitSeq(strings.TrimPrefix(string(p), "/"), "/") {
+			if !yield(unescapeToken.Replace(token)) {
+				return
+			}
+		}
+	}
+}
+
+// Contains reports whether other is p or a place inside it.
+func (p Pointer) Contains(other Pointer) bool {
+	rest, ok := strings.CutPrefix(string(other), string(p))
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// Valid reports whether p is empty or begins with a slash, with every "~" part of an escape.
+func (p Pointer) Valid() bool {
+	if p != "" && p[0] != '/' {
+		return false
+	}
+	for i := range len(p) {
+		if p[i] == '~' && (i+1 == len(p) || p[i+1] != '0' && p[i+1] != '1') {
+			return false
+		}
+	}
+	return true
+}
+
+// FieldPath writes p the way Kubernetes messages do: "spec.containers[0].image", and
+// "metadata.annotations[example.com/a]" where a name is not a plain word.
+func (p Pointer) FieldPath() string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		switch {
+		case isIndex(token), !isWord(token):
+			b.WriteString("[" + token + "]")
+		case b.Len() > 0:
+			b.WriteString("." + token)
+		default:
+			b.WriteString(token)
+		}
+	}
+	return b.String()
+}
+
+func isIndex(token string) bool {
+	_, err := strconv.ParseUint(token, 10, 31)
+	return err == nil
+}
+
+func isWord(token string) bool {
+	for i := range len(token) {
+		b := token[i]
+		if !('a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' || b == '-' || b == '$') {
+			return false
+		}
+	}
+	return token != ""
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// A shape is what the Go type says about a place in the document: what its members are and
+// by which member the elements of a list are told apart. The zero shape knows nothing.
+type shape struct {
+	typ      reflect.Type
+	mergeKey string
+	field    bool // of a struct: not a map entry, not an element
+}
+
+func shapeOf(t reflect.Type) shape {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return shape{typ: t}
+}
+
+// isInlineStruct reports whether the place is a field that holds a struct by value and
+// encodes it field by field: it is there even when the document leaves it out.
+func (s shape) isInlineStruct() bool {
+	return s.field && s.typ.Kind() == reflect.Struct && !marshalsItself(s.typ)
+}
+
+// isCollection reports whether the place holds a list or a map for which nil is as good as
+// empty.
+func (s shape) isCollection() bool {
+	return s.typ != nil && (s.typ.Kind() == reflect.Slice || s.typ.Kind() == reflect.Map) && !marshalsItself(s.typ)
+}
+
+// same reports whether two documents that one encoder wrote stand for one value. Nearly
+// always equal values have equal bytes; a quantity keeps its unit, and a time its zone.
+func (s shape) same(x, y *node) bool {
+	if same(x, y) {
+		return true
+	}
+	switch shapeOf(s.typ).typ {
+	case reflect.TypeFor[resource.Quantity]():
+		return equalAs(x, y, func(p, q *resource.Quantity) bool { return p.Cmp(*q) == 0 })
+	case reflect.TypeFor[time.Time]():
+		return equalAs(x, y, func(p, q *time.Time) bool { return p.Equal(*q) })
+	}
+	return false
+}
+
+func equalAs[T any](x, y *node, equal func(p, q *T) bool) bool {
+	var p, q *T
+	return json.Unmarshal(x.raw, &p) == nil && json.Unmarshal(y.raw, &q) == nil && p != nil && q != nil && equal(p, q)
+}
+
+// member returns the shape of the member with this name.
+func (s shape) member(name string) shape {
+	t := s.typ
+	if t == nil {
+		return shape{}
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case marshalsItself(t):
+		return shape{}
+	case t.Kind() == reflect.Map:
+		return shape{typ: t.Elem()}
+	case t.Kind() == reflect.Struct:
+		return membersOf(t)[name]
+	}
+	return shape{}
+}
+
+// elem returns the shape of the elements of a list.
+func (s shape) elem() shape {
+	t := s.typ
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || marshalsItself(t) || t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+		return shape{}
+	}
+	return shape{typ: t.Elem()}
+}
+
+// misses reports whether the document has a member at the place, or below, that the Go type
+// does not know.
+func (s shape) misses(r *node) bool {
+	t := shapeOf(s.typ).typ
+	isStruct := t != nil && t.Kind() == reflect.Struct && !marshalsItself(t)
+	for name, member := range r.members {
+		inner, known := s.member(name), true
+		if isStruct {
+			_, known = membersOf(t)[name]
+		}
+		if !known || inner.misses(member) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.elems, s.elem().misses)
+}
+
+var memberCache sync.Map // reflect.Type to map[string]shape
+
+func membersOf(t reflect.Type) map[string]shape {
+	if m, ok := memberCache.Load(t); ok {
+		return m.(map[string]shape)
+	}
+	m := map[string]shape{}
+	addMembers(m, t, map[reflect.Type]bool{})
+	memberCache.Store(t, m)
+	return m
+}
+
+// addMembers follows the rules of encoding/json for names and embedding closely enough for
+// hints: a wrong hint costs a longer patch, never a wrong one.
+func addMembers(m map[string]shape, t reflect.Type, seen map[reflect.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	var embedded []reflect.Type
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous && name == "" {
+			if ft := shapeOf(field.Type).typ; ft.Kind() == reflect.Struct {
+				embedded = append(embedded, ft)
+				continue
+			}
+		}
+		if !field.IsExported() || field.Tag.Get("json") == "-" {
+			continue
+		}
+		if name == "" {
+			name = field.Name
+		}
+		m[name] = shape{typ: field.Type, mergeKey: field.Tag.Get("patchMergeKey"), field: true}
+	}
+	for _, ft := range embedded {
+		inner := map[string]shape{}
+		addMembers(inner, ft, seen)
+		for name, s := range inner {
+			if _, shadowed := m[name]; !shadowed {
+				m[name] = s
+			}
+		}
+	}
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+func marshalsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
+}
