@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package review speaks the AdmissionReview protocol: [Decode] reads what an API server
+// sends, [AppendValidating] and [AppendMutating] write what it accepts.
+//
+// Both versions of the envelope, v1 and v1beta1, have the same fields (k8s.io/api/admission);
+// a response is always written in the version of its request, with its uid. Combinations
+// that the API server's VerifyAdmissionResponse refuses cannot be built: only
+// [AppendMutating] takes a patch, and it leaves the patch out of a denial; a [Decision] keeps
+// its code, its warnings and its audit annotations within what the API server passes on.
+//
+// The package knows nothing of handlers, servers or clusters. Its functions are safe for
+// concurrent use; a [Decision] is not.
+package review
+
+import (
+	"bytes"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Version is a version of the AdmissionReview envelope in API group admission.k8s.io.
+type Version string
+
+// The versions an API server may be asked to send in admissionReviewVersions.
+const (
+	V1      Version = "v1"
+	V1beta1 Version = "v1beta1"
+)
+
+const (
+	group      = "admission.k8s.io"
+	reviewKind = "AdmissionReview"
+)
+
+// APIVersion returns the apiVersion of the envelope, "admission.k8s.io/v1" for [V1].
+func (v Version) APIVersion() string { return group + "/" + string(v) }
+
+// Metadata is an AdmissionRequest without its three documents. The fields have the names
+// and meanings of k8s.io/api/admission/v1.AdmissionRequest.
+type Metadata struct {
+	// UID identifies this call. The API server sends it again only when it replays the same
+	// bytes after a Retry-After; a reinvocation has a new one.
+	UID types.UID
+	// Kind and Resource are the form the object is shown in, which is that of the matched rule.
+	Kind     metav1.GroupVersionKind
+	Resource metav1.GroupVersionResource
+	// SubResource is the subresource asked for, such as "scale", or empty.
+	SubResource string
+	// RequestKind and RequestResource are the form the API client used. They differ from Kind
+	// and Resource when matchPolicy Equivalent converted the object. Servers older than 1.15
+	// do not send them; Decode then fills them from Kind, Resource and SubResource.
+	RequestKind        metav1.GroupVersionKind
+	RequestResource    metav1.GroupVersionResource
+	RequestSubResource string
+	// Name is empty on a create with generateName and for the items of a deletecollection.
+	Name string
+	// Namespace is empty for cluster-scoped objects; for a Namespace it is its own name.
+	Namespace string
+	Operation admissionv1.Operation
+	UserInfo  authenticationv1.UserInfo
+	// DryRun says that nothing will be stored, so there must be no side effects.
+	DryRun bool
+}
+
+// A Request is a decoded AdmissionReview. Object, OldObject and Options are sub-slices of
+// the body given to Decode, nil where the body has null or nothing.
+type Request struct {
+	Version Version
+	Metadata
+	// Object is the new object: nil on DELETE. On CONNECT it is the options object.
+	Object []byte
+	// OldObject is the stored object: nil on CREATE and CONNECT.
+	OldObject []byte
+	// Options is a meta.k8s.io/v1 CreateOptions, UpdateOptions or DeleteOptions: nil on CONNECT.
+	Options []byte
+}
+
+// AdmissionRequest returns the request as the API type, with copies of the documents.
+func (r *Request) AdmissionRequest() *admissionv1.AdmissionRequest {
+	kind, resource, dryRun := r.RequestKind, r.RequestResource, r.DryRun
+	return &admissionv1.AdmissionRequest{
+		UID:                r.UID,
+		Kind:               r.Kind,
+		Resource:           r.Resource,
+		SubResource:        r.SubResource,
+		RequestKind:        &kind,
+		RequestResource:    &resource,
+		RequestSubResource: r.RequestSubResource,
+		Name:               r.Name,
+		Namespace:          r.Namespace,
+		Operation:          r.Operation,
+		UserInfo:           r.UserInfo,
+		Object:             runtime.RawExtension{Raw: bytes.Clone(r.Object)},
+		OldObject:          runtime.RawExtension{Raw: bytes.Clone(r.OldObject)},
+		DryRun:             &dryRun,
+		Options:            runtime.RawExtension{Raw: bytes.Clone(r.Options)},
+	}
+}
