@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateClientConfig checks what a registration says about where the hook is. Leaving it
+// all to Configurations is fine.
+func (r registration) validateClientConfig(at *field.Path) field.ErrorList {
+	c := r.clientConfig
+	if c.URL != nil && c.Service != nil {
+		return field.ErrorList{field.Invalid(at, "url and service", "exactly one of url and service may be set")}
+	}
+	if c.URL != nil {
+		return validateURL(at.Child("url"), *c.URL)
+	}
+	if c.Service == nil {
+		return nil
+	}
+	errs := validateServicePath(at.Child("service").Child("path"), r.path())
+	return append(errs, validateService(at.Child("service"), c.Service)...)
+}
+
+// validateService checks the port, and the namespace as that of any object. What is missing
+// may come from the options of Configurations.
+func validateService(at *field.Path, s *admissionregistrationv1.ServiceReference) field.ErrorList {
+	errs := validateNamespace(at.Child("namespace"), s.Namespace)
+	if s.Port != nil {
+		for _, problem := range validation.IsValidPortNum(int(*s.Port)) {
+			errs = append(errs, field.Invalid(at.Child("port"), *s.Port, problem))
+		}
+	}
+	return errs
+}
+
+func validateNamespace(at *field.Path, namespace string) field.ErrorList {
+	if namespace == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1123Label(namespace) {
+		errs = append(errs, field.Invalid(at, namespace, problem))
+	}
+	return errs
+}
+
+// validateURL follows the API server's ValidateWebhookURL.
+func validateURL(at *field.Path, raw string) field.ErrorList {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return field.ErrorList{field.Required(at, "url must be a valid URL: "+err.Error())}
+	}
+	var errs field.ErrorList
+	check := func(ok bool, problem string) {
+		if !ok {
+			errs = append(errs, field.Invalid(at, raw, problem))
+		}
+	}
+	check(u.Scheme == "https", "must begin with https://")
+	check(u.Host != "", "must name a host")
+	check(u.User == nil, "must not hold user information")
+	check(u.Fragment == "", "must not have a fragment")
+	check(u.RawQuery == "", "must not have a query")
+	return errs
+}
+
+// validateServicePath follows the API server's ValidateWebhookService.
+func validateServicePath(at *field.Path, p string) field.ErrorList {
+	if p == "/" {
+		return nil
+	}
+	if !strings.HasPrefix(p, "/") {
+		return field.ErrorList{field.Invalid(at, p, "must start with a slash")}
+	}
+	var errs field.ErrorList
+	for segment := range strings.SplitSeq(strings.TrimSuffix(p[1:], "/"), "/") {
+		for _, problem := range validation.IsDNS1123Subdomain(segment) {
+			errs = append(errs, field.Invalid(at, p, "segment "+strconv.Quote(segment)+": "+problem))
+		}
+	}
+	return errs
+}
+
+// cleanPath writes a path as the API server asks for it (DefaultVersionedAPIPath uses
+// path.Join): without a trailing slash, double slashes and dots.
+func cleanPath(p string) string { return path.Clean("/" + p) }

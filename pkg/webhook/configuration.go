@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// ConfigurationOptions say where the API server finds the hooks. What a registration's own
+// clientConfig sets wins over them.
+type ConfigurationOptions struct {
+	// Name is the metadata.name of the configuration objects: required. Mutating webhooks of
+	// different configurations are called in the order of these names.
+	Name string
+	// Service is where the hooks are served in a cluster. Namespace and Name are required,
+	// Port is 443 when unset; Path is not used, each hook has its own.
+	Service *admissionregistrationv1.ServiceReference
+	// URL is where the hooks are served outside a cluster: https://host:port. The hooks' paths
+	// are joined to a path of its own, if it has one, which is for a proxy that takes it off
+	// again: a [Server] does not know it. Exactly one of Service and URL is set, unless
+	// every registration has a clientConfig of its own.
+	URL string
+	// CABundle holds the PEM certificates that the serving certificate is verified with. When
+	// empty, the API server uses its system's roots.
+	CABundle []byte
+	// Namespace is the namespace the webhook runs in, left out by the default
+	// namespaceSelector so that the webhook cannot block its own Pods. Service.Namespace when
+	// unset.
+	Namespace string
+	// Labels and Annotations go on the configuration objects, such as
+	// cert-manager.io/inject-ca-from.
+	Labels, Annotations map[string]string
+}
+
+// Configurations returns the objects that register the hooks with an API server, in the
+// order given; one of them is nil when there is no hook of its kind. Every field is explicit:
+// see [Mutating] for what stands in for unset ones. Unless a registration has a
+// namespaceSelector, even an empty one, its webhook is not called for kube-system and for the
+// namespace it runs in.
+//
+// The error lists everything that is wrong, with the hooks and with the options. The objects
+// share no memory with the hooks.
+func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	if err := errors.Join(checkHooks(hooks), o.validate()); err != nil {
+		return nil, nil, err
+	}
+	var mutating []admissionregistrationv1.MutatingWebhook
+	var validating []admissionregistrationv1.ValidatingWebhook
+	var errs []error
+	for _, h := range hooks {
+		c, err := o.clientConfig(h)
+		errs = append(errs, err)
+		if h.reg.mutating {
+			mutating = append(mutating, h.reg.mutatingWebhook(c, o.selector(h)))
+		} else {
+			validating = append(validating, h.reg.validatingWebhook(c, o.selector(h)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	return o.mutating(mutating), o.validating(validating), nil
+}
+
+func (o ConfigurationOptions) validate() error {
+	var errs []error
+	for _, problem := range validation.IsDNS1123Subdomain(o.Name) {
+		errs = append(errs, fmt.Errorf("configuration name %q: %s", o.Name, problem))
+	}
+	if o.URL != "" && o.Service != nil {
+		errs = append(errs, errors.New("set either URL or Service of the configuration options, not both"))
+	}
+	options := field.NewPath("configuration options")
+	var list field.ErrorList
+	if o.URL != "" {
+		list = append(list, validateURL(options.Child("URL"), o.URL)...)
+	}
+	if o.Service != nil {
+		list = append(list, validateService(options.Child("Service"), o.Service)...)
+	}
+	list = append(list, validateNamespace(options.Child("Namespace"), o.Namespace)...)
+	list = append(list, metav1validation.ValidateLabels(o.Labels, options.Child("Labels"))...)
+	list = append(list, apivalidation.ValidateAnnotations(o.Annotations, options.Child("Annotations"))...)
+	if len(list) > 0 {
+		errs = append(errs, list.ToAggregate())
+	}
+	return errors.Join(errs...)
+}
+
+// clientConfig completes the hook's own client config.
+func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.WebhookClientConfig, error) {
+	c := *h.reg.clientConfig.DeepCopy()
+	if len(c.CABundle) == 0 {
+		c.CABundle = slices.Clone(o.CABundle)
+	}
+	switch {
+	case c.URL != nil:
+		if u, err := url.Parse(*c.URL); err == nil && u.Path == "" {
+			c.URL = ptr.To(u.JoinPath(h.Path()).String())
+		}
+	case o.URL != "" && (c.Service == nil || c.Service.Name == ""):
+		base, err := url.Parse(o.URL)
+		if err != nil {
+			return c, err
+		}
+		c.URL, c.Service = ptr.To(base.JoinPath(h.Path()).String()), nil
+	default:
+		c.Service = o.service(c.Service, h)
+		if c.Service.Name == "" || c.Service.Namespace == "" {
+			return c, fmt.Errorf("webhook %s: nothing says where it is served: set URL, or the Namespace and Name of Service", h.Name())
+		}
+	}
+	return c, nil
+}
+
+func (o ConfigurationOptions) service(own *admissionregistrationv1.ServiceReference, h *Hook) *admissionregistrationv1.ServiceReference {
+	s := ptr.Deref(o.Service, admissionregistrationv1.ServiceReference{})
+	if own != nil {
+		s.Name, s.Namespace = cmp.Or(own.Name, s.Name), cmp.Or(own.Namespace, s.Namespace)
+		s.Port = cmp.Or(own.Port, s.Port)
+	}
+	s.Port = ptr.To(ptr.Deref(s.Port, 443))
+	s.Path = ptr.To(h.Path())
+	return &s
+}
+
+// selector returns the author's namespaceSelector, or else the one that keeps a broken
+// webhook from locking out the control plane and its own repair.
+func (o ConfigurationOptions) selector(h *Hook) *metav1.LabelSelector {
+	if h.reg.namespaceSelector != nil {
+		return h.reg.namespaceSelector.DeepCopy()
+	}
+	without := sets.New(metav1.NamespaceSystem)
+	for _, s := range []*admissionregistrationv1.ServiceReference{o.Service, h.reg.clientConfig.Service} {
+		if s != nil && s.Namespace != "" {
+			without.Insert(s.Namespace)
+		}
+	}
+	if o.Namespace != "" {
+		without.Insert(o.Namespace)
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: sets.List(without),
+	}}}
+}
+
+func (o ConfigurationOptions) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.Name, Labels: maps.Clone(o.Labels), Annotations: maps.Clone(o.Annotations)}
+}
+
+func (o ConfigurationOptions) mutating(webhooks []admissionregistrationv1.MutatingWebhook) *admissionregistrationv1.MutatingWebhookConfiguration {
+	if len(webhooks) == 0 {
+		return nil
+	}
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: o.meta(), Webhooks: webhooks}
+	c.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
+	return c
+}
+
+func (o ConfigurationOptions) validating(webhooks []admissionregistrationv1.ValidatingWebhook) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	if len(webhooks) == 0 {
+		return nil
+	}
+	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: o.meta(), Webhooks: webhooks}
+	c.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+	return c
+}
+
+func (r registration) mutatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
+	w := admissionregistrationv1.MutatingWebhook{
+		Name: r.name, ClientConfig: c, Rules: r.rules, FailurePolicy: r.failurePolicy, MatchPolicy: r.matchPolicy,
+		NamespaceSelector: namespaces, ObjectSelector: r.objectSelector, SideEffects: r.sideEffects,
+		TimeoutSeconds: r.timeoutSeconds, AdmissionReviewVersions: r.admissionReviewVersions,
+		ReinvocationPolicy: r.reinvocationPolicy, MatchConditions: r.matchConditions,
+	}
+	return *w.DeepCopy()
+}
+
+func (r registration) validatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
+	w := admissionregistrationv1.ValidatingWebhook{
+		Name: r.name, ClientConfig: c, Rules: r.rules, FailurePolicy: r.failurePolicy, MatchPolicy: r.matchPolicy,
+		NamespaceSelector: namespaces, ObjectSelector: r.objectSelector, SideEffects: r.sideEffects,
+		TimeoutSeconds: r.timeoutSeconds, AdmissionReviewVersions: r.admissionReviewVersions,
+		MatchConditions: r.matchConditions,
+	}
+	return *w.DeepCopy()
+}
+
+// checkHooks lists what is wrong with a set of hooks that one server is to serve.
+func checkHooks(hooks []*Hook) error {
+	var errs []error
+	paths, names := map[string]string{}, map[string]bool{}
+	for i, h := range hooks {
+		if h == nil {
+			errs = append(errs, fmt.Errorf("hook %d is nil", i))
+			continue
+		}
+		errs = append(errs, h.Check())
+		if other, taken := paths[h.Path()]; taken {
+			errs = append(errs, fmt.Errorf("webhooks %s and %s share the path %s", other, h.Name(), h.Path()))
+		}
+		paths[h.Path()] = h.Name()
+		key := fmt.Sprint(h.reg.mutating, h.Name())
+		if names[key] {
+			errs = append(errs, fmt.Errorf("two webhooks of one configuration are called %s", h.Name()))
+		}
+		names[key] = true
+	}
+	return errors.Join(errs...)
+}

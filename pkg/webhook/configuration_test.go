@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares with a file below testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s differs; if that is right, run go test -update\n got %s\nwant %s", file, got, want)
+	}
+}
+
+func podRules() []admissionregistrationv1.RuleWithOperations {
+	return webhook.Rules(webhook.OnCreate("", "v1", "pods"))
+}
+
+func TestDefaultsOfConfigurations(t *testing.T) {
+	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{
+		Name:        "policies.example.com",
+		Service:     &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "hooks"},
+		CABundle:    []byte("-----BEGIN CERTIFICATE-----\n"),
+		Labels:      map[string]string{"app": "hooks"},
+		Annotations: map[string]string{"cert-manager.io/inject-ca-from": "shop/hooks"},
+	},
+		webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules()}, label),
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "b.example.com", Rules: podRules()}, admit),
+		webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "c.example.com", Rules: webhook.Rules(webhook.OnWrite("apps", "v1", "deployments"), webhook.OnDelete("", "*", "*")),
+			ClientConfig:  service("", "", "/own/path/", 8443),
+			FailurePolicy: new(admissionregistrationv1.Ignore), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: &metav1.LabelSelector{},
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}, SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+			TimeoutSeconds: new(int32(1)), AdmissionReviewVersions: []string{"v1beta1"}, ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "true"}},
+		}, label),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := make([]string, 2)
+	for i, object := range []any{mutating, validating} {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents[i] = string(text)
+	}
+	golden(t, "configurations.yaml", []byte("# SPDX-License-Identifier: Apache-2.0\n"+strings.Join(documents, "---\n")))
+}
+
+func TestWhereAHookIsServed(t *testing.T) {
+	hooks := &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "hooks", Port: new(int32(8443)), Path: new("/ignored")}
+	for _, in := range []struct {
+		reason  string
+		own     admissionregistrationv1.WebhookClientConfig
+		options webhook.ConfigurationOptions
+		path    string // of the hook
+		want    string
+	}{
+		{reason: "a service and the default path", options: webhook.ConfigurationOptions{Service: hooks}, path: "/mutate/a.example.com", want: "shop/hooks:8443/mutate/a.example.com"},
+		{reason: "a URL and the default path", options: webhook.ConfigurationOptions{URL: "https://x:1"}, path: "/mutate/a.example.com", want: "https://x:1/mutate/a.example.com"},
+		{reason: "a URL with a path of its own", options: webhook.ConfigurationOptions{URL: "https://x/base/"}, path: "/mutate/a.example.com", want: "https://x/base/mutate/a.example.com"},
+		{reason: "the path of the registration, trimmed", own: service("", "", "/own//path/", 0), options: webhook.ConfigurationOptions{Service: hooks}, path: "/own/path", want: "shop/hooks:8443/own/path"},
+		{reason: "its port", own: service("", "", "/own", 9), options: webhook.ConfigurationOptions{Service: hooks}, path: "/own", want: "shop/hooks:9/own"},
+		{reason: "its service, at the port of the options", own: service("n", "s", "", 0), options: webhook.ConfigurationOptions{Service: hooks}, path: "/mutate/a.example.com", want: "n/s:8443/mutate/a.example.com"},
+		{reason: "its service beside a URL, at the default port", own: service("n", "s", "/", 0), options: webhook.ConfigurationOptions{URL: "https://x"}, path: "/", want: "n/s:443/"},
+		{reason: "its path at a URL", own: service("", "", "/own", 9), options: webhook.ConfigurationOptions{URL: "https://x"}, path: "/own", want: "https://x/own"},
+		{reason: "its URL beside a service", own: at("https://y/z/"), options: webhook.ConfigurationOptions{Service: hooks}, path: "/z", want: "https://y/z/"},
+		{reason: "its URL alone, with the default path", own: at("https://y"), path: "/mutate/a.example.com", want: "https://y/mutate/a.example.com"},
+		{reason: "its URL with the root as its path", own: at("https://y/"), path: "/", want: "https://y/"},
+		{reason: "nowhere", want: "error: webhook a.example.com: nothing says where it is served: set URL, or the Namespace and Name of Service", path: "/mutate/a.example.com"},
+		{reason: "half a service", options: webhook.ConfigurationOptions{Service: &admissionregistrationv1.ServiceReference{Name: "hooks"}}, path: "/mutate/a.example.com",
+			want: "error: webhook a.example.com: nothing says where it is served: set URL, or the Namespace and Name of Service"},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: in.own}, label)
+			want(t, hook.Path(), in.path)
+			in.options.Name, in.options.CABundle = "c", []byte("ca")
+			configuration, other, err := webhook.Configurations(in.options, hook)
+			if err != nil {
+				want(t, "error: "+err.Error(), in.want)
+				return
+			}
+			c := configuration.Webhooks[0].ClientConfig
+			if c.URL != nil {
+				want(t, *c.URL, in.want)
+			} else {
+				want(t, fmt.Sprintf("%s/%s:%d%s", c.Service.Namespace, c.Service.Name, *c.Service.Port, *c.Service.Path), in.want)
+			}
+			if c.URL != nil && c.Service != nil || string(c.CABundle) != "ca" || other != nil {
+				t.Errorf("got %+v and %+v", c, other)
+			}
+		})
+	}
+}
+
+func TestAHookIsServedWhereItsConfigurationSays(t *testing.T) {
+	for _, url := range []string{"https://localhost", "https://localhost/", "https://localhost/a/b/", "https://localhost/a%20b"} {
+		hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: everything, ClientConfig: at(url)}, label)
+		configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "c"}, hook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := serve(t, webhook.Options{}, hook)
+		configured := strings.Replace(*configuration.Webhooks[0].ClientConfig.URL, "https://localhost", e.url, 1)
+		client := apiServerClient(t, webhookutil.ClientConfig{URL: configured, CABundle: e.ca.Bundle}, nil)
+		if err := client.Post().SetHeader("Content-Type", "application/json").Body(call{}.body()).Do(t.Context()).Error(); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestTheOwnNamespaceIsLeftOut(t *testing.T) {
+	for _, in := range []struct {
+		reason  string
+		own     admissionregistrationv1.WebhookClientConfig
+		options webhook.ConfigurationOptions
+		want    []string
+	}{
+		{reason: "the namespace of the service", options: webhook.ConfigurationOptions{Service: &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "s"}}, want: []string{"kube-system", "shop"}},
+		{reason: "of the registration's service", own: service("own", "s", "", 0), options: webhook.ConfigurationOptions{URL: "https://x"}, want: []string{"kube-system", "own"}},
+		{reason: "of the options", options: webhook.ConfigurationOptions{URL: "https://x", Namespace: "here"}, want: []string{"here", "kube-system"}},
+		{reason: "once only", options: webhook.ConfigurationOptions{Service: &admissionregistrationv1.ServiceReference{Namespace: "kube-system", Name: "s"}, Namespace: "kube-system"}, want: []string{"kube-system"}},
+		{reason: "none is known", options: webhook.ConfigurationOptions{URL: "https://x"}, want: []string{"kube-system"}},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			in.options.Name = "c"
+			hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: in.own}, admit)
+			_, configuration, err := webhook.Configurations(in.options, hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kubernetes.io/metadata.name", Operator: "NotIn", Values: in.want}}}
+			if got := configuration.Webhooks[0].NamespaceSelector; !reflect.DeepEqual(got, wanted) {
+				t.Errorf("got %+v, want %+v", got, wanted)
+			}
+		})
+	}
+}
+
+// TestConfigurationsShareNothingWithTheHooks changes all that goes in and comes out.
+func TestConfigurationsShareNothingWithTheHooks(t *testing.T) {
+	reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: service("n", "s", "/p", 1),
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: new(int32(3)),
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "true"}}}
+	options := webhook.ConfigurationOptions{Name: "c", CABundle: []byte("ca"), Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}}
+	hook := webhook.Mutating(reg, label)
+	first, _, err := webhook.Configurations(options, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := first.DeepCopy()
+	for _, w := range []*admissionregistrationv1.MutatingWebhook{&reg, &first.Webhooks[0]} {
+		w.Rules[0].Operations[0], w.Rules[0].Resources[0] = "DELETE", "nodes"
+		*w.ClientConfig.Service.Path, *w.ClientConfig.Service.Port, w.ClientConfig.Service.Name = "/q", 2, "t"
+		w.NamespaceSelector.MatchLabels["a"], w.AdmissionReviewVersions[0], *w.TimeoutSeconds = "c", "v1beta1", 4
+		w.MatchConditions[0].Expression = "false"
+	}
+	first.Webhooks[0].ClientConfig.CABundle[0], first.Labels["l"], first.Annotations["a"] = 'x', "2", "2"
+	*first.Webhooks[0].FailurePolicy, first.Webhooks[0].ObjectSelector.MatchLabels = admissionregistrationv1.Ignore, map[string]string{"x": "y"}
+	second, _, err := webhook.Configurations(options, hook)
+	if err != nil || !reflect.DeepEqual(second, wanted) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, second, wanted)
+	}
+	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook are still its own
+}

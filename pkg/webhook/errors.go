@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// Deny returns the error by which a handler refuses: 403 Forbidden with this message. The
+// user reads it after `admission webhook "<name>" denied the request: `. For other codes
+// return an error of k8s.io/apimachinery/pkg/api/errors, such as NewTooManyRequests, or
+// [DenyStatus].
+func Deny(message string) error {
+	return DenyStatus(metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+	})
+}
+
+// Denyf is [Deny] with a format.
+func Denyf(format string, args ...any) error { return Deny(fmt.Sprintf(format, args...)) }
+
+// DenyInvalid returns the error by which a handler refuses an object with these field errors:
+// 422 Invalid with one cause per field, as the API server's own validation answers. It returns
+// nil when there are none, so a handler can end in return webhook.DenyInvalid(errs). Returning
+// errs.ToAggregate(), or a single *field.Error, does the same. A field.InternalError among them
+// makes it a failure to decide.
+func DenyInvalid(errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs.ToAggregate()
+}
+
+// DenyStatus returns the error by which a handler refuses with exactly this status, completed
+// as [review.Decision.Deny] says. Unlike a returned API error, even a code of 500–599 denies:
+// it refuses under failurePolicy Ignore too.
+func DenyStatus(status metav1.Status) error { return &denial{status: status} }
+
+type denial struct{ status metav1.Status }
+
+func (d *denial) Error() string         { return d.status.Message }
+func (d *denial) Status() metav1.Status { return d.status }
+
+// denialOf returns the status of a denial, or false if err is a failure to decide.
+func denialOf(err error, m *review.Metadata) (metav1.Status, bool) {
+	var refused *denial
+	if errors.As(err, &refused) {
+		return withText(refused.status, err), true
+	}
+	if list, ok := fieldErrors(err); ok {
+		gk := schema.GroupKind{Group: m.Kind.Group, Kind: m.Kind.Kind}
+		return apierrors.NewInvalid(gk, m.Name, list).ErrStatus, true
+	}
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		if status := api.Status(); status.Code >= 400 && status.Code < 500 {
+			return withText(status, err), true
+		}
+	}
+	return metav1.Status{}, false
+}
+
+// withText keeps what a handler wrapped around an error with a status.
+func withText(status metav1.Status, err error) metav1.Status {
+	if text := err.Error(); text != "" {
+		status.Message = text
+	}
+	return status
+}
+
+// fieldErrors returns the field errors in err, if there is nothing else in it.
+func fieldErrors(err error) (field.ErrorList, bool) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree of errors itself
+	case nil:
+		return nil, false
+	case *field.Error: // an internal one tells of the program, not of the object
+		return field.ErrorList{e}, e != nil && e.Type != field.ErrorTypeInternal
+	case interface{ Errors() []error }:
+		return allFieldErrors(e.Errors())
+	case interface{ Unwrap() []error }:
+		return allFieldErrors(e.Unwrap())
+	case interface{ Unwrap() error }:
+		return fieldErrors(e.Unwrap())
+	}
+	return nil, false
+}
+
+func allFieldErrors(errs []error) (field.ErrorList, bool) {
+	var all field.ErrorList
+	for _, err := range errs {
+		list, ok := fieldErrors(err)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, list...)
+	}
+	return all, len(all) > 0
+}
+
+// A failure is a failure to decide with the HTTP answer that tells of it. It must not be an
+// APIStatus: a handler that returns one of ours, with code 400, does not deny.
+type failure struct{ status metav1.Status }
+
+func (f *failure) Error() string { return f.status.Message }
+
+func newFailure(code int, message string, causes ...metav1.StatusCause) *failure {
+	f := &failure{metav1.Status{Code: int32(code), Message: message}}
+	if len(causes) > 0 {
+		f.status.Details = &metav1.StatusDetails{Causes: causes}
+	}
+	return f
+}
+
+func badRequest(format string, args ...any) error {
+	return newFailure(http.StatusBadRequest, fmt.Sprintf(format, args...))
+}

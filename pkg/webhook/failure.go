@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// fail answers with an HTTP error whose body client-go reads as an API status: its message is
+// then the one sentence that the user sees. uid is that of the call, where it could be read.
+func (h *Hook) fail(w http.ResponseWriter, log logr.Logger, err error, uid types.UID) {
+	status := failureStatus(err)
+	if uid != "" {
+		details := metav1.StatusDetails{}
+		if status.Details != nil {
+			details = *status.Details
+		}
+		details.UID = uid
+		status.Details = &details
+	}
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		log = log.WithValues("stack", panicked.stack)
+	}
+	log.Error(errors.New(status.Message), "cannot decide", "code", status.Code)
+	writeStatus(w, status)
+}
+
+// A panicError is a panic of a handler.
+type panicError struct {
+	value any
+	stack string
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", p.value) }
+
+func writeStatus(w http.ResponseWriter, status metav1.Status) {
+	body, _ := json.Marshal(status) // strings and numbers: always marshals
+	write(w, int(status.Code), append(body, '\n'))
+}
+
+// failureStatus gives every failure to decide a code of 400–599 and a reason. An API error of
+// 500 and more, from a call that the handler made, keeps its own.
+func failureStatus(err error) metav1.Status {
+	status := metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}
+	var own *failure
+	var api apierrors.APIStatus
+	switch {
+	case errors.As(err, &own):
+		status = withText(own.status, err)
+	case errors.As(err, &api):
+		if s := api.Status(); s.Code >= 400 && s.Code <= 599 {
+			status = withText(s, err)
+		}
+	}
+	status = *review.Deny(status).Denial() // completed by the same rules as a denial
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	status.Message = clipTo(status.Message, maxMessageBytes)
+	return status
+}
+
+// What comes from a body may be as long as the body; what is shown and logged of it is not.
+const (
+	maxMessageBytes = 2048
+	maxValueBytes   = 256
+)
+
+// clip shortens a value that is part of a message or a log line.
+func clip(s string) string { return clipTo(s, maxValueBytes) }
+
+func clipTo(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+var apiVersion = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// kindsOf tells which kinds T can hold. API types follow two conventions: the Go name is the
+// kind, which is what runtime.Scheme relies on too, and the package's last path element is the
+// version. Everything else, projections and the generic types of apimachinery, holds any kind.
+func kindsOf[T any]() []metav1.GroupVersionKind {
+	t := reflect.TypeFor[T]()
+	if _, isObject := any(new(T)).(runtime.Object); !isObject || !hasTypeMeta(t) || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") {
+		return nil
+	}
+	kind := metav1.GroupVersionKind{Group: "*", Version: "*", Kind: t.Name()}
+	if v := path.Base(t.PkgPath()); apiVersion.MatchString(v) {
+		kind.Version = v
+	}
+	return []metav1.GroupVersionKind{kind}
+}
+
+// hasTypeMeta tells an API type from a struct that embeds one, and so has its methods.
+func hasTypeMeta(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	field, found := t.FieldByName("TypeMeta")
+	return found && len(field.Index) == 1
+}
+
+// checkType refuses a T that cannot hold an object.
+func checkType[T any]() error {
+	if t := reflect.TypeFor[T](); t.Kind() != reflect.Struct {
+		return fmt.Errorf("the handler takes a Request[%s], but an object decodes into a struct type only", t)
+	}
+	return nil
+}
+
+// checkHandled refuses a request that the hook's type or its rules do not cover: then the
+// configuration in the cluster is not the one of this hook, or the call went to a wrong path.
+func (h *Hook) checkHandled(r *review.Request) error {
+	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, r.Kind) }
+	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, r) }
+	switch {
+	case len(h.kinds) > 0 && !slices.ContainsFunc(h.kinds, ofKind):
+		return badRequest("the hook handles %s, not kind %s", joinKinds(h.kinds), kindText(r.Kind))
+	case !slices.ContainsFunc(h.reg.rules, byRule):
+		return badRequest("no rule of the hook covers %s of %s (kind %s); its rules are %s",
+			r.Operation, resourceText(r), kindText(r.Kind), rulesText(h.reg.rules))
+	case r.Object == nil && (r.Operation == admissionv1.Create || r.Operation == admissionv1.Update):
+		return badRequest("the request is a %s without an object", r.Operation)
+	}
+	return nil
+}
+
+func matchKind(want, got metav1.GroupVersionKind) bool {
+	return (want.Group == "*" || want.Group == got.Group) &&
+		(want.Version == "*" || want.Version == got.Version) && want.Kind == got.Kind
+}
+
+// matchRule does what the API server's rules.Matcher does, scope aside: the server has
+// applied it, and a request does not tell the scope of its resource for certain.
+func matchRule(rule admissionregistrationv1.RuleWithOperations, r *review.Request) bool {
+	return matches(rule.APIGroups, r.Resource.Group) &&
+		matches(rule.APIVersions, r.Resource.Version) &&
+		matches(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) &&
+		slices.ContainsFunc(rule.Resources, func(want string) bool {
+			resource, sub, _ := strings.Cut(want, "/")
+			return (resource == "*" || resource == r.Resource.Resource) && (sub == "*" || sub == r.SubResource)
+		})
+}
+
+func matches[S ~string](wanted []S, got S) bool {
+	return slices.Contains(wanted, got) || slices.Contains(wanted, "*")
+}
+
+func kindText(k metav1.GroupVersionKind) string {
+	text := k.Kind
+	if k.Kind == "" {
+		text = `""`
+	}
+	switch {
+	case k.Version == "*", k.Version == "":
+		return text
+	case k.Group == "*", k.Group == "":
+		return fmt.Sprintf("%s (%s)", text, k.Version)
+	}
+	return fmt.Sprintf("%s (%s/%s)", text, k.Group, k.Version)
+}
+
+func joinKinds(kinds []metav1.GroupVersionKind) string {
+	texts := make([]string, len(kinds))
+	for i, k := range kinds {
+		texts[i] = kindText(k)
+	}
+	return "kind " + strings.Join(texts, " or ")
+}
+
+func resourceText(r *review.Request) string {
+	text := r.Resource.Resource
+	if r.SubResource != "" {
+		text += "/" + r.SubResource
+	}
+	if r.Resource.Group != "" {
+		return fmt.Sprintf("%s.%s (%s)", text, r.Resource.Group, r.Resource.Version)
+	}
+	return fmt.Sprintf("%s (%s)", text, r.Resource.Version)
+}
+
+func rulesText(rules []admissionregistrationv1.RuleWithOperations) string {
+	texts := make([]string, len(rules))
+	for i, r := range rules {
+		texts[i] = fmt.Sprintf("%v of %q in groups %q versions %q", r.Operations, r.Resources, r.APIGroups, r.APIVersions)
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// fixed are the places no webhook may change: the API server answers with an error that does
+// not name the webhook, or resets them.
+var fixed = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
+
+// changes returns the patch from the object as received to what the handler made of it.
+func changes[T any](req *review.Request, after *T) (patch.Patch, error) {
+	if req.Object == nil {
+		return nil, nil // DELETE: there is nothing that a patch could apply to
+	}
+	if after == nil {
+		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
+	}
+	before, err := decodeObject[T](req.Object, "object")
+	if err != nil {
+		return nil, err
+	}
+	p, err := patch.Diff(req.Object, content(before), content(after))
+	if err != nil {
+		return nil, fmt.Errorf("cannot compute the patch: %w", err)
+	}
+	return withoutTypeMeta(p)
+}
+
+// withoutTypeMeta drops the removal of apiVersion and kind, which means no more than that the
+// handler put a fresh Go value in place of the object, and refuses all else at fixed places.
+func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
+	p = slices.DeleteFunc(p, func(op patch.Operation) bool {
+		return op.Op == patch.Remove && (op.Path == "/apiVersion" || op.Path == "/kind")
+	})
+	for _, op := range p {
+		for _, place := range fixed {
+			switch {
+			case op.Op == patch.Remove && op.Path.Contains(place): // with all that is around it
+				return nil, fmt.Errorf("the handler removed %s, which a webhook must not", op.Path.FieldPath())
+			case op.Op != patch.Remove && op.Path == "/metadata" && setsIdentity(op.Value):
+				return nil, errors.New("the handler set metadata.namespace or metadata.managedFields, which a webhook must not")
+			case place.Contains(op.Path):
+				return nil, fmt.Errorf("the handler changed %s, which a webhook must not", place.FieldPath())
+			}
+		}
+	}
+	return p, nil
+}
+
+// setsIdentity reports whether a whole metadata has what no webhook may set.
+func setsIdentity(metadata json.RawMessage) bool {
+	var m struct {
+		Namespace     string            `json:"namespace"`
+		ManagedFields []json.RawMessage `json:"managedFields"`
+	}
+	return json.Unmarshal(metadata, &m) != nil || m.Namespace != "" || len(m.ManagedFields) > 0
+}

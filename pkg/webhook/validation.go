@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxMatchConditions is the API server's limit (validateMatchConditions).
+const maxMatchConditions = 64
+
+// validate checks a registration by the rules of the API server's validateMutatingWebhook and
+// validateValidatingWebhook, so that what it would refuse stops the program instead. It is
+// stricter in three places: a hook needs rules, and names in them that a group or resource can
+// have, since else it is never called and nobody told; resources must not overlap in any order, and the namespace of a service must be one that
+// can be, since it goes into the default namespaceSelector.
+func (r registration) validate() field.ErrorList {
+	kind := "validating"
+	if r.mutating {
+		kind = "mutating"
+	}
+	at := field.NewPath(kind).Key(r.name)
+	errs := validation.IsFullyQualifiedName(at.Child("name"), r.name)
+	errs = append(errs, validateRules(at.Child("rules"), r.rules)...)
+	errs = append(errs, oneOf(at.Child("failurePolicy"), *r.failurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)...)
+	errs = append(errs, oneOf(at.Child("matchPolicy"), *r.matchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)...)
+	errs = append(errs, oneOf(at.Child("sideEffects"), *r.sideEffects,
+		admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)...)
+	if r.reinvocationPolicy != nil {
+		errs = append(errs, oneOf(at.Child("reinvocationPolicy"), *r.reinvocationPolicy,
+			admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
+	}
+	if s := *r.timeoutSeconds; s < 1 || s > 30 {
+		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), s, "must be between 1 and 30"))
+	}
+	opts := metav1validation.LabelSelectorValidationOptions{}
+	if r.namespaceSelector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(r.namespaceSelector, opts, at.Child("namespaceSelector"))...)
+	}
+	errs = append(errs, metav1validation.ValidateLabelSelector(r.objectSelector, opts, at.Child("objectSelector"))...)
+	errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), r.admissionReviewVersions)...)
+	errs = append(errs, r.validateMatchConditions(at.Child("matchConditions"))...)
+	return append(errs, r.validateClientConfig(at.Child("clientConfig"))...)
+}
+
+func oneOf[S ~string](at *field.Path, value S, valid ...S) field.ErrorList {
+	if slices.Contains(valid, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, valid)}
+}
+
+func validateRules(at *field.Path, rules []admissionregistrationv1.RuleWithOperations) field.ErrorList {
+	var errs field.ErrorList
+	if len(rules) == 0 {
+		errs = append(errs, field.Required(at, "a hook without rules is never called"))
+	}
+	for i, rule := range rules {
+		errs = append(errs, validateRule(at.Index(i), rule)...)
+	}
+	return errs
+}
+
+func validateRule(at *field.Path, rule admissionregistrationv1.RuleWithOperations) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, wildcardAlone(at.Child("operations"), rule.Operations, "*")...)
+	for i, op := range rule.Operations {
+		errs = append(errs, oneOf(at.Child("operations").Index(i), op, admissionregistrationv1.Create, admissionregistrationv1.Update,
+			admissionregistrationv1.Delete, admissionregistrationv1.Connect, admissionregistrationv1.OperationAll)...)
+	}
+	errs = append(errs, wildcardAlone(at.Child("apiGroups"), rule.APIGroups, "*")...)
+	errs = append(errs, plausible(at, rule)...)
+	errs = append(errs, wildcardAlone(at.Child("apiVersions"), rule.APIVersions, "*")...)
+	errs = append(errs, notEmpty(at.Child("apiVersions"), rule.APIVersions)...)
+	errs = append(errs, wildcardAlone(at.Child("resources"), rule.Resources, "*/*")...)
+	errs = append(errs, notEmpty(at.Child("resources"), rule.Resources)...)
+	errs = append(errs, validateOverlaps(at.Child("resources"), rule.Resources)...)
+	return append(errs, oneOf(at.Child("scope"), *rule.Scope, admissionregistrationv1.ClusterScope,
+		admissionregistrationv1.NamespacedScope, admissionregistrationv1.AllScopes)...)
+}
+
+var (
+	resourceName = regexp.MustCompile(`^(\*|[a-z0-9.-]+)(/(\*|[a-z0-9.-]+))?$`)
+	groupName    = regexp.MustCompile(`^(\*|[a-z0-9.-]*)$`)
+)
+
+// plausible refuses what the API server accepts but no resource has, so that the hook would
+// never be called and nobody told.
+func plausible(at *field.Path, rule admissionregistrationv1.RuleWithOperations) field.ErrorList {
+	var errs field.ErrorList
+	for i, group := range rule.APIGroups {
+		switch {
+		case group == "core":
+			errs = append(errs, field.Invalid(at.Child("apiGroups").Index(i), group, `the core group is written ""`))
+		case !groupName.MatchString(group):
+			errs = append(errs, field.Invalid(at.Child("apiGroups").Index(i), group, `want a group such as "apps", without a version`))
+		}
+	}
+	for i, version := range rule.APIVersions {
+		if version != "*" && version != "" && len(validation.IsDNS1035Label(version)) > 0 {
+			errs = append(errs, field.Invalid(at.Child("apiVersions").Index(i), version, `want a version such as "v1"`))
+		}
+	}
+	for i, resource := range rule.Resources {
+		if resource != "" && !resourceName.MatchString(resource) {
+			errs = append(errs, field.Invalid(at.Child("resources").Index(i), resource, `want a resource in lower case, such as "pods" or "pods/exec", not a kind`))
+		}
+	}
+	return errs
+}
+
+func wildcardAlone[S ~string](at *field.Path, values []S, wildcard S) field.ErrorList {
+	switch {
+	case len(values) == 0:
+		return field.ErrorList{field.Required(at, "")}
+	case len(values) > 1 && slices.Contains(values, wildcard):
+		return field.ErrorList{field.Invalid(at, values, fmt.Sprintf("if %q is present, it must be the only value", wildcard))}
+	}
+	return nil
+}
+
+func notEmpty(at *field.Path, values []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, v := range values {
+		if v == "" {
+			errs = append(errs, field.Required(at.Index(i), ""))
+		}
+	}
+	return errs
+}
+
+// validateOverlaps refuses what a wildcard covers already. The API server's validateResources
+// does so for some orders only; Configurations keeps the author's order, so all are refused.
+func validateOverlaps(at *field.Path, resources []string) field.ErrorList {
+	all := sets.New(resources...)
+	var errs field.ErrorList
+	for i, resource := range resources {
+		name, sub, hasSub := strings.Cut(resource, "/")
+		switch {
+		case !hasSub && resource != "*" && all.Has("*"):
+			errs = append(errs, field.Invalid(at.Index(i), resource, `"*" covers it already`))
+		case hasSub && sub != "*" && all.Has(name+"/*"):
+			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("%q covers it already", name+"/*")))
+		case hasSub && name != "*" && all.Has("*/"+sub):
+			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("%q covers it already", "*/"+sub)))
+		case hasSub && (name == "*" || sub == "*") && slices.Contains(resources[:i], resource):
+			errs = append(errs, field.Duplicate(at.Index(i), resource))
+		}
+	}
+	return errs
+}
+
+func validateReviewVersions(at *field.Path, versions []string) field.ErrorList {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(at, "must name v1 or v1beta1")}
+	}
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, v := range versions {
+		if seen.Has(v) {
+			errs = append(errs, field.Duplicate(at.Index(i), v))
+		}
+		seen.Insert(v)
+		for _, problem := range validation.IsDNS1035Label(v) {
+			errs = append(errs, field.Invalid(at.Index(i), v, problem))
+		}
+	}
+	if !seen.HasAny("v1", "v1beta1") {
+		errs = append(errs, field.Invalid(at, versions, "must include v1 or v1beta1"))
+	}
+	return errs
+}
+
+func (r registration) validateMatchConditions(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if n := len(r.matchConditions); n > maxMatchConditions {
+		errs = append(errs, field.TooMany(at, n, maxMatchConditions))
+	}
+	seen := sets.New[string]()
+	for i, c := range r.matchConditions {
+		if strings.TrimSpace(c.Expression) == "" {
+			errs = append(errs, field.Required(at.Index(i).Child("expression"), ""))
+		}
+		if c.Name == "" {
+			errs = append(errs, field.Required(at.Index(i).Child("name"), ""))
+			continue
+		}
+		for _, problem := range validation.IsQualifiedName(c.Name) {
+			errs = append(errs, field.Invalid(at.Index(i).Child("name"), c.Name, problem))
+		}
+		if seen.Has(c.Name) {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), c.Name))
+		}
+		seen.Insert(c.Name)
+	}
+	return errs
+}

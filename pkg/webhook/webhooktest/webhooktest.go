@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhooktest calls webhooks in tests as the API server does: an AdmissionReview over
+// HTTP, and the patch applied with the library that the API server uses. Any http.Handler that
+// speaks the protocol can be called, a [webhook.Hook] among them.
+//
+// The functions fail the test when something is wrong with the call itself. They are safe for
+// concurrent use, as far as the testing.TB allows.
+package webhooktest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// Request returns the request that the API server makes of one operation on a resource, such
+// as "pods" or "pods/eviction", of the group and version of kind: change Resource in the
+// result where they differ, as for the scale of a Deployment. object and old are the new and
+// the stored object: Go values, or JSON as a string, []byte or json.RawMessage, or nil where
+// the operation has none. They get the apiVersion and kind that they lack. The request has a
+// UID, the name and namespace of the object, and the options of a client that sets none;
+// change them, UserInfo and DryRun in the result.
+func Request(t testing.TB, op admissionv1.Operation, kind schema.GroupVersionKind, resource string, object, old any) *admissionv1.AdmissionRequest {
+	t.Helper()
+	name, sub, _ := strings.Cut(resource, "/")
+	checkDocuments(t, op, object, old)
+	req := &admissionv1.AdmissionRequest{
+		UID:         "webhooktest",
+		Kind:        metav1.GroupVersionKind(kind),
+		Resource:    metav1.GroupVersionResource(kind.GroupVersion().WithResource(name)),
+		SubResource: sub,
+		Operation:   op,
+		Object:      document(t, kind, object),
+		OldObject:   document(t, kind, old),
+		Options:     options(op),
+		DryRun:      new(bool),
+	}
+	req.RequestKind, req.RequestResource, req.RequestSubResource = &req.Kind, &req.Resource, req.SubResource
+	var meta metav1.PartialObjectMetadata
+	for _, raw := range [][]byte{req.OldObject.Raw, req.Object.Raw} {
+		if raw != nil && kjson.UnmarshalCaseSensitivePreserveInts(raw, &meta) == nil {
+			req.Name, req.Namespace = meta.Name, meta.Namespace
+		}
+	}
+	return req
+}
+
+// checkDocuments refuses what the API server never sends.
+func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
+	t.Helper()
+	hasObject, hasOld := op != admissionv1.Delete, op == admissionv1.Update || op == admissionv1.Delete
+	if (object != nil) != hasObject || (old != nil) != hasOld {
+		t.Fatalf("%s: CREATE and CONNECT take an object, UPDATE an object and the old one, DELETE the old one only", op)
+	}
+}
+
+// document writes an object with the apiVersion and kind that the API server always sends.
+func document(t testing.TB, kind schema.GroupVersionKind, v any) runtime.RawExtension {
+	t.Helper()
+	var raw []byte
+	switch v := v.(type) {
+	case nil:
+		return runtime.RawExtension{}
+	case string:
+		raw = []byte(v)
+	case []byte:
+		raw = v
+	case json.RawMessage:
+		raw = v
+	default:
+		encoded, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = encoded
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		t.Fatalf("an object is to be a JSON object: %v: %s", err, raw)
+	}
+	if members["apiVersion"] != nil && members["kind"] != nil {
+		return runtime.RawExtension{Raw: raw}
+	}
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	members["apiVersion"], _ = json.Marshal(apiVersion)
+	members["kind"], _ = json.Marshal(name)
+	raw, _ = json.Marshal(members)
+	return runtime.RawExtension{Raw: raw}
+}
+
+// options are what the API server sends of a request that says nothing.
+func options(op admissionv1.Operation) runtime.RawExtension {
+	kinds := map[admissionv1.Operation]string{
+		admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions",
+	}
+	if kinds[op] == "" {
+		return runtime.RawExtension{}
+	}
+	return runtime.RawExtension{Raw: []byte(`{"kind":"` + kinds[op] + `","apiVersion":"meta.k8s.io/v1"}`)}
+}
+
+// Decision sends the request in a v1 review and returns the decision. It fails the test when
+// the webhook fails to decide or answers another call than this one.
+func Decision(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	code, body := send(t, hook, req)
+	var review admissionv1.AdmissionReview
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &review); err != nil || code != http.StatusOK || review.Response == nil {
+		t.Fatalf("the webhook failed to decide, with HTTP %d: %s", code, body)
+	}
+	if review.Response.UID != req.UID {
+		t.Fatalf("asked with uid %q, answered with %q", req.UID, review.Response.UID)
+	}
+	return review.Response
+}
+
+// Failure sends the request in a v1 review and returns the status of the failure to decide. It
+// fails the test when the webhook decides.
+func Failure(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) *metav1.Status {
+	t.Helper()
+	code, body := send(t, hook, req)
+	var status metav1.Status
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &status); err != nil || code < 400 || int(status.Code) != code {
+		t.Fatalf("want a failure to decide, got a decision, with HTTP %d: %s", code, body)
+	}
+	return &status
+}
+
+func send(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) (code int, body []byte) {
+	t.Helper()
+	review := admissionv1.AdmissionReview{Request: req}
+	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	sent, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=10s", bytes.NewReader(sent))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	hook.ServeHTTP(w, r)
+	return w.Code, w.Body.Bytes()
+}
+
+// Patched returns the object of the request with the patch of the decision applied. It fails
+// the test when the patch does not apply.
+func Patched[T any](t testing.TB, req *admissionv1.AdmissionRequest, decision *admissionv1.AdmissionResponse) *T {
+	t.Helper()
+	doc := req.Object.Raw
+	if decision.Patch != nil {
+		p, err := jsonpatch.DecodePatch(decision.Patch)
+		if err == nil {
+			doc, err = p.Apply(doc)
+		}
+		if err != nil {
+			t.Fatalf("the patch does not apply: %v\n%s", err, decision.Patch)
+		}
+	}
+	into := new(T)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
