@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Deny-policy is an admission webhook with the rules of a team that runs clusters for others.
+package main
+
+import (
+	"flag"
+
+	"github.com/admitkit/admitkit/examples/deny-policy/policy"
+	"github.com/admitkit/admitkit/examples/internal/program"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+func main() { newProgram().Main() }
+
+func newProgram() program.Program {
+	ledger := &policy.FileLedger{}
+	return program.Program{
+		Name: "deny-policy",
+		Flags: func(flags *flag.FlagSet) {
+			flags.StringVar(&ledger.Path, "ledger", "/ledger/namespaces.jsonl", "`file` that new namespaces are recorded in")
+		},
+		Hooks: func() ([]*webhook.Hook, error) { return policy.Hooks(ledger), nil },
+	}
+}

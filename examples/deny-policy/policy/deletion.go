@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// validateDeletion keeps protected objects. It needs no more of them than their metadata. The
+// name comes from the object: the request has none when it is one of a deletecollection.
+func validateDeletion(_ context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
+	old, err := req.OldObject()
+	if err != nil {
+		return err
+	}
+	_, protected := old.Labels[ProtectedLabel]
+	if !protected || old.Annotations[AllowDeletionAnnotation] == "true" {
+		return nil
+	}
+	return webhook.Denyf("%s %q has the label %s; to delete it, annotate it with %s=true first",
+		req.Kind.Kind, old.Name, ProtectedLabel, AllowDeletionAnnotation)
+}
+
+// validateEviction refuses to evict a Pod without the time to end that its author gave it.
+func validateEviction(_ context.Context, req *webhook.Request[policyv1.Eviction]) error {
+	options := ptr.Deref(req.Object.DeleteOptions, metav1.DeleteOptions{})
+	if grace := options.GracePeriodSeconds; grace != nil && *grace == 0 {
+		return webhook.Deny("an eviction with gracePeriodSeconds 0 kills the Pod: leave it to the Pod's own terminationGracePeriodSeconds")
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A Ledger is told of each namespace that the rules admit.
+type Ledger interface {
+	// Record keeps the entry for good, or returns an error. It may be called more than once
+	// for one object: the UID tells.
+	Record(ctx context.Context, e Entry) error
+}
+
+// An Entry says which team got which namespace, and through whom.
+type Entry struct {
+	UID       types.UID `json:"uid"`
+	Namespace string    `json:"namespace"`
+	Team      string    `json:"team"`
+	User      string    `json:"user"`
+}
+
+// validateNamespace requires an owner and records it. A record that cannot be written is a
+// failure to decide and not a denial: the failurePolicy says what becomes of the namespace.
+// A record does not prove that the namespace exists, since others may still refuse it.
+func validateNamespace(ledger Ledger) func(context.Context, *webhook.Request[corev1.Namespace]) error {
+	return func(ctx context.Context, req *webhook.Request[corev1.Namespace]) error {
+		ns := req.Object
+		team := ns.Labels[TeamLabel]
+		if team == "" {
+			return field.Required(field.NewPath("metadata", "labels").Key(TeamLabel), "names the team that answers for the namespace")
+		}
+		return req.SideEffect(func() error { // not on a dry run
+			return ledger.Record(ctx, Entry{UID: ns.UID, Namespace: ns.Name, Team: team, User: req.UserInfo.Username})
+		})
+	}
+}
+
+// A FileLedger appends each entry as a line of JSON to the file at Path, which is made when it
+// does not exist. Safe for concurrent use.
+type FileLedger struct {
+	Path string
+	mu   sync.Mutex
+}
+
+// Record returns when the entry is on the disk.
+func (l *FileLedger) Record(_ context.Context, e Entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file, err := os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("cannot open the ledger: %w", err)
+	}
+	_, err = file.Write(append(line, '\n'))
+	if err == nil {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the ledger: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy holds the rules of a team that runs clusters for others: what workloads must
+// look like, which objects are not deleted by accident, and who owns a namespace.
+package policy
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+const (
+	// EnforceLabel on a namespace, with the value "true", turns on the rules for its workloads.
+	EnforceLabel = "policy.example.com/enforce"
+	// TeamLabel names the owner: required on namespaces.
+	TeamLabel = "policy.example.com/team"
+	// OwnerLabel is what TeamLabel replaces: it earns a warning.
+	OwnerLabel = "owner"
+	// NameLabel is required on Pods and Deployments.
+	NameLabel = "app.kubernetes.io/name"
+	// ProtectedLabel on an object, with any value, keeps it from being deleted, unless
+	// AllowDeletionAnnotation is "true".
+	ProtectedLabel = "policy.example.com/protected"
+	// AllowDeletionAnnotation makes the deletion of a protected object a decision in two steps.
+	AllowDeletionAnnotation = "policy.example.com/allow-deletion"
+)
+
+// Hooks returns all rules. New namespaces are recorded in the ledger.
+func Hooks(ledger Ledger) []*webhook.Hook {
+	return []*webhook.Hook{
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name:              "pods.policy.example.com",
+			Rules:             webhook.Rules(webhook.OnWrite("", "v1", "pods")),
+			NamespaceSelector: enforced(),
+		}, validatePod),
+		// The Pods of a Deployment are checked too, but then it is the ReplicaSet controller
+		// that hears of it. The author should.
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name:              "deployments.policy.example.com",
+			Rules:             webhook.Rules(webhook.OnWrite("apps", "v1", "deployments")),
+			NamespaceSelector: enforced(),
+		}, validateDeployment),
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name:           "protected.policy.example.com",
+			Rules:          webhook.Rules(webhook.OnDelete("", "v1", "namespaces", "configmaps")),
+			ObjectSelector: having(ProtectedLabel),
+		}, validateDeletion),
+		// An eviction deletes the Pod without a DELETE review: this is the only place to see it.
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name:              "evictions.policy.example.com",
+			Rules:             webhook.Rules(webhook.OnCreate("", "v1", "pods/eviction")),
+			NamespaceSelector: enforced(),
+		}, validateEviction),
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name:        "namespaces.policy.example.com",
+			Rules:       webhook.Rules(webhook.OnCreate("", "v1", "namespaces")),
+			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun), // the ledger
+		}, validateNamespace(ledger)),
+	}
+}
+
+// enforced selects namespaces that opted in: rules for workloads must not surprise those who
+// run what everybody else depends on.
+func enforced() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{EnforceLabel: "true"}}
+}
+
+func having(label string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: label, Operator: metav1.LabelSelectorOpExists},
+	}}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// The hooks for workloads decode into projections: structs that name only what the rules look
+// at. The rest of a Pod, which is most of it, costs nothing.
+
+type pod struct {
+	Metadata metadata `json:"metadata"`
+	Spec     podSpec  `json:"spec"`
+}
+
+type deployment struct {
+	Metadata metadata `json:"metadata"`
+	Spec     struct {
+		Replicas *int32 `json:"replicas"`
+		Template pod    `json:"template"`
+	} `json:"spec"`
+}
+
+type metadata struct {
+	Labels map[string]string `json:"labels"`
+}
+
+type podSpec struct {
+	Resources      resources   `json:"resources"`
+	InitContainers []container `json:"initContainers"`
+	Containers     []container `json:"containers"`
+}
+
+type container struct {
+	Image     string    `json:"image"`
+	Resources resources `json:"resources"`
+}
+
+type resources struct {
+	Limits corev1.ResourceList `json:"limits"`
+}
+
+func (r resources) limitMemory() bool { return !r.Limits.Memory().IsZero() }
+
+func validatePod(_ context.Context, req *webhook.Request[pod]) error {
+	warnOwner(req, req.Object.Metadata, "metadata.labels")
+	return decide(req, func(p *pod) field.ErrorList { return p.problems(nil) })
+}
+
+func validateDeployment(_ context.Context, req *webhook.Request[deployment]) error {
+	warnOwner(req, req.Object.Metadata, "metadata.labels")
+	warnOwner(req, req.Object.Spec.Template.Metadata, "spec.template.metadata.labels")
+	if n := req.Object.Spec.Replicas; n != nil && *n == 1 {
+		req.Warn("spec.replicas is 1: the workload stops whenever its node is drained")
+	}
+	return decide(req, (*deployment).problems)
+}
+
+// warnOwner tells of a label that still works: nobody is stopped for it.
+func warnOwner[T any](req *webhook.Request[T], m metadata, at string) {
+	if _, ok := m.Labels[OwnerLabel]; ok {
+		req.Warn(fmt.Sprintf("%s[%s] is deprecated: use %s", at, OwnerLabel, TeamLabel))
+	}
+}
+
+// decide denies what problems finds, but on UPDATE only what the update brings in: an object
+// older than a rule can still be labelled, scaled, and freed of its finalizers. The audit log
+// gets the fields at fault.
+func decide[T any](req *webhook.Request[T], problems func(*T) field.ErrorList) error {
+	errs := problems(req.Object)
+	old, err := req.OldObject()
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		before := problems(old)
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+			return slices.ContainsFunc(before, func(b *field.Error) bool { return b.Error() == e.Error() })
+		})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	var fields []string
+	for _, e := range errs {
+		fields = append(fields, e.Field)
+	}
+	if err := req.Audit("violations", strings.Join(fields, " ")); err != nil {
+		return err
+	}
+	return webhook.DenyInvalid(errs)
+}
+
+func (d *deployment) problems() field.ErrorList {
+	return append(requireName(nil, d.Metadata), d.Spec.Template.problems(field.NewPath("spec", "template"))...)
+}
+
+func (p *pod) problems(at *field.Path) field.ErrorList {
+	errs := requireName(at, p.Metadata)
+	errs = append(errs, p.Spec.validate(at.Child("spec", "initContainers"), p.Spec.InitContainers)...)
+	return append(errs, p.Spec.validate(at.Child("spec", "containers"), p.Spec.Containers)...)
+}
+
+func requireName(at *field.Path, m metadata) field.ErrorList {
+	if m.Labels[NameLabel] != "" {
+		return nil
+	}
+	return field.ErrorList{field.Required(at.Child("metadata", "labels").Key(NameLabel), "says what runs here")}
+}
+
+func (s podSpec) validate(at *field.Path, containers []container) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range containers {
+		at := at.Index(i)
+		if !fixedVersion(c.Image) {
+			errs = append(errs, field.Invalid(at.Child("image"), c.Image, "must name a version, by a tag other than latest or by a digest"))
+		}
+		if !c.Resources.limitMemory() && !s.Resources.limitMemory() {
+			errs = append(errs, field.Required(at.Child("resources", "limits").Key("memory"), "without it one container can take the node's memory"))
+		}
+	}
+	return errs
+}
+
+// fixedVersion tells whether an image reference has a digest or a tag other than latest. A
+// colon before the last slash belongs to the port of the registry.
+func fixedVersion(image string) bool {
+	if strings.Contains(image, "@") {
+		return true
+	}
+	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return tag != "" && tag != "latest"
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hooktest holds what the tests of the examples ask of hooks and denials, beside
+// package webhooktest.
+package hooktest
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Named returns the hook with this name.
+func Named(t *testing.T, hooks []*webhook.Hook, name string) *webhook.Hook {
+	t.Helper()
+	for _, h := range hooks {
+		if h.Name() == name {
+			return h
+		}
+	}
+	t.Fatalf("there is no hook %s", name)
+	return nil
+}
+
+// Fields returns the fields that a denial names.
+func Fields(resp *admissionv1.AdmissionResponse) []string {
+	if resp.Result == nil || resp.Result.Details == nil {
+		return nil
+	}
+	var all []string
+	for _, cause := range resp.Result.Details.Causes {
+		all = append(all, cause.Field)
+	}
+	return all
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package livetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/admitkit/admitkit/examples/testcluster"
+)
+
+// Main is a TestMain: it runs the tests with a cluster in *c, and fails when there is none.
+func Main(m *testing.M, c **testcluster.Cluster) { os.Exit(run(m, c)) }
+
+func run(m *testing.M, c **testcluster.Cluster) (code int) {
+	cluster, err := testcluster.Start(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}()
+	*c = cluster
+	return m.Run()
+}

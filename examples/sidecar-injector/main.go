@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Sidecar-injector is an admission webhook that puts a proxy beside the containers of the Pods
+// that ask for it.
+package main
+
+import (
+	"errors"
+	"flag"
+
+	"github.com/admitkit/admitkit/examples/internal/program"
+	"github.com/admitkit/admitkit/examples/sidecar-injector/inject"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+func main() { newProgram().Main() }
+
+func newProgram() program.Program {
+	var image string
+	return program.Program{
+		Name: "sidecar-injector",
+		Flags: func(flags *flag.FlagSet) {
+			flags.StringVar(&image, "proxy-image", "registry.example.com/proxy:v1.0.0", "`image` of the proxy")
+		},
+		Hooks: func() ([]*webhook.Hook, error) {
+			if image == "" {
+				return nil, errors.New("--proxy-image is empty")
+			}
+			return inject.Hooks(image), nil
+		},
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testcluster puts hooks behind a real API server on this machine, for the tests of
+// the examples and for hack/demo.
+package testcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+)
+
+// A Cluster is an API server without nodes. Its methods are safe for concurrent use.
+type Cluster struct {
+	// Client has every right.
+	Client client.Client
+	server *apiserver.Server
+	dir    string // for kubectl
+}
+
+// Start runs an API server and waits until it is ready. Stop it with Stop.
+func Start(ctx context.Context) (*Cluster, error) {
+	server, err := apiserver.Start(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{server: server}
+	if err := c.prepare(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) prepare() (err error) {
+	if c.Client, err = client.New(c.server.Config, client.Options{}); err != nil {
+		return err
+	}
+	if c.dir, err = os.MkdirTemp("", "testcluster-"); err != nil {
+		return err
+	}
+	return os.WriteFile(c.kubeconfig(), c.server.Kubeconfig, 0o600)
+}
+
+func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
+
+// Stop ends the API server and removes what it wrote.
+func (c *Cluster) Stop() error {
+	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
+}
+
+// Kubectl runs kubectl with this standard input and returns what a person would see in the
+// terminal: standard output and errors as they come. The error is set when it failed.
+func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd := c.server.Kubectl(ctx, c.kubeconfig(), args...)
+	cmd.Env = append(cmd.Env, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"), "NO_COLOR=1")
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out), err
+}
