@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// A screen writes for a person. Colour only repeats what the text says without it.
+type screen struct {
+	w      io.Writer
+	colour bool
+}
+
+// wantsColour says yes to a terminal, unless NO_COLOR (https://no-color.org) is set.
+func wantsColour(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+const (
+	bold  = "1"
+	red   = "31"
+	green = "32"
+	blue  = "34"
+)
+
+func (s *screen) paint(code, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s *screen) progress(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
+
+func (s *screen) title(text string) { fmt.Fprintf(s.w, "\n%s\n\n", s.paint(bold, text)) }
+
+func (s *screen) command(line string) { fmt.Fprintln(s.w, s.paint(blue, "$ "+line)) }
+
+// text shows what a command printed as it is.
+func (s *screen) text(text string) { fmt.Fprint(s.w, text) }
+
+func (s *screen) diff(lines []string) {
+	for _, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "+"):
+			line = s.paint(green, line)
+		case strings.HasPrefix(line, "-"):
+			line = s.paint(red, line)
+		}
+		fmt.Fprintln(s.w, line)
+	}
+}

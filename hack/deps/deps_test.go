@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deps checks what the packages of this module may import, so that
+// imports keep flowing downward and heavy dependencies stay at the edge.
+package deps
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/admitkit/admitkit"
+
+// layers names, for each package below pkg/, which others it may need,
+// directly or not. Packages below one of these belong to its layer.
+var layers = map[string][]string{
+	"patch":   nil,
+	"review":  {"patch"},
+	"certs":   {"patch", "review"},
+	"webhook": {"patch", "review"},
+	// These two serve any webhook, so they never see our hook types.
+	"chain":       {"patch", "review", "certs"},
+	"idempotence": {"patch", "review", "certs", "chain"},
+}
+
+// Whoever writes a webhook with a light package must not link these.
+var heavy = []struct {
+	layers    []string
+	forbidden []string
+	allowed   []string
+}{
+	{
+		layers:    []string{"patch", "review"},
+		forbidden: []string{"sigs.k8s.io/controller-runtime", "k8s.io/client-go", "k8s.io/apiserver"},
+	},
+	{
+		layers:    []string{"webhook"},
+		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes"},
+		// controller-runtime's own scheme is this one; it holds types, not clients.
+		allowed: []string{"k8s.io/client-go/kubernetes/scheme"},
+	},
+}
+
+// edges are packages of their own because they are heavy: nothing of ours may need them.
+var edges = []string{module + "/pkg/webhook/adapt"}
+
+func TestImportsFlowDownward(t *testing.T) {
+	g := load(t)
+	for _, from := range g.own("pkg") {
+		layer := layerOf(from)
+		allowed, known := layers[layer]
+		if !known {
+			t.Errorf("%s is in no layer; add pkg/%s to the table of this test", from, layer)
+			continue
+		}
+		for _, to := range g.reachable(from) {
+			switch {
+			case slices.Contains(edges, to) && to != from:
+				t.Errorf("%s is for users, no package of ours may need it:\n\t%s", to, g.why(from, to))
+			case within(to, module+"/pkg"):
+				if other := layerOf(to); other != layer && !slices.Contains(allowed, other) {
+					t.Errorf("pkg/%s must not need pkg/%s:\n\t%s", layer, other, g.why(from, to))
+				}
+			case within(to, module) && !within(to, module+"/internal"):
+				t.Errorf("a public package must not need %s:\n\t%s", to, g.why(from, to))
+			}
+		}
+	}
+}
+
+func TestHeavyPackagesStayAtTheEdge(t *testing.T) {
+	g := load(t)
+	for _, rule := range heavy {
+		for _, from := range g.own("pkg") {
+			if !slices.Contains(rule.layers, layerOf(from)) || slices.Contains(edges, from) {
+				continue
+			}
+			bad := slices.DeleteFunc(g.reachable(from), func(to string) bool {
+				return !anyWithin(to, rule.forbidden) || anyWithin(to, rule.allowed)
+			})
+			if len(bad) > 0 { // one heavy import brings dozens; the nearest tells the story
+				t.Errorf("%s needs %d packages that it must not, the nearest by\n\t%s", from, len(bad), g.why(from, bad[0]))
+			}
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	rows := []struct {
+		path, parent string
+		want         bool
+	}{
+		{"k8s.io/apiserver", "k8s.io/apiserver", true},
+		{"k8s.io/apiserver/pkg/admission", "k8s.io/apiserver", true},
+		{"k8s.io/apiserverless", "k8s.io/apiserver", false},
+		{"k8s.io/api", "k8s.io/apiserver", false},
+	}
+	for _, row := range rows {
+		if got := within(row.path, row.parent); got != row.want {
+			t.Errorf("within(%q, %q) is %v, want %v", row.path, row.parent, got, row.want)
+		}
+	}
+}
+
+// graph holds the direct imports of each package.
+type graph map[string][]string
+
+func load(t *testing.T) graph {
+	t.Helper()
+	const root = "../.."
+	// The go command caches a passing test until a file it read has changed.
+	// Reading the folders here stands in for what `go list` reads.
+	for _, name := range []string{"go.mod", "pkg", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...")
+	cmd.Dir = root
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	g := graph{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		g[fields[0]] = fields[1:]
+	}
+	if len(g.own("pkg")) == 0 {
+		t.Fatal("go list named no package below pkg/")
+	}
+	return g
+}
+
+// own returns the packages of this module below dir, sorted.
+func (g graph) own(dir string) []string {
+	var paths []string
+	for path := range g {
+		if within(path, module+"/"+dir) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// reachable returns what from needs, nearest first, without from itself.
+func (g graph) reachable(from string) []string {
+	order, _ := g.walk(from)
+	return order[1:]
+}
+
+// why returns a shortest chain of imports.
+func (g graph) why(from, to string) string {
+	_, importer := g.walk(from)
+	chain := []string{to}
+	for at := to; at != from; {
+		at = importer[at]
+		chain = append(chain, at)
+	}
+	slices.Reverse(chain)
+	return strings.Join(chain, "\n\t  imports ")
+}
+
+func (g graph) walk(from string) (order []string, importer map[string]string) {
+	importer = map[string]string{from: ""}
+	order = []string{from}
+	for i := 0; i < len(order); i++ {
+		for _, to := range g[order[i]] {
+			if _, seen := importer[to]; !seen {
+				importer[to] = order[i]
+				order = append(order, to)
+			}
+		}
+	}
+	return order, importer
+}
+
+// layerOf returns the first element below pkg/.
+func layerOf(path string) string {
+	layer, _, _ := strings.Cut(strings.TrimPrefix(path, module+"/pkg/"), "/")
+	return layer
+}
+
+func within(path, parent string) bool {
+	return path == parent || strings.HasPrefix(path, parent+"/")
+}
+
+func anyWithin(path string, parents []string) bool {
+	return slices.ContainsFunc(parents, func(parent string) bool { return within(path, parent) })
+}
