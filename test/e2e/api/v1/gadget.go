@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1 holds the Go type of a custom resource, laid out as controller projects do it.
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A Gadget is the custom resource in version v1.
+type Gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              GadgetSpec   `json:"spec"`
+	Status            GadgetStatus `json:"status,omitempty"`
+}
+
+// GadgetSpec is what is wanted.
+type GadgetSpec struct {
+	Color    string `json:"color,omitempty"`
+	Replicas int32  `json:"replicas,omitempty"`
+	// Notes are not in the schema of the cluster.
+	Notes string `json:"notes,omitempty"`
+}
+
+// GadgetStatus is what was seen.
+type GadgetStatus struct {
+	Phase string `json:"phase,omitempty"`
+}
+
+// DeepCopyObject makes a Gadget a runtime.Object.
+func (g *Gadget) DeepCopyObject() runtime.Object {
+	copied := *g
+	g.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return &copied
+}
