@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Needs Go, git and make; everything else is built from pinned Go modules into
+# .cache (or $ADMITKIT_CACHE). Run `make` to see the targets.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# The machine is one: two test runs at a time only make each other slow.
+.NOTPARALLEL:
+
+FUZZTIME ?= 30s
+BENCH ?= .
+BENCHCOUNT ?= 6
+ORACLE_CASES ?= 200000
+GOTESTFLAGS ?=
+
+GO := go
+NEXT := -modfile=hack/next/go.mod
+# The end-to-end tests have a target of their own.
+unit_packages = $(shell $(GO) list ./... | grep -v /test/e2e)
+ginkgo_color = $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
+# Building the API server says what it does, and prints its folder last.
+with_apiserver = assets=$$(hack/apiserver/build.sh) && KUBEBUILDER_ASSETS=$$assets
+
+##@ See it work
+
+.PHONY: help
+help: ## Show the targets
+	@awk 'BEGIN { FS = ":.*## "; print "usage: make TARGET" } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Run both examples behind a real kube-apiserver and show what they do
+	@$(with_apiserver) $(GO) run ./hack/demo
+
+##@ Test
+
+.PHONY: test
+test: check lint api-check unit e2e next ## Run every check and test (CI runs this)
+
+.PHONY: unit
+unit: ## Run the unit tests, the examples' tests among them, with the race detector
+	@$(with_apiserver) $(GO) test -race $(GOTESTFLAGS) $(unit_packages)
+
+.PHONY: examples
+examples: ## Run the tests of the examples only
+	@$(with_apiserver) $(GO) test -race $(GOTESTFLAGS) ./examples/...
+
+.PHONY: e2e
+e2e: ## Run the end-to-end specs against a real kube-apiserver, listing each
+	@mkdir -p .cache && rm -f .cache/e2e.json
+	@status=0; $(with_apiserver) $(GO) test -race -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/e2e \
+		-ginkgo.json-report=$(CURDIR)/.cache/e2e.json -ginkgo.poll-progress-after=60s $(ginkgo_color) || status=$$?; \
+	if [[ -f .cache/e2e.json ]]; then $(GO) run ./hack/specs .cache/e2e.json || status=1; fi; exit $$status
+
+.PHONY: next
+next: ## Build and test with the newer controller-runtime and Kubernetes libraries
+	@hack/next/sync.sh --check
+	$(GO) vet $(NEXT) ./...
+	@$(with_apiserver) $(GO) test $(NEXT) $(GOTESTFLAGS) $(unit_packages)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s)
+	@hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: oracle
+oracle: ## Run the patch oracle over ORACLE_CASES (200000) random mutations
+	ADMITKIT_ORACLE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run Oracle ./pkg/patch
+
+.PHONY: bench
+bench: ## Run the benchmarks matching BENCH into .cache/bench/new.txt; OLD=file compares
+	@mkdir -p .cache/bench
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./pkg/... | tee .cache/bench/new.txt
+	@benchstat=$$(hack/tools/build.sh benchstat) && $$benchstat $(OLD) .cache/bench/new.txt
+
+##@ Keep it clean
+
+.PHONY: check
+check: ## Check licence lines, formatting, modules and shell scripts
+	@hack/check.sh
+
+.PHONY: lint
+lint: ## Run the pinned golangci-lint
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./...
+
+.PHONY: fmt
+fmt: ## Format the Go code, imports included
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint fmt ./...
+
+.PHONY: api
+api: ## Write the exported API of each public package to docs/api
+	@$(GO) run ./hack/apisnapshot -write
+
+.PHONY: api-check
+api-check: ## Fail with the difference if docs/api is not the exported API
+	@$(GO) run ./hack/apisnapshot
+
+.PHONY: next-sync
+next-sync: ## Rewrite hack/next/go.mod from go.mod
+	@hack/next/sync.sh
+
+##@ Build
+
+.PHONY: apiserver
+apiserver: ## Build kube-apiserver, etcd and kubectl (about 5 minutes, once) and print their folder
+	@hack/apiserver/build.sh
+
+.PHONY: clean
+clean: ## Remove everything built here, the API server too (not ADMITKIT_CACHE)
+	rm -rf .cache bin
+	@if [[ -n $${ADMITKIT_CACHE:-} ]]; then echo "Left alone, as others may use it: $$ADMITKIT_CACHE"; fi

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs checks the pages of this folder: their Go code compiles, their links lead
+// somewhere, and the index names each of them. Other files of the project are checked by
+// hack/docs.
+//
+// A fenced block marked "go" is one of three things:
+//
+//   - A file of the page's program, if its first line is a comment with a path, such as
+//     "// hooks/hooks.go". The program is the module example.com/hello; packages come in the
+//     order in which they need each other.
+//   - A program of one file, if it begins with a package clause.
+//   - A fragment, which is a list of declarations or else the body of a handler, with ctx and
+//     req, where fallthrough to the end admits. It may use the imports below without saying
+//     so, leave variables unused, and use what an HTML comment in the lines before it
+//     declares: "<!-- given", declarations, "-->".
+//
+// Blocks are type-checked, not linked: the compiler is asked once, for what they import.
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const programModule = "example.com/hello"
+
+// imports are what fragments may use.
+var imports = map[string]string{
+	"context":                 "context",
+	"tls":                     "crypto/tls",
+	"json":                    "encoding/json",
+	"errors":                  "errors",
+	"fmt":                     "fmt",
+	"http":                    "net/http",
+	"httptest":                "net/http/httptest",
+	"slices":                  "slices",
+	"strings":                 "strings",
+	"testing":                 "testing",
+	"time":                    "time",
+	"logr":                    "github.com/go-logr/logr",
+	"admissionv1":             "k8s.io/api/admission/v1",
+	"admissionregistrationv1": "k8s.io/api/admissionregistration/v1",
+	"appsv1":                  "k8s.io/api/apps/v1",
+	"autoscalingv1":           "k8s.io/api/autoscaling/v1",
+	"corev1":                  "k8s.io/api/core/v1",
+	"policyv1":                "k8s.io/api/policy/v1",
+	"apierrors":               "k8s.io/apimachinery/pkg/api/errors",
+	"resource":                "k8s.io/apimachinery/pkg/api/resource",
+	"metav1":                  "k8s.io/apimachinery/pkg/apis/meta/v1",
+	"unstructured":            "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured",
+	"runtime":                 "k8s.io/apimachinery/pkg/runtime",
+	"field":                   "k8s.io/apimachinery/pkg/util/validation/field",
+	"ptr":                     "k8s.io/utils/ptr",
+	"ctrl":                    "sigs.k8s.io/controller-runtime",
+	"certwatcher":             "sigs.k8s.io/controller-runtime/pkg/certwatcher",
+	"client":                  "sigs.k8s.io/controller-runtime/pkg/client",
+	"admission":               "sigs.k8s.io/controller-runtime/pkg/webhook/admission",
+	"patch":                   "github.com/admitkit/admitkit/pkg/patch",
+	"review":                  "github.com/admitkit/admitkit/pkg/review",
+	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
+	"adapt":                   "github.com/admitkit/admitkit/pkg/webhook/adapt",
+}
+
+func TestGoCodeCompiles(t *testing.T) {
+	fset := token.NewFileSet()
+	var all []*unit
+	for name, text := range pages(t) {
+		units, err := unitsOf(fset, name, text)
+		if err != nil {
+			t.Error(err)
+		}
+		all = append(all, units...)
+	}
+	if len(all) < 20 {
+		t.Fatalf("found only %d blocks of Go code", len(all))
+	}
+	world := newWorld(t, fset, all)
+	for _, u := range all {
+		for _, err := range world.check(u) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMistakesAreFound(t *testing.T) {
+	fset := token.NewFileSet()
+	units, err := unitsOf(fset, "page.md", "```go\nreturn nil\n```\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := newWorld(t, fset, units)
+	for _, c := range []struct{ reason, code, want string }{
+		{"a sound body", "if req.Object.Name == \"\" {\n\treturn webhook.Deny(\"no\")\n}", ""},
+		{"sound declarations", "func f(pod *corev1.Pod) bool { return known(pod) }", ""},
+		{"a field that is not there", "_ = ctx\nreq.Object.Owner = \"\"", "page.md:8: req.Object.Owner undefined"},
+		{"a name that nobody declares", "func f() { nothing() }", "page.md:7: undefined: nothing"},
+		{"an unused import of a program", "package main\n\nimport \"fmt\"\n\nfunc main() {}", `page.md:9: "fmt" imported and not used`},
+		{"what does not parse", "if {", "page.md:7"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			page := "# Page\n\n<!-- given\nfunc known(*corev1.Pod) bool\n-->\n```go\n" + c.code + "\n```\n"
+			units, err := unitsOf(fset, "page.md", page)
+			if len(units) == 0 && err == nil {
+				t.Fatal("the block was not found")
+			}
+			for _, u := range units {
+				err = errors.Join(append(world.check(u), err)...)
+			}
+			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+				t.Errorf("got %v, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A unit is one package to check.
+type unit struct {
+	path     string
+	files    []*ast.File
+	fragment bool
+}
+
+var (
+	goBlock  = regexp.MustCompile("(?ms)(?:^<!-- given\n(.*?)^-->\n+)?^```go\n(.*?)^```$")
+	fileName = regexp.MustCompile(`^// (\S+\.go)\n`)
+)
+
+func unitsOf(fset *token.FileSet, name, text string) ([]*unit, error) {
+	var units []*unit
+	var errs []error
+	program := map[string]*unit{}
+	for _, at := range goBlock.FindAllStringSubmatchIndex(text, -1) {
+		code, given := text[at[4]:at[5]], ""
+		if at[2] >= 0 {
+			given = text[at[2]:at[3]]
+		}
+		line := fmt.Sprintf("//line %s:%d\n", name, 1+strings.Count(text[:at[4]], "\n"))
+		u := &unit{path: "snippet"}
+		var file *ast.File
+		var err error
+		switch match := fileName.FindStringSubmatch(code); {
+		case match != nil:
+			file, err = parse(fset, line+code)
+			if err == nil {
+				u.path = path.Join(programModule, path.Dir(match[1])) + strings.TrimPrefix(file.Name.Name, path.Base(path.Dir(match[1])))
+			}
+		case strings.HasPrefix(code, "package "):
+			file, err = parse(fset, line+code)
+		default:
+			u.fragment = true
+			file, err = parseFragment(fset, given, line, code)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if known := program[u.path]; known != nil {
+			known.files = append(known.files, file)
+			continue
+		}
+		u.files = []*ast.File{file}
+		units = append(units, u)
+		if !u.fragment && u.path != "snippet" {
+			program[u.path] = u
+		}
+	}
+	return units, errors.Join(errs...)
+}
+
+func parseFragment(fset *token.FileSet, given, line, code string) (*ast.File, error) {
+	head := "package snippet\n"
+	for _, alias := range slices.Sorted(maps.Keys(imports)) {
+		head += fmt.Sprintf("import %s %q\n", alias, imports[alias])
+	}
+	head += given
+	if file, err := parse(fset, head+line+code); err == nil {
+		return file, nil
+	}
+	return parse(fset, head+"func _(ctx context.Context, req *webhook.Request[corev1.Pod]) error {\n"+line+code+"\nreturn nil\n}\n")
+}
+
+func parse(fset *token.FileSet, source string) (*ast.File, error) {
+	return parser.ParseFile(fset, "", source, parser.SkipObjectResolution)
+}
+
+// A world knows the packages that code may import.
+type world struct {
+	fset  *token.FileSet
+	gc    types.Importer
+	local map[string]*types.Package
+}
+
+// newWorld asks the go command for the export data of all that the units import.
+func newWorld(t *testing.T, fset *token.FileSet, units []*unit) *world {
+	t.Helper()
+	wanted := map[string]bool{}
+	for _, u := range units {
+		for _, file := range u.files {
+			for _, spec := range file.Imports {
+				wanted[strings.Trim(spec.Path.Value, `"`)] = true
+			}
+		}
+	}
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}
+	for p := range wanted {
+		if !strings.HasPrefix(p, programModule) {
+			args = append(args, p)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		p, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		exports[p] = file
+	}
+	open := func(p string) (io.ReadCloser, error) { return os.Open(exports[p]) }
+	return &world{fset: fset, gc: importer.ForCompiler(fset, "gc", open), local: map[string]*types.Package{}}
+}
+
+// Import implements types.Importer.
+func (w *world) Import(p string) (*types.Package, error) {
+	if pkg := w.local[p]; pkg != nil {
+		return pkg, nil
+	}
+	return w.gc.Import(p)
+}
+
+// check returns what the compiler would say. A fragment may have unused variables and imports,
+// which go/types calls soft errors.
+func (w *world) check(u *unit) []error {
+	var errs []error
+	config := types.Config{Importer: w, Error: func(err error) {
+		var e types.Error
+		if !errors.As(err, &e) || !e.Soft || !u.fragment {
+			errs = append(errs, err)
+		}
+	}}
+	pkg, _ := config.Check(u.path, w.fset, u.files, nil)
+	if strings.HasPrefix(u.path, programModule) {
+		w.local[u.path] = pkg
+	}
+	return errs
+}
+
+// pages returns the text of each page below this folder.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"*.md", "decisions/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = string(text)
+		}
+	}
+	return all
+}
