@@ -77,12 +77,16 @@ func forEach(t *testing.T, handlers map[string]func(context.Context, *webhook.Re
 	check func(t *testing.T, a answer, c call, isMutating bool)) {
 	t.Helper()
 	for name, handler := range handlers {
+		timeout := "30s"
+		if name == "late" {
+			timeout = "200ms"
+		}
 		both(t, handler, func(t *testing.T, hook *webhook.Hook, isMutating bool) {
 			e := serve(t, webhook.Options{}, hook)
 			for _, version := range versions {
 				t.Run(name+" "+string(version), func(t *testing.T) {
 					c := call{version: version}
-					check(t, e.post(t, hook.Path()+"?timeout=200ms", c.body()), c, isMutating)
+					check(t, e.post(t, hook.Path()+"?timeout="+timeout, c.body()), c, isMutating)
 				})
 			}
 		})

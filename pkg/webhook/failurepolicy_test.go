@@ -74,18 +74,18 @@ var outcomes = []outcome{
 	{reason: "a handler that waits for its context", slow: true, make: around(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 		<-ctx.Done()
 		return fmt.Errorf("asking around: %w", ctx.Err())
-	}), message: failedTo + `the handler did not decide within 900ms`},
+	}), message: failedTo + `the handler did not decide within 9s`},
 	{reason: "a handler that is deaf to its context", slow: true, make: around(func(context.Context, *webhook.Request[corev1.Pod]) error {
-		<-time.After(2 * time.Second)
+		<-time.After(20 * time.Second)
 		return nil
 	}),
-		message: failedTo + `the handler did not decide within 900ms`},
+		message: failedTo + `the handler did not decide within 9s`},
 	{reason: "an object that does not decode", make: around(func(context.Context, *webhook.Request[misread]) error { return nil }),
 		message: failedTo + `cannot decode object as webhook_test.misread: spec.containers: want string, got array`},
 	{reason: "a kind that the hook is not for", make: around(func(context.Context, *webhook.Request[appsv1.Deployment]) error { return nil }),
 		message: failedTo + `the hook handles kind Deployment (v1), not kind Pod (v1)`},
 	{reason: "nobody listens", make: around(admit), gone: true,
-		message: failedTo + `Post "{url}?timeout=1s": dial tcp {addr}: connect: connection refused`},
+		message: failedTo + `Post "{url}?timeout=10s": dial tcp {addr}: connect: connection refused`},
 }
 
 // misread is a projection that got a field wrong.
@@ -166,12 +166,12 @@ func around[T any](handler func(context.Context, *webhook.Request[T]) error) mak
 		if isMutating {
 			return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 				Name: "pods.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")), FailurePolicy: &policy,
-				AdmissionReviewVersions: []string{string(version)}, TimeoutSeconds: new(int32(1)), NamespaceSelector: &metav1.LabelSelector{},
+				AdmissionReviewVersions: []string{string(version)}, TimeoutSeconds: new(int32(10)), NamespaceSelector: &metav1.LabelSelector{},
 			}, handler)
 		}
 		return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name: "pods.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")), FailurePolicy: &policy,
-			AdmissionReviewVersions: []string{string(version)}, TimeoutSeconds: new(int32(1)), NamespaceSelector: &metav1.LabelSelector{},
+			AdmissionReviewVersions: []string{string(version)}, TimeoutSeconds: new(int32(10)), NamespaceSelector: &metav1.LabelSelector{},
 		}, handler)
 	}
 }

@@ -99,49 +99,65 @@ func TestAMutatingHandlerMustLeaveAnObject(t *testing.T) {
 // TestAHandlerThatOutlivesItsDeadline goes on with its request while and after the answer is
 // written; the race detector watches.
 func TestAHandlerThatOutlivesItsDeadline(t *testing.T) {
-	hooks := map[string]func(done func()) *webhook.Hook{
-		"typed": func(done func()) *webhook.Hook {
+	// overrun calls change from the deadline on until a while after the answer was read, so
+	// that no handler decides before the hook answers for it.
+	overrun := func(ctx context.Context, answered <-chan struct{}, change func()) {
+		<-ctx.Done()
+		for left := 100; left > 0; runtime.Gosched() {
+			change()
+			select {
+			case <-answered:
+				left--
+			default:
+			}
+		}
+	}
+	hooks := map[string]func(answered <-chan struct{}, done func()) *webhook.Hook{
+		"typed": func(answered <-chan struct{}, done func()) *webhook.Hook {
 			return mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 				defer done()
-				<-ctx.Done()
-				for i := range 100 {
+				overrun(ctx, answered, func() {
 					req.UID, req.Kind.Kind, req.UserInfo.Username = "other", "Other", "eve"
-					req.Warn(fmt.Sprint("too late ", i))
+					req.Warn("too late")
 					_ = label(ctx, req)
-					runtime.Gosched()
-				}
+				})
 				return webhook.Deny("too late")
 			})
 		},
-		"raw": func(done func()) *webhook.Hook {
+		"raw": func(answered <-chan struct{}, done func()) *webhook.Hook {
 			return webhook.MutatingRaw(admissionregistrationv1.MutatingWebhook{Name: "raw.example.com", Rules: everything},
 				func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
 					defer done()
-					<-ctx.Done()
-					for range 100 {
+					overrun(ctx, answered, func() {
 						req.UID, req.Version, req.Kind.Kind = "other", "v9", "Other"
-						runtime.Gosched()
-					}
+					})
 					return review.Allow(), nil, nil
 				})
 		},
 	}
-	for name, make := range hooks {
+	for name, hook := range hooks {
 		t.Run(name, func(t *testing.T) {
-			var handlers sync.WaitGroup
-			hook := make(handlers.Done)
 			for range 8 {
-				handlers.Add(1)
-				a := post(t, hook, "?timeout=2ms", "application/json", bytes.NewReader(call{}.body()))
-				status := a.failed(t)
-				if status.Code != http.StatusGatewayTimeout || status.Details.UID != "u-1" {
-					t.Errorf("got %s", a.body)
-				}
-				want(t, status.Message, "the handler did not decide within 1ms")
+				expectOverrunAnswered(t, hook)
 			}
-			handlers.Wait()
 		})
 	}
+}
+
+// expectOverrunAnswered asks one hook whose handler overruns, and waits for the handler's end.
+func expectOverrunAnswered(t *testing.T, hook func(answered <-chan struct{}, done func()) *webhook.Hook) {
+	t.Helper()
+	answered := make(chan struct{})
+	var handler sync.WaitGroup
+	handler.Add(1)
+	a := post(t, hook(answered, handler.Done), "?timeout=2ms", "application/json", bytes.NewReader(call{}.body()))
+	status := a.failed(t)
+	if status.Code != http.StatusGatewayTimeout || status.Details.UID != "u-1" {
+		t.Errorf("got %s", a.body)
+	}
+	want(t, status.Message, "the handler did not decide within 1ms")
+	close(answered)
+	handler.Wait()
 }
 
 func TestARawHandlerCannotChangeWhatIsAnswered(t *testing.T) {
