@@ -54,6 +54,9 @@ type Cursor struct {
 // NewCursor returns a cursor before the first value of data, which it keeps and never changes.
 func NewCursor(data []byte) *Cursor { return &Cursor{data: data} }
 
+// At returns a cursor before the value at offset in data, inside depth arrays and objects.
+func At(data []byte, offset, depth int) Cursor { return Cursor{data: data, pos: offset, depth: depth} }
+
 // Offset is the number of bytes before the cursor.
 func (c *Cursor) Offset() int { return c.pos }
 
@@ -63,21 +66,14 @@ func (c *Cursor) Kind() Kind {
 	if c.pos == len(c.data) {
 		return Invalid
 	}
-	switch b := c.data[c.pos]; {
-	case b == 'n':
-		return Null
-	case b == 't', b == 'f':
-		return Bool
-	case b == '"':
-		return String
-	case b == '[':
-		return Array
-	case b == '{':
-		return Object
-	case b == '-', '0' <= b && b <= '9':
-		return Number
-	}
-	return Invalid
+	return kinds[c.data[c.pos]]
+}
+
+// kinds tells the kind of a value by its first byte.
+var kinds = [256]Kind{
+	'n': Null, 't': Bool, 'f': Bool, '"': String, '[': Array, '{': Object, '-': Number,
+	'0': Number, '1': Number, '2': Number, '3': Number, '4': Number,
+	'5': Number, '6': Number, '7': Number, '8': Number, '9': Number,
 }
 
 // Value reads the next value, checks it, and returns its bytes with the capacity clipped.
@@ -94,9 +90,24 @@ func (c *Cursor) Value() ([]byte, error) {
 func (c *Cursor) Skip() error {
 	switch c.Kind() {
 	case Object:
-		return c.members(nil)
+		more, err := c.OpenObject()
+		for more && err == nil {
+			if err = c.skipName(); err == nil {
+				err = c.Skip()
+			}
+			if err == nil {
+				more, err = c.NextMember()
+			}
+		}
+		return err
 	case Array:
-		return c.Elements(func(int) error { return c.Skip() })
+		more, err := c.OpenArray()
+		for more && err == nil {
+			if err = c.Skip(); err == nil {
+				more, err = c.NextElement()
+			}
+		}
+		return err
 	case String:
 		return c.skipString()
 	case Number:
@@ -113,95 +124,156 @@ func (c *Cursor) Skip() error {
 	}
 }
 
+// OpenObject steps into the next value, an object, and reports whether a member follows:
+//
+//	more, err := c.OpenObject()
+//	for more && err == nil {
+//		name, err := c.Name()
+//		… // read the value
+//		more, err = c.NextMember()
+//	}
+func (c *Cursor) OpenObject() (more bool, err error) {
+	if c.Kind() != Object {
+		return false, c.unexpected("looking for an object")
+	}
+	return c.open('}')
+}
+
+// NextMember steps to the next member, or out of the object.
+func (c *Cursor) NextMember() (more bool, err error) {
+	if c.at(',') {
+		c.pos++
+		return true, nil
+	}
+	return c.next('}', "after an object member")
+}
+
+// OpenArray is OpenObject for an array.
+func (c *Cursor) OpenArray() (more bool, err error) {
+	if c.Kind() != Array {
+		return false, c.unexpected("looking for an array")
+	}
+	return c.open(']')
+}
+
+// NextElement steps to the next element, or out of the array.
+func (c *Cursor) NextElement() (more bool, err error) {
+	if c.at(',') {
+		c.pos++
+		return true, nil
+	}
+	return c.next(']', "after an array element")
+}
+
+func (c *Cursor) open(end byte) (more bool, err error) {
+	if c.depth++; c.depth > MaxDepth {
+		return false, c.errorf("nested deeper than %d levels", MaxDepth)
+	}
+	c.pos++
+	if c.space(); c.at(end) {
+		c.pos++
+		c.depth--
+		return false, nil
+	}
+	return true, nil
+}
+
+func (c *Cursor) next(end byte, where string) (more bool, err error) {
+	c.space()
+	switch {
+	case c.at(','):
+		c.pos++
+		return true, nil
+	case c.at(end):
+		c.pos++
+		c.depth--
+		return false, nil
+	}
+	return false, c.unexpected(where)
+}
+
+// Name reads the name of a member and the colon behind it. The name is a sub-slice of the
+// document where that is the text itself, which it nearly always is.
+func (c *Cursor) Name() ([]byte, error) {
+	inside, plain, err := c.name()
+	if err == nil && !plain {
+		inside = AppendText(nil, inside)
+	}
+	return inside, err
+}
+
+func (c *Cursor) skipName() error {
+	_, _, err := c.name()
+	return err
+}
+
+func (c *Cursor) name() (inside []byte, plain bool, err error) {
+	if c.space(); !c.at('"') {
+		return nil, false, c.unexpected("looking for a member name")
+	}
+	start := c.pos + 1
+	if plain, err = c.scanString(); err != nil {
+		return nil, false, err
+	}
+	inside = c.data[start : c.pos-1]
+	if !c.at(':') {
+		if c.space(); !c.at(':') {
+			return nil, false, c.unexpected("after a member name")
+		}
+	}
+	c.pos++
+	return inside, plain, nil
+}
+
 // Members reads the next value, an object, and calls member with each name, in order and
 // duplicates included, the cursor before the member's value. member must read that value.
 func (c *Cursor) Members(member func(name string) error) error {
-	if c.Kind() != Object {
-		return c.unexpected("looking for an object")
-	}
-	return c.members(member)
-}
-
-func (c *Cursor) members(member func(name string) error) error {
-	if err := c.enter(); err != nil {
-		return err
-	}
-	if c.space(); c.at('}') {
-		return c.leave()
-	}
-	for {
-		if c.space(); c.pos == len(c.data) || c.data[c.pos] != '"' {
-			return c.unexpected("looking for a member name")
+	more, err := c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = c.Name(); err == nil {
+			err = member(string(name))
 		}
-		if err := c.member(member); err != nil {
-			return err
-		}
-		c.space()
-		switch {
-		case c.at('}'):
-			return c.leave()
-		case c.at(','):
-			c.pos++
-		default:
-			return c.unexpected("after an object member")
+		if err == nil {
+			more, err = c.NextMember()
 		}
 	}
-}
-
-func (c *Cursor) member(member func(name string) error) error {
-	start := c.pos
-	if err := c.skipString(); err != nil {
-		return err
-	}
-	end := c.pos
-	if c.space(); !c.at(':') {
-		return c.unexpected("after a member name")
-	}
-	c.pos++
-	if member == nil {
-		return c.Skip()
-	}
-	return member(unquote(c.data[start+1 : end-1]))
+	return err
 }
 
 // Elements reads the next value, an array, and calls element with each index, the cursor
 // before that element. element must read it.
 func (c *Cursor) Elements(element func(i int) error) error {
-	if c.Kind() != Array {
-		return c.unexpected("looking for an array")
-	}
-	if err := c.enter(); err != nil {
-		return err
-	}
-	if c.space(); c.at(']') {
-		return c.leave()
-	}
-	for i := 0; ; i++ {
-		if err := element(i); err != nil {
-			return err
-		}
-		c.space()
-		switch {
-		case c.at(']'):
-			return c.leave()
-		case c.at(','):
-			c.pos++
-		default:
-			return c.unexpected("after an array element")
+	more, err := c.OpenArray()
+	for i := 0; more && err == nil; i++ {
+		if err = element(i); err == nil {
+			more, err = c.NextElement()
 		}
 	}
+	return err
 }
 
 // Text reads the next value, a string, and returns what it stands for.
 func (c *Cursor) Text() (string, error) {
+	text, err := c.TextBytes()
+	return string(text), err
+}
+
+// TextBytes is Text; the bytes are a sub-slice of the document where that is the text itself.
+func (c *Cursor) TextBytes() ([]byte, error) {
 	if c.Kind() != String {
-		return "", c.unexpected("looking for a string")
+		return nil, c.unexpected("looking for a string")
 	}
-	start := c.pos
-	if err := c.skipString(); err != nil {
-		return "", err
+	start := c.pos + 1
+	plain, err := c.scanString()
+	if err != nil {
+		return nil, err
 	}
-	return unquote(c.data[start+1 : c.pos-1]), nil
+	text := c.data[start : c.pos-1]
+	if !plain {
+		text = AppendText(nil, text)
+	}
+	return text, nil
 }
 
 // End checks that only white space is left.
@@ -217,21 +289,13 @@ func IsNull(raw []byte) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("
 
 func (c *Cursor) at(b byte) bool { return c.pos < len(c.data) && c.data[c.pos] == b }
 
-func (c *Cursor) enter() error {
-	if c.depth++; c.depth > MaxDepth {
-		return c.errorf("nested deeper than %d levels", MaxDepth)
-	}
-	c.pos++
-	return nil
-}
-
-func (c *Cursor) leave() error {
-	c.depth--
-	c.pos++
-	return nil
-}
-
 func (c *Cursor) space() {
+	if c.pos < len(c.data) && c.data[c.pos] <= ' ' {
+		c.skipSpace()
+	}
+}
+
+func (c *Cursor) skipSpace() {
 	for c.pos < len(c.data) {
 		switch c.data[c.pos] {
 		case ' ', '\n', '\t', '\r':

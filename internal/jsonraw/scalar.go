@@ -3,7 +3,9 @@
 package jsonraw
 
 import (
-	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -11,45 +13,88 @@ import (
 
 // skipString stands at the opening quote and leaves the cursor after the closing one.
 func (c *Cursor) skipString() error {
-	c.pos++
-	for c.pos < len(c.data) {
-		switch b := c.data[c.pos]; {
-		case b == '"':
-			c.pos++
-			return nil
-		case b == '\\':
-			if err := c.skipEscape(); err != nil {
-				return err
-			}
-		case b < ' ':
-			return c.unexpected("in a string")
-		default:
-			c.pos++
-		}
-	}
-	return c.unexpected("in a string")
+	_, err := c.scanString()
+	return err
 }
 
-func (c *Cursor) skipEscape() error {
-	c.pos++
+// Eight bytes at a time: a byte equal to x turns into zero by xor with x, and zero is found
+// by the borrow of a subtraction (the lowest one that is found is exact).
+const (
+	lowBits   = 0x0101010101010101
+	highBits  = 0x8080808080808080
+	quotes    = '"' * lowBits
+	escapes   = '\\' * lowBits
+	controls  = ' ' * lowBits
+	wordBytes = 8
+)
+
+// special marks in a word the bytes that are a quote, a backslash, a control or not ASCII.
+func special(w uint64) uint64 {
+	q, e := w^quotes, w^escapes
+	return ((q-lowBits)&^q | (e-lowBits)&^e | (w-controls)&^w | w) & highBits
+}
+
+// scanString is skipString; plain tells that the text is what stands between the quotes: it
+// has no escape, and is valid UTF-8.
+func (c *Cursor) scanString() (plain bool, err error) {
+	data, start := c.data, c.pos+1
+	i := start
+	plain = true
+	ascii := true
+	for {
+		for i+wordBytes <= len(data) {
+			marks := special(binary.LittleEndian.Uint64(data[i:]))
+			if marks != 0 {
+				i += bits.TrailingZeros64(marks) / 8
+				break
+			}
+			i += wordBytes
+		}
+		if i >= len(data) {
+			c.pos = len(data)
+			return false, c.unexpected("in a string")
+		}
+		switch b := data[i]; {
+		case b == '"':
+			c.pos = i + 1
+			return plain && (ascii || utf8.Valid(data[start:i])), nil
+		case b == '\\':
+			plain = false
+			n, err := c.skipEscape(i)
+			if err != nil {
+				return false, err
+			}
+			i = n
+		case b < ' ':
+			c.pos = i
+			return false, c.unexpected("in a string")
+		default:
+			ascii = ascii && b < utf8.RuneSelf
+			i++
+		}
+	}
+}
+
+// skipEscape returns the place behind the escape at i.
+func (c *Cursor) skipEscape(i int) (int, error) {
+	c.pos = i + 1
 	if c.pos == len(c.data) {
-		return c.unexpected("in a string escape")
+		return 0, c.unexpected("in a string escape")
 	}
 	switch c.data[c.pos] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		c.pos++
-		return nil
+		return i + 2, nil
 	case 'u':
 		c.pos++
 		for range 4 {
 			if c.pos == len(c.data) || !isHex(c.data[c.pos]) {
-				return c.unexpected(`in a \u escape`)
+				return 0, c.unexpected(`in a \u escape`)
 			}
 			c.pos++
 		}
-		return nil
+		return i + 6, nil
 	}
-	return c.unexpected("in a string escape")
+	return 0, c.unexpected("in a string escape")
 }
 
 func (c *Cursor) skipNumber() error {
@@ -92,13 +137,10 @@ func isHex(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
 }
 
-// unquote turns the inside of a checked string into text: escapes resolved, invalid UTF-8
-// and lone surrogates replaced by U+FFFD, as encoding/json does.
-func unquote(s []byte) string {
-	if bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
-		return string(s)
-	}
-	out := make([]byte, 0, len(s))
+// AppendText appends what the inside of a checked string stands for: escapes resolved, invalid
+// UTF-8 and lone surrogates replaced by U+FFFD, as encoding/json does.
+func AppendText(out, s []byte) []byte {
+	out = slices.Grow(out, len(s))
 	for i := 0; i < len(s); {
 		switch b := s[i]; {
 		case b == '\\':
@@ -114,7 +156,7 @@ func unquote(s []byte) string {
 			i += size
 		}
 	}
-	return string(out)
+	return out
 }
 
 // appendEscape appends what the escape at the start of s stands for and returns its length.
