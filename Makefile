@@ -12,6 +12,10 @@ SHELL := /usr/bin/env bash
 FUZZTIME ?= 30s
 BENCH ?= .
 BENCHCOUNT ?= 6
+ROWS ?=
+SIZES ?=
+SHAPES ?=
+BENCHFLAGS ?=
 ORACLE_CASES ?= 200000
 GOTESTFLAGS ?=
 
@@ -70,7 +74,11 @@ oracle: ## Run the patch oracle over ORACLE_CASES (200000) random mutations
 	ADMITKIT_ORACLE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run Oracle ./pkg/patch
 
 .PHONY: bench
-bench: ## Run the benchmarks matching BENCH into .cache/bench/new.txt; OLD=file compares
+bench: ## Measure admissions against controller-runtime (QUICK=1, ROWS=, SIZES=, SHAPES=, BENCHFLAGS=)
+	@cd hack/bench && $(GO) run . $(if $(QUICK),-quick) -rows '$(ROWS)' -sizes '$(SIZES)' -shapes '$(SHAPES)' $(BENCHFLAGS)
+
+.PHONY: gobench
+gobench: ## Run the Go benchmarks matching BENCH into .cache/bench/new.txt; OLD=file compares
 	@mkdir -p .cache/bench
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./pkg/... | tee .cache/bench/new.txt
 	@benchstat=$$(hack/tools/build.sh benchstat) && $$benchstat $(OLD) .cache/bench/new.txt

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/admitkit/admitkit/hack/bench/subject"
+)
+
+// A Figure is what one call of a subject takes: the median of all rounds.
+type Figure struct {
+	Row, Size, Candidate, Shape string
+	BodyBytes                   int
+	WallNS, CPUNS               float64
+	Bytes, Allocs               float64
+	// Ratios to controller-runtime, of the slices of one round: median, lowest and highest.
+	Ratio, RatioLow, RatioHigh float64
+	RatioCPU                   float64
+}
+
+// A sample is one slice: calls of one subject in a row.
+type sample struct{ wall, cpu, bytes, allocs float64 }
+
+// measureRow measures the subjects of a row in turns, so that a slow spell of the machine
+// falls on all of them alike.
+func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, error) {
+	calls := make([]int, len(row.Subjects))
+	for i, s := range row.Subjects {
+		n, err := calibrate(s, slice)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s, %s: %w", row.Size, row.Name, s.Name(), err)
+		}
+		calls[i] = n
+	}
+	samples := make([][]sample, len(row.Subjects))
+	for range rounds {
+		for i, s := range row.Subjects {
+			samples[i] = append(samples[i], takeSlice(s, calls[i]))
+		}
+	}
+	baseline := slices.IndexFunc(row.Subjects, func(s *subject.Subject) bool { return s.Candidate == subject.Baseline })
+	figures := make([]Figure, len(row.Subjects))
+	for i, s := range row.Subjects {
+		figures[i] = summary(samples[i], samples[baseline])
+		f := &figures[i]
+		f.Row, f.Size, f.Candidate, f.Shape, f.BodyBytes = row.Name, row.Size, s.Candidate, s.Shape, len(s.Body)
+	}
+	return figures, nil
+}
+
+// calibrate warms a subject up and tells how many calls fill a slice: three at least, unless
+// one takes longer than the slice.
+func calibrate(s *subject.Subject, slice time.Duration) (int, error) {
+	if code := call(s).Code; code != http.StatusOK {
+		return 0, fmt.Errorf("answers %d", code)
+	}
+	for n := 1; ; n *= 2 {
+		took := time.Duration(takeSlice(s, n).wall * float64(n))
+		if took > slice/2 || took > 2*time.Millisecond {
+			n = int(float64(n) * float64(slice) / float64(took))
+			if n < 3 && took < slice {
+				return 3, nil
+			}
+			return max(n, 1), nil
+		}
+	}
+}
+
+func takeSlice(s *subject.Subject, calls int) sample {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start, cpu := time.Now(), processCPU()
+	for range calls {
+		call(s)
+	}
+	wall, used := time.Since(start), processCPU()-cpu
+	runtime.ReadMemStats(&after)
+	n := float64(calls)
+	return sample{
+		wall: float64(wall.Nanoseconds()) / n, cpu: float64(used.Nanoseconds()) / n,
+		bytes: float64(after.TotalAlloc-before.TotalAlloc) / n, allocs: float64(after.Mallocs-before.Mallocs) / n,
+	}
+}
+
+// call sends one review as the benchmarks of an http.Handler do. What httptest takes is part
+// of every figure.
+func call(s *subject.Subject) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/bench?timeout=10s", bytes.NewReader(s.Body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.Handler.ServeHTTP(w, r)
+	return w
+}
+
+// processCPU is the CPU time of this process, garbage collection in the background included.
+func processCPU() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func summary(own, baseline []sample) Figure {
+	var ratios, cpuRatios []float64
+	for i := range own {
+		ratios = append(ratios, baseline[i].wall/own[i].wall)
+		cpuRatios = append(cpuRatios, baseline[i].cpu/own[i].cpu)
+	}
+	slices.Sort(ratios)
+	of := func(part func(sample) float64) float64 {
+		var all []float64
+		for _, s := range own {
+			all = append(all, part(s))
+		}
+		return median(all)
+	}
+	return Figure{
+		WallNS: of(func(s sample) float64 { return s.wall }), CPUNS: of(func(s sample) float64 { return s.cpu }),
+		Bytes: of(func(s sample) float64 { return s.bytes }), Allocs: of(func(s sample) float64 { return s.allocs }),
+		Ratio: median(ratios), RatioLow: ratios[len(ratios)/4], RatioHigh: ratios[len(ratios)-1-len(ratios)/4],
+		RatioCPU: median(cpuRatios),
+	}
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
