@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+)
+
+// any reads a value that has no Go type of its own into an interface.
+func (d *decoder) any(v reflect.Value) error {
+	x, err := d.loose()
+	if err == nil && x != nil {
+		v.Set(reflect.ValueOf(x))
+	}
+	return err
+}
+
+// loose returns the next value as what unstructured objects are made of: map[string]any,
+// []any, string, int64, float64, bool or nil.
+func (d *decoder) loose() (any, error) {
+	switch d.c.Kind() {
+	case jsonraw.Object:
+		return d.looseObject()
+	case jsonraw.Array:
+		return d.looseArray()
+	case jsonraw.String:
+		text, err := d.c.TextBytes()
+		return d.texts.text(text), err
+	case jsonraw.Number:
+		return d.looseNumber()
+	case jsonraw.Bool:
+		raw, err := d.c.Value()
+		return len(raw) == len("true"), err
+	default: // null, or not JSON
+		return nil, d.c.Skip()
+	}
+}
+
+func (d *decoder) looseObject() (map[string]any, error) {
+	m := map[string]any{}
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		key := d.texts.text(name)
+		if m[key], err = d.loose(); err != nil {
+			return nil, at(key, err)
+		}
+		more, err = d.c.NextMember()
+	}
+	return m, err
+}
+
+func (d *decoder) looseArray() ([]any, error) {
+	list := []any{}
+	more, err := d.c.OpenArray()
+	for more && err == nil {
+		var elem any
+		if elem, err = d.loose(); err != nil {
+			return nil, atIndex(len(list), err)
+		}
+		list = append(list, elem)
+		more, err = d.c.NextElement()
+	}
+	return list, err
+}
+
+// looseNumber keeps integers that fit an int64; all else is a float64.
+func (d *decoder) looseNumber() (any, error) {
+	start := d.c.Offset()
+	raw, err := d.c.Value()
+	if err != nil {
+		return nil, err
+	}
+	if bytes.IndexAny(raw, ".eE") < 0 {
+		if n, ok := parseInt(raw); ok {
+			return n, nil
+		}
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return nil, &Error{Offset: start, Err: fmt.Errorf("want a number that a float64 can hold, got one that it cannot")}
+	}
+	return n, nil
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decode reads JSON into Go values exactly as the API server does, which is with
+// sigs.k8s.io/json: case-sensitive names, integers kept, null as good as absent, of duplicate
+// names the last one, invalid UTF-8 replaced.
+//
+// The plan is one pass over the bytes, guided by the [shape.Shape] of the type:
+//
+//   - [shape.Shape] tells, once per type, what the members of a struct are called, where their
+//     fields are, and how their values are read. Members mostly come in the order of the
+//     fields, so the next field is tried before the name is looked up.
+//   - A [jsonraw.Cursor] checks the text and stands before the value to read. What the type
+//     does not name is checked and skipped.
+//   - Strings are copied, many into one piece of memory (texts), so nothing decoded shares
+//     memory with the document.
+//   - Lists are collected in scratch lists and then copied to one of their size.
+//   - Types that read themselves are given their bytes. A type whose tags mean something
+//     unusual (shape.Opaque) goes to sigs.k8s.io/json as a whole, for these bytes only.
+//
+// What this pass does not do, it does not guess: a document that it refuses, or that repeats a
+// name of a struct, is decoded again by sigs.k8s.io/json, whose verdict and value count.
+package decode
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/internal/shape"
+)
+
+// Unmarshal reads raw, one JSON value, into the zero value that into points to. An error is
+// an [*Error] or a [*jsonraw.SyntaxError].
+func Unmarshal(raw []byte, into any) error {
+	end, err := At(raw, 0, 0, into)
+	if err == nil {
+		c := jsonraw.At(raw, end, 0)
+		err = c.End()
+	}
+	return err
+}
+
+// At reads the value at an offset of data, which is inside depth arrays and objects, and
+// returns where it ends. The end is right, if there is one, also when the value does not fit
+// the type. See [Unmarshal] for the rest.
+func At(data []byte, offset, depth int, into any) (end int, err error) {
+	v := reflect.ValueOf(into).Elem()
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	d.c = jsonraw.At(data, offset, depth)
+	if err = d.value(v, shape.Of(v.Type())); err == nil {
+		return d.c.Offset(), nil
+	}
+	c := jsonraw.At(data, offset, depth)
+	raw, syntax := c.Value()
+	if syntax != nil {
+		return 0, syntax
+	}
+	v.SetZero()
+	verdict := kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
+	if verdict == nil {
+		return c.Offset(), nil
+	}
+	var fault *Error
+	if !errors.As(err, &fault) {
+		return c.Offset(), &Error{Offset: offset, Err: verdict}
+	}
+	slices.Reverse(fault.Path)
+	return c.Offset(), fault
+}
+
+// A decoder reads one document.
+type decoder struct {
+	c     jsonraw.Cursor
+	texts texts
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+func (d *decoder) release() {
+	d.c = jsonraw.Cursor{}
+	decoders.Put(d)
+}
+
+// value reads the next value into v, which is zero and can be set.
+func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
+	switch s.Kind {
+	case shape.String:
+		return d.str(v)
+	case shape.Struct:
+		return d.structure(v, s)
+	case shape.Opaque:
+		return d.opaque(v)
+	}
+	if d.c.Kind() == jsonraw.Null && s.Kind < shape.Time {
+		return d.c.Skip()
+	}
+	switch s.Kind {
+	case shape.Bool:
+		return d.boolean(v)
+	case shape.Int:
+		return d.integer(v)
+	case shape.Uint:
+		return d.unsigned(v)
+	case shape.Float:
+		return d.float(v)
+	case shape.Bytes:
+		return d.bytes(v)
+	case shape.Any:
+		return d.any(v)
+	case shape.Map:
+		return d.dict(v, s)
+	case shape.List:
+		return d.list(v, s)
+	case shape.Pointer:
+		p := reflect.New(s.Elem.Type)
+		v.Set(p)
+		return d.value(p.Elem(), s.Elem)
+	default:
+		return d.known(v, s.Kind)
+	}
+}
+
+// errRepeated sends a document to sigs.k8s.io/json, which knows how the values of one name
+// merge.
+var errRepeated = errors.New("a name stands twice in an object")
+
+func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
+	if d.c.Kind() != jsonraw.Object {
+		return d.nullOr(jsonraw.Object)
+	}
+	var seen fieldSet
+	next := 0
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		if i := s.Find(name, next); i < 0 {
+			err = d.c.Skip()
+		} else {
+			if !seen.add(i, len(s.Fields)) {
+				return errRepeated
+			}
+			field := &s.Fields[i]
+			if err = d.value(field.Of(v), field.Shape); err != nil {
+				return at(field.Name, err)
+			}
+			next = i + 1
+		}
+		if err == nil {
+			more, err = d.c.NextMember()
+		}
+	}
+	return err
+}
+
+// A fieldSet remembers which fields of a struct were seen.
+type fieldSet struct {
+	first uint64
+	rest  []uint64
+}
+
+func (f *fieldSet) add(i, fields int) (isNew bool) {
+	word := &f.first
+	if i >= 64 {
+		if f.rest == nil {
+			f.rest = make([]uint64, (fields-1)/64)
+		}
+		word = &f.rest[i/64-1]
+	}
+	bit := uint64(1) << (i % 64)
+	isNew = *word&bit == 0
+	*word |= bit
+	return isNew
+}
+
+func (d *decoder) list(v reflect.Value, s *shape.Shape) error {
+	if d.c.Kind() != jsonraw.Array {
+		return d.nullOr(jsonraw.Array)
+	}
+	list := s.Scratch()
+	defer s.Release(list)
+	more, err := d.c.OpenArray()
+	for more && err == nil {
+		if err = d.value(shape.Extend(list), s.Elem); err != nil {
+			return atIndex(list.Len()-1, err)
+		}
+		more, err = d.c.NextElement()
+	}
+	s.Take(v, list)
+	return err
+}
+
+func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
+	if d.c.Kind() != jsonraw.Object {
+		return d.nullOr(jsonraw.Object)
+	}
+	switch m := v.Addr().Interface().(type) {
+	case *map[string]string:
+		return d.strings(m)
+	case *map[string]any:
+		loose, err := d.looseObject()
+		*m = loose
+		return err
+	}
+	m := reflect.MakeMap(s.Type)
+	v.Set(m)
+	key, elem := reflect.New(s.Type.Key()).Elem(), reflect.New(s.Elem.Type).Elem()
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		key.SetString(d.texts.text(name))
+		elem.SetZero()
+		if err = d.value(elem, s.Elem); err != nil {
+			return at(key.String(), err)
+		}
+		m.SetMapIndex(key, elem)
+		more, err = d.c.NextMember()
+	}
+	return err
+}
+
+// strings is dict for the kind of map that nearly all maps are.
+func (d *decoder) strings(m *map[string]string) error {
+	*m = map[string]string{}
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name, value []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		if d.c.Kind() != jsonraw.String {
+			err = d.nullOr(jsonraw.String)
+		} else {
+			value, err = d.c.TextBytes()
+		}
+		if err != nil {
+			return at(string(name), err)
+		}
+		(*m)[d.texts.text(name)] = d.texts.text(value)
+		more, err = d.c.NextMember()
+	}
+	return err
+}
+
+// opaque leaves the value to its type. It gets a copy of the bytes, in case it keeps them.
+func (d *decoder) opaque(v reflect.Value) error {
+	start := d.c.Offset()
+	raw, err := d.c.Value()
+	if err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(append([]byte(nil), raw...), v.Addr().Interface()); err != nil {
+		return &Error{Offset: start, Err: err}
+	}
+	return nil
+}

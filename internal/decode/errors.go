@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+)
+
+// An Error says which value does not fit its Go type.
+type Error struct {
+	// Path leads to the value.
+	Path []Step
+	// Offset is the number of bytes before it.
+	Offset int
+	// Err says what is wrong. It does not quote the value, which may be a secret, unless the
+	// type's own decoder does.
+	Err error
+}
+
+// A Step goes to a member by its Name, or to an element by its Index where Name is empty and
+// IsIndex is set.
+type Step struct {
+	Name    string
+	Index   int
+	IsIndex bool
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func at(name string, err error) error { return within(Step{Name: name}, err) }
+
+func atIndex(i int, err error) error { return within(Step{Index: i, IsIndex: true}, err) }
+
+// within adds a step to the path of an error that is on its way up: At turns the path around.
+func within(s Step, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Path = append(e.Path, s)
+	}
+	return err
+}
+
+// nullOr skips a null and refuses any other value where one of this kind is wanted.
+func (d *decoder) nullOr(want jsonraw.Kind) error {
+	kind, start := d.c.Kind(), d.c.Offset()
+	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {
+		return err
+	}
+	return &Error{Offset: start, Err: fmt.Errorf("want %s, got %s", want, kind)}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+)
+
+func (d *decoder) str(v reflect.Value) error {
+	if d.c.Kind() != jsonraw.String {
+		return d.nullOr(jsonraw.String)
+	}
+	text, err := d.c.TextBytes()
+	if err == nil {
+		v.SetString(d.texts.text(text))
+	}
+	return err
+}
+
+func (d *decoder) boolean(v reflect.Value) error {
+	if d.c.Kind() != jsonraw.Bool {
+		return d.nullOr(jsonraw.Bool)
+	}
+	raw, err := d.c.Value()
+	v.SetBool(len(raw) == len("true"))
+	return err
+}
+
+func (d *decoder) integer(v reflect.Value) error {
+	raw, start, err := d.number()
+	if raw == nil {
+		return err
+	}
+	n, ok := parseInt(raw)
+	if !ok || v.OverflowInt(n) {
+		return misfit(start, raw, v.Type())
+	}
+	v.SetInt(n)
+	return nil
+}
+
+func (d *decoder) unsigned(v reflect.Value) error {
+	raw, start, err := d.number()
+	if raw == nil {
+		return err
+	}
+	n, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil || v.OverflowUint(n) {
+		return misfit(start, raw, v.Type())
+	}
+	v.SetUint(n)
+	return nil
+}
+
+func (d *decoder) float(v reflect.Value) error {
+	raw, start, err := d.number()
+	if raw == nil {
+		return err
+	}
+	n, err := strconv.ParseFloat(string(raw), v.Type().Bits())
+	if err != nil || v.OverflowFloat(n) {
+		return misfit(start, raw, v.Type())
+	}
+	v.SetFloat(n)
+	return nil
+}
+
+// number returns the bytes of the next value, a number, and where they are; or nil.
+func (d *decoder) number() (raw []byte, start int, err error) {
+	if d.c.Kind() != jsonraw.Number {
+		return nil, 0, d.nullOr(jsonraw.Number)
+	}
+	start = d.c.Offset()
+	raw, err = d.c.Value()
+	return raw, start, err
+}
+
+func misfit(start int, raw []byte, t reflect.Type) error {
+	if len(raw) > 32 {
+		raw = append(raw[:32:32], "…"...)
+	}
+	return &Error{Offset: start, Err: fmt.Errorf("want %s, got number %s", t.Kind(), raw)}
+}
+
+// parseInt reads a checked number that is an integer and fits.
+func parseInt(raw []byte) (int64, bool) {
+	digits := raw
+	if raw[0] == '-' {
+		digits = raw[1:]
+	}
+	if len(digits) > 18 { // may not fit
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		return n, err == nil
+	}
+	var n int64
+	for _, b := range digits {
+		if b < '0' || b > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(b-'0')
+	}
+	if len(digits) < len(raw) {
+		n = -n
+	}
+	return n, true
+}
+
+// bytes reads a string in base64.
+func (d *decoder) bytes(v reflect.Value) error {
+	if d.c.Kind() != jsonraw.String {
+		return d.nullOr(jsonraw.String)
+	}
+	start := d.c.Offset()
+	text, err := d.c.TextBytes()
+	if err != nil {
+		return err
+	}
+	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(out, text)
+	if err != nil {
+		return &Error{Offset: start, Err: fmt.Errorf("not base64: %w", err)}
+	}
+	v.SetBytes(out[:n])
+	return nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// A Field is a member of a struct, possibly of one that is embedded in it.
+type Field struct {
+	// Name is the member's name in JSON.
+	Name string
+	// Index is the way to the field, through embedded structs, as in reflect.Value.FieldByIndex.
+	Index []int
+	Shape *Shape
+	// OmitEmpty and OmitZero are the options of the json tag.
+	OmitEmpty, OmitZero bool
+	// MergeKey is the patchMergeKey tag: the member that tells the elements of a list apart.
+	MergeKey string
+
+	isZero func(reflect.Value) bool
+}
+
+// Of returns the field in v, a value of the struct type.
+func (f *Field) Of(v reflect.Value) reflect.Value {
+	v = v.Field(f.Index[0])
+	for _, i := range f.Index[1:] {
+		v = v.Field(i)
+	}
+	return v
+}
+
+// Omitted reports whether encoding/json leaves out the field, of which v is the value.
+func (f *Field) Omitted(v reflect.Value) bool {
+	return f.OmitEmpty && isEmpty(v) || f.OmitZero && f.isZero(v)
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	case reflect.Bool, reflect.Interface, reflect.Pointer,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64:
+		return v.IsZero()
+	}
+	return false
+}
+
+type zeroer interface{ IsZero() bool }
+
+// zeroTest returns the test of omitzero: the type's own IsZero method where there is one.
+func zeroTest(t reflect.Type) func(reflect.Value) bool {
+	switch {
+	case t.Kind() == reflect.Interface && t.Implements(reflect.TypeFor[zeroer]()):
+		return func(v reflect.Value) bool {
+			return v.IsNil() || v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() || v.Interface().(zeroer).IsZero()
+		}
+	case t.Kind() == reflect.Pointer && t.Implements(reflect.TypeFor[zeroer]()):
+		return func(v reflect.Value) bool { return v.IsNil() || v.Interface().(zeroer).IsZero() }
+	case t.Implements(reflect.TypeFor[zeroer]()):
+		return func(v reflect.Value) bool { return v.Interface().(zeroer).IsZero() }
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[zeroer]()):
+		return func(v reflect.Value) bool {
+			if !v.CanAddr() {
+				c := reflect.New(v.Type()).Elem()
+				c.Set(v)
+				v = c
+			}
+			return v.Addr().Interface().(zeroer).IsZero()
+		}
+	}
+	return reflect.Value.IsZero
+}
+
+// Find returns the place in Fields of the member with this name, or -1. next is where it is
+// if members come in the order of the fields, as the API server writes them.
+func (s *Shape) Find(name []byte, next int) int {
+	if next < len(s.Fields) && string(name) == s.Fields[next].Name {
+		return next
+	}
+	if i, ok := s.names[string(name)]; ok {
+		return i
+	}
+	return -1
+}
+
+// fill finds the fields of a struct, or makes it Opaque where the rules for what they are
+// called are not simple.
+func (c compiler) fill(s *Shape) {
+	f := fieldFinder{compiler: c, depth: map[string]int{}, simple: true}
+	f.add(s.Type, nil)
+	if !f.simple {
+		s.Kind = Opaque
+		return
+	}
+	s.names = make(map[string]int, len(f.fields))
+	for _, field := range f.fields {
+		if len(field.Index) > f.depth[field.Name] {
+			continue // shadowed by one that is embedded less deep
+		}
+		s.names[field.Name] = len(s.Fields)
+		s.Fields = append(s.Fields, field)
+	}
+}
+
+type fieldFinder struct {
+	compiler
+	fields []Field
+	depth  map[string]int // of each name: how deep the field is that it stands for
+	simple bool
+}
+
+// add collects the fields of a struct that is reached through index.
+func (f *fieldFinder) add(t reflect.Type, index []int) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag := field.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		way := append(slices.Clip(index), i)
+		switch {
+		case field.Anonymous && name == "":
+			f.embedded(field, way)
+		case !field.IsExported():
+			continue
+		case name == "":
+			name = field.Name
+		}
+		f.member(field, name, options, way)
+	}
+}
+
+func (f *fieldFinder) embedded(field reflect.StructField, way []int) {
+	switch {
+	case field.Type.Kind() == reflect.Struct:
+		f.add(field.Type, way)
+	case field.IsExported() || field.Type.Kind() == reflect.Pointer:
+		f.simple = false // made when needed, or a member with the name of its type
+	}
+}
+
+func (f *fieldFinder) member(field reflect.StructField, name, options string, way []int) {
+	m := Field{Name: name, Index: way, MergeKey: field.Tag.Get("patchMergeKey")}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty":
+			m.OmitEmpty = true
+		case "omitzero":
+			m.OmitZero = true
+			m.isZero = zeroTest(field.Type)
+		case "", "inline":
+		default: // "string", and what is misspelt
+			f.simple = false
+		}
+	}
+	depth, taken := f.depth[name]
+	if !isPlain(name) || taken && depth == len(way) || hidesMethods(field.Type) {
+		f.simple = false
+		return
+	}
+	if !taken || len(way) < depth {
+		f.depth[name] = len(way)
+	}
+	m.Shape = f.shape(field.Type)
+	f.fields = append(f.fields, m)
+}
+
+// isPlain reports whether a name means the same to all who read tags, and needs no escape.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		switch b := name[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '-', b == '_', b == '.', b == '$', b == '/':
+		default:
+			return false
+		}
+	}
+	return true
+}

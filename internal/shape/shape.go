@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shape tells how the values of a Go type look in JSON: which members a struct has,
+// what the elements of a list are, which types read and write themselves.
+//
+// A [Shape] is compiled once per type, by the rules of encoding/json that sigs.k8s.io/json
+// shares, and serves both the decoder and the difference of values with documents. What a
+// shape does not describe exactly it calls [Opaque]: then only the type's own methods, or the
+// libraries, know how it looks.
+package shape
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// A Kind says how a value is read and compared.
+type Kind uint8
+
+// The kinds. What is not one of the others is Opaque.
+const (
+	Opaque Kind = iota
+	Bool
+	Int
+	Uint
+	Float
+	String
+	Bytes // []byte: a string in base64
+	Any   // an interface without methods
+	Struct
+	Map // with keys that are strings
+	List
+	Pointer
+	Time         // metav1.Time
+	Quantity     // resource.Quantity
+	IntOrString  // intstr.IntOrString
+	RawExtension // runtime.RawExtension
+	FieldsV1     // metav1.FieldsV1
+)
+
+// A Shape describes one Go type. It is immutable and safe for concurrent use.
+type Shape struct {
+	Type reflect.Type
+	Kind Kind
+	// Fields are the members of a Struct in the order of encoding/json.
+	Fields []Field
+	// Elem is the shape of the values of a Map, the elements of a List, or what a Pointer
+	// points to.
+	Elem *Shape
+
+	names   map[string]int // of Fields
+	scratch sync.Pool      // of lists, as *reflect.Value
+}
+
+var (
+	shapes    sync.Map // reflect.Type to *Shape
+	compiling sync.Mutex
+)
+
+// Of returns the shape of a type.
+func Of(t reflect.Type) *Shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*Shape)
+	}
+	compiling.Lock()
+	defer compiling.Unlock()
+	c := compiler{}
+	s := c.shape(t)
+	for t, s := range c { // all at once: types that contain themselves are complete only now
+		shapes.LoadOrStore(t, s)
+	}
+	return s
+}
+
+// A compiler holds the shapes of one call of Of, unfinished ones among them.
+type compiler map[reflect.Type]*Shape
+
+func (c compiler) shape(t reflect.Type) *Shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*Shape)
+	}
+	if s, ok := c[t]; ok {
+		return s
+	}
+	s := &Shape{Type: t, Kind: kindOf(t)}
+	c[t] = s
+	switch s.Kind {
+	case Struct:
+		c.fill(s)
+	case Map, List, Pointer:
+		s.Elem = c.shape(t.Elem())
+		if hidesMethods(t.Elem()) {
+			s.Kind = Opaque
+		}
+	}
+	return s
+}
+
+// known are the types that read and write themselves, but that this module knows.
+var known = map[reflect.Type]Kind{
+	reflect.TypeFor[metav1.Time]():          Time,
+	reflect.TypeFor[resource.Quantity]():    Quantity,
+	reflect.TypeFor[intstr.IntOrString]():   IntOrString,
+	reflect.TypeFor[runtime.RawExtension](): RawExtension,
+	reflect.TypeFor[metav1.FieldsV1]():      FieldsV1,
+}
+
+func kindOf(t reflect.Type) Kind {
+	if k, ok := known[t]; ok {
+		return k
+	}
+	if CodesItself(t) || t == reflect.TypeFor[json.Number]() {
+		return Opaque
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return Bool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return Int
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return Uint
+	case reflect.Float32, reflect.Float64:
+		return Float
+	case reflect.String:
+		return String
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return Any
+		}
+	case reflect.Struct:
+		return Struct
+	case reflect.Map:
+		if t.Key().Kind() == reflect.String && !CodesItself(t.Key()) {
+			return Map
+		}
+	case reflect.Slice:
+		switch {
+		case t.Elem().Kind() != reflect.Uint8:
+			return List
+		case t.Elem() == reflect.TypeFor[byte]():
+			return Bytes
+		}
+	case reflect.Pointer:
+		return Pointer
+	}
+	return Opaque
+}
+
+var codecs = []reflect.Type{
+	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
+}
+
+// CodesItself reports whether a type, or a pointer to it, has a method that encoding/json
+// calls to read or to write it. Pointers are not asked: what they point to is.
+func CodesItself(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return false
+	}
+	for _, codec := range codecs {
+		if reflect.PointerTo(t).Implements(codec) {
+			return true
+		}
+	}
+	return false
+}
+
+// hidesMethods reports whether a type has such methods only when it is asked on its own:
+// encoding/json does not look for pointer methods of types without a name.
+func hidesMethods(t reflect.Type) bool { return t.Name() == "" && CodesItself(t) }
