@@ -197,61 +197,6 @@ func (d *decoder) list(v reflect.Value, s *shape.Shape) error {
 	return err
 }
 
-func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
-	if d.c.Kind() != jsonraw.Object {
-		return d.nullOr(jsonraw.Object)
-	}
-	switch m := v.Addr().Interface().(type) {
-	case *map[string]string:
-		return d.strings(m)
-	case *map[string]any:
-		loose, err := d.looseObject()
-		*m = loose
-		return err
-	}
-	m := reflect.MakeMap(s.Type)
-	v.Set(m)
-	key, elem := reflect.New(s.Type.Key()).Elem(), reflect.New(s.Elem.Type).Elem()
-	more, err := d.c.OpenObject()
-	for more && err == nil {
-		var name []byte
-		if name, err = d.c.Name(); err != nil {
-			break
-		}
-		key.SetString(d.texts.text(name))
-		elem.SetZero()
-		if err = d.value(elem, s.Elem); err != nil {
-			return at(key.String(), err)
-		}
-		m.SetMapIndex(key, elem)
-		more, err = d.c.NextMember()
-	}
-	return err
-}
-
-// strings is dict for the kind of map that nearly all maps are.
-func (d *decoder) strings(m *map[string]string) error {
-	*m = map[string]string{}
-	more, err := d.c.OpenObject()
-	for more && err == nil {
-		var name, value []byte
-		if name, err = d.c.Name(); err != nil {
-			break
-		}
-		if d.c.Kind() != jsonraw.String {
-			err = d.nullOr(jsonraw.String)
-		} else {
-			value, err = d.c.TextBytes()
-		}
-		if err != nil {
-			return at(string(name), err)
-		}
-		(*m)[d.texts.text(name)] = d.texts.text(value)
-		more, err = d.c.NextMember()
-	}
-	return err
-}
-
 // opaque leaves the value to its type. It gets a copy of the bytes, in case it keeps them.
 func (d *decoder) opaque(v reflect.Value) error {
 	start := d.c.Offset()

@@ -44,9 +44,13 @@ func (d *decoder) known(v reflect.Value, kind shape.Kind) error {
 		}
 	}
 	if err := v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw); err != nil {
-		return &Error{Offset: start, Err: fmt.Errorf("not a valid %s", v.Type())}
+		return invalid(start, v.Type())
 	}
 	return nil
+}
+
+func invalid(start int, t reflect.Type) error {
+	return &Error{Offset: start, Err: fmt.Errorf("not a valid %s", t)}
 }
 
 // plainText returns what a checked string without escapes stands for.

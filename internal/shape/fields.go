@@ -78,17 +78,22 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 	return reflect.Value.IsZero
 }
 
-// Find returns the place in Fields of the member with this name, or -1. next is where it is
-// if members come in the order of the fields, as the API server writes them.
+// Find returns the place in Fields of the member with this name, or -1. Members mostly come
+// in the order of the fields, some left out: next is where the last one found says to begin.
 func (s *Shape) Find(name []byte, next int) int {
-	if next < len(s.Fields) && string(name) == s.Fields[next].Name {
-		return next
+	for i := next; i < min(next+nearby, len(s.order)); i++ {
+		if string(name) == s.order[i] {
+			return i
+		}
 	}
 	if i, ok := s.names[string(name)]; ok {
 		return i
 	}
 	return -1
 }
+
+// nearby is how many names are compared before one is looked up.
+const nearby = 6
 
 // fill finds the fields of a struct, or makes it Opaque where the rules for what they are
 // called are not simple.
@@ -106,6 +111,7 @@ func (c compiler) fill(s *Shape) {
 		}
 		s.names[field.Name] = len(s.Fields)
 		s.Fields = append(s.Fields, field)
+		s.order = append(s.order, field.Name)
 	}
 }
 

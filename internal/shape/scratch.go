@@ -8,7 +8,7 @@ import "reflect"
 // there are. They hold nothing when they are not in use.
 const (
 	firstScratch = 8
-	mostScratch  = 64 << 10 // bytes kept of one
+	mostScratch  = 1 << 20 // bytes kept of one
 )
 
 // Scratch returns an empty list of a List shape, to be given back with Release.

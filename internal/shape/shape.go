@@ -55,7 +55,8 @@ type Shape struct {
 	// points to.
 	Elem *Shape
 
-	names   map[string]int // of Fields
+	order   []string       // the names of Fields
+	names   map[string]int // their places
 	scratch sync.Pool      // of lists, as *reflect.Value
 }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/internal/shape"
+)
+
+func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
+	if d.c.Kind() != jsonraw.Object {
+		return d.nullOr(jsonraw.Object)
+	}
+	switch m := v.Addr().Interface().(type) {
+	case *map[string]string:
+		return d.strings(m)
+	case *corev1.ResourceList:
+		return d.resources(m)
+	case *map[string]any:
+		loose, err := d.looseObject()
+		*m = loose
+		return err
+	}
+	m := reflect.MakeMap(s.Type)
+	v.Set(m)
+	key, elem := reflect.New(s.Type.Key()).Elem(), reflect.New(s.Elem.Type).Elem()
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		key.SetString(d.texts.text(name))
+		elem.SetZero()
+		if err = d.value(elem, s.Elem); err != nil {
+			return at(key.String(), err)
+		}
+		m.SetMapIndex(key, elem)
+		more, err = d.c.NextMember()
+	}
+	return err
+}
+
+// strings is dict for the kind of map that nearly all maps are.
+func (d *decoder) strings(m *map[string]string) error {
+	*m = map[string]string{}
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name, value []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		if d.c.Kind() != jsonraw.String {
+			err = d.nullOr(jsonraw.String)
+		} else {
+			value, err = d.c.TextBytes()
+		}
+		if err != nil {
+			return at(string(name), err)
+		}
+		(*m)[d.texts.text(name)] = d.texts.text(value)
+		more, err = d.c.NextMember()
+	}
+	return err
+}
+
+// resources is dict for the requests and limits of containers.
+func (d *decoder) resources(m *corev1.ResourceList) error {
+	*m = corev1.ResourceList{}
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name, raw []byte
+		if name, err = d.c.Name(); err != nil {
+			break
+		}
+		start := d.c.Offset()
+		if raw, err = d.c.Value(); err != nil {
+			break
+		}
+		var q resource.Quantity
+		if err = q.UnmarshalJSON(raw); err != nil {
+			return at(string(name), invalid(start, reflect.TypeFor[resource.Quantity]()))
+		}
+		(*m)[corev1.ResourceName(d.texts.text(name))] = q
+		more, err = d.c.NextMember()
+	}
+	return err
+}
