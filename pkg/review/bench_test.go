@@ -89,21 +89,6 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// Documents are handed out in place, so a larger one costs no more memory.
-func TestDecodeAllocatesNothingForDocuments(t *testing.T) {
-	allocs := func(containers int) float64 {
-		body := benchmarkReview(t, containers)
-		return testing.AllocsPerRun(50, func() {
-			if _, err := Decode(body); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	if small, large := allocs(2), allocs(375); large > small {
-		t.Errorf("got %v allocations for 200 KB, %v for 2 KB", large, small)
-	}
-}
-
 func BenchmarkAppend(b *testing.B) {
 	req := want(func(r *Request) { r.UID = "0df28fbd-5f5f-11e8-bc74-36e6bb280816" })
 	denied := Deny(metav1.Status{Code: 422, Message: "spec.replicas: must be odd"})

@@ -17,10 +17,33 @@ import (
 // are case-sensitive, of duplicate names the last one counts (objects and lists merge), and
 // null is as good as absent: what sigs.k8s.io/json does for the API server.
 //
-// The request shares memory with body, which must not change while it is in use. Every error
-// is an [*Error]; it holds the version and uid as far as they could be read.
+// The documents of the request share memory with body, which must not change while they are
+// in use; nothing else does. Every error is an [*Error]; it holds the version and uid as far
+// as they could be read.
 func Decode(body []byte) (*Request, error) {
-	d := decoder{c: jsonraw.NewCursor(body)}
+	req := new(Request)
+	if err := DecodeInto(req, body, nil); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+// An ObjectReader takes part in the pass of [DecodeInto].
+type ObjectReader interface {
+	// ReadObject reads the new object, which starts at an offset of body and is inside two JSON
+	// objects, and returns the offset of its end. It is not called for null; where the name is
+	// there twice, it is called twice, and the last one counts. Later in the body may stand that
+	// the object is of another kind than expected, so the reader keeps to itself what is wrong
+	// with it, unless it is not JSON: that is an error, and ends the pass.
+	ReadObject(body []byte, offset int) (end int, err error)
+}
+
+// DecodeInto is [Decode] into a request that is zero but for a list of zero length in
+// UserInfo.Groups, which may bring its memory. If object is not nil, it reads the new object
+// in the course of the pass, so that no byte is looked at twice.
+func DecodeInto(req *Request, body []byte, object ObjectReader) error {
+	p := piecePool.Get().(*pieces)
+	d := decoder{c: jsonraw.At(body, 0, 0), body: body, req: req, reader: object, pieces: p}
 	err := d.envelope()
 	if err == nil {
 		err = d.c.End()
@@ -28,16 +51,20 @@ func Decode(body []byte) (*Request, error) {
 	if err == nil {
 		err = d.check()
 	}
+	piecePool.Put(p)
 	if err != nil {
-		return nil, d.fail(err)
+		return d.fail(err)
 	}
 	d.fillRequestForm()
-	return &d.req, nil
+	return nil
 }
 
 type decoder struct {
-	c          *jsonraw.Cursor
-	req        Request
+	c          jsonraw.Cursor
+	body       []byte
+	req        *Request
+	reader     ObjectReader
+	pieces     *pieces
 	apiVersion string
 	kind       string
 	hasRequest bool
@@ -50,20 +77,17 @@ func (d *decoder) envelope() error {
 		}
 		return ErrNotReview
 	}
-	return d.c.Members(func(name string) error {
-		switch name {
+	return d.members(func(name []byte) error {
+		switch string(name) {
 		case "apiVersion":
-			return within(name, d.text(&d.apiVersion))
+			return d.text(&d.apiVersion)
 		case "kind":
-			return within(name, d.text(&d.kind))
+			return d.text(&d.kind)
 		case "request":
-			if d.c.Kind() == jsonraw.Null {
-				d.hasRequest = false
-				d.req = Request{}
-				return d.c.Skip()
+			if d.hasRequest = d.c.Kind() != jsonraw.Null; !d.hasRequest {
+				*d.req = Request{}
 			}
-			d.hasRequest = true
-			return within(name, d.object(d.request))
+			return d.object(d.request)
 		}
 		return d.c.Skip()
 	})
@@ -71,32 +95,32 @@ func (d *decoder) envelope() error {
 
 // check runs after the pass, since members come in any order.
 func (d *decoder) check() error {
+	d.req.Version = d.version()
 	switch {
 	case d.kind != reviewKind:
 		return fmt.Errorf("%w: kind is %q", ErrNotReview, d.kind)
-	case d.apiVersion != V1.APIVersion() && d.apiVersion != V1beta1.APIVersion():
+	case d.req.Version == "":
 		return within("apiVersion", fmt.Errorf("%w: %q is neither %s nor %s", ErrVersion, d.apiVersion, V1.APIVersion(), V1beta1.APIVersion()))
 	case !d.hasRequest:
 		return within("request", ErrNoRequest)
 	case d.req.UID == "":
 		return within("request", within("uid", ErrNoUID))
 	}
-	d.req.Version = d.version()
 	return nil
 }
 
 func (d *decoder) version() Version {
 	switch d.apiVersion {
-	case V1.APIVersion():
+	case group + "/" + string(V1):
 		return V1
-	case V1beta1.APIVersion():
+	case group + "/" + string(V1beta1):
 		return V1beta1
 	}
 	return ""
 }
 
 func (d *decoder) fillRequestForm() {
-	r := &d.req
+	r := d.req
 	if r.RequestKind == (metav1.GroupVersionKind{}) {
 		r.RequestKind = r.Kind
 	}
@@ -108,23 +132,23 @@ func (d *decoder) fillRequestForm() {
 	}
 }
 
-func (d *decoder) request(name string) error {
-	r := &d.req
-	switch name {
+func (d *decoder) request(name []byte) error {
+	r := d.req
+	switch string(name) {
 	case "uid":
 		return d.text((*string)(&r.UID))
 	case "kind":
-		return d.object(d.gvk(&r.Kind))
+		return d.gvk(&r.Kind)
 	case "resource":
-		return d.object(d.gvr(&r.Resource))
+		return d.gvr(&r.Resource)
 	case "subResource":
 		return d.text(&r.SubResource)
 	case "requestKind":
 		reset(d, &r.RequestKind)
-		return d.object(d.gvk(&r.RequestKind))
+		return d.gvk(&r.RequestKind)
 	case "requestResource":
 		reset(d, &r.RequestResource)
-		return d.object(d.gvr(&r.RequestResource))
+		return d.gvr(&r.RequestResource)
 	case "requestSubResource":
 		return d.text(&r.RequestSubResource)
 	case "name":
@@ -138,7 +162,7 @@ func (d *decoder) request(name string) error {
 	case "dryRun":
 		return d.boolean(&r.DryRun)
 	case "object":
-		return d.raw(&r.Object)
+		return d.newObject()
 	case "oldObject":
 		return d.raw(&r.OldObject)
 	case "options":
@@ -147,9 +171,9 @@ func (d *decoder) request(name string) error {
 	return d.c.Skip()
 }
 
-func (d *decoder) gvk(gvk *metav1.GroupVersionKind) func(string) error {
-	return func(name string) error {
-		switch name {
+func (d *decoder) gvk(gvk *metav1.GroupVersionKind) error {
+	return d.object(func(name []byte) error {
+		switch string(name) {
 		case "group":
 			return d.text(&gvk.Group)
 		case "version":
@@ -158,12 +182,12 @@ func (d *decoder) gvk(gvk *metav1.GroupVersionKind) func(string) error {
 			return d.text(&gvk.Kind)
 		}
 		return d.c.Skip()
-	}
+	})
 }
 
-func (d *decoder) gvr(gvr *metav1.GroupVersionResource) func(string) error {
-	return func(name string) error {
-		switch name {
+func (d *decoder) gvr(gvr *metav1.GroupVersionResource) error {
+	return d.object(func(name []byte) error {
+		switch string(name) {
 		case "group":
 			return d.text(&gvr.Group)
 		case "version":
@@ -172,35 +196,61 @@ func (d *decoder) gvr(gvr *metav1.GroupVersionResource) func(string) error {
 			return d.text(&gvr.Resource)
 		}
 		return d.c.Skip()
-	}
+	})
 }
 
-func (d *decoder) userInfo(name string) error {
+func (d *decoder) userInfo(name []byte) error {
 	u := &d.req.UserInfo
-	switch name {
+	switch string(name) {
 	case "username":
 		return d.text(&u.Username)
 	case "uid":
 		return d.text(&u.UID)
 	case "groups":
-		return d.texts(&u.Groups)
+		return d.list(&u.Groups)
 	case "extra":
-		if d.c.Kind() == jsonraw.Null {
-			u.Extra = nil
-			return d.c.Skip()
-		}
-		if u.Extra == nil {
-			u.Extra = map[string]authenticationv1.ExtraValue{}
-		}
-		return d.object(func(key string) error {
-			var values []string
-			err := d.texts(&values)
-			u.Extra[key] = values
-			return err
-		})
+		return d.extra(u)
 	}
 	return d.c.Skip()
 }
+
+func (d *decoder) extra(u *authenticationv1.UserInfo) error {
+	if d.c.Kind() == jsonraw.Null {
+		u.Extra = nil
+	} else if u.Extra == nil {
+		u.Extra = map[string]authenticationv1.ExtraValue{}
+	}
+	return d.object(func(key []byte) error {
+		var values []string
+		err := d.list(&values)
+		u.Extra[d.pieces.text(key)] = values
+		return err
+	})
+}
+
+// newObject leaves the object to the reader, if there is one.
+func (d *decoder) newObject() error {
+	kind, start := d.c.Kind(), d.c.Offset()
+	if d.reader == nil || kind == jsonraw.Null || kind == jsonraw.Invalid {
+		return d.raw(&d.req.Object)
+	}
+	end, err := d.reader.ReadObject(d.body, start)
+	var syntax *jsonraw.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrSyntax, err)
+	case end <= start || end > len(d.body):
+		return fmt.Errorf("%w: the object at byte %d was read up to byte %d of %d", ErrSyntax, start, end, len(d.body))
+	}
+	d.c = jsonraw.At(d.body, end, objectDepth)
+	d.req.Object = d.c.Since(start)
+	return nil
+}
+
+// objectDepth is how many objects request.object is inside.
+const objectDepth = 2
 
 // reset empties dst when the next value is null. Only what is a pointer or a list in the API's
 // Go types is emptied by null; anything else keeps what a duplicate of the name has set.
@@ -212,34 +262,58 @@ func reset[T any](d *decoder, dst *T) {
 }
 
 // object reads an object or null; member must read the value of the member it is told of.
-func (d *decoder) object(member func(name string) error) error {
+func (d *decoder) object(member func(name []byte) error) error {
 	if d.c.Kind() != jsonraw.Object {
 		return d.nullOr(jsonraw.Object)
 	}
-	return d.c.Members(func(name string) error { return within(name, member(name)) })
+	return d.members(member)
+}
+
+func (d *decoder) members(member func(name []byte) error) error {
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = d.c.Name(); err != nil {
+			return err
+		}
+		if err = member(name); err != nil {
+			return within(string(name), err)
+		}
+		more, err = d.c.NextMember()
+	}
+	return err
 }
 
 func (d *decoder) text(dst *string) error {
 	if d.c.Kind() != jsonraw.String {
 		return d.nullOr(jsonraw.String)
 	}
-	s, err := d.c.Text()
-	*dst = s
+	text, err := d.c.TextBytes()
+	if err == nil {
+		*dst = d.pieces.text(text)
+	}
 	return err
 }
 
-// texts reads a list over the one that a duplicate of its name has left: a null element is
-// then what was there before.
-func (d *decoder) texts(dst *[]string) error {
+// list reads a list of texts over the one that a duplicate of its name has left: a null
+// element is then what was there before.
+func (d *decoder) list(dst *[]string) error {
 	reset(d, dst)
 	if d.c.Kind() != jsonraw.Array {
 		return d.nullOr(jsonraw.Array)
 	}
 	list := (*dst)[:0]
-	err := d.c.Elements(func(i int) error {
-		list = slices.Grow(list, 1)[:i+1]
-		return withinIndex(i, d.text(&list[i]))
-	})
+	more, err := d.c.OpenArray()
+	for i := 0; more && err == nil; i++ {
+		if i == cap(list) {
+			list = slices.Grow(list, max(i, 4))
+		}
+		list = list[:i+1]
+		if err = d.text(&list[i]); err != nil {
+			return withinIndex(i, err)
+		}
+		more, err = d.c.NextElement()
+	}
 	if len(list) == 0 {
 		list = []string{}
 	}

@@ -79,6 +79,7 @@ func agree(t *testing.T, body []byte) bool {
 	if string(body) != before {
 		t.Fatalf("%.2000q: the body became %.2000q", before, body)
 	}
+	sameWithReader(t, body, got, err)
 	want, readErr := reference(t, body)
 	if err != nil {
 		refusalAgrees(t, body, err, want, readErr)
