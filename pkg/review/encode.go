@@ -5,6 +5,9 @@ package review
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,34 +31,90 @@ func AppendMutating(dst []byte, req *Request, d *Decision, p patch.Patch) []byte
 }
 
 func appendReview(dst []byte, req *Request, d *Decision, p patch.Patch) []byte {
-	dst = append(dst, `{"kind":"AdmissionReview","apiVersion":"`...)
-	dst = append(dst, req.Version.APIVersion()...)
+	dst = append(dst, `{"kind":"`+reviewKind+`","apiVersion":"`+group+`/`...)
+	dst = append(dst, req.Version...)
 	dst = append(dst, `","response":{"uid":`...)
-	dst = appendJSON(dst, req.UID)
+	dst = appendString(dst, string(req.UID))
 	if d.Allowed() {
 		dst = append(dst, `,"allowed":true`...)
 	} else {
 		dst = append(dst, `,"allowed":false,"status":`...)
-		dst = appendJSON(dst, d.denial)
+		dst = appendStatus(dst, d.denial)
 	}
 	if len(p) > 0 {
 		dst = append(dst, `,"patch":"`...)
-		dst = base64.StdEncoding.AppendEncode(dst, p.AppendJSON(nil))
+		dst = appendBase64(dst, p)
 		dst = append(dst, `","patchType":"JSONPatch"`...)
 	}
 	if len(d.auditAnnotate) > 0 {
-		dst = append(dst, `,"auditAnnotations":`...)
-		dst = appendJSON(dst, d.auditAnnotate)
+		dst = append(dst, `,"auditAnnotations":{`...)
+		for i, key := range slices.Sorted(maps.Keys(d.auditAnnotate)) {
+			dst = appendString(appendComma(dst, i), key)
+			dst = appendString(append(dst, ':'), d.auditAnnotate[key])
+		}
+		dst = append(dst, '}')
 	}
 	if len(d.warnings) > 0 {
-		dst = append(dst, `,"warnings":`...)
-		dst = appendJSON(dst, d.warnings)
+		dst = append(dst, `,"warnings":[`...)
+		for i, text := range d.warnings {
+			dst = appendString(appendComma(dst, i), text)
+		}
+		dst = append(dst, ']')
 	}
 	return append(dst, "}}\n"...)
 }
 
-// appendJSON encodes strings, lists and maps of them, and statuses: none of which can fail.
-func appendJSON[T ~string | []string | map[string]string | *metav1.Status](dst []byte, v T) []byte {
-	encoded, _ := json.Marshal(v)
-	return append(dst, encoded...)
+func appendComma(dst []byte, i int) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return dst
 }
+
+// appendBase64 writes the patch behind dst, its encoding behind that, and then moves the
+// encoding to where the patch was: no memory but dst is needed.
+func appendBase64(dst []byte, p patch.Patch) []byte {
+	start := len(dst)
+	dst = p.AppendJSON(dst)
+	end := len(dst)
+	dst = base64.StdEncoding.AppendEncode(dst, dst[start:end])
+	return append(dst[:start], dst[end:]...)
+}
+
+// appendStatus writes what encoding/json does.
+func appendStatus(dst []byte, s *metav1.Status) []byte {
+	if s.Details != nil || s.ListMeta != (metav1.ListMeta{}) || s.TypeMeta != (metav1.TypeMeta{}) {
+		encoded, _ := json.Marshal(s) // strings and numbers: always marshals
+		return append(dst, encoded...)
+	}
+	dst = append(dst, `{"metadata":{},"status":`...)
+	dst = appendString(dst, s.Status)
+	dst = append(dst, `,"message":`...)
+	dst = appendString(dst, s.Message)
+	dst = append(dst, `,"reason":`...)
+	dst = appendString(dst, string(s.Reason))
+	dst = append(dst, `,"code":`...)
+	dst = strconv.AppendInt(dst, int64(s.Code), 10)
+	return append(dst, '}')
+}
+
+// appendString writes what encoding/json does.
+func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if !plain[s[i]] {
+			encoded, _ := json.Marshal(s) // a string always marshals
+			return append(dst, encoded...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+// plain are the bytes that encoding/json writes as they are, whatever stands around them.
+var plain = func() (table [256]bool) {
+	for b := byte(' '); b < 0x7f; b++ {
+		table[b] = b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
+	}
+	return table
+}()

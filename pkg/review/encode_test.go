@@ -3,7 +3,9 @@
 package review
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,5 +70,37 @@ func TestClientsRecogniseADenial(t *testing.T) {
 				t.Errorf("the client sees %v", seen.ErrStatus)
 			}
 		})
+	}
+}
+
+// The answer is written without encoding/json where it can be, and as encoding/json does it.
+func TestAnswersAreWrittenAsByEncodingJSON(t *testing.T) {
+	check := func(got []byte, v any) {
+		t.Helper()
+		want, err := json.Marshal(v)
+		if err != nil || string(got) != string(want) {
+			t.Errorf("(-want +got) %v\n-%s\n+%s", err, want, got)
+		}
+	}
+	texts := slices.Concat(oddTexts, []string{"a<b", "a>b", "a&b", "\x7f", "\u2028", "\u2029", "plain ~ text!"})
+	for b := range 256 {
+		texts = append(texts, "a"+string([]byte{byte(b)})+"b")
+	}
+	for _, text := range texts {
+		check(appendString(nil, text), text)
+		denial := Deny(metav1.Status{Message: text, Reason: metav1.StatusReason(text)}).Denial()
+		check(appendStatus(nil, denial), denial)
+	}
+	for n := range uint64(1_000) {
+		if _, d, p := randomAnswer(n); !d.Allowed() {
+			check(appendStatus(nil, d.Denial()), d.Denial())
+		} else {
+			want := base64.StdEncoding.EncodeToString(p.AppendJSON(nil))
+			for _, room := range []int{0, 10, 10_000} { // the memory moves at one step, at another, at none
+				if got := appendBase64(append(make([]byte, 0, room), "before"...), p); string(got) != "before"+want {
+					t.Errorf("answer %d: (-want +got)\n-%s\n+%s", n, want, got)
+				}
+			}
+		}
 	}
 }
