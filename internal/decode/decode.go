@@ -133,7 +133,7 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Object {
 		return d.nullOr(jsonraw.Object)
 	}
-	var seen fieldSet
+	var seen shape.FieldSet
 	next := 0
 	more, err := d.c.OpenObject()
 	for more && err == nil {
@@ -144,7 +144,7 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 		if i := s.Find(name, next); i < 0 {
 			err = d.c.Skip()
 		} else {
-			if !seen.add(i, len(s.Fields)) {
+			if !seen.Add(i, s) {
 				return errRepeated
 			}
 			field := &s.Fields[i]
@@ -158,26 +158,6 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 		}
 	}
 	return err
-}
-
-// A fieldSet remembers which fields of a struct were seen.
-type fieldSet struct {
-	first uint64
-	rest  []uint64
-}
-
-func (f *fieldSet) add(i, fields int) (isNew bool) {
-	word := &f.first
-	if i >= 64 {
-		if f.rest == nil {
-			f.rest = make([]uint64, (fields-1)/64)
-		}
-		word = &f.rest[i/64-1]
-	}
-	bit := uint64(1) << (i % 64)
-	isNew = *word&bit == 0
-	*word |= bit
-	return isNew
 }
 
 func (d *decoder) list(v reflect.Value, s *shape.Shape) error {

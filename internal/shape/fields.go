@@ -135,6 +135,7 @@ func (f *fieldFinder) add(t reflect.Type, index []int) {
 		switch {
 		case field.Anonymous && name == "":
 			f.embedded(field, way)
+			continue
 		case !field.IsExported():
 			continue
 		case name == "":
@@ -189,4 +190,33 @@ func isPlain(name string) bool {
 		}
 	}
 	return true
+}
+
+// A FieldSet is a set of the fields of one struct, by their places.
+type FieldSet struct {
+	first uint64
+	rest  []uint64
+}
+
+// Add puts field i in and reports whether it is new.
+func (f *FieldSet) Add(i int, s *Shape) bool {
+	word := &f.first
+	if i >= 64 {
+		if f.rest == nil {
+			f.rest = make([]uint64, (len(s.Fields)-1)/64)
+		}
+		word = &f.rest[i/64-1]
+	}
+	bit := uint64(1) << (i % 64)
+	isNew := *word&bit == 0
+	*word |= bit
+	return isNew
+}
+
+// Has reports whether field i is in.
+func (f *FieldSet) Has(i int) bool {
+	if i < 64 {
+		return f.first&(1<<i) != 0
+	}
+	return f.rest != nil && f.rest[i/64-1]&(1<<(i%64)) != 0
 }

@@ -87,7 +87,7 @@ func BenchmarkDiff(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(raw)))
 				for b.Loop() {
-					p, err := patch.Diff(raw, before, after)
+					p, err := patch.Diff(raw, after)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -3,16 +3,19 @@
 package patch
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// Diff returns the patch that carries the change from before to after over to raw, the
-// document that before was decoded from. before and after are values of one Go type, or
-// pointers to them, that encode to JSON objects. The rules, in order:
+// Diff returns the patch that carries raw over to after, a value that raw was decoded into
+// and that may have been changed since: a struct, or a map as in an Unstructured, or a
+// pointer to one. The rules, in order:
 //
-//  1. What counts is the difference between the JSON encodings of before and after.
+//  1. What counts is the difference between what raw decodes to and after, as encoding/json
+//     writes them.
 //     Quantities are compared by value, times by instant, nil and empty alike where
 //     omitempty leaves both out; a nil never replaces an empty list or map. What the type
 //     does not know is never touched.
@@ -31,30 +34,32 @@ import (
 //     cannot tell apart, but the document can, none may go: see [ErrAlike].
 //  5. Matched elements keep every field the type does not know: they are edited in place,
 //     and moved when their order changed. Elements without a match are removed or added.
-//  6. Members are visited in the order of their names; in a list, removals come first from
-//     the back, then moves and additions from the front, then edits. The same arguments
-//     give the same bytes.
+//  6. Members are visited in the order in which raw has them, then those that it lacks: fields
+//     in the order of the type, entries of a map in that of their keys. In a list, removals
+//     come first from the back, then moves and additions from the front, then edits; but what
+//     is only appended comes last. The same arguments give the same bytes.
 //
 // The patch holds no operation without effect, and no copy or test. The number of moves is
 // the least possible; that the whole patch is the shortest possible is not promised.
 //
-// It fails with an [*Error] when raw is not JSON, has a duplicate name (see
-// [ErrDuplicateName]), or when it would have to guess (see [ErrAlike]), and with the encoder's
-// error when a value does not encode. Nothing is parsed when nothing changed.
-func Diff(raw []byte, before, after any) (Patch, error) {
-	if tb, ta := reflect.TypeOf(before), reflect.TypeOf(after); tb != ta {
-		return nil, fmt.Errorf("before is a %v and after a %v: they must have one type", tb, ta)
+// It fails with an [*Error] when raw is not JSON or does not decode into the type, has a
+// duplicate name in an object that the type knows (see [ErrDuplicateName]), or when it would
+// have to guess (see [ErrAlike]), and with the encoder's error when a value does not encode.
+// after must not change meanwhile.
+func Diff(raw []byte, after any) (Patch, error) {
+	v := reflect.ValueOf(after)
+	switch {
+	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
+		return nil, errors.New("there is no value to compare with: after is nil")
+	case v.Kind() == reflect.Pointer:
+		v = v.Elem()
+	default: // methods of a pointer count
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		v = copied
 	}
-	beforeDoc, err := encode(before)
-	if err != nil {
-		return nil, err
+	if c := jsonraw.NewCursor(raw); c.Kind() != jsonraw.Object {
+		return nil, &Error{Err: fmt.Errorf("want an object, got %s", c.Kind())}
 	}
-	afterDoc, err := encode(after)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Equal(beforeDoc, afterDoc) {
-		return nil, nil
-	}
-	return diffDocuments(raw, beforeDoc, afterDoc, reflect.TypeOf(after))
+	return walk(raw, v)
 }

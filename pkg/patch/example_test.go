@@ -17,18 +17,16 @@ import (
 func Example() {
 	raw := []byte(`{"metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"web:1","newField":true}]}}`)
 
-	var before, after corev1.Pod
-	for _, pod := range []*corev1.Pod{&before, &after} {
-		if err := json.Unmarshal(raw, pod); err != nil {
-			panic(err)
-		}
+	var after corev1.Pod
+	if err := json.Unmarshal(raw, &after); err != nil {
+		panic(err)
 	}
 	after.Labels = map[string]string{"example.com/proxy": "yes"}
 	proxy := corev1.Container{Name: "proxy", Image: "proxy:2"}
 	after.Spec.Containers = append([]corev1.Container{proxy}, after.Spec.Containers...)
 	after.Spec.Containers[1].ImagePullPolicy = corev1.PullAlways
 
-	p, err := patch.Diff(raw, &before, &after)
+	p, err := patch.Diff(raw, &after)
 	if err != nil {
 		panic(err)
 	}
@@ -47,10 +45,9 @@ func ExampleDiff() {
 		Hosts  []string          `json:"hosts,omitempty"`
 	}
 	raw := []byte(`{"labels": {"team/owner": "a"}, "hosts": ["x", "y", "z"], "unknown": 1}`)
-	before := object{map[string]string{"team/owner": "a"}, []string{"x", "y", "z"}}
 	after := object{map[string]string{"team/owner": "b"}, []string{"z", "x"}}
 
-	p, err := patch.Diff(raw, before, after)
+	p, err := patch.Diff(raw, after)
 	if err != nil {
 		panic(err)
 	}
@@ -59,9 +56,9 @@ func ExampleDiff() {
 		fmt.Println(string(text))
 	}
 	// Output:
+	// {"op":"replace","path":"/labels/team~1owner","value":"b"}
 	// {"op":"remove","path":"/hosts/1"}
 	// {"op":"move","path":"/hosts/0","from":"/hosts/1"}
-	// {"op":"replace","path":"/labels/team~1owner","value":"b"}
 }
 
 func ExampleParse() {

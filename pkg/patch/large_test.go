@@ -74,7 +74,7 @@ func TestDiffOfLongLists(t *testing.T) {
 					}
 				}
 				raw := mustEncode(before)
-				p, err := patch.Diff(raw, before, after)
+				p, err := patch.Diff(raw, after)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +136,7 @@ func TestDiffMovesAsLittleAsPossible(t *testing.T) {
 			after.List = append(after.List, before.List[i])
 		}
 		raw := mustEncode(before)
-		p, err := patch.Diff(raw, before, after)
+		p, err := patch.Diff(raw, after)
 		if err != nil {
 			t.Fatal(err)
 		}

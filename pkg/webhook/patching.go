@@ -24,11 +24,7 @@ func changes[T any](req *review.Request, after *T) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
 	}
-	before, err := decodeObject[T](req.Object, "object")
-	if err != nil {
-		return nil, err
-	}
-	p, err := patch.Diff(req.Object, content(before), content(after))
+	p, err := patch.Diff(req.Object, content(after))
 	if err != nil {
 		return nil, fmt.Errorf("cannot compute the patch: %w", err)
 	}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	shapes "github.com/admitkit/admitkit/internal/shape"
+)
+
+// A walker compares a document with a Go value, both from the top down in one go: the cursor
+// stands before the document's value at path whenever a method is called with the Go value
+// for that place, and behind it when the method returns. A method writes the operations that
+// turn one into the other.
+//
+// To a decoder, what a document leaves out or has as null is the zero value. The methods
+// absent and omitted are about members that only one side has.
+type walker struct {
+	raw  []byte
+	c    jsonraw.Cursor
+	path []place
+	ops  Patch
+	// respelt counts values that are written in another way than they were, but mean the same.
+	respelt int
+}
+
+// A place is a step of the way: to a field by its name, to an entry of a map by its key as
+// the document has it, to an element by its index.
+type place struct {
+	field string
+	key   []byte
+	index int
+	elem  bool
+}
+
+var walkers = sync.Pool{New: func() any { return new(walker) }}
+
+// walk compares raw, one whole document, with v.
+func walk(raw []byte, v reflect.Value) (Patch, error) {
+	w := walkers.Get().(*walker)
+	defer w.release()
+	w.raw = raw
+	w.resume(0)
+	err := w.value(v, shapes.Of(v.Type()), "")
+	if err == nil {
+		err = w.located(w.c.End())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.ops, nil
+}
+
+func (w *walker) release() {
+	clear(w.path[:cap(w.path)])
+	*w = walker{path: w.path[:0]}
+	walkers.Put(w)
+}
+
+func (w *walker) enter(p place) { w.path = append(w.path, p) }
+func (w *walker) leave()        { w.path = w.path[:len(w.path)-1] }
+
+// resume puts the cursor to an offset of the document that was read before.
+func (w *walker) resume(offset int) { w.c = jsonraw.At(w.raw, offset, len(w.path)) }
+
+func (w *walker) skip() error  { return w.located(w.c.Skip()) }
+func (w *walker) isNull() bool { return w.c.Kind() == jsonraw.Null }
+
+func (w *walker) pointer() Pointer {
+	var room [128]byte
+	p := room[:0]
+	for _, at := range w.path {
+		p = append(p, '/')
+		switch {
+		case at.elem:
+			p = strconv.AppendInt(p, int64(at.index), 10)
+		case at.key != nil:
+			p = appendToken(p, at.key)
+		default:
+			p = appendToken(p, at.field)
+		}
+	}
+	return Pointer(p)
+}
+
+// appendToken escapes a name as RFC 6901 says.
+func appendToken[T string | []byte](p []byte, name T) []byte {
+	for i := range len(name) {
+		switch b := name[i]; b {
+		case '~':
+			p = append(p, "~0"...)
+		case '/':
+			p = append(p, "~1"...)
+		default:
+			p = append(p, b)
+		}
+	}
+	return p
+}
+
+// located names the place of an error.
+func (w *walker) located(err error) error {
+	if err != nil {
+		return &Error{Pointer: w.pointer(), Err: err}
+	}
+	return nil
+}
+
+func (w *walker) op(op Op, value []byte) {
+	if w.ops == nil {
+		w.ops = make(Patch, 0, 4)
+	}
+	w.ops = append(w.ops, Operation{Op: op, Path: w.pointer(), Value: value})
+}
+
+// set puts v at the path, where the document has a value already (Replace) or not (Add).
+func (w *walker) set(op Op, v reflect.Value) error {
+	value, err := encodeValue(v)
+	if err == nil {
+		w.op(op, value)
+	}
+	return err
+}
+
+// replace steps over the document's value and puts v in its place.
+func (w *walker) replace(v reflect.Value) error {
+	if err := w.skip(); err != nil {
+		return err
+	}
+	return w.set(Replace, v)
+}
+
+// encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
+// the value has an address.
+func encodeValue(v reflect.Value) ([]byte, error) {
+	if v.CanAddr() {
+		return encode(v.Addr().Interface())
+	}
+	return encode(v.Interface())
+}
+
+// value compares the next value of the document with v. mergeKey is that of the field.
+func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error {
+	switch s.Kind {
+	case shapes.String:
+		return w.text(v.String())
+	case shapes.Struct:
+		return w.structure(v, s)
+	case shapes.Map:
+		return w.dict(v, s)
+	case shapes.List:
+		return w.list(v, s, mergeKey)
+	case shapes.Pointer:
+		switch {
+		case w.isNull() && v.IsNil():
+			return w.skip()
+		case w.isNull() || v.IsNil():
+			return w.replace(v)
+		}
+		return w.value(v.Elem(), s.Elem, mergeKey)
+	case shapes.Any:
+		return w.loose(v.Interface())
+	case shapes.Bool, shapes.Int, shapes.Uint, shapes.Float:
+		return w.scalar(v, s)
+	default:
+		return w.known(v, s)
+	}
+}
+
+// documents compares by means of the documents that both sides encode to. It is the way for
+// all that has a rule of its own: how a type writes itself, or which elements of a list without
+// a key are which.
+func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) error {
+	raw, err := w.c.Value()
+	if err != nil {
+		return w.located(err)
+	}
+	before := reflect.New(s.Type)
+	if err := decode.Unmarshal(raw, before.Interface()); err != nil {
+		return w.located(err)
+	}
+	if before = before.Elem(); !v.CanAddr() {
+		before = reflect.ValueOf(before.Interface())
+	}
+	docs := [3][]byte{raw}
+	if docs[1], err = encodeValue(before); err != nil {
+		return err
+	}
+	if docs[2], err = encodeValue(v); err != nil {
+		return err
+	}
+	if bytes.Equal(docs[1], docs[2]) {
+		return nil
+	}
+	var nodes [3]*node
+	for i, doc := range docs {
+		if nodes[i], err = parse(doc); err != nil {
+			return w.located(err)
+		}
+	}
+	d := differ{ops: w.ops}
+	d.value(w.pointer(), nodes[1], nodes[2], nodes[0], shape{typ: s.Type, mergeKey: mergeKey})
+	if len(d.ops) == len(w.ops) {
+		w.respelt++
+	}
+	w.ops = d.ops
+	return d.err
+}

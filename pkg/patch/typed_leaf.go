@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	shapes "github.com/admitkit/admitkit/internal/shape"
+)
+
+// text compares a string.
+func (w *walker) text(want string) error {
+	start := w.c.Offset()
+	if w.c.Kind() != jsonraw.String {
+		if isNull := w.isNull(); isNull && want == "" {
+			return w.skip()
+		}
+		return w.replace(reflect.ValueOf(want))
+	}
+	got, err := w.c.TextBytes()
+	switch {
+	case err != nil:
+		return w.located(err)
+	case string(got) == want:
+		return nil
+	case !utf8.ValidString(want): // may be written like what is there
+		w.resume(start)
+		return w.documents(reflect.ValueOf(want), textShape, "")
+	}
+	w.op(Replace, appendString(nil, want))
+	return nil
+}
+
+var textShape = shapes.Of(reflect.TypeFor[string]())
+
+// scalar compares a boolean or a number.
+func (w *walker) scalar(v reflect.Value, s *shapes.Shape) error {
+	raw, err := w.c.Value()
+	if err != nil {
+		return w.located(err)
+	}
+	if jsonraw.IsNull(raw) && v.IsZero() || sameScalar(raw, v, s.Kind) {
+		return nil
+	}
+	return w.set(Replace, v)
+}
+
+func sameScalar(raw []byte, v reflect.Value, kind shapes.Kind) bool {
+	switch kind {
+	case shapes.Bool:
+		return raw[0] == 't' && v.Bool() || raw[0] == 'f' && !v.Bool()
+	case shapes.Int:
+		var room [20]byte
+		if bytes.Equal(raw, strconv.AppendInt(room[:0], v.Int(), 10)) {
+			return true
+		}
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		return err == nil && n == v.Int()
+	case shapes.Uint:
+		n, err := strconv.ParseUint(string(raw), 10, 64)
+		return err == nil && n == v.Uint()
+	case shapes.Float:
+		n, err := strconv.ParseFloat(string(raw), v.Type().Bits())
+		return err == nil && n == v.Float()
+	}
+	return false
+}
+
+// known compares values of types that write themselves. What is not plainly equal is compared
+// by what it writes.
+func (w *walker) known(v reflect.Value, s *shapes.Shape) error {
+	start := w.c.Offset()
+	raw, err := w.c.Value()
+	if err != nil {
+		return w.located(err)
+	}
+	if v.CanAddr() && sameKnown(raw, v.Addr().Interface()) {
+		return nil
+	}
+	w.resume(start)
+	return w.documents(v, s, "")
+}
+
+// sameKnown is true only if raw decodes to what v points to.
+func sameKnown(raw []byte, v any) bool {
+	switch v := v.(type) {
+	case *resource.Quantity:
+		return sameQuantity(raw, v)
+	case *metav1.Time:
+		return sameTime(raw, v)
+	case *intstr.IntOrString:
+		if v.Type == intstr.String {
+			return samePlainText(raw, v.StrVal)
+		}
+		var room [12]byte
+		return bytes.Equal(raw, strconv.AppendInt(room[:0], int64(v.IntVal), 10))
+	case *runtime.RawExtension:
+		return v.Object == nil && bytes.Equal(raw, v.Raw)
+	case *metav1.FieldsV1:
+		return bytes.Equal(raw, v.Raw)
+	}
+	return false
+}
+
+// sameQuantity compares with the canonical form, which is what the API server sends.
+func sameQuantity(raw []byte, q *resource.Quantity) bool {
+	var room [32]byte
+	number, suffix := q.CanonicalizeBytes(room[:0])
+	n := len(number)
+	return len(raw) == n+len(suffix)+2 && raw[0] == '"' &&
+		bytes.Equal(raw[1:1+n], number) && bytes.Equal(raw[1+n:len(raw)-1], suffix)
+}
+
+// sameTime compares with the form that metav1.Time writes.
+func sameTime(raw []byte, t *metav1.Time) bool {
+	if t.IsZero() {
+		return jsonraw.IsNull(raw)
+	}
+	var room [48]byte
+	return raw[0] == '"' && bytes.Equal(raw[1:len(raw)-1], t.UTC().AppendFormat(room[:0], time.RFC3339))
+}
+
+// samePlainText is true only if raw is a string without escapes that stands for text.
+func samePlainText(raw []byte, text string) bool {
+	if raw[0] != '"' || string(raw[1:len(raw)-1]) != text {
+		return false
+	}
+	return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw)
+}
+
+// loose compares a value that has no Go type of its own: what is in an Unstructured.
+func (w *walker) loose(x any) error {
+	kind := w.c.Kind()
+	switch x := x.(type) {
+	case map[string]any:
+		if x != nil && kind == jsonraw.Object {
+			return w.table(looseTable(x), len(x))
+		}
+	case []any:
+		if x != nil && kind == jsonraw.Array {
+			return w.list(reflect.ValueOf(x), looseList, "")
+		}
+	default:
+		start := w.c.Offset()
+		raw, err := w.c.Value()
+		if err != nil {
+			return w.located(err)
+		}
+		if sameLoose(raw, x) {
+			return nil
+		}
+		w.resume(start)
+	}
+	return w.documents(reflect.ValueOf(&x).Elem(), looseValue, "")
+}
+
+var (
+	looseValue = shapes.Of(reflect.TypeFor[any]())
+	looseList  = shapes.Of(reflect.TypeFor[[]any]())
+)
+
+// sameLoose is true only if raw decodes to x.
+func sameLoose(raw []byte, x any) bool {
+	switch x := x.(type) {
+	case nil:
+		return jsonraw.IsNull(raw)
+	case string:
+		return samePlainText(raw, x)
+	case bool:
+		return x && raw[0] == 't' || !x && raw[0] == 'f'
+	case int64:
+		var room [20]byte
+		return bytes.Equal(raw, strconv.AppendInt(room[:0], x, 10))
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	shapes "github.com/admitkit/admitkit/internal/shape"
+)
+
+// list compares element by element as long as they are the same ones, which they nearly always
+// are. Otherwise keys tell which element is which, or else the contents do.
+func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
+	switch {
+	case w.isNull() && v.IsNil():
+		return w.skip()
+	case w.c.Kind() != jsonraw.Array:
+		return w.replace(v)
+	case v.IsNil():
+		return w.emptied(v)
+	}
+	start, ops, depth := w.c.Offset(), len(w.ops), len(w.path)
+	n, inStep := w.lockstep(v, s, mergeKey)
+	if inStep && n <= v.Len() {
+		switch {
+		case n == 0 && v.Len() > 0:
+			return w.set(Replace, v)
+		case len(w.ops) == ops:
+			return w.append(v, n)
+		}
+	}
+	keyed, err := w.keyed(start, v, s, mergeKey)
+	if err != nil {
+		return err
+	}
+	if keyed != nil && inStep && keyed.inPlace() {
+		return w.append(v, n)
+	}
+	w.ops, w.path = w.ops[:ops], w.path[:depth]
+	w.resume(start)
+	if keyed == nil {
+		return w.documents(v, s, mergeKey)
+	}
+	if err := w.rearrange(keyed, v, s); err != nil {
+		return err
+	}
+	w.resume(keyed.end)
+	return nil
+}
+
+// lockstep compares elements of one index. It returns how many the document has, or false as
+// soon as two are not the same element: their keys differ or, without keys, their contents.
+func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
+	key := keyOf(s.Elem, mergeKey)
+	if key == nil {
+		key = keyOf(s.Elem, "name")
+	}
+	ops, respelt := len(w.ops), w.respelt
+	more, err := w.c.OpenArray()
+	for ; more && err == nil; n++ {
+		if n >= v.Len() {
+			err = w.c.Skip()
+		} else {
+			w.enter(place{index: n, elem: true})
+			elem := v.Index(n)
+			if key != nil && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
+				return n, false
+			}
+			if key == nil && (len(w.ops) > ops || w.respelt > respelt) {
+				return n, false
+			}
+			w.leave()
+		}
+		if err == nil {
+			more, err = w.c.NextElement()
+		}
+	}
+	return n, err == nil
+}
+
+// append adds the elements from n on.
+func (w *walker) append(v reflect.Value, n int) error {
+	for ; n < v.Len(); n++ {
+		w.enter(place{index: n, elem: true})
+		if err := w.set(Add, v.Index(n)); err != nil {
+			return err
+		}
+		w.leave()
+	}
+	return nil
+}
+
+// rearrange brings the elements of the document into the order of the Go list, and then
+// compares them where they are.
+func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape) error {
+	from := l.origin()
+	if !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
+		return w.set(Replace, v) // all of it is new
+	}
+	added := make([]*node, len(from))
+	for j, i := range from {
+		if i == none {
+			raw, err := encodeValue(v.Index(j))
+			if err != nil {
+				return err
+			}
+			added[j] = &node{raw: raw}
+		}
+	}
+	d := differ{ops: w.ops}
+	d.reorder(w.pointer(), len(l.before), added, from)
+	w.ops = d.ops
+	for j, i := range from {
+		if i == none {
+			continue
+		}
+		w.enter(place{index: j, elem: true})
+		w.resume(l.offsets[i])
+		if err := w.value(v.Index(j), s.Elem, ""); err != nil {
+			return err
+		}
+		w.leave()
+	}
+	return nil
+}

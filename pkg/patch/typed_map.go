@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	shapes "github.com/admitkit/admitkit/internal/shape"
+)
+
+func (w *walker) dict(v reflect.Value, s *shapes.Shape) error {
+	switch {
+	case w.isNull() && v.IsNil():
+		return w.skip()
+	case w.c.Kind() != jsonraw.Object:
+		return w.replace(v)
+	case v.IsNil():
+		return w.emptied(v)
+	}
+	if v.CanAddr() {
+		switch m := v.Addr().Interface().(type) {
+		case *map[string]string:
+			return w.table(textTable(*m), len(*m))
+		case *corev1.ResourceList:
+			return w.table(resourceTable(*m), len(*m))
+		case *map[string]any:
+			return w.table(looseTable(*m), len(*m))
+		}
+	}
+	return w.table(&anyTable{m: v, elem: s.Elem}, v.Len())
+}
+
+// emptied compares a list or a map with nil, which never replaces an empty one.
+func (w *walker) emptied(v reflect.Value) error {
+	raw, err := w.c.Value()
+	if err != nil {
+		return w.located(err)
+	}
+	if zero, _ := isZeroText(raw, shapes.Map); zero {
+		return nil
+	}
+	return w.set(Replace, v)
+}
+
+// A table is a Go map with keys that are strings.
+type table interface {
+	// compare compares the next value of the document with the entry of the key the path ends
+	// in. Without such an entry it reads nothing.
+	compare(w *walker, key []byte) (found bool, err error)
+	// others returns the keys that are not among names.
+	others(names map[string]bool) []string
+	// add adds the entry of the key the path ends in.
+	add(w *walker, key string) error
+}
+
+// table compares an object with a map of size entries.
+func (w *walker) table(t table, size int) error {
+	start, found, sorted := w.c.Offset(), 0, true
+	var last []byte
+	more, err := w.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = w.c.Name(); err != nil {
+			break
+		}
+		sorted = sorted && (last == nil || bytes.Compare(last, name) < 0)
+		last = name
+		w.enter(place{key: name})
+		has, err := t.compare(w, name)
+		if err != nil {
+			return err
+		}
+		if has {
+			found++
+		} else {
+			if err := w.skip(); err != nil {
+				return err
+			}
+			w.op(Remove, nil)
+		}
+		w.leave()
+		more, err = w.c.NextMember()
+		if err != nil {
+			return w.located(err)
+		}
+	}
+	if err != nil {
+		return w.located(err)
+	}
+	if sorted && found == size {
+		return nil
+	}
+	return w.additions(t, start)
+}
+
+// additions adds the entries that the object at an offset lacks, in the order of their keys.
+func (w *walker) additions(t table, offset int) error {
+	names := map[string]bool{}
+	c := jsonraw.At(w.raw, offset, len(w.path))
+	err := c.Members(func(name string) error {
+		if names[name] {
+			w.enter(place{field: name})
+			return ErrDuplicateName
+		}
+		names[name] = true
+		return c.Skip()
+	})
+	if err != nil {
+		return w.located(err)
+	}
+	keys := t.others(names)
+	slices.Sort(keys)
+	for _, key := range keys {
+		w.enter(place{field: key})
+		if err := t.add(w, key); err != nil {
+			return err
+		}
+		w.leave()
+	}
+	return nil
+}
+
+func others[K ~string, V any](m map[K]V, names map[string]bool) (keys []string) {
+	for key := range maps.Keys(m) {
+		if !names[string(key)] {
+			keys = append(keys, string(key))
+		}
+	}
+	return keys
+}
+
+type textTable map[string]string
+
+func (t textTable) compare(w *walker, key []byte) (bool, error) {
+	value, found := t[string(key)]
+	if !found {
+		return false, nil
+	}
+	return true, w.text(value)
+}
+
+func (t textTable) others(names map[string]bool) []string { return others(t, names) }
+
+func (t textTable) add(w *walker, key string) error {
+	w.op(Add, appendString(nil, t[key]))
+	return nil
+}
+
+type resourceTable corev1.ResourceList
+
+func (t resourceTable) compare(w *walker, key []byte) (bool, error) {
+	q, found := t[corev1.ResourceName(key)]
+	if !found {
+		return false, nil
+	}
+	start := w.c.Offset()
+	raw, err := w.c.Value()
+	if err != nil {
+		return true, w.located(err)
+	}
+	if sameQuantity(raw, &q) {
+		return true, nil
+	}
+	w.resume(start)
+	v := reflect.ValueOf(q)
+	return true, w.documents(v, shapes.Of(v.Type()), "")
+}
+
+func (t resourceTable) others(names map[string]bool) []string { return others(t, names) }
+
+func (t resourceTable) add(w *walker, key string) error {
+	return w.set(Add, reflect.ValueOf(t[corev1.ResourceName(key)]))
+}
+
+type looseTable map[string]any
+
+func (t looseTable) compare(w *walker, key []byte) (bool, error) {
+	x, found := t[string(key)]
+	if !found {
+		return false, nil
+	}
+	return true, w.loose(x)
+}
+
+func (t looseTable) others(names map[string]bool) []string { return others(t, names) }
+
+func (t looseTable) add(w *walker, key string) error {
+	x := t[key]
+	return w.set(Add, reflect.ValueOf(&x).Elem())
+}
+
+// anyTable is a map of any other type.
+type anyTable struct {
+	m    reflect.Value
+	elem *shapes.Shape
+}
+
+func (t *anyTable) at(key string) reflect.Value {
+	return t.m.MapIndex(reflect.ValueOf(key).Convert(t.m.Type().Key()))
+}
+
+func (t *anyTable) compare(w *walker, key []byte) (bool, error) {
+	v := t.at(string(key))
+	if !v.IsValid() {
+		return false, nil
+	}
+	return true, w.value(v, t.elem, "")
+}
+
+func (t *anyTable) others(names map[string]bool) (keys []string) {
+	for _, key := range t.m.MapKeys() {
+		if !names[key.String()] {
+			keys = append(keys, key.String())
+		}
+	}
+	return keys
+}
+
+func (t *anyTable) add(w *walker, key string) error { return w.set(Add, t.at(key)) }

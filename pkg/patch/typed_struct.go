@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"reflect"
+
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	shapes "github.com/admitkit/admitkit/internal/shape"
+)
+
+func (w *walker) structure(v reflect.Value, s *shapes.Shape) error {
+	if w.c.Kind() != jsonraw.Object {
+		return w.notObject(v)
+	}
+	seen, err := w.members(v, s)
+	if err != nil {
+		return err
+	}
+	for i := range s.Fields {
+		if !seen.Has(i) {
+			if err := w.absent(&s.Fields[i], v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// notObject compares a struct with null, which is the zero struct.
+func (w *walker) notObject(v reflect.Value) error {
+	zero, err := encodesLikeZero(v)
+	switch {
+	case err != nil:
+		return err
+	case zero && w.isNull():
+		return w.skip()
+	}
+	return w.replace(v)
+}
+
+// members compares what the document has of a struct and returns which fields that is.
+func (w *walker) members(v reflect.Value, s *shapes.Shape) (seen shapes.FieldSet, err error) {
+	next := 0
+	more, err := w.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = w.c.Name(); err != nil {
+			break
+		}
+		if i := s.Find(name, next); i < 0 {
+			err = w.c.Skip()
+		} else {
+			next = i + 1
+			field := &s.Fields[i]
+			w.enter(place{field: field.Name})
+			if !seen.Add(i, s) {
+				return seen, w.located(ErrDuplicateName)
+			}
+			if err := w.field(field.Of(v), field); err != nil {
+				return seen, err
+			}
+			w.leave()
+		}
+		if err == nil {
+			more, err = w.c.NextMember()
+		}
+	}
+	return seen, w.located(err)
+}
+
+// field compares a field that the document has.
+func (w *walker) field(v reflect.Value, field *shapes.Field) error {
+	if field.Omitted(v) {
+		return w.omitted(v, field)
+	}
+	return w.value(v, field.Shape, field.MergeKey)
+}
+
+// omitted is about a field that the document has, but not what the value encodes to.
+func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
+	if field.Shape.Kind == shapes.Struct && w.c.Kind() == jsonraw.Object {
+		// A struct held by value is left out when all its known fields are zero: that says
+		// nothing about the others.
+		return w.structure(v, field.Shape)
+	}
+	raw, err := w.c.Value()
+	if err != nil {
+		return w.located(err)
+	}
+	zero, certain := isZeroText(raw, field.Shape.Kind)
+	if !certain {
+		before := reflect.New(field.Shape.Type)
+		if err := decode.Unmarshal(raw, before.Interface()); err != nil {
+			return w.located(err)
+		}
+		zero = field.Omitted(before.Elem())
+	}
+	if !zero {
+		w.op(Remove, nil)
+	}
+	return nil
+}
+
+// isZeroText reports whether a value of the document decodes to one that omitempty leaves out,
+// if that is certain from its text.
+func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
+	switch {
+	case kind == shapes.Opaque || kind >= shapes.Time:
+		return false, false
+	case jsonraw.IsNull(raw):
+		return true, kind != shapes.Struct
+	}
+	switch kind {
+	case shapes.Pointer, shapes.Any:
+		return false, true
+	case shapes.String, shapes.Bytes:
+		return len(raw) == len(`""`), true
+	case shapes.Bool:
+		return raw[0] == 'f', true
+	case shapes.Int, shapes.Uint:
+		return len(bytes.Trim(raw, "-0")) == 0, true
+	case shapes.Map, shapes.List:
+		return len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0, true
+	}
+	return false, false
+}
+
+// absent is about a field that the document does not have: to the decoder it was zero.
+func (w *walker) absent(field *shapes.Field, structure reflect.Value) error {
+	v := field.Of(structure)
+	if v.IsZero() || field.Omitted(v) {
+		return nil
+	}
+	if kind := field.Shape.Kind; kind == shapes.Struct || kind == shapes.Opaque || kind >= shapes.Time {
+		if zero, err := encodesLikeZero(v); err != nil || zero {
+			return err
+		}
+	}
+	w.enter(place{field: field.Name})
+	defer w.leave()
+	return w.set(Add, v)
+}
+
+// encodesLikeZero reports whether v and the zero value of its type are one to the document.
+func encodesLikeZero(v reflect.Value) (bool, error) {
+	if v.IsZero() {
+		return true, nil
+	}
+	got, err := encodeValue(v)
+	if err != nil {
+		return false, err
+	}
+	zero, err := encodeValue(reflect.New(v.Type()).Elem())
+	return bytes.Equal(got, zero), err
+}
