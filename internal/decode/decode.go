@@ -131,7 +131,7 @@ var errRepeated = errors.New("a name stands twice in an object")
 
 func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Object {
-		return d.nullOr(jsonraw.Object)
+		return d.nullOr("object")
 	}
 	var seen shape.FieldSet
 	next := 0
@@ -162,7 +162,7 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 
 func (d *decoder) list(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Array {
-		return d.nullOr(jsonraw.Array)
+		return d.nullOr("array")
 	}
 	list := s.Scratch()
 	defer s.Release(list)

@@ -5,6 +5,8 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
@@ -32,6 +34,22 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Pointer writes a path as RFC 6901 says.
+func Pointer(path []Step) string {
+	var b strings.Builder
+	for _, s := range path {
+		b.WriteByte('/')
+		if s.IsIndex {
+			b.WriteString(strconv.Itoa(s.Index))
+		} else {
+			b.WriteString(escapeToken.Replace(s.Name))
+		}
+	}
+	return b.String()
+}
+
+var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
+
 func at(name string, err error) error { return within(Step{Name: name}, err) }
 
 func atIndex(i int, err error) error { return within(Step{Index: i, IsIndex: true}, err) }
@@ -45,8 +63,8 @@ func within(s Step, err error) error {
 	return err
 }
 
-// nullOr skips a null and refuses any other value where one of this kind is wanted.
-func (d *decoder) nullOr(want jsonraw.Kind) error {
+// nullOr skips a null and refuses any other value where want is wanted.
+func (d *decoder) nullOr(want string) error {
 	kind, start := d.c.Kind(), d.c.Offset()
 	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {
 		return err

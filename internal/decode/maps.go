@@ -14,7 +14,7 @@ import (
 
 func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Object {
-		return d.nullOr(jsonraw.Object)
+		return d.nullOr("object")
 	}
 	switch m := v.Addr().Interface().(type) {
 	case *map[string]string:
@@ -56,7 +56,7 @@ func (d *decoder) strings(m *map[string]string) error {
 			break
 		}
 		if d.c.Kind() != jsonraw.String {
-			err = d.nullOr(jsonraw.String)
+			err = d.nullOr("string")
 		} else {
 			value, err = d.c.TextBytes()
 		}

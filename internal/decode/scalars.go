@@ -13,7 +13,7 @@ import (
 
 func (d *decoder) str(v reflect.Value) error {
 	if d.c.Kind() != jsonraw.String {
-		return d.nullOr(jsonraw.String)
+		return d.nullOr("string")
 	}
 	text, err := d.c.TextBytes()
 	if err == nil {
@@ -24,7 +24,7 @@ func (d *decoder) str(v reflect.Value) error {
 
 func (d *decoder) boolean(v reflect.Value) error {
 	if d.c.Kind() != jsonraw.Bool {
-		return d.nullOr(jsonraw.Bool)
+		return d.nullOr("boolean")
 	}
 	raw, err := d.c.Value()
 	v.SetBool(len(raw) == len("true"))
@@ -32,7 +32,7 @@ func (d *decoder) boolean(v reflect.Value) error {
 }
 
 func (d *decoder) integer(v reflect.Value) error {
-	raw, start, err := d.number()
+	raw, start, err := d.number(v)
 	if raw == nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *decoder) integer(v reflect.Value) error {
 }
 
 func (d *decoder) unsigned(v reflect.Value) error {
-	raw, start, err := d.number()
+	raw, start, err := d.number(v)
 	if raw == nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (d *decoder) unsigned(v reflect.Value) error {
 }
 
 func (d *decoder) float(v reflect.Value) error {
-	raw, start, err := d.number()
+	raw, start, err := d.number(v)
 	if raw == nil {
 		return err
 	}
@@ -71,18 +71,21 @@ func (d *decoder) float(v reflect.Value) error {
 }
 
 // number returns the bytes of the next value, a number, and where they are; or nil.
-func (d *decoder) number() (raw []byte, start int, err error) {
+func (d *decoder) number(v reflect.Value) (raw []byte, start int, err error) {
 	if d.c.Kind() != jsonraw.Number {
-		return nil, 0, d.nullOr(jsonraw.Number)
+		return nil, 0, d.nullOr(v.Kind().String())
 	}
 	start = d.c.Offset()
 	raw, err = d.c.Value()
 	return raw, start, err
 }
 
+// mostDigits is how much of a number a message shows.
+const mostDigits = 32
+
 func misfit(start int, raw []byte, t reflect.Type) error {
-	if len(raw) > 32 {
-		raw = append(raw[:32:32], "…"...)
+	if len(raw) > mostDigits {
+		raw = append(raw[:mostDigits:mostDigits], "…"...)
 	}
 	return &Error{Offset: start, Err: fmt.Errorf("want %s, got number %s", t.Kind(), raw)}
 }
@@ -113,7 +116,7 @@ func parseInt(raw []byte) (int64, bool) {
 // bytes reads a string in base64.
 func (d *decoder) bytes(v reflect.Value) error {
 	if d.c.Kind() != jsonraw.String {
-		return d.nullOr(jsonraw.String)
+		return d.nullOr("string")
 	}
 	start := d.c.Offset()
 	text, err := d.c.TextBytes()

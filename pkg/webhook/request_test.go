@@ -82,7 +82,7 @@ func TestEverySortOfTypeIsDecodedAndPatchedAlike(t *testing.T) {
 				req.Object.Spec.Parts = append(req.Object.Spec.Parts, "b")
 				return nil
 			})
-		want(t, patch, `[{"op":"add","path":"/spec/parts/1","value":"b"},{"op":"replace","path":"/spec/size","value":4}]`)
+		want(t, patch, `[{"op":"replace","path":"/spec/size","value":4},{"op":"add","path":"/spec/parts/1","value":"b"}]`)
 	})
 	t.Run("unstructured", func(t *testing.T) {
 		patch, _ := mutateWith(t, call{kind: "example.com/v1/Widget", resource: "example.com/v1/widgets", object: theWidget},
