@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decodetest
+
+import (
+	"bytes"
+	"math/rand"
+	"reflect"
+)
+
+// A Case is a document and the type that it is decoded into. Its seed is all that it is made
+// of.
+type Case struct {
+	Seed   int64
+	Type   reflect.Type
+	Doc    []byte
+	Damage []string // what was done to the document
+}
+
+// NewCase makes the case of a seed. Neighbouring seeds have different types, so that as many
+// seeds as there are types, or some more, reach them all.
+func NewCase(seed int64) Case {
+	r := random(seed)
+	c := Case{Seed: seed, Type: typeOf(seed, r)}
+	from := c.Type
+	switch r.Intn(40) {
+	case 0: // a document that is for another type
+		from = Types()[r.Intn(len(Types()))]
+		c.Damage = append(c.Damage, "made for "+from.String())
+	case 1:
+		from = nil
+		c.Damage = append(c.Damage, "made for no type")
+	}
+	if source := sources[c.Type]; source != nil && r.Intn(2) == 0 {
+		from = source
+	}
+	d := &document{generator: generator{r}, root: wellFormed(from, r)}
+	d.root.annotate(c.Type)
+	count := r.Intn(4)
+	for range count {
+		if kind := r.Intn(len(damages) + 3); kind < len(damages) && damages[kind].do(d) {
+			c.Damage = append(c.Damage, damages[kind].name)
+		}
+	}
+	c.Doc = d.bytes()
+	if len(c.Damage) < 3 && r.Intn(6) == 0 {
+		kind := textDamages[r.Intn(len(textDamages))]
+		c.Doc = kind.do(r, c.Doc)
+		c.Damage = append(c.Damage, kind.name)
+	}
+	return c
+}
+
+func (d *document) bytes() []byte {
+	var w writer
+	if d.spaces {
+		w.r = d.r
+	}
+	w.write(d.root)
+	return bytes.Clone(w.Bytes())
+}
+
+// randomPeriod is how many cases a made-up type is used for: the decoders keep what they
+// learn of a type for ever.
+const randomPeriod = 400
+
+func typeOf(seed int64, r *rand.Rand) reflect.Type {
+	number := int(uint64(seed) >> 1)
+	if seed&1 == 0 {
+		return builtin()[number%len(builtin())]
+	}
+	if r.Intn(3) == 0 {
+		return randomType(int64(number / randomPeriod))
+	}
+	odd := oddTypes()
+	return odd[number%len(odd)]
+}
+
+// wellFormed makes a document in one of two ways: fill and encode, or make up.
+func wellFormed(t reflect.Type, r *rand.Rand) *node {
+	if t != nil && r.Intn(3) > 0 {
+		if text := filled(t, r); text != nil {
+			return parse(text, t)
+		}
+	}
+	return generator{r}.value(t, 0)
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decodetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// anyMember returns an object with members and one of these.
+func (d *document) anyMember(fits func(*node) bool) (n *node, m member) {
+	n = d.pick(func(n *node) bool {
+		return slices.ContainsFunc(n.members, func(m member) bool { return fits(m.value) })
+	})
+	if n == nil {
+		return nil, member{}
+	}
+	var found []member
+	for _, m := range n.members {
+		if fits(m.value) {
+			found = append(found, m)
+		}
+	}
+	return n, found[d.r.Intn(len(found))]
+}
+
+func duplicateSame(d *document) bool {
+	n, m := d.anyMember(anyNode)
+	if n == nil {
+		return false
+	}
+	d.insert(n, member{m.name, m.value.clone()})
+	return true
+}
+
+// duplicateOther repeats a name with a value that fits as well, of which the first may have
+// left traces: members of structs, entries of maps, elements behind the end of a list.
+func duplicateOther(d *document) bool {
+	n, m := d.anyMember(anyNode)
+	if n == nil {
+		return false
+	}
+	for range 1 + d.r.Intn(2) {
+		d.insert(n, member{m.name, d.variant(m.value)})
+	}
+	return true
+}
+
+func duplicateEmpty(d *document) bool {
+	n, m := d.anyMember(anyNode)
+	if n == nil {
+		return false
+	}
+	d.insert(n, member{m.name, parse([]byte([]string{`null`, `{}`, `[]`}[d.r.Intn(3)]), nil)})
+	if d.r.Intn(2) == 0 {
+		d.insert(n, member{m.name, d.variant(m.value)})
+	}
+	return true
+}
+
+func duplicateLists(d *document) bool {
+	n, m := d.anyMember(func(n *node) bool { return n.kind == '[' && len(n.elems) > 0 })
+	if n == nil {
+		return false
+	}
+	for range 2 {
+		other := d.variant(m.value)
+		d.resize(other)
+		d.insert(n, member{m.name, other})
+	}
+	return true
+}
+
+func duplicateSpelling(d *document) bool {
+	n, m := d.anyMember(anyNode)
+	if n == nil {
+		return false
+	}
+	name := d.escape(unquote(m.name))
+	if d.r.Intn(3) == 0 { // the first two are one name, after decoding
+		broken := member{m.name[:len(m.name)-1] + "\xff\"", d.variant(m.value)}
+		d.insert(n, broken)
+		name = m.name[:len(m.name)-1] + "\ufffd\""
+	}
+	d.insert(n, member{name, d.variant(m.value)})
+	return true
+}
+
+// variant is another value for the same place, alike or not.
+func (d *document) variant(n *node) *node {
+	if n.typ != nil && d.r.Intn(3) == 0 {
+		return d.value(n.typ, maxLevel-3)
+	}
+	n = n.clone()
+	var inner []*node // as they are now: what the changes add is left alone
+	n.visit(func(n *node) { inner = append(inner, n) })
+	for range 1 + d.r.Intn(4) {
+		d.change(inner[d.r.Intn(len(inner))])
+	}
+	return n
+}
+
+func (d *document) change(n *node) {
+	switch {
+	case d.r.Intn(4) == 0:
+		n.set(scalar("null"))
+	case len(n.members) > 0:
+		i := d.r.Intn(len(n.members))
+		n.members = slices.Delete(n.members, i, i+1)
+	case n.kind == '[':
+		d.resize(n)
+	case n.typ != nil:
+		n.set(d.value(n.typ, maxLevel-1))
+	}
+}
+
+// resize gives a list other elements of its own kind.
+func (d *document) resize(n *node) {
+	want := []int{0, 1, 2, 3, 5, 9, 40}[d.r.Intn(7)]
+	if len(n.elems) > 0 && len(n.String()) > 10_000*len(n.elems) {
+		want = min(want, len(n.elems)) // long lists of long elements only take time
+	}
+	for len(n.elems) < want {
+		switch {
+		case len(n.elems) > 0 && d.r.Intn(2) == 0:
+			n.elems = append(n.elems, n.elems[d.r.Intn(len(n.elems))].clone())
+		case n.typ != nil && elemType(n.typ) != nil:
+			n.elems = append(n.elems, d.value(elemType(n.typ), maxLevel-2))
+		default:
+			n.elems = append(n.elems, d.json(maxLevel-2))
+		}
+	}
+	n.elems = n.elems[:want]
+}
+
+func isList(n *node) bool { return n.kind == '[' }
+
+func resizeList(d *document) bool {
+	n := d.pick(isList)
+	if n == nil {
+		return false
+	}
+	d.resize(n)
+	return true
+}
+
+func nullElements(d *document) bool {
+	n := d.pick(func(n *node) bool { return len(n.elems) > 0 })
+	if n == nil {
+		return false
+	}
+	for i := range n.elems {
+		if d.r.Intn(2) == 0 {
+			n.elems[i].set(scalar("null"))
+		}
+	}
+	return true
+}
+
+var oddKeys = []string{
+	"", "0", "-0", "+1", "01", "1.0", "1e2", " 1", "1 ", "127", "128", "-128", "-129", "255", "256", "65535", "65536",
+	"2147483648", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615",
+	"18446744073709551616", "null", "true", "a/b", "x", "0x10", "1_000", "\ufffd", "é", "2020-01-02T03:04:05Z", "10.0.0.1",
+}
+
+func strangeKey(d *document) bool {
+	n := d.pick(func(n *node) bool { return n.kind == '{' && n.typ != nil && n.typ.Kind() == reflect.Map })
+	if n == nil {
+		return false
+	}
+	key := oddKeys[d.r.Intn(len(oddKeys))]
+	name := quote(key)
+	if d.r.Intn(3) == 0 {
+		name = d.escape(key)
+	}
+	d.insert(n, member{name, d.value(n.typ.Elem(), maxLevel-2)})
+	return true
+}
+
+var oddNumbers = []string{
+	"0", "-0", "-0.0", "0.0", "1.0", "1e0", "1E+0", "1e-0", "100e-2", "0e0", "0e999", "1e308", "1e309", "-1e309", "1e-400", "4.9e-324", "3.5e38", "1e39",
+	"9007199254740993", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
+	"18446744073709551615", "18446744073709551616", "123456789012345678901234567890", "0.1000000000000000055511151231257827", "1e5", "12.5",
+	"01", "-01", "00", "1.", ".5", "+1", "-", "1e", "1e+", "--1", "0x1", "1_0", "1e5.5", "Infinity", "NaN", "-Infinity", "1.e3", "0.e", "- 1",
+	"1.5e300", "16777217", "0.30000001192092896",
+}
+
+func oddNumber(d *document) bool {
+	n := d.pick((*node).isNumber)
+	if n == nil {
+		return false
+	}
+	n.text = oddNumbers[d.r.Intn(len(oddNumbers))]
+	return true
+}
+
+// edgeInteger writes the largest and smallest numbers of the size that the place has, and
+// those just beyond.
+func edgeInteger(d *document) bool {
+	n := d.pick(func(n *node) bool { return n.isNumber() && n.typ != nil && isInteger(n.typ) })
+	if n == nil {
+		return false
+	}
+	bits := n.typ.Bits()
+	low, high := fmt.Sprint(int64(-1)<<(bits-1)), fmt.Sprint(uint64(1)<<(bits-1)-1)
+	if n.typ.Kind() >= reflect.Uint {
+		low, high = "0", fmt.Sprint(^uint64(0)>>(64-bits))
+	}
+	n.text = []string{low, high, nextNumber(high), "-" + nextNumber(low[b2i(low[0] == '-'):])}[d.r.Intn(4)]
+	return true
+}
+
+func isInteger(t reflect.Type) bool { return reflect.Int <= t.Kind() && t.Kind() <= reflect.Uintptr }
+
+// nextNumber adds one to the last digit, which is none of the limits' nines.
+func nextNumber(text string) string {
+	b := []byte(text)
+	b[len(b)-1]++
+	return string(b)
+}

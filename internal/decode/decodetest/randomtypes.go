@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decodetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// randomType makes up a struct type, among its tags such as no source may hold: two of one
+// name, malformed ones, some on fields that are not exported.
+func randomType(seed int64) reflect.Type {
+	r := rand.New(rand.NewSource(seed))
+	if r.Intn(12) == 0 {
+		return wideType(r)
+	}
+	return (&typeMaker{r: r}).structType(3)
+}
+
+type typeMaker struct{ r *rand.Rand }
+
+func (m *typeMaker) oneOf(types []reflect.Type) reflect.Type { return types[m.r.Intn(len(types))] }
+
+func (m *typeMaker) structType(depth int) reflect.Type {
+	fields := make([]reflect.StructField, m.r.Intn(9))
+	embedded := map[string]bool{}
+	for i := range fields {
+		f := reflect.StructField{Name: "F" + strconv.Itoa(i), Type: m.anyType(depth - 1), Tag: m.tag()}
+		switch m.r.Intn(8) {
+		case 0:
+			if t := m.oneOf(embeddable); !embedded[indirect(t).Name()] {
+				f.Name, f.Type, f.Anonymous = indirect(t).Name(), t, true
+				embedded[f.Name] = true
+				if m.r.Intn(3) > 0 {
+					f.Tag = ""
+				}
+			}
+		case 1:
+			f.Name, f.PkgPath = "f"+strconv.Itoa(i), "github.com/admitkit/admitkit/internal/decode/decodetest"
+		}
+		fields[i] = f
+	}
+	return reflect.StructOf(fields)
+}
+
+// wideType has more fields than a word has bits, with names that hashes may confuse.
+func wideType(r *rand.Rand) reflect.Type {
+	fields := make([]reflect.StructField, 60+r.Intn(90))
+	for i := range fields {
+		name := []string{"commonHead%03dcommonTail", "%03dcommonTail", "commonHead%03d", "n%d", "é%d"}[r.Intn(5)]
+		fields[i] = reflect.StructField{
+			Name: "F" + strconv.Itoa(i),
+			Type: leafTypes[r.Intn(len(leafTypes))],
+			Tag:  reflect.StructTag(`json:"` + fmt.Sprintf(name, i) + `"`),
+		}
+	}
+	return reflect.StructOf(fields)
+}
+
+func (m *typeMaker) tag() reflect.StructTag {
+	if m.r.Intn(6) == 0 {
+		return reflect.StructTag(oddTags[m.r.Intn(len(oddTags))])
+	}
+	name := []string{"", "a", "b", "c", "A", "name", "names", "é", "a.b/c", "F1", "x y"}[m.r.Intn(11)]
+	var options strings.Builder
+	for _, option := range []string{",omitempty", ",omitzero", ",string", ",inline"} {
+		if m.r.Intn(5) == 0 {
+			options.WriteString(option)
+		}
+	}
+	return reflect.StructTag("json:" + strconv.Quote(name+options.String()))
+}
+
+var oddTags = []string{
+	``, `json`, `json:`, `json:a`, `json:"a`, `json:""`, `json:"-"`, `json:"-,"`, `json:","`, `json:",,"`,
+	`json:"g, omitempty"`, `json:"g,omitempty,"`, `json:"'q'"`, `json:"\"q\""`, `json:"a\\b"`, `json:"a,b"`,
+	`json:"a\tb"`, `json:"\u00e9"`, `json:"\ufffd"`, `json:"\xff"`, `json:"a"json:"b"`, `yaml:"y" json:"a"`,
+	`json:"a",json:"b"`, `json: "a"`, `json:"a,String"`, `json:"a, string"`, `json:"string"`, `json:"omitempty"`,
+	`json:",string,string"`, `json:"!#$%&()*+-./:;<=>?@[]^_{|}~ "`, `JSON:"b"`, `json:"日本"`, `json:"a:b"`,
+}
+
+func (m *typeMaker) anyType(depth int) reflect.Type {
+	if depth <= 0 {
+		return m.oneOf(leafTypes)
+	}
+	switch m.r.Intn(14) {
+	case 0, 1:
+		return reflect.PointerTo(m.anyType(depth))
+	case 2, 3:
+		return reflect.SliceOf(m.anyType(depth - 1))
+	case 4:
+		return reflect.ArrayOf(m.r.Intn(4), m.anyType(depth-1))
+	case 5, 6:
+		return reflect.MapOf(m.oneOf(keyTypes), m.anyType(depth-1))
+	case 7, 8:
+		return m.structType(depth)
+	default:
+		return m.oneOf(leafTypes)
+	}
+}
+
+// embeddable types have no methods, as reflect asks of embedded fields.
+var embeddable = []reflect.Type{
+	reflect.TypeFor[Common](), reflect.TypeFor[*Common](), reflect.TypeFor[Extra](), reflect.TypeFor[*Extra](),
+	reflect.TypeFor[Left](), reflect.TypeFor[*Left](), reflect.TypeFor[Right](), reflect.TypeFor[*Right](),
+	reflect.TypeFor[Base](), reflect.TypeFor[*Base](), reflect.TypeFor[*Loop](), reflect.TypeFor[Word](),
+	reflect.TypeFor[*Word](), reflect.TypeFor[Words](), reflect.TypeFor[Named](), reflect.TypeFor[*NamedRef](),
+}
+
+var leafTypes = []reflect.Type{
+	reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](),
+	reflect.TypeFor[int64](), reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](),
+	reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](), reflect.TypeFor[float32](),
+	reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[any](), reflect.TypeFor[any](),
+	reflect.TypeFor[[]byte](), reflect.TypeFor[blob](), reflect.TypeFor[letters](), reflect.TypeFor[phase](),
+	reflect.TypeFor[tinyInt](), reflect.TypeFor[flag](), reflect.TypeFor[ratio](), reflect.TypeFor[*string](), reflect.TypeFor[*int32](),
+	reflect.TypeFor[json.Number](), reflect.TypeFor[json.RawMessage](), reflect.TypeFor[time.Time](), reflect.TypeFor[time.Duration](),
+	reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](),
+	reflect.TypeFor[resource.Quantity](), reflect.TypeFor[*resource.Quantity](), reflect.TypeFor[corev1.ResourceList](),
+	reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1](),
+	reflect.TypeFor[metav1.LabelSelector](), reflect.TypeFor[metav1.OwnerReference](), reflect.TypeFor[corev1.EnvVar](),
+	reflect.TypeFor[map[string]string](), reflect.TypeFor[[]string](), reflect.TypeFor[map[string]any](), reflect.TypeFor[[]any](),
+	reflect.TypeFor[part](), reflect.TypeFor[*part](), reflect.TypeFor[struct{}](), reflect.TypeFor[textKey](), reflect.TypeFor[second](),
+	reflect.TypeFor[both](), reflect.TypeFor[journal](), reflect.TypeFor[heard](), reflect.TypeFor[valueReceiver](),
+	reflect.TypeFor[defaulted](), reflect.TypeFor[tree](), reflect.TypeFor[names](), reflect.TypeFor[promoted](),
+	reflect.TypeFor[complex64](), reflect.TypeFor[chan int](), reflect.TypeFor[func()](), reflect.TypeFor[fmt.Stringer](),
+}
+
+var keyTypes = []reflect.Type{
+	reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[phase](), reflect.TypeFor[int](), reflect.TypeFor[int8](),
+	reflect.TypeFor[tinyInt](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](),
+	reflect.TypeFor[textKey](), reflect.TypeFor[second](), reflect.TypeFor[both](), reflect.TypeFor[json.Number](),
+	reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[[2]string](),
+}

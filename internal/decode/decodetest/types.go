@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decodetest
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionv1beta1 "k8s.io/api/admission/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Types lists the types that the tests decode into, in a fixed order: all of client-go's
+// scheme, options and lists included, what an API server keeps besides them, and oddities.
+var Types = sync.OnceValue(func() []reflect.Type { return slices.Concat(builtin(), oddTypes()) })
+
+var builtin = sync.OnceValue(func() []reflect.Type {
+	distinct := map[reflect.Type]bool{
+		reflect.TypeFor[admissionv1.AdmissionReview]():                  true,
+		reflect.TypeFor[admissionv1beta1.AdmissionReview]():             true,
+		reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]():     true,
+		reflect.TypeFor[apiextensionsv1.CustomResourceDefinitionList](): true,
+		reflect.TypeFor[apiextensionsv1.ConversionReview]():             true,
+	}
+	for _, t := range scheme.Scheme.AllKnownTypes() {
+		distinct[t] = true
+	}
+	return slices.SortedFunc(maps.Keys(distinct), func(a, b reflect.Type) int {
+		return cmp.Or(cmp.Compare(a.PkgPath(), b.PkgPath()), cmp.Compare(a.Name(), b.Name()))
+	})
+})
+
+// sources are the types whose documents a projection reads.
+var sources = map[reflect.Type]reflect.Type{
+	reflect.TypeFor[podImages]():   reflect.TypeFor[corev1.Pod](),
+	reflect.TypeFor[podMeta]():     reflect.TypeFor[corev1.Pod](),
+	reflect.TypeFor[podPointers](): reflect.TypeFor[corev1.Pod](),
+}
