@@ -88,12 +88,21 @@ func (c *Cursor) Value() ([]byte, error) {
 
 // Skip reads the next value and checks it.
 func (c *Cursor) Skip() error {
+	if end := skipValue(c.data, c.pos, MaxDepth-c.depth); end != wrong {
+		c.pos = end
+		return nil
+	}
+	return c.skipCarefully()
+}
+
+// skipCarefully is Skip for any value, and tells what is wrong with it.
+func (c *Cursor) skipCarefully() error {
 	switch c.Kind() {
 	case Object:
 		more, err := c.OpenObject()
 		for more && err == nil {
 			if err = c.skipName(); err == nil {
-				err = c.Skip()
+				err = c.skipCarefully()
 			}
 			if err == nil {
 				more, err = c.NextMember()
@@ -103,7 +112,7 @@ func (c *Cursor) Skip() error {
 	case Array:
 		more, err := c.OpenArray()
 		for more && err == nil {
-			if err = c.Skip(); err == nil {
+			if err = c.skipCarefully(); err == nil {
 				more, err = c.NextElement()
 			}
 		}

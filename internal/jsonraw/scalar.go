@@ -34,6 +34,12 @@ func special(w uint64) uint64 {
 	return ((q-lowBits)&^q | (e-lowBits)&^e | (w-controls)&^w | w) & highBits
 }
 
+// ends is special without what is not ASCII.
+func ends(w uint64) uint64 {
+	q, e := w^quotes, w^escapes
+	return ((q-lowBits)&^q | (e-lowBits)&^e | (w-controls)&^w) & highBits
+}
+
 // scanString is skipString; plain tells that the text is what stands between the quotes: it
 // has no escape, and is valid UTF-8.
 func (c *Cursor) scanString() (plain bool, err error) {
