@@ -74,7 +74,7 @@ oracle: ## Run the patch oracle over ORACLE_CASES (200000) random mutations
 	ADMITKIT_ORACLE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run Oracle ./pkg/patch
 
 .PHONY: bench
-bench: ## Measure admissions against controller-runtime (QUICK=1, ROWS=, SIZES=, SHAPES=, BENCHFLAGS=)
+bench: ## Measure admissions and patches against others (QUICK=1, ROWS=, SIZES=, SHAPES=)
 	@cd hack/bench && $(GO) run . $(if $(QUICK),-quick) -rows '$(ROWS)' -sizes '$(SIZES)' -shapes '$(SHAPES)' $(BENCHFLAGS)
 
 .PHONY: gobench

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures what an admission costs with admitkit and with others, and how good
-// the patches are. It only measures: it fails when it cannot, never for a number.
+// their patches are. It only measures: it fails when a candidate gives a wrong answer, never
+// for a number.
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,19 +13,15 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/admitkit/admitkit/hack/bench/document"
-	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
 type options struct {
-	quick  bool
-	rows   list
-	sizes  list
-	shapes list
-	rounds int
-	slice  time.Duration
-	json   string
+	quick, serve         bool
+	parts                list
+	rows, sizes, shapes  list
+	rounds               int
+	slice                time.Duration
+	jsonFile, refreshDoc string
 }
 
 // A list is a comma-separated flag; empty means everything.
@@ -38,59 +34,67 @@ func (l *list) Set(text string) error {
 	return nil
 }
 
-func (l list) has(name string) bool { return len(l) == 0 || slices.Contains(l, name) }
+func (l *list) has(name string) bool { return len(*l) == 0 || slices.Contains(*l, name) }
+
+// or sets a list that is empty.
+func (l *list) or(names ...string) {
+	if len(*l) == 0 {
+		*l = names
+	}
+}
 
 func main() {
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "typed and projection, validate, noop and mutate, up to 197KB")
-	flag.Var(&o.rows, "rows", "only these rows: validate,noop,mutate…")
-	flag.Var(&o.sizes, "sizes", "only these sizes: 2KB,9KB,197KB,1.4MB")
-	flag.Var(&o.shapes, "shapes", "only these shapes: typed,projection…")
-	flag.IntVar(&o.rounds, "rounds", 9, "rounds, of which the median counts")
-	flag.DurationVar(&o.slice, "slice", 20*time.Millisecond, "how long one subject is measured in one round")
-	flag.StringVar(&o.json, "json", "", "write the figures to this file, too")
+	flag.BoolVar(&o.quick, "quick", false, "the rows with targets only: typed and projection, validate, noop and mutate, up to 197KB")
+	flag.Var(&o.parts, "parts", "only these `parts`: admissions,wire,patches")
+	flag.Var(&o.rows, "rows", "only these `rows`: validate,noop,mutate,mutate-prepend,update,noop-unknown,mutate-unknown")
+	flag.Var(&o.sizes, "sizes", "only these `sizes`: 2KB,9KB,197KB,1.4MB")
+	flag.Var(&o.shapes, "shapes", "only these `shapes` of the object: typed,projection,unstructured,custom")
+	flag.IntVar(&o.rounds, "rounds", 9, "rounds, of which the median counts; fewer for 1.4MB and over the wire")
+	flag.DurationVar(&o.slice, "slice", 20*time.Millisecond, "how long one handler is measured in one round; seven times that over the wire")
+	flag.StringVar(&o.jsonFile, "json", "", "write the figures to this `file`, too")
+	flag.StringVar(&o.refreshDoc, "markdown", "", "replace the tables in this `file`")
+	flag.BoolVar(&o.serve, "serve", false, "be the server of the measurements over the wire (used by this program)")
 	flag.Parse()
-	if err := run(o); err != nil {
+	if err := run(&o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options) error {
+func run(o *options) error {
+	if o.serve {
+		return serve()
+	}
 	if o.rounds < 1 || o.slice <= 0 || flag.NArg() > 0 {
-		return errors.New("want at least one round, a slice longer than nothing, and no arguments")
+		return errors.New("want one round or more, a slice longer than nothing, and no arguments")
 	}
 	if o.quick {
-		if len(o.rows) == 0 {
-			o.rows = list{"validate", "noop", "mutate"}
-		}
-		if len(o.sizes) == 0 {
-			o.sizes = list{"2KB", "9KB", "197KB"}
-		}
+		o.parts.or("admissions")
+		o.rows.or("validate", "noop", "mutate")
+		o.sizes.or("2KB", "9KB", "197KB")
+		o.shapes.or("typed", "projection")
 	}
-	var figures []Figure
-	for _, size := range document.Sizes {
-		if !o.sizes.has(size.Name) {
+	r := newReport()
+	fmt.Println(r.subjects())
+	for _, part := range []struct {
+		name    string
+		measure func(*options) error
+	}{{"admissions", r.measureAdmissions}, {"patches", r.comparePatches}, {"wire", r.measureWire}} {
+		if !o.parts.has(part.name) {
 			continue
 		}
-		for _, row := range subject.Rows(size) {
-			if !o.rows.has(row.Name) {
-				continue
-			}
-			measured, err := measureRow(row, o.rounds, o.slice)
-			if err != nil {
-				return err
-			}
-			printRow(os.Stdout, measured)
-			figures = append(figures, measured...)
+		if err := part.measure(o); err != nil {
+			return err
 		}
 	}
-	if o.json == "" {
-		return nil
+	if o.jsonFile != "" {
+		if err := r.writeJSON(o.jsonFile); err != nil {
+			return err
+		}
 	}
-	out, err := json.MarshalIndent(figures, "", "  ")
-	if err != nil {
-		return err
+	if o.refreshDoc != "" {
+		return r.refresh(o.refreshDoc)
 	}
-	return os.WriteFile(o.json, append(out, '\n'), 0o600)
+	return nil
 }

@@ -3,10 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"syscall"
@@ -46,10 +44,9 @@ func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, er
 			samples[i] = append(samples[i], takeSlice(s, calls[i]))
 		}
 	}
-	baseline := slices.IndexFunc(row.Subjects, func(s *subject.Subject) bool { return s.Candidate == subject.Baseline })
 	figures := make([]Figure, len(row.Subjects))
 	for i, s := range row.Subjects {
-		figures[i] = summary(samples[i], samples[baseline])
+		figures[i] = summary(samples[i], samples[row.Baseline(i)])
 		f := &figures[i]
 		f.Row, f.Size, f.Candidate, f.Shape, f.BodyBytes = row.Name, row.Size, s.Candidate, s.Shape, len(s.Body)
 	}
@@ -59,7 +56,7 @@ func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, er
 // calibrate warms a subject up and tells how many calls fill a slice: three at least, unless
 // one takes longer than the slice.
 func calibrate(s *subject.Subject, slice time.Duration) (int, error) {
-	if code := call(s).Code; code != http.StatusOK {
+	if code := s.Call().Code; code != http.StatusOK {
 		return 0, fmt.Errorf("answers %d", code)
 	}
 	for n := 1; ; n *= 2 {
@@ -80,7 +77,7 @@ func takeSlice(s *subject.Subject, calls int) sample {
 	runtime.ReadMemStats(&before)
 	start, cpu := time.Now(), processCPU()
 	for range calls {
-		call(s)
+		s.Call()
 	}
 	wall, used := time.Since(start), processCPU()-cpu
 	runtime.ReadMemStats(&after)
@@ -89,16 +86,6 @@ func takeSlice(s *subject.Subject, calls int) sample {
 		wall: float64(wall.Nanoseconds()) / n, cpu: float64(used.Nanoseconds()) / n,
 		bytes: float64(after.TotalAlloc-before.TotalAlloc) / n, allocs: float64(after.Mallocs-before.Mallocs) / n,
 	}
-}
-
-// call sends one review as the benchmarks of an http.Handler do. What httptest takes is part
-// of every figure.
-func call(s *subject.Subject) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/bench?timeout=10s", bytes.NewReader(s.Body))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	s.Handler.ServeHTTP(w, r)
-	return w
 }
 
 // processCPU is the CPU time of this process, garbage collection in the background included.

@@ -3,60 +3,64 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"time"
+	"encoding/json"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
 
-	"github.com/admitkit/admitkit/hack/bench/subject"
+	"github.com/admitkit/admitkit/hack/bench/quality"
+	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-const layout = "%-6s %-15s %-28s %9s %9s %9s %8s  %7s %-13s %7s  %s\n"
+// A Report is everything that one run measured.
+type Report struct {
+	Go         string
+	Platform   string
+	CPUs       int
+	Modules    map[string]string // the versions compared
+	Admissions []Figure          `json:",omitempty"`
+	Wire       []wire.Figure     `json:",omitempty"`
+	Patches    []quality.Result  `json:",omitempty"`
+}
 
-func printRow(w io.Writer, figures []Figure) {
-	fmt.Fprintf(w, layout, "size", "row", "handler", "time", "CPU", "bytes", "allocs", "ratio", "(middle half)", "CPU", "target")
-	for _, f := range figures {
-		name, ratio, spread, cpu, target := f.Candidate, "", "", "", ""
-		if f.Shape != "" {
-			name += " " + f.Shape
+// compared are the modules of which a report tells the version.
+var compared = []string{
+	"sigs.k8s.io/controller-runtime", "github.com/slok/kubewebhook/v2", "k8s.io/api",
+	"gomodules.xyz/jsonpatch/v2", "github.com/wI2L/jsondiff",
+}
+
+func newReport() *Report {
+	r := &Report{
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0), Modules: map[string]string{},
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			for _, name := range compared {
+				if m.Path == name {
+					r.Modules[name] = m.Version
+				}
+			}
 		}
-		if f.Candidate != subject.Baseline && f.Candidate != subject.Floor {
-			ratio, cpu = fmt.Sprintf("%.1fx", f.Ratio), fmt.Sprintf("%.1fx", f.RatioCPU)
-			spread = fmt.Sprintf("(%.1f - %.1f)", f.RatioLow, f.RatioHigh)
-			target = against(f)
+	}
+	return r
+}
+
+// subjects says what was compared, in one line.
+func (r *Report) subjects() string {
+	parts := []string{r.Go, r.Platform}
+	for _, name := range compared {
+		if version := r.Modules[name]; version != "" {
+			parts = append(parts, name+" "+version)
 		}
-		fmt.Fprintf(w, layout, f.Size, f.Row, name, duration(f.WallNS), duration(f.CPUNS), count(f.Bytes), fmt.Sprintf("%.0f", f.Allocs),
-			ratio, spread, cpu, target)
 	}
-	fmt.Fprintln(w)
+	return strings.Join(parts, ", ")
 }
 
-// against tells the target of a figure, if it has one, and whether it is met.
-func against(f Figure) string {
-	target, has := targets[[3]string{f.Row, f.Size, f.Shape}]
-	switch {
-	case !has || f.Candidate != subject.Admitkit:
-		return ""
-	case f.Ratio >= target:
-		return fmt.Sprintf("%gx ✓", target)
-	default:
-		return fmt.Sprintf("%gx ✗", target)
+func (r *Report) writeJSON(file string) error {
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
 	}
-}
-
-func duration(ns float64) string {
-	if d := time.Duration(ns); d >= time.Millisecond {
-		return fmt.Sprintf("%.2f ms", float64(d)/1e6)
-	}
-	return fmt.Sprintf("%.1f µs", ns/1e3)
-}
-
-func count(bytes float64) string {
-	switch {
-	case bytes >= 1e6:
-		return fmt.Sprintf("%.2f MB", bytes/1e6)
-	case bytes >= 1e3:
-		return fmt.Sprintf("%.1f KB", bytes/1e3)
-	default:
-		return fmt.Sprintf("%.0f B", bytes)
-	}
+	return os.WriteFile(file, append(out, '\n'), 0o600)
 }

@@ -2,6 +2,8 @@
 
 package main
 
+import "github.com/admitkit/admitkit/hack/bench/subject"
+
 // targets are the ratios to controller-runtime to reach, by row, size and shape.
 var targets = map[[3]string]float64{
 	{"validate", "2KB", "typed"}: 6, {"noop", "2KB", "typed"}: 5.5, {"mutate", "2KB", "typed"}: 9.5,
@@ -11,4 +13,18 @@ var targets = map[[3]string]float64{
 	{"validate", "2KB", "projection"}: 12, {"noop", "2KB", "projection"}: 12, {"mutate", "2KB", "projection"}: 19,
 	{"validate", "9KB", "projection"}: 24, {"noop", "9KB", "projection"}: 17, {"mutate", "9KB", "projection"}: 36,
 	{"validate", "197KB", "projection"}: 40, {"noop", "197KB", "projection"}: 22, {"mutate", "197KB", "projection"}: 50,
+}
+
+// allocBudgets are the most allocations of a call at 2 KB: so many, over those of another row
+// where that is given.
+var allocBudgets = []struct {
+	shape, row, over string
+	most             float64
+}{
+	{subject.Typed, "validate", "", 55},
+	{subject.Typed, "noop", "validate", 0},
+	{subject.Typed, "mutate", "noop", 8},
+	{subject.Projection, "validate", "", 30},
+	{subject.Projection, "noop", "validate", 0},
+	{subject.Projection, "mutate", "noop", 8},
 }

@@ -5,11 +5,13 @@ package document
 // A Size is one of the sizes of documents measured, by the AdmissionReview that creates a Pod.
 type Size struct {
 	Name            string
-	containers, env int // of the Pod
+	containers, env int  // of the Pod
+	users           int  // of the Database
+	Large           bool // one call takes milliseconds
 }
 
 // Sizes are those measured, the smallest first.
-var Sizes = []Size{{"2KB", 1, 0}, {"9KB", 2, 3}, {"197KB", 65, 5}, {"1.4MB", 468, 5}}
+var Sizes = []Size{{"2KB", 1, 0, 1, false}, {"9KB", 2, 3, 12, false}, {"197KB", 65, 5, 378, false}, {"1.4MB", 468, 5, 2700, true}}
 
 // Pod is the Pod of this size as an API server encodes it.
 func (s Size) Pod() []byte { return MustEncode(Pod(s.containers, s.env)) }

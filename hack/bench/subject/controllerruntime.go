@@ -10,38 +10,45 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	apiv1 "github.com/admitkit/admitkit/hack/bench/api/v1"
 )
 
-var scheme = runtime.NewScheme()
+var scheme = newScheme()
 
-func init() {
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		panic(err)
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
 	}
 	ctrllog.SetLogger(logger)
+	return s
 }
 
 func crMutating[O runtime.Object](mutate func(O) error) http.Handler {
-	return admission.WithDefaulter(scheme, crFunc[O]{one: mutate})
+	return admission.WithDefaulter(scheme, crFuncs[O]{create: mutate})
 }
 
-func crValidating[O runtime.Object](validate func(O) error) http.Handler {
-	return admission.WithValidator(scheme, crFunc[O]{one: validate})
+func crValidating[O runtime.Object](validate func(O) error, update func(old, object O) error) http.Handler {
+	return admission.WithValidator(scheme, crFuncs[O]{validate, update})
 }
 
-// A crFunc plugs functions into controller-runtime.
-type crFunc[O runtime.Object] struct {
-	one func(O) error
+// crFuncs plugs functions into controller-runtime.
+type crFuncs[O runtime.Object] struct {
+	create func(O) error
+	update func(old, object O) error
 }
 
-func (f crFunc[O]) Default(_ context.Context, object O) error { return f.one(object) }
+func (f crFuncs[O]) Default(_ context.Context, object O) error { return f.create(object) }
 
-func (f crFunc[O]) ValidateCreate(_ context.Context, object O) (admission.Warnings, error) {
-	return nil, f.one(object)
+func (f crFuncs[O]) ValidateCreate(_ context.Context, object O) (admission.Warnings, error) {
+	return nil, f.create(object)
 }
 
-func (f crFunc[O]) ValidateUpdate(_ context.Context, _, object O) (admission.Warnings, error) {
-	return nil, f.one(object)
+func (f crFuncs[O]) ValidateUpdate(_ context.Context, old, object O) (admission.Warnings, error) {
+	return nil, f.update(old, object)
 }
 
-func (f crFunc[O]) ValidateDelete(context.Context, O) (admission.Warnings, error) { return nil, nil }
+func (f crFuncs[O]) ValidateDelete(context.Context, O) (admission.Warnings, error) { return nil, nil }

@@ -6,29 +6,39 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/admitkit/admitkit/hack/bench/document"
 )
 
-// logger is what every library gets: a production logger, which has nothing to write here.
+// logger is what a library gets that takes one: a production logger, which has nothing to
+// write here.
 var logger = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
 
-// The names of the candidates. All ratios are to Baseline.
+// The names of the candidates.
 const (
-	Admitkit = "admitkit"
-	Baseline = "controller-runtime"
-	Floor    = "floor"
+	Admitkit          = "admitkit"
+	ControllerRuntime = "controller-runtime"
+	Kubewebhook       = "kubewebhook"
+	Floor             = "floor"
+)
+
+// The shapes of the object in the handler.
+const (
+	Typed        = "typed"        // corev1.Pod
+	Projection   = "projection"   // what the handler needs of a Pod
+	Unstructured = "unstructured" // a Pod
+	Custom       = "custom"       // a custom resource of a Go type
 )
 
 // A Subject is one handler and the review it is sent.
 type Subject struct {
 	Candidate string
-	Shape     string // of the object in the handler: typed, projection…
+	Shape     string // empty for the floor
 	Handler   http.Handler
 	Body      []byte
+	object    []byte // in Body
+	decode    func(object []byte) (any, error)
 }
 
 // Name tells a subject from the others of its row.
@@ -39,49 +49,44 @@ func (s *Subject) Name() string {
 	return s.Candidate + " " + s.Shape
 }
 
-// A Row is one thing that handlers do, done by several subjects with the same review.
+// A Row is one thing that handlers do, done by several subjects.
 type Row struct {
 	Name, Size string
-	Patches    bool
 	Subjects   []*Subject
 }
 
-// Rows makes every row for a size.
-func Rows(size document.Size) []*Row {
-	pod := document.PodReview(size.Pod(), nil)
-	rows := []*Row{
-		{Name: "validate", Subjects: []*Subject{
-			{Baseline, "typed", crValidating(validatePod), pod},
-			{Admitkit, "typed", admitkitValidating(validatePod), pod},
-			{Admitkit, "projection", admitkitValidating(validateView), pod},
-		}},
-		{Name: "noop", Subjects: []*Subject{
-			{Baseline, "typed", crMutating(nothing[corev1.Pod]), pod},
-			{Admitkit, "typed", admitkitMutating(nothing[corev1.Pod]), pod},
-			{Admitkit, "projection", admitkitMutating(nothing[podView]), pod},
-		}},
-		{Name: "mutate", Patches: true, Subjects: []*Subject{
-			{Baseline, "typed", crMutating(appendPod), pod},
-			{Admitkit, "typed", admitkitMutating(appendPod), pod},
-			{Admitkit, "projection", admitkitMutating(appendView), pod},
-		}},
-		{Name: "mutate-prepend", Patches: true, Subjects: []*Subject{
-			{Baseline, "typed", crMutating(prependPod), pod},
-			{Admitkit, "typed", admitkitMutating(prependPod), pod},
-			{Admitkit, "projection", admitkitMutating(prependView), pod},
-		}},
+// Baseline is the index of controller-runtime's subject that does what subject i does. It has
+// no projections; what it does instead is decode the whole type.
+func (r *Row) Baseline(i int) int {
+	shape := r.Subjects[i].Shape
+	if shape == Projection || shape == "" {
+		shape = Typed
 	}
-	for _, row := range rows {
-		row.Size = size.Name
-		row.Subjects = append([]*Subject{{Candidate: Floor, Handler: http.HandlerFunc(floor), Body: pod}}, row.Subjects...)
+	return slices.IndexFunc(r.Subjects, func(s *Subject) bool {
+		return s.Candidate == ControllerRuntime && s.Shape == shape
+	})
+}
+
+// Only returns the row with the subjects that keep says, or nil without a baseline among them.
+func (r *Row) Only(keep func(*Subject) bool) *Row {
+	kept := &Row{Name: r.Name, Size: r.Size}
+	for _, s := range r.Subjects {
+		if keep(s) {
+			kept.Subjects = append(kept.Subjects, s)
+		}
 	}
-	return rows
+	for i := range kept.Subjects {
+		if kept.Baseline(i) < 0 {
+			return nil
+		}
+	}
+	return kept
 }
 
 var fixedAnswer = []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}`)
 
-// floor reads the body and gives a fixed answer: what no handler of this kind can be below,
-// unless it reads better.
+// floor reads the body and gives a fixed answer: the least that a handler does which reads
+// its body like that.
 func floor(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		panic(err)

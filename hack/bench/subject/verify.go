@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Call sends a subject its review as the benchmarks of an http.Handler do.
+func (s *Subject) Call() *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/bench?timeout=10s", bytes.NewReader(s.Body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.Handler.ServeHTTP(w, r)
+	return w
+}
+
+// Verify calls every subject once and fails unless each admits and its patch makes the same
+// object as that of controller-runtime.
+func (r *Row) Verify() error {
+	results := make([]any, len(r.Subjects))
+	for i, s := range r.Subjects {
+		patched, err := s.outcome()
+		if err != nil {
+			return fmt.Errorf("%s %s: %s: %w", r.Size, r.Name, s.Name(), err)
+		}
+		if results[i], err = s.decode(patched); err != nil {
+			return fmt.Errorf("%s %s: %s: the patched object: %w", r.Size, r.Name, s.Name(), err)
+		}
+	}
+	for i, s := range r.Subjects {
+		if s.Candidate != Floor && !equality.Semantic.DeepEqual(results[i], results[r.Baseline(i)]) {
+			return fmt.Errorf("%s %s: %s makes another object than controller-runtime:\n%s", r.Size, r.Name, s.Name(), s.Call().Body)
+		}
+	}
+	return nil
+}
+
+// outcome is the object as the API server has it after the call.
+func (s *Subject) outcome() ([]byte, error) {
+	w := s.Call()
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
+		return nil, fmt.Errorf("the answer, HTTP %d: %w", w.Code, err)
+	}
+	switch {
+	case w.Code != http.StatusOK || review.Response == nil:
+		return nil, fmt.Errorf("HTTP %d: %.500s", w.Code, w.Body)
+	case !review.Response.Allowed:
+		return nil, errors.New("does not admit")
+	case len(review.Response.Patch) == 0:
+		return s.object, nil
+	}
+	patch, err := jsonpatch.DecodePatch(review.Response.Patch)
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(s.object)
+}
+
+func decode[T any](object []byte) (any, error) {
+	into := new(T)
+	return into, json.Unmarshal(object, into)
+}
