@@ -5,7 +5,6 @@ package webhook
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -36,14 +35,6 @@ func (h *Hook) fail(w http.ResponseWriter, log logr.Logger, err error, uid types
 	log.Error(errors.New(status.Message), "cannot decide", "code", status.Code)
 	writeStatus(w, status)
 }
-
-// A panicError is a panic of a handler.
-type panicError struct {
-	value any
-	stack string
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", p.value) }
 
 func writeStatus(w http.ResponseWriter, status metav1.Status) {
 	body, _ := json.Marshal(status) // strings and numbers: always marshals

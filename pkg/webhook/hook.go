@@ -25,12 +25,13 @@ type Hook struct {
 	reg      registration
 	invalid  error
 	kinds    []metav1.GroupVersionKind
-	admit    admitFunc
+	newCall  func() call
+	raw      bool // the handler takes bytes
 	maxBytes int64
 	logger   *logr.Logger
 }
 
-// admitFunc decides one call. A validating hook's patch is never sent.
+// admitFunc is a raw handler. A validating hook's patch is never sent.
 type admitFunc func(context.Context, *review.Request) (*review.Decision, patch.Patch, error)
 
 // Mutating returns a hook that calls mutate with each object and sends what it changed in
@@ -46,34 +47,19 @@ type admitFunc func(context.Context, *review.Request) (*review.Decision, patch.P
 // On DELETE there is nothing to change: Object is nil. A patch never touches apiVersion,
 // kind, metadata.namespace or metadata.managedFields; a handler that changes them fails.
 func Mutating[T any](reg admissionregistrationv1.MutatingWebhook, mutate func(context.Context, *Request[T]) error) *Hook {
-	r := fromMutating(reg)
-	sideEffects := r.declaresSideEffects()
-	return newHook[T](r, mutate != nil, func(ctx context.Context, wire *review.Request) (*review.Decision, patch.Patch, error) {
-		req, err := newRequest[T](wire, sideEffects)
-		if err != nil {
-			return nil, nil, err
-		}
-		d, err := req.decide(mutate(ctx, req))
-		if err != nil || !d.Allowed() {
-			return d, nil, err
-		}
-		p, err := changes(wire, req.Object)
-		return d, p, err
-	})
+	return typedHook(fromMutating(reg), mutate)
 }
 
 // Validating returns a hook that calls validate with each object. The registration is
 // completed and checked as for [Mutating]. What validate changes in the object is lost.
 func Validating[T any](reg admissionregistrationv1.ValidatingWebhook, validate func(context.Context, *Request[T]) error) *Hook {
-	r := fromValidating(reg)
-	sideEffects := r.declaresSideEffects()
-	return newHook[T](r, validate != nil, func(ctx context.Context, wire *review.Request) (*review.Decision, patch.Patch, error) {
-		req, err := newRequest[T](wire, sideEffects)
-		if err != nil {
-			return nil, nil, err
-		}
-		d, err := req.decide(validate(ctx, req))
-		return d, nil, err
+	return typedHook(fromValidating(reg), validate)
+}
+
+func typedHook[T any](reg registration, handler func(context.Context, *Request[T]) error) *Hook {
+	sideEffects := reg.declaresSideEffects()
+	return newHook[T](reg, handler != nil, func() call {
+		return &typedCall[T]{handler: handler, sideEffects: sideEffects, mutating: reg.mutating}
 	})
 }
 
@@ -81,15 +67,22 @@ func Validating[T any](reg admissionregistrationv1.ValidatingWebhook, validate f
 // own patch, against req.Object. An error is judged as for [Mutating]; a patch that cannot be
 // carried out (see [patch.Patch.Check]) is a failure to decide.
 func MutatingRaw(reg admissionregistrationv1.MutatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, patch.Patch, error)) *Hook {
-	return newHook[review.Request](fromMutating(reg), admit != nil, judged(admit))
+	return rawHook(fromMutating(reg), admit != nil, admit)
 }
 
 // ValidatingRaw is [MutatingRaw] for a validating hook.
 func ValidatingRaw(reg admissionregistrationv1.ValidatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, error)) *Hook {
-	return newHook[review.Request](fromValidating(reg), admit != nil, judged(func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
+	return rawHook(fromValidating(reg), admit != nil, func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
 		d, err := admit(ctx, req)
 		return d, nil, err
-	}))
+	})
+}
+
+func rawHook(reg registration, hasHandler bool, admit admitFunc) *Hook {
+	admit = judged(admit)
+	h := newHook[review.Request](reg, hasHandler, func() call { return &rawCall{admit: admit} })
+	h.raw = true
+	return h
 }
 
 // judged turns the errors of a raw handler that deny into denials.
@@ -124,13 +117,13 @@ func withEffect(p patch.Patch) patch.Patch {
 	return nil
 }
 
-func newHook[T any](reg registration, hasHandler bool, admit admitFunc) *Hook {
+func newHook[T any](reg registration, hasHandler bool, newCall func() call) *Hook {
 	var noHandler error
 	if !hasHandler {
 		noHandler = fmt.Errorf("webhook %s has no handler", reg.name)
 	}
 	return &Hook{
-		reg: reg, kinds: kindsOf[T](), admit: admit,
+		reg: reg, kinds: kindsOf[T](), newCall: newCall,
 		invalid: errors.Join(aggregate(reg.validate()), checkType[T](), noHandler),
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -28,7 +27,7 @@ type Request[T any] struct {
 	// CONNECT it is the options object, such as PodExecOptions.
 	Object *T
 
-	wire        review.Request
+	docs        *documents
 	decision    review.Decision
 	sideEffects bool
 	old         *T
@@ -36,24 +35,23 @@ type Request[T any] struct {
 	oldDecoded  bool
 }
 
-func newRequest[T any](wire *review.Request, sideEffects bool) (*Request[T], error) {
-	r := &Request[T]{Metadata: wire.Metadata, wire: *wire, sideEffects: sideEffects}
-	var err error
-	r.Object, err = decodeObject[T](wire.Object, "object")
-	return r, err
-}
-
 // OldObject returns the stored object, decoded on first use, or nil where the operation has
 // none (CREATE, CONNECT). On UPDATE and DELETE it is never nil without an error, which says
 // that the API server sent none or where it does not fit T; return it to fail the call.
 func (r *Request[T]) OldObject() (*T, error) {
-	if !r.oldDecoded {
-		r.old, r.oldErr = decodeObject[T](r.wire.OldObject, "oldObject")
-		if r.wire.OldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
-			r.oldErr = badRequest("the request is a %s without an old object", r.Operation)
-		}
-		r.oldDecoded = true
+	wire := r.docs.open()
+	defer r.docs.close()
+	if r.oldDecoded {
+		return r.old, r.oldErr
 	}
+	if err := r.docs.gone(); err != nil {
+		return nil, err
+	}
+	r.old, r.oldErr = decodeObject[T](wire.OldObject, "oldObject")
+	if wire.OldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
+		r.oldErr = badRequest("the request is a %s without an old object", r.Operation)
+	}
+	r.oldDecoded = true
 	return r.old, r.oldErr
 }
 
@@ -61,20 +59,22 @@ func (r *Request[T]) OldObject() (*T, error) {
 // *metav1.UpdateOptions or *metav1.DeleteOptions, as Operation says; patch and apply arrive
 // as updates or creates. CONNECT has no options: into is left as it is.
 func (r *Request[T]) DecodeOptions(into any) error {
-	if r.wire.Options == nil {
-		return nil
+	wire := r.docs.open()
+	defer r.docs.close()
+	if wire.Options == nil {
+		return r.docs.gone()
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(r.wire.Options, into); err != nil {
-		return undecodable(err, r.wire.Options, into, "options")
-	}
-	return nil
+	return decodeInto(wire.Options, into, "options")
 }
 
 // UnknownFields lists the field paths of the object that T has no field for, such as
 // "spec.containers[0].newField", up to 100 of them. With a built-in type these are fields of
 // a newer Kubernetes version; with a projection, all that it leaves out. It decodes the
 // object again.
-func (r *Request[T]) UnknownFields() []string { return unknownFields[T](r.wire.Object) }
+func (r *Request[T]) UnknownFields() []string {
+	defer r.docs.close()
+	return unknownFields[T](r.docs.open().Object)
+}
 
 // Warn adds a warning that kubectl shows to the user, whether the call admits or denies. See
 // [review.Decision.Warn] for how it is made safe to send.
@@ -102,15 +102,22 @@ func (r *Request[T]) SideEffect(do func() error) error {
 }
 
 // RawObject returns a copy of the object's JSON as received, or nil.
-func (r *Request[T]) RawObject() []byte { return bytes.Clone(r.wire.Object) }
+func (r *Request[T]) RawObject() []byte {
+	defer r.docs.close()
+	return bytes.Clone(r.docs.open().Object)
+}
 
 // RawOldObject returns a copy of the old object's JSON as received, or nil.
-func (r *Request[T]) RawOldObject() []byte { return bytes.Clone(r.wire.OldObject) }
+func (r *Request[T]) RawOldObject() []byte {
+	defer r.docs.close()
+	return bytes.Clone(r.docs.open().OldObject)
+}
 
 // AdmissionRequest returns the whole request as the API type, with copies of the documents
 // as received.
 func (r *Request[T]) AdmissionRequest() *admissionv1.AdmissionRequest {
-	wire := r.wire
+	wire := *r.docs.open()
+	defer r.docs.close()
 	wire.Metadata = r.Metadata
 	return wire.AdmissionRequest()
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// buffers are the memory that one call after the other uses: bytes only, which no handler ever
+// sees, so that what a handler keeps cannot change. See exchange for when they come back.
+type buffers struct{ body, answer []byte }
+
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
+
+// maxPooledBytes bounds the memory that lies in the pool for the sake of a few large calls.
+const maxPooledBytes = 1 << 20
+
+func (b *buffers) release() {
+	if cap(b.body) > maxPooledBytes {
+		b.body = nil
+	}
+	if cap(b.answer) > maxPooledBytes {
+		b.answer = nil
+	}
+	bufferPool.Put(b)
+}
+
+// readBody checks what can be checked before reading, then reads no more than it may, into the
+// memory of buf as far as that goes.
+func readBody(w http.ResponseWriter, r *http.Request, buf []byte, limit int64) ([]byte, error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, newFailure(http.StatusMethodNotAllowed, fmt.Sprintf("method %s: an AdmissionReview is sent by POST", r.Method))
+	}
+	if ct := r.Header.Get("Content-Type"); !isJSON(ct) {
+		return nil, newFailure(http.StatusUnsupportedMediaType, fmt.Sprintf("content type %q: want application/json", ct))
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, newFailure(http.StatusUnsupportedMediaType, fmt.Sprintf("content encoding %q: the body must not be encoded", enc))
+	}
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	from := r.Body
+	if r.ContentLength < 0 { // it also has the server close the connection when there is too much
+		from = http.MaxBytesReader(w, from, limit)
+	}
+	body, err := readAll(from, buf, r.ContentLength, limit)
+	switch {
+	case err != nil:
+		return nil, unreadable(err, limit)
+	case int64(len(body)) > limit:
+		return nil, tooLarge(limit)
+	case len(body) == 0:
+		return nil, newFailure(http.StatusBadRequest, "the body is empty: want an AdmissionReview")
+	}
+	return body, nil
+}
+
+func unreadable(err error, limit int64) error {
+	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+		return tooLarge(limit)
+	}
+	return newFailure(http.StatusBadRequest, "cannot read the body: "+err.Error())
+}
+
+// jsonType is the value of a header: never changed.
+var jsonType = []string{"application/json"}
+
+func isJSON(contentType string) bool {
+	if contentType == jsonType[0] {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == jsonType[0]
+}
+
+func tooLarge(limit int64) error {
+	return newFailure(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", limit))
+}
+
+// readStep is how much memory a client gets for no more than the announcement of a length.
+const readStep = 1 << 20
+
+// readAll reads to the end, or until there is more than limit. length is what was announced,
+// or -1.
+func readAll(from io.Reader, buf []byte, length, limit int64) ([]byte, error) {
+	buf = buf[:0]
+	rest := func() int { return int(max(length+1-int64(len(buf)), 512)) } // one byte more, to see the end
+	if first := min(rest(), readStep); cap(buf) < first {
+		buf = make([]byte, 0, first)
+	}
+	for {
+		n, err := from.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF, int64(len(buf)) > limit: //nolint:errorlint // a Reader returns this one
+			return buf, nil
+		case err != nil:
+			return nil, err
+		case len(buf) == cap(buf):
+			buf = slices.Grow(buf, min(rest(), len(buf)))
+		}
+	}
+}
+
+// write sends an answer and reports whether all of it is on its way, so that its memory can be
+// used again: after an error, HTTP/2 may still be busy with it.
+func write(w http.ResponseWriter, code int, body []byte) (sent bool) {
+	header := w.Header()
+	header["Content-Type"] = jsonType
+	if len(body) >= 2048 { // the server finds out the length of less by itself
+		header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	w.WriteHeader(code)
+	_, err := w.Write(body)
+	return err == nil // else the API server is gone: nobody to tell
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// documents are what a Request knows of the call besides what its fields show: the request as
+// received. Copies of a Request share them. They lie in memory that is used again after the
+// call, so from then on they are not there.
+type documents struct {
+	mu   sync.Mutex
+	wire review.Request
+	over bool
+}
+
+// open returns the request as received, until close is called. A Request that a test made
+// itself has none.
+func (d *documents) open() *review.Request {
+	if d == nil {
+		return &review.Request{}
+	}
+	d.mu.Lock()
+	return &d.wire
+}
+
+func (d *documents) close() {
+	if d != nil {
+		d.mu.Unlock()
+	}
+}
+
+// end takes the documents away.
+func (d *documents) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wire.Object, d.wire.OldObject, d.wire.Options, d.over = nil, nil, nil, true
+}
+
+// gone is the error for those who ask too late; it is called between open and close.
+func (d *documents) gone() error {
+	if d != nil && d.over {
+		return errors.New("the request is over: ask for its old object and options before the handler returns")
+	}
+	return nil
+}

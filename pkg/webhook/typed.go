@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// A typedCall is a call of a handler that takes the object as a T.
+type typedCall[T any] struct {
+	exchange
+	handler     func(context.Context, *Request[T]) error
+	sideEffects bool
+	mutating    bool
+
+	req    Request[T]
+	object T
+	read   bool
+	misfit error // why the object is not a T
+}
+
+// ReadObject decodes the object. That it is not a T must not hide that it is none of the
+// hook's kinds, so that is told later.
+func (c *typedCall[T]) ReadObject(body []byte, offset int) (end int, err error) {
+	if c.read { // of duplicates the last one counts
+		c.object, c.misfit = *new(T), nil
+	}
+	c.read = true
+	if end, err = c.decode(body, offset); err == nil {
+		return end, nil
+	}
+	c.misfit = err
+	return skipObject(body, offset)
+}
+
+func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
+	defer recovered("decoding the object", &err)
+	return decode.At(body, offset, objectDepth, content(&c.object))
+}
+
+// objectDepth is how many objects the object of a review is inside.
+const objectDepth = 2
+
+func skipObject(body []byte, offset int) (end int, err error) {
+	cursor := jsonraw.At(body, offset, objectDepth)
+	err = cursor.Skip()
+	return cursor.Offset(), err
+}
+
+func (c *typedCall[T]) accept() (*review.Decision, error) {
+	wire := &c.docs.wire
+	c.req = Request[T]{Metadata: wire.Metadata, docs: &c.docs, sideEffects: c.sideEffects}
+	if wire.Object == nil {
+		return nil, nil
+	}
+	c.req.Object = &c.object
+	return nil, c.unfit()
+}
+
+func (c *typedCall[T]) unfit() error {
+	if c.misfit == nil {
+		return nil
+	}
+	var p *panicError
+	if errors.As(c.misfit, &p) {
+		return p
+	}
+	return undecodable(c.misfit, content(&c.object), "object")
+}
+
+func (c *typedCall[T]) handle() outcome {
+	d, err := c.req.decide(c.handler(&c.ctx, &c.req))
+	return outcome{decision: d, err: err}
+}
+
+func (c *typedCall[T]) changes(*outcome) (p patch.Patch, err error) {
+	if !c.mutating {
+		return nil, nil
+	}
+	defer recovered("comparing the object", &err)
+	return changes(&c.docs.wire, c.req.Object)
+}
+
+// A rawCall is a call of a handler that takes the documents as bytes. It may keep them, so
+// they are not in memory that is used again.
+type rawCall struct {
+	exchange
+	admit admitFunc
+	req   review.Request // the handler's to change
+}
+
+func (c *rawCall) ReadObject(body []byte, offset int) (end int, err error) {
+	return skipObject(body, offset)
+}
+
+func (c *rawCall) accept() (*review.Decision, error) {
+	c.req = c.docs.wire
+	return nil, nil
+}
+
+func (c *rawCall) handle() outcome {
+	d, p, err := c.admit(&c.ctx, &c.req)
+	if err == nil && d == nil {
+		err = errors.New("the handler returned neither a decision nor an error")
+	}
+	return outcome{d, p, err}
+}
+
+func (c *rawCall) changes(o *outcome) (patch.Patch, error) { return o.patch, nil }
