@@ -43,34 +43,34 @@ func ends(w uint64) uint64 {
 // scanString is skipString; plain tells that the text is what stands between the quotes: it
 // has no escape, and is valid UTF-8.
 func (c *Cursor) scanString() (plain bool, err error) {
-	data, start := c.data, c.pos+1
-	i := start
+	data := c.data
+	for i := c.pos + 1; i+wordBytes <= len(data); i += wordBytes {
+		if marks := special(binary.LittleEndian.Uint64(data[i:])); marks != 0 {
+			if i += bits.TrailingZeros64(marks) / 8; data[i] == '"' {
+				c.pos = i + 1
+				return true, nil
+			}
+			break
+		}
+	}
+	return c.scanOddString()
+}
+
+// scanOddString reads what is not only ASCII, or ends with the document, byte by byte.
+func (c *Cursor) scanOddString() (plain bool, err error) {
+	start := c.pos + 1
 	plain = true
 	ascii := true
-	for {
-		for i+wordBytes <= len(data) {
-			marks := special(binary.LittleEndian.Uint64(data[i:]))
-			if marks != 0 {
-				i += bits.TrailingZeros64(marks) / 8
-				break
-			}
-			i += wordBytes
-		}
-		if i >= len(data) {
-			c.pos = len(data)
-			return false, c.unexpected("in a string")
-		}
-		switch b := data[i]; {
+	for i := start; i < len(c.data); {
+		switch b := c.data[i]; {
 		case b == '"':
 			c.pos = i + 1
-			return plain && (ascii || utf8.Valid(data[start:i])), nil
+			return plain && (ascii || utf8.Valid(c.data[start:i])), nil
 		case b == '\\':
 			plain = false
-			n, err := c.skipEscape(i)
-			if err != nil {
+			if i, err = c.skipEscape(i); err != nil {
 				return false, err
 			}
-			i = n
 		case b < ' ':
 			c.pos = i
 			return false, c.unexpected("in a string")
@@ -79,6 +79,8 @@ func (c *Cursor) scanString() (plain bool, err error) {
 			i++
 		}
 	}
+	c.pos = len(c.data)
+	return false, c.unexpected("in a string")
 }
 
 // skipEscape returns the place behind the escape at i.

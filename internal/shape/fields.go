@@ -86,10 +86,18 @@ func (s *Shape) Find(name []byte, next int) int {
 			return i
 		}
 	}
+	if !s.mayHave(name) {
+		return -1
+	}
 	if i, ok := s.names[string(name)]; ok {
 		return i
 	}
 	return -1
+}
+
+// mayHave is false for most names that no field has: none of that length begins like it.
+func (s *Shape) mayHave(name []byte) bool {
+	return len(name) > 0 && s.beginnings[len(name)%64]&(1<<(name[0]%64)) != 0
 }
 
 // nearby is how many names are compared before one is looked up.
@@ -112,6 +120,7 @@ func (c compiler) fill(s *Shape) {
 		s.names[field.Name] = len(s.Fields)
 		s.Fields = append(s.Fields, field)
 		s.order = append(s.order, field.Name)
+		s.beginnings[len(field.Name)%64] |= 1 << (field.Name[0] % 64)
 	}
 }
 

@@ -55,9 +55,10 @@ type Shape struct {
 	// points to.
 	Elem *Shape
 
-	order   []string       // the names of Fields
-	names   map[string]int // their places
-	scratch sync.Pool      // of lists, as *reflect.Value
+	order      []string       // the names of Fields
+	names      map[string]int // their places
+	beginnings [64]uint64     // which first bytes they have, by their length
+	scratch    sync.Pool      // of lists, as *reflect.Value
 }
 
 var (
