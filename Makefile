@@ -42,7 +42,7 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 ##@ Test
 
 .PHONY: test
-test: check lint api-check unit e2e next ## Run every check and test (CI runs this)
+test: check lint api-check unit e2e next bench-test ## Run every check and test (CI runs this)
 
 .PHONY: unit
 unit: ## Run the unit tests, the examples' tests among them, with the race detector
@@ -77,6 +77,10 @@ oracle: ## Run the patch oracle over ORACLE_CASES (200000) random mutations
 bench: ## Measure admissions and patches against others (QUICK=1, ROWS=, SIZES=, SHAPES=)
 	@cd hack/bench && $(GO) run . $(if $(QUICK),-quick) -rows '$(ROWS)' -sizes '$(SIZES)' -shapes '$(SHAPES)' $(BENCHFLAGS)
 
+.PHONY: bench-test
+bench-test: ## Test the benchmarks: the candidates agree, the patches of admitkit are right
+	cd hack/bench && $(GO) vet ./... && $(GO) test $(GOTESTFLAGS) ./...
+
 .PHONY: gobench
 gobench: ## Run the Go benchmarks matching BENCH into .cache/bench/new.txt; OLD=file compares
 	@mkdir -p .cache/bench
@@ -91,7 +95,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./...
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && cd hack/bench && $$lint run ./...
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

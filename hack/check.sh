@@ -33,7 +33,10 @@ while IFS= read -r file; do
 	((lines <= 400)) || echo "check: warning: $file has $lines lines; a file is a concept, 400 are many" >&2
 done < <(sources 'pkg/*.go' ':!*_test.go')
 
-tidy=$(GOWORK=off go mod tidy -diff) || fail "go.mod or go.sum is not tidy, run 'go mod tidy':"$'\n'"$(head -40 <<<"$tidy")"
+for module in . hack/bench; do
+	tidy=$(cd $module && GOWORK=off go mod tidy -diff) ||
+		fail "go.mod or go.sum in $module is not tidy, run 'go mod tidy' there:"$'\n'"$(head -40 <<<"$tidy")"
+done
 GOWORK=off go mod verify >/dev/null || fail "a downloaded module is not what go.sum says"
 
 if command -v shellcheck >/dev/null; then

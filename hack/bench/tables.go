@@ -88,15 +88,15 @@ func (r *Report) grid(title string, handlers [][2]string, cell func(*Figure) str
 			t.add()
 		}
 		for _, row := range r.rowNames() {
-			line, any := []string{(&Figure{Candidate: h[0], Shape: h[1]}).handler(), row}, false
+			line, measured := []string{(&Figure{Candidate: h[0], Shape: h[1]}).handler(), row}, false
 			for _, size := range r.sizes() {
 				text := ""
 				if f := r.find(row, size, h[0], h[1]); f != nil {
-					text, any = cell(f), true
+					text, measured = cell(f), true
 				}
 				line = append(line, text)
 			}
-			if any {
+			if measured {
 				t.add(line...)
 			}
 		}

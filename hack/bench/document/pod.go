@@ -77,7 +77,7 @@ func furnish(pod *corev1.Pod) {
 	}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
-		Time: &created, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: managed(pod)},
+		Time: &created, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(managed(pod)),
 	}}
 }
 
@@ -122,14 +122,14 @@ func probe(path string, period int32) *corev1.Probe {
 }
 
 // managed is the set of fields that the creator of the Pod owns.
-func managed(pod *corev1.Pod) []byte {
-	var raw, fields any
+func managed(pod *corev1.Pod) string {
+	var raw any
 	mustDecode(MustEncode(pod), &raw)
-	fields = owned(raw, "")
+	fields := owned(raw, "")
 	for _, unowned := range []string{"f:apiVersion", "f:kind", "f:status"} {
-		delete(fields.(map[string]any), unowned)
+		delete(fields, unowned)
 	}
-	return MustEncode(fields)
+	return string(MustEncode(fields))
 }
 
 // owned writes a document as FieldsV1: f: before members, k: before elements with a key.
@@ -141,10 +141,11 @@ func owned(v any, dot string) map[string]any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			fields["f:"+name] = owned(value, "")
+			inner := ""
 			if _, isObject := value.(map[string]any); isObject {
-				fields["f:"+name] = owned(value, ".")
+				inner = "."
 			}
+			fields["f:"+name] = owned(value, inner)
 		}
 	case []any:
 		for _, element := range v {
