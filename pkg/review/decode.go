@@ -235,18 +235,23 @@ func (d *decoder) newObject() error {
 		return d.raw(&d.req.Object)
 	}
 	end, err := d.reader.ReadObject(d.body, start)
-	var syntax *jsonraw.SyntaxError
 	switch {
-	case errors.As(err, &syntax):
-		return err
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrSyntax, err)
+		return notJSON(err)
 	case end <= start || end > len(d.body):
 		return fmt.Errorf("%w: the object at byte %d was read up to byte %d of %d", ErrSyntax, start, end, len(d.body))
 	}
 	d.c = jsonraw.At(d.body, end, objectDepth)
 	d.req.Object = d.c.Since(start)
 	return nil
+}
+
+// notJSON lets an error of a reader be one about the text.
+func notJSON(err error) error {
+	if syntax := (*jsonraw.SyntaxError)(nil); errors.As(err, &syntax) {
+		return syntax
+	}
+	return fmt.Errorf("%w: %w", ErrSyntax, err)
 }
 
 // objectDepth is how many objects request.object is inside.

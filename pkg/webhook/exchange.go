@@ -52,8 +52,8 @@ type call interface {
 	accept() (*review.Decision, error)
 	// handle calls the handler, in a goroutine of its own.
 	handle() outcome
-	// changes returns the patch of what the handler admitted.
-	changes(*outcome) (patch.Patch, error)
+	// changes returns the patch of what the handler admitted, who may have made it himself.
+	changes(own patch.Patch) (patch.Patch, error)
 }
 
 func (x *exchange) base() *exchange { return x }

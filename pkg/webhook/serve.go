@@ -100,7 +100,7 @@ func (h *Hook) decide(c call) (*review.Decision, patch.Patch, error) {
 	if o.err != nil || !o.decision.Allowed() {
 		return o.decision, nil, o.err
 	}
-	p, err := c.changes(&o)
+	p, err := c.changes(o.patch)
 	return o.decision, p, err
 }
 

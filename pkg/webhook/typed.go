@@ -79,7 +79,7 @@ func (c *typedCall[T]) handle() outcome {
 	return outcome{decision: d, err: err}
 }
 
-func (c *typedCall[T]) changes(*outcome) (p patch.Patch, err error) {
+func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 	if !c.mutating {
 		return nil, nil
 	}
@@ -112,4 +112,4 @@ func (c *rawCall) handle() outcome {
 	return outcome{d, p, err}
 }
 
-func (c *rawCall) changes(o *outcome) (patch.Patch, error) { return o.patch, nil }
+func (c *rawCall) changes(own patch.Patch) (patch.Patch, error) { return own, nil }
