@@ -51,7 +51,7 @@ func At(data []byte, offset, depth int, into any) (end int, err error) {
 	v := reflect.ValueOf(into).Elem()
 	d := decoders.Get().(*decoder)
 	defer d.release()
-	d.c = jsonraw.At(data, offset, depth)
+	d.c.Seek(data, offset, depth)
 	if err = d.value(v, shape.Of(v.Type())); err == nil {
 		return d.c.Offset(), nil
 	}
@@ -82,7 +82,7 @@ type decoder struct {
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) release() {
-	d.c = jsonraw.Cursor{}
+	d.c.Seek(nil, 0, 0)
 	decoders.Put(d)
 }
 

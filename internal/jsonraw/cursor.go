@@ -49,6 +49,7 @@ type Cursor struct {
 	data  []byte
 	pos   int
 	depth int
+	room  []byte // for texts with escapes
 }
 
 // NewCursor returns a cursor before the first value of data, which it keeps and never changes.
@@ -56,6 +57,11 @@ func NewCursor(data []byte) *Cursor { return &Cursor{data: data} }
 
 // At returns a cursor before the value at offset in data, inside depth arrays and objects.
 func At(data []byte, offset, depth int) Cursor { return Cursor{data: data, pos: offset, depth: depth} }
+
+// Seek makes c what At returns, but for the memory it has.
+func (c *Cursor) Seek(data []byte, offset, depth int) {
+	*c = Cursor{data: data, pos: offset, depth: depth, room: c.room}
+}
 
 // Offset is the number of bytes before the cursor.
 func (c *Cursor) Offset() int { return c.pos }
@@ -268,7 +274,8 @@ func (c *Cursor) Text() (string, error) {
 	return string(text), err
 }
 
-// TextBytes is Text; the bytes are a sub-slice of the document where that is the text itself.
+// TextBytes is Text; the bytes are good until the next call, and are a sub-slice of the document
+// where that is the text itself.
 func (c *Cursor) TextBytes() ([]byte, error) {
 	if c.Kind() != String {
 		return nil, c.unexpected("looking for a string")
@@ -280,7 +287,8 @@ func (c *Cursor) TextBytes() ([]byte, error) {
 	}
 	text := c.data[start : c.pos-1]
 	if !plain {
-		text = AppendText(nil, text)
+		c.room = AppendText(c.room[:0], text)
+		text = c.room
 	}
 	return text, nil
 }

@@ -58,7 +58,8 @@ func walk(raw []byte, v reflect.Value) (Patch, error) {
 
 func (w *walker) release() {
 	clear(w.path[:cap(w.path)])
-	*w = walker{path: w.path[:0]}
+	w.c.Seek(nil, 0, 0)
+	*w = walker{c: w.c, path: w.path[:0]}
 	walkers.Put(w)
 }
 
@@ -66,7 +67,7 @@ func (w *walker) enter(p place) { w.path = append(w.path, p) }
 func (w *walker) leave()        { w.path = w.path[:len(w.path)-1] }
 
 // resume puts the cursor to an offset of the document that was read before.
-func (w *walker) resume(offset int) { w.c = jsonraw.At(w.raw, offset, len(w.path)) }
+func (w *walker) resume(offset int) { w.c.Seek(w.raw, offset, len(w.path)) }
 
 func (w *walker) skip() error  { return w.located(w.c.Skip()) }
 func (w *walker) isNull() bool { return w.c.Kind() == jsonraw.Null }

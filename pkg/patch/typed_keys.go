@@ -18,31 +18,31 @@ type listKey struct {
 	field *shapes.Field // nil where the elements are map[string]any
 }
 
-// keyOf returns the reader of a key of this name, or nil where elements cannot have one.
-func keyOf(elem *shapes.Shape, name string) *listKey {
+// keyOf returns the reader of a key of this name, or false where elements cannot have one.
+func keyOf(elem *shapes.Shape, name string) (listKey, bool) {
 	if elem.Kind == shapes.Pointer {
 		elem = elem.Elem
 	}
 	switch {
 	case name == "":
 	case elem.Kind == shapes.Any:
-		return &listKey{name: name}
+		return listKey{name: name}, true
 	case elem.Kind == shapes.Struct:
 		if i := elem.Find([]byte(name), 0); i >= 0 {
 			switch elem.Fields[i].Shape.Kind {
 			case shapes.String, shapes.Int:
-				return &listKey{name: name, field: &elem.Fields[i]}
+				return listKey{name: name, field: &elem.Fields[i]}, true
 			}
 		}
 	}
-	return nil
+	return listKey{}, false
 }
 
 // ofText writes the key that is a text.
 func ofText[T string | []byte](text T) string { return `"` + string(text) }
 
 // of returns the key of an element of a Go list.
-func (k *listKey) of(v reflect.Value) string {
+func (k listKey) of(v reflect.Value) string {
 	if k.field == nil {
 		object, _ := v.Interface().(map[string]any)
 		if text, ok := object[k.name].(string); ok {
@@ -60,7 +60,7 @@ func (k *listKey) of(v reflect.Value) string {
 }
 
 // written returns the key that a field holds.
-func (k *listKey) written(v reflect.Value) string {
+func (k listKey) written(v reflect.Value) string {
 	switch {
 	case k.field.Omitted(v):
 		return ""
@@ -72,7 +72,7 @@ func (k *listKey) written(v reflect.Value) string {
 }
 
 // missing returns the key of an element of the document that does not have it.
-func (k *listKey) missing() string {
+func (k listKey) missing() string {
 	if k.field == nil {
 		return ""
 	}
@@ -82,7 +82,7 @@ func (k *listKey) missing() string {
 // find returns the text of the key of the next element of a document, of which the cursor is a
 // copy; nil if it has none. It reads no further than it must: should a name stand twice, the
 // comparison will find out.
-func (k *listKey) find(c jsonraw.Cursor) ([]byte, error) {
+func (k listKey) find(c jsonraw.Cursor) ([]byte, error) {
 	if c.Kind() != jsonraw.Object {
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (k *listKey) find(c jsonraw.Cursor) ([]byte, error) {
 }
 
 // at returns the key of the next element of a document.
-func (k *listKey) at(c jsonraw.Cursor) (string, error) {
+func (k listKey) at(c jsonraw.Cursor) (string, error) {
 	raw, err := k.find(c)
 	if err != nil || jsonraw.IsNull(raw) {
 		return k.missing(), err
@@ -121,7 +121,7 @@ func (k *listKey) at(c jsonraw.Cursor) (string, error) {
 }
 
 // same reports whether the next element of the document has the key of v.
-func (k *listKey) same(c jsonraw.Cursor, v reflect.Value) bool {
+func (k listKey) same(c jsonraw.Cursor, v reflect.Value) bool {
 	if k.field != nil && v.Kind() == reflect.Struct { // nearly always
 		raw, err := k.find(c)
 		own := k.field.Of(v)
@@ -147,8 +147,8 @@ type keyedList struct {
 // name. It returns nil where neither tells the elements apart.
 func (w *walker) keyed(offset int, v reflect.Value, s *shapes.Shape, mergeKey string) (*keyedList, error) {
 	for _, name := range []string{mergeKey, "name"} {
-		key := keyOf(s.Elem, name)
-		if key == nil {
+		key, ok := keyOf(s.Elem, name)
+		if !ok {
 			continue
 		}
 		l := &keyedList{}

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -112,14 +113,32 @@ func sameKnown(raw []byte, v any) bool {
 	return false
 }
 
-// sameQuantity compares with the canonical form, which is what the API server sends.
+// sameQuantity reads the forms that quantities nearly always have: an integer and a suffix.
 func sameQuantity(raw []byte, q *resource.Quantity) bool {
-	var room [32]byte
-	number, suffix := q.CanonicalizeBytes(room[:0])
-	n := len(number)
-	return len(raw) == n+len(suffix)+2 && raw[0] == '"' &&
-		bytes.Equal(raw[1:1+n], number) && bytes.Equal(raw[1+n:len(raw)-1], suffix)
+	if raw[0] != '"' {
+		return false
+	}
+	text := raw[1 : len(raw)-1]
+	digits := 0
+	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
+		digits++
+	}
+	if digits == 0 || digits > 15 { // more might not fit when it is multiplied
+		return false
+	}
+	var n int64
+	for _, b := range text[:digits] {
+		n = 10*n + int64(b-'0')
+	}
+	if string(text[digits:]) == "m" {
+		return q.Cmp(*resource.NewMilliQuantity(n, resource.DecimalSI)) == 0
+	}
+	factor, usual := factors[string(text[digits:])]
+	return usual && n <= math.MaxInt64/factor && q.Cmp(*resource.NewQuantity(n*factor, resource.DecimalSI)) == 0
 }
+
+// factors are the suffixes of quantities that multiply by an integer.
+var factors = map[string]int64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 // sameTime compares with the form that metav1.Time writes.
 func sameTime(raw []byte, t *metav1.Time) bool {
