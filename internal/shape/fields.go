@@ -146,6 +146,7 @@ func (f *fieldFinder) add(t reflect.Type, index []int) {
 			f.embedded(field, way)
 			continue
 		case !field.IsExported():
+			f.simple = f.simple && !field.Anonymous // with a name, an embedded struct is a member all the same
 			continue
 		case name == "":
 			name = field.Name

@@ -200,6 +200,14 @@ func TestReportTellsHowToReproduce(t *testing.T) {
 	t.Error("nothing to report")
 }
 
+func TestBuiltInTypesFill(t *testing.T) {
+	for i, typ := range builtin() {
+		if filled(typ, random(int64(i))) == nil {
+			t.Errorf("%s is not filled", typ)
+		}
+	}
+}
+
 func TestCasesAreMadeOfTheirSeedsAlone(t *testing.T) {
 	for seed := range int64(200) {
 		if a, b := NewCase(seed), NewCase(seed); !reflect.DeepEqual(a, b) {

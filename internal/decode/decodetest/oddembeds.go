@@ -12,19 +12,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-type embeds struct {
-	Common
-	*Extra    `json:",inline"`
-	Named     `json:"named"`
-	*NamedRef `json:"namedRef,omitempty"`
-	hidden
-	shown `json:"shown"`
-	Word
-	small
-	Words
-	Sized fmt.Stringer `json:"sized,omitempty"`
-	fmt.Stringer
-}
+// The types that embed have one oddity each.
+type (
+	embedsPlain struct {
+		Common
+		Named `json:",inline"`
+		Own   string `json:"own"`
+	}
+	embedsPointer struct {
+		*Extra `json:",inline"`
+		Own    string `json:"own"`
+	}
+	embedsTagged struct {
+		Named     `json:"named"`
+		*NamedRef `json:"namedRef,omitempty"`
+		Own       string
+	}
+	embedsHidden struct {
+		hidden
+		small
+		Own string
+	}
+	embedsShown struct {
+		shown `json:"shown"`
+		Own   string
+	}
+	embedsWord struct {
+		Word
+		Own string
+	}
+	embedsWordRef struct {
+		*Word
+		Words
+	}
+	embedsInterface struct {
+		Sized fmt.Stringer `json:"sized,omitempty"`
+		fmt.Stringer
+	}
+	// embedsLost has members that cannot be set.
+	embedsLost struct {
+		*lost
+		First string `json:"first"`
+	}
+)
 
 type (
 	// Common, Extra and the like are embedded, so they must be exported or not as they are.
@@ -32,6 +62,12 @@ type (
 		Replicas *int32   `json:"replicas,omitempty"`
 		Paused   bool     `json:"paused,omitempty"`
 		Tags     []string `json:"tags,omitempty"`
+	}
+	// Shared has a name that others have too.
+	Shared struct {
+		Name string `json:"name"`
+		Item *part  `json:"n0"`
+		Once string
 	}
 	// Extra holds an embedded pointer itself.
 	Extra struct {
@@ -51,12 +87,6 @@ type (
 	Words []string
 	small int
 )
-
-// embedsLost has members that cannot be set.
-type embedsLost struct {
-	*lost
-	First string `json:"first"`
-}
 
 type lost struct {
 	Found string `json:"found,omitempty"`
@@ -130,6 +160,19 @@ type promoted struct {
 type promotedText struct {
 	textKey
 	Other string `json:"other"`
+}
+
+// nameless structs have such methods too, which only count where there is a pointer.
+type nameless struct {
+	Field   struct{ metav1.Time }        `json:"field"`
+	Ref     *struct{ metav1.Time }       `json:"ref,omitempty"`
+	List    []struct{ textKey }          `json:"list,omitempty"`
+	Map     map[string]struct{ journal } `json:"map,omitempty"`
+	RefList []*struct{ second }          `json:"refList,omitempty"`
+	More    struct {
+		metav1.Duration
+		X int
+	} `json:"more"`
 }
 
 // ambiguous has two such methods, which is none.

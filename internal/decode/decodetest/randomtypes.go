@@ -32,26 +32,45 @@ type typeMaker struct{ r *rand.Rand }
 
 func (m *typeMaker) oneOf(types []reflect.Type) reflect.Type { return types[m.r.Intn(len(types))] }
 
+// structType has one odd field at most in each struct: several would hide one another from a
+// decoder that leaves odd structs to somebody else.
 func (m *typeMaker) structType(depth int) reflect.Type {
 	fields := make([]reflect.StructField, m.r.Intn(9))
-	embedded := map[string]bool{}
 	for i := range fields {
-		f := reflect.StructField{Name: "F" + strconv.Itoa(i), Type: m.anyType(depth - 1), Tag: m.tag()}
-		switch m.r.Intn(8) {
-		case 0:
-			if t := m.oneOf(embeddable); !embedded[indirect(t).Name()] {
-				f.Name, f.Type, f.Anonymous = indirect(t).Name(), t, true
-				embedded[f.Name] = true
-				if m.r.Intn(3) > 0 {
-					f.Tag = ""
-				}
-			}
-		case 1:
-			f.Name, f.PkgPath = "f"+strconv.Itoa(i), "github.com/admitkit/admitkit/internal/decode/decodetest"
-		}
-		fields[i] = f
+		fields[i] = reflect.StructField{Name: "F" + strconv.Itoa(i), Type: m.anyType(depth - 1), Tag: m.tag(i)}
+	}
+	if len(fields) > 1 && m.r.Intn(3) == 0 {
+		m.embed(&fields[0], plainEmbeddable)
+	}
+	if len(fields) > 1 && m.r.Intn(2) == 0 {
+		m.makeOdd(&fields[1+m.r.Intn(len(fields)-1)])
 	}
 	return reflect.StructOf(fields)
+}
+
+func (m *typeMaker) makeOdd(f *reflect.StructField) {
+	switch m.r.Intn(6) {
+	case 0:
+		m.embed(f, embeddable)
+	case 1:
+		f.Name, f.PkgPath = "f"+f.Name, "github.com/admitkit/admitkit/internal/decode/decodetest"
+	case 2:
+		f.Tag = `json:"n1"` // perhaps of another field too
+	case 3:
+		f.Tag = `json:"quoted,omitempty,string"`
+	case 4:
+		f.Type = m.oneOf(oddLeafTypes)
+	default:
+		f.Tag = reflect.StructTag(oddTags[m.r.Intn(len(oddTags))])
+	}
+}
+
+func (m *typeMaker) embed(f *reflect.StructField, types []reflect.Type) {
+	t := m.oneOf(types)
+	f.Name, f.Type, f.PkgPath, f.Anonymous = indirect(t).Name(), t, "", true
+	if m.r.Intn(3) > 0 {
+		f.Tag = ""
+	}
 }
 
 // wideType has more fields than a word has bits, with names that hashes may confuse.
@@ -68,14 +87,18 @@ func wideType(r *rand.Rand) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-func (m *typeMaker) tag() reflect.StructTag {
-	if m.r.Intn(6) == 0 {
-		return reflect.StructTag(oddTags[m.r.Intn(len(oddTags))])
+// tag is one without surprises. Names differ within a struct.
+func (m *typeMaker) tag(i int) reflect.StructTag {
+	name := "n" + strconv.Itoa(i)
+	switch m.r.Intn(8) {
+	case 0:
+		name = "" // that of the field counts
+	case 1:
+		name = []string{"kind", "name", "metadata", "items", "N1", "a.b/c", "$ref", "x-k8s", "n"}[i%9]
 	}
-	name := []string{"", "a", "b", "c", "A", "name", "names", "é", "a.b/c", "F1", "x y"}[m.r.Intn(11)]
 	var options strings.Builder
-	for _, option := range []string{",omitempty", ",omitzero", ",string", ",inline"} {
-		if m.r.Intn(5) == 0 {
+	for _, option := range []string{",omitempty", ",omitzero", ",inline"} {
+		if m.r.Intn(4) == 0 {
 			options.WriteString(option)
 		}
 	}
@@ -110,13 +133,18 @@ func (m *typeMaker) anyType(depth int) reflect.Type {
 	}
 }
 
-// embeddable types have no methods, as reflect asks of embedded fields.
-var embeddable = []reflect.Type{
-	reflect.TypeFor[Common](), reflect.TypeFor[*Common](), reflect.TypeFor[Extra](), reflect.TypeFor[*Extra](),
-	reflect.TypeFor[Left](), reflect.TypeFor[*Left](), reflect.TypeFor[Right](), reflect.TypeFor[*Right](),
-	reflect.TypeFor[Base](), reflect.TypeFor[*Base](), reflect.TypeFor[*Loop](), reflect.TypeFor[Word](),
-	reflect.TypeFor[*Word](), reflect.TypeFor[Words](), reflect.TypeFor[Named](), reflect.TypeFor[*NamedRef](),
-}
+// The embeddable types have no methods, as reflect asks of embedded fields.
+var (
+	plainEmbeddable = []reflect.Type{
+		reflect.TypeFor[Common](), reflect.TypeFor[Left](), reflect.TypeFor[Deeper](), reflect.TypeFor[Base](),
+		reflect.TypeFor[Named](), reflect.TypeFor[West](),
+	}
+	embeddable = []reflect.Type{
+		reflect.TypeFor[*Shared](), reflect.TypeFor[Extra](), reflect.TypeFor[*Extra](),
+		reflect.TypeFor[Right](), reflect.TypeFor[*Right](), reflect.TypeFor[*Loop](),
+		reflect.TypeFor[Word](), reflect.TypeFor[*Word](), reflect.TypeFor[Words](), reflect.TypeFor[*NamedRef](),
+	}
+)
 
 var leafTypes = []reflect.Type{
 	reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](),
@@ -134,7 +162,13 @@ var leafTypes = []reflect.Type{
 	reflect.TypeFor[part](), reflect.TypeFor[*part](), reflect.TypeFor[struct{}](), reflect.TypeFor[textKey](), reflect.TypeFor[second](),
 	reflect.TypeFor[both](), reflect.TypeFor[journal](), reflect.TypeFor[heard](), reflect.TypeFor[valueReceiver](),
 	reflect.TypeFor[defaulted](), reflect.TypeFor[tree](), reflect.TypeFor[names](), reflect.TypeFor[promoted](),
+}
+
+var oddLeafTypes = []reflect.Type{
 	reflect.TypeFor[complex64](), reflect.TypeFor[chan int](), reflect.TypeFor[func()](), reflect.TypeFor[fmt.Stringer](),
+	reflect.TypeFor[embedsLost](), reflect.TypeFor[nameless](), reflect.TypeFor[embedsShown](), reflect.TypeFor[[2]int](),
+	reflect.TypeFor[quoted](), reflect.TypeFor[unfit](), reflect.TypeFor[map[string]struct{ metav1.Time }](),
+	reflect.TypeFor[[]struct{ textKey }](), reflect.TypeFor[*struct{ journal }](),
 }
 
 var keyTypes = []reflect.Type{
