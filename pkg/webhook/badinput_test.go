@@ -233,8 +233,14 @@ type labelled struct {
 	} `json:"metadata"`
 }
 
-// costOf returns how many bytes a call with the object allocates.
+// costOf returns how many bytes a call with the object allocates, once memory that calls share
+// is there.
 func costOf(t *testing.T, hook *webhook.Hook, object string) uint64 {
+	t.Helper()
+	return min(costOfOne(t, hook, object), costOfOne(t, hook, object), costOfOne(t, hook, object))
+}
+
+func costOfOne(t *testing.T, hook *webhook.Hook, object string) uint64 {
 	t.Helper()
 	body := call{object: object}.body()
 	var before, after runtime.MemStats

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -29,6 +30,9 @@ type Hook struct {
 	raw      bool // the handler takes bytes
 	maxBytes int64
 	logger   *logr.Logger
+
+	unknown      UnknownFieldsPolicy
+	unknownCalls *atomic.Uint64 // shared with copies
 }
 
 // admitFunc is a raw handler. A validating hook's patch is never sent.
@@ -123,7 +127,7 @@ func newHook[T any](reg registration, hasHandler bool, newCall func() call) *Hoo
 		noHandler = fmt.Errorf("webhook %s has no handler", reg.name)
 	}
 	return &Hook{
-		reg: reg, kinds: kindsOf[T](), newCall: newCall,
+		reg: reg, kinds: kindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64),
 		invalid: errors.Join(aggregate(reg.validate()), checkType[T](), noHandler),
 	}
 }

@@ -60,7 +60,13 @@ func (c *typedCall[T]) accept() (*review.Decision, error) {
 		return nil, nil
 	}
 	c.req.Object = &c.object
-	return nil, c.unfit()
+	if err := c.unfit(); err != nil {
+		return nil, err
+	}
+	if h := c.ctx.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(unknownFields[T](wire.Object), &wire.Metadata, &c.req.decision) {
+		return &c.req.decision, nil
+	}
+	return nil, nil
 }
 
 func (c *typedCall[T]) unfit() error {

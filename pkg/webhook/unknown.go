@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// An UnknownFieldsPolicy says what a hook does with an object that has fields which its type
+// has no place for: see [Hook.WithUnknownFields].
+type UnknownFieldsPolicy int
+
+// What a hook can do about unknown fields. All but the first look for them in each object.
+const (
+	// IgnoreUnknownFields is the default: the handler may ask, with [Request.UnknownFields].
+	IgnoreUnknownFields UnknownFieldsPolicy = iota
+	// CountUnknownFields counts the calls: see [Hook.CallsWithUnknownFields].
+	CountUnknownFields
+	// WarnUnknownFields counts the calls and warns the user.
+	WarnUnknownFields
+	// DenyUnknownFields counts the calls and refuses them with 422 Invalid and a cause for each
+	// field. The handler is not called.
+	DenyUnknownFields
+)
+
+// WithUnknownFields returns a hook that looks for fields of the object that the handler's type
+// has no place for, and so the handler cannot see. With a built-in type these are fields of a
+// newer Kubernetes version than the hook was built with: a hook that must not be passed by
+// means of a new field denies them, and is to be updated before the API server is. With a
+// projection they are all that it leaves out. The old object is not looked at, so deletes pass.
+func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {
+	c := *h
+	c.unknown = policy
+	if h.raw {
+		c.invalid = errors.Join(h.invalid, fmt.Errorf("webhook %s takes bytes: no field is unknown to it", h.Name()))
+	}
+	return &c
+}
+
+// CallsWithUnknownFields returns in how many calls the object had unknown fields. Hooks that
+// With… methods have made of one another count together.
+func (h *Hook) CallsWithUnknownFields() uint64 { return h.unknownCalls.Load() }
+
+// Of many unknown fields these are shown.
+const (
+	mostWarned = 3
+	mostDenied = 10
+)
+
+// applyUnknownFields does what the policy says, and returns the denial if there is one.
+func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review.Decision) (denied bool) {
+	if len(fields) == 0 {
+		return false
+	}
+	h.unknownCalls.Add(1)
+	switch h.unknown {
+	case WarnUnknownFields:
+		for _, path := range fields[:min(len(fields), mostWarned)] {
+			d.Warn(fmt.Sprintf("webhook %s does not know the field %s", h.Name(), clip(path)))
+		}
+		if n := len(fields) - mostWarned; n > 0 {
+			d.Warn(fmt.Sprintf("webhook %s does not know %s%d more fields", h.Name(), atLeast(fields), n))
+		}
+	case DenyUnknownFields:
+		d.Deny(unknownStatus(fields, m))
+		return true
+	}
+	return false
+}
+
+func unknownStatus(fields []string, m *review.Metadata) metav1.Status {
+	var list field.ErrorList
+	for _, path := range fields[:min(len(fields), mostDenied)] {
+		list = append(list, &field.Error{Type: field.ErrorTypeForbidden, Field: clip(path), Detail: "the webhook does not know this field"})
+	}
+	status := apierrors.NewInvalid(schema.GroupKind{Group: m.Kind.Group, Kind: m.Kind.Kind}, m.Name, list).ErrStatus
+	if n := len(fields) - mostDenied; n > 0 {
+		status.Message += fmt.Sprintf(" and %s%d more fields", atLeast(fields), n)
+	}
+	return status
+}
+
+// atLeast admits that the list of fields may not be complete.
+func atLeast(fields []string) string {
+	if len(fields) >= mostUnknown {
+		return "at least "
+	}
+	return ""
+}
