@@ -4,7 +4,6 @@ package patch
 
 import (
 	"bytes"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -53,8 +52,7 @@ type table interface {
 	// compare compares the next value of the document with the entry of the key the path ends
 	// in. Without such an entry it reads nothing.
 	compare(w *walker, key []byte) (found bool, err error)
-	// others returns the keys that are not among names.
-	others(names map[string]bool) []string
+	keys() []string
 	// add adds the entry of the key the path ends in.
 	add(w *walker, key string) error
 }
@@ -96,26 +94,22 @@ func (w *walker) table(t table, size int) error {
 	if sorted && found == size {
 		return nil
 	}
-	return w.additions(t, start)
+	return w.additions(t, start, sorted)
 }
 
 // additions adds the entries that the object at an offset lacks, in the order of their keys.
-func (w *walker) additions(t table, offset int) error {
-	names := map[string]bool{}
-	c := jsonraw.At(w.raw, offset, len(w.path))
-	err := c.Members(func(name string) error {
-		if names[name] {
-			w.enter(place{field: name})
-			return ErrDuplicateName
-		}
-		names[name] = true
-		return c.Skip()
-	})
-	if err != nil {
-		return w.located(err)
-	}
-	keys := t.others(names)
+func (w *walker) additions(t table, offset int, sorted bool) error {
+	keys := t.keys()
 	slices.Sort(keys)
+	var err error
+	if sorted {
+		keys, err = w.lacking(keys, offset)
+	} else {
+		keys, err = w.lackingUnsorted(keys, offset)
+	}
+	if err != nil {
+		return err
+	}
 	for _, key := range keys {
 		w.enter(place{field: key})
 		if err := t.add(w, key); err != nil {
@@ -126,13 +120,51 @@ func (w *walker) additions(t table, offset int) error {
 	return nil
 }
 
-func others[K ~string, V any](m map[K]V, names map[string]bool) (keys []string) {
-	for key := range maps.Keys(m) {
-		if !names[string(key)] {
-			keys = append(keys, string(key))
+// lacking leaves of the keys those that the object lacks; its names are sorted, as they are
+// where the API server writes a map.
+func (w *walker) lacking(keys []string, offset int) ([]string, error) {
+	c := jsonraw.At(w.raw, offset, len(w.path))
+	left := keys[:0]
+	more, err := c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = c.Name(); err != nil {
+			break
+		}
+		for len(keys) > 0 && keys[0] < string(name) {
+			left, keys = append(left, keys[0]), keys[1:]
+		}
+		if len(keys) > 0 && keys[0] == string(name) {
+			keys = keys[1:]
+		}
+		if err = c.Skip(); err == nil {
+			more, err = c.NextMember()
 		}
 	}
-	return keys
+	return append(left, keys...), w.located(err)
+}
+
+// lackingUnsorted is lacking for any object; it refuses duplicate names.
+func (w *walker) lackingUnsorted(keys []string, offset int) ([]string, error) {
+	names := map[string]bool{}
+	c := jsonraw.At(w.raw, offset, len(w.path))
+	err := c.Members(func(name string) error {
+		if names[name] {
+			w.enter(place{field: name})
+			return ErrDuplicateName
+		}
+		names[name] = true
+		return c.Skip()
+	})
+	return slices.DeleteFunc(keys, func(key string) bool { return names[key] }), w.located(err)
+}
+
+func keys[K ~string, V any](m map[K]V) []string {
+	list := make([]string, 0, len(m))
+	for key := range m {
+		list = append(list, string(key))
+	}
+	return list
 }
 
 type textTable map[string]string
@@ -145,7 +177,7 @@ func (t textTable) compare(w *walker, key []byte) (bool, error) {
 	return true, w.text(value)
 }
 
-func (t textTable) others(names map[string]bool) []string { return others(t, names) }
+func (t textTable) keys() []string { return keys(t) }
 
 func (t textTable) add(w *walker, key string) error {
 	w.op(Add, appendString(nil, t[key]))
@@ -172,7 +204,7 @@ func (t resourceTable) compare(w *walker, key []byte) (bool, error) {
 	return true, w.documents(v, shapes.Of(v.Type()), "")
 }
 
-func (t resourceTable) others(names map[string]bool) []string { return others(t, names) }
+func (t resourceTable) keys() []string { return keys(t) }
 
 func (t resourceTable) add(w *walker, key string) error {
 	return w.set(Add, reflect.ValueOf(t[corev1.ResourceName(key)]))
@@ -188,7 +220,7 @@ func (t looseTable) compare(w *walker, key []byte) (bool, error) {
 	return true, w.loose(x)
 }
 
-func (t looseTable) others(names map[string]bool) []string { return others(t, names) }
+func (t looseTable) keys() []string { return keys(t) }
 
 func (t looseTable) add(w *walker, key string) error {
 	x := t[key]
@@ -213,13 +245,11 @@ func (t *anyTable) compare(w *walker, key []byte) (bool, error) {
 	return true, w.value(v, t.elem, "")
 }
 
-func (t *anyTable) others(names map[string]bool) (keys []string) {
+func (t *anyTable) keys() (list []string) {
 	for _, key := range t.m.MapKeys() {
-		if !names[key.String()] {
-			keys = append(keys, key.String())
-		}
+		list = append(list, key.String())
 	}
-	return keys
+	return list
 }
 
 func (t *anyTable) add(w *walker, key string) error { return w.set(Add, t.at(key)) }
