@@ -6,95 +6,101 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// align returns, for each element of a, the index of the element of b that it stands for, and
-// whether a key says so.
-func align(b, a, r []*node, s shape) (from []int, keyed bool) {
-	for _, key := range []string{s.mergeKey, "name"} {
-		if from, ok := alignByKey(b, a, key); key != "" && ok {
-			return from, true
-		}
-	}
-	from = alignByContent(b, a)
-	matchEdited(b, a, from)
-	matchInPlace(b, a, r, s.elem(), from)
-	return from, false
+// commonKeys are the merge keys of the built-in types, the one that most lists have first.
+var commonKeys = []string{
+	"name", "type", "uid", "ip", "mountPath", "devicePath", "containerPort", "port", "topologyKey",
 }
 
-// alignByKey works where every element has the key and no two of a list share it.
-func alignByKey(b, a []*node, key string) ([]int, bool) {
-	places, ok := keyPlaces(b, key)
-	if !ok {
+// matchByKey returns, for each element of the part of a list that differs, the element of the
+// old list that it stands for. It works where every element of the list has the key and no two
+// share it.
+func (d *differ) matchByKey(l, part *list, mergeKey string) (from []int, found bool) {
+	keys := []string{mergeKey, "name"}
+	if d.untyped {
+		keys = commonKeys
+	}
+	for _, key := range keys {
+		if from, found = matchBy(key, l); found {
+			break
+		}
+	}
+	if !found {
 		return nil, false
 	}
-	if _, ok := keyPlaces(a, key); !ok {
-		return nil, false
-	}
-	from := make([]int, len(a))
-	for j, elem := range a {
-		from[j] = none
-		if i, found := places[string(elem.members[key].raw)]; found {
-			from[j] = i
+	from = from[part.first:][:len(part.a)] // the others are where they were
+	for j, i := range from {
+		if i != none {
+			from[j] = i - part.first
 		}
 	}
 	return from, true
 }
 
-func keyPlaces(list []*node, key string) (map[string]int, bool) {
-	places := make(map[string]int, len(list))
-	for i, elem := range list {
-		k := elem.members[key]
-		if k == nil {
-			return nil, false
-		}
-		if _, taken := places[string(k.raw)]; taken {
-			return nil, false
-		}
-		places[string(k.raw)] = i
+func matchBy(key string, l *list) ([]int, bool) {
+	if key == "" {
+		return nil, false
 	}
-	return places, true
+	values := newNumbering(0)
+	for i := range l.b {
+		value, ok := l.b[i].find(key)
+		if !ok || values.number(value) != i {
+			return nil, false
+		}
+	}
+	from, taken := make([]int, len(l.a)), make([]bool, len(l.b))
+	for j := range l.a {
+		value, ok := l.a[j].find(key)
+		if !ok {
+			return nil, false
+		}
+		known := len(values.values)
+		switch i := values.number(value); {
+		case i == known:
+			from[j] = none
+		case i < len(l.b) && !taken[i]:
+			from[j], taken[i] = i, true
+		default:
+			return nil, false
+		}
+	}
+	return from, true
 }
 
-// alignByContent matches equal elements: as many as can keep their order, then those that
-// moved.
-func alignByContent(b, a []*node) []int {
-	from := slices.Repeat([]int{none}, len(a))
-	x, y := numberContents(b, a)
-	start, end := 0, 0
-	for start < min(len(x), len(y)) && x[start] == y[start] {
-		from[start] = start
-		start++
-	}
-	for end < min(len(x), len(y))-start && x[len(x)-1-end] == y[len(y)-1-end] {
-		end++
-		from[len(y)-end] = len(x) - end
-	}
-	for _, p := range commonSubsequence(x[start:len(x)-end], y[start:len(y)-end]) {
-		from[start+p.j] = start + p.i
+// match does what matchByKey does for lists without a key.
+func (d *differ) match(l, part *list) []int {
+	from := matchEqual(part)
+	d.matchEdited(part, from)
+	matchInPlace(l, part, from)
+	return from
+}
+
+// matchEqual matches equal elements: as many as can keep their order, then those that moved.
+func matchEqual(l *list) []int {
+	from := slices.Repeat([]int{none}, len(l.a))
+	x, y := numberElements(l)
+	for _, p := range commonSubsequence(x, y) {
+		from[p.j] = p.i
 	}
 	matchMoved(x, y, from)
 	return from
 }
 
-// numberContents gives equal elements equal numbers.
-func numberContents(b, a []*node) (x, y []int) {
-	numbers := map[string]int{}
-	number := func(list []*node) []int {
-		out := make([]int, len(list))
-		for i, elem := range list {
-			n, known := numbers[string(elem.raw)]
-			if !known {
-				n = len(numbers)
-				numbers[string(elem.raw)] = n
-			}
-			out[i] = n
-		}
-		return out
+// numberElements gives equal elements equal numbers.
+func numberElements(l *list) (x, y []int) {
+	values := newNumbering(len(l.b))
+	x, y = make([]int, len(l.b)), make([]int, len(l.a))
+	for i := range l.b {
+		x[i] = values.number(&l.b[i])
 	}
-	return number(b), number(a)
+	for j := range l.a {
+		y[j] = values.number(&l.a[j])
+	}
+	return x, y
 }
 
 // matchMoved matches what is left of equal elements: each with the next one behind the match
@@ -167,9 +173,9 @@ const comparisons = 1 << 16
 // matchEdited finds the objects that were edited: pairs of one that is new and one that is
 // gone which share half of their members or more, those that share most first, and of equals
 // those that stand in one gap.
-func matchEdited(b, a []*node, from []int) {
-	gone, fresh := unmatched(b, a, from)
-	gapOld, gapNew := gaps(len(b), from)
+func (d *differ) matchEdited(l *list, from []int) {
+	gone, fresh := d.unmatched(l, from)
+	gapOld, gapNew := gaps(len(l.b), from)
 	type likeness struct {
 		pair
 		shared, apart int
@@ -178,7 +184,7 @@ func matchEdited(b, a []*node, from []int) {
 	reach := 8 + comparisons/(1+len(fresh))
 	for place, j := range fresh {
 		for _, i := range gone[min(len(gone), max(0, place-reach)):min(len(gone), place+reach)] {
-			if n := shared(b[i], a[j]); 2*n >= max(len(b[i].members), len(a[j].members)) {
+			if n := shared(&l.b[i], &l.a[j]); 2*n >= max(len(l.b[i].members()), len(l.a[j].members())) {
 				alike = append(alike, likeness{pair{i, j}, n, max(gapOld[i]-gapNew[j], gapNew[j]-gapOld[i])})
 			}
 		}
@@ -187,7 +193,7 @@ func matchEdited(b, a []*node, from []int) {
 		return cmp.Or(cmp.Compare(y.shared, x.shared), cmp.Compare(x.apart, y.apart),
 			cmp.Compare(x.i, y.i), cmp.Compare(x.j, y.j))
 	})
-	taken := make([]bool, len(b))
+	taken := make([]bool, len(l.b))
 	for _, p := range alike {
 		if !taken[p.i] && from[p.j] == none {
 			from[p.j], taken[p.i] = p.i, true
@@ -195,29 +201,47 @@ func matchEdited(b, a []*node, from []int) {
 	}
 }
 
-// unmatched lists the objects that only one of the lists has.
-func unmatched(b, a []*node, from []int) (gone, fresh []int) {
-	taken := make([]bool, len(b))
+// unmatched lists the objects that only one of the lists has, and opens them.
+func (d *differ) unmatched(l *list, from []int) (gone, fresh []int) {
+	taken := make([]bool, len(l.b))
 	for j, i := range from {
 		if i != none {
 			taken[i] = true
-		} else if a[j].kind == jsonraw.Object {
+		} else if l.a[j].kind() == jsonraw.Object {
 			fresh = append(fresh, j)
 		}
 	}
-	for i, elem := range b {
-		if !taken[i] && elem.kind == jsonraw.Object {
+	for i := range l.b {
+		if !taken[i] && l.b[i].kind() == jsonraw.Object {
 			gone = append(gone, i)
 		}
+	}
+	if len(gone) == 0 || len(fresh) == 0 {
+		return nil, nil
+	}
+	for _, i := range gone {
+		d.open(l.index(i), &l.b[i])
+	}
+	for _, j := range fresh {
+		d.open(l.index(j), &l.a[j])
 	}
 	return gone, fresh
 }
 
+// shared counts the members that two objects have in common.
 func shared(x, y *node) int {
 	n := 0
-	for name, member := range x.members {
-		if other := y.members[name]; other != nil && (same(member, other) || member.empty() && other.empty()) {
+	mx, my := x.members(), y.members()
+	for len(mx) > 0 && len(my) > 0 {
+		order := compareFirst(mx, my)
+		if order == 0 && (same(&mx[0].node, &my[0].node) || mx[0].empty() && my[0].empty()) {
 			n++
+		}
+		if order <= 0 {
+			mx = mx[1:]
+		}
+		if order >= 0 {
+			my = my[1:]
 		}
 	}
 	return n
@@ -245,22 +269,25 @@ func gaps(n int, from []int) (before, after []int) {
 // their order: in a list without keys, what stands in the place of another is that, edited.
 // The Go type may know so little of an element that nothing else tells them apart. Where it
 // knows all of every object there is no need to guess: they can be new.
-func matchInPlace(b, a, r []*node, s shape, from []int) {
-	taken := make([]bool, len(b))
+func matchInPlace(l, part *list, from []int) {
+	taken := make([]bool, len(part.b))
 	for _, i := range from {
 		if i != none {
 			taken[i] = true
 		}
 	}
-	gapOld, gapNew := gaps(len(b), from)
-	more := slices.ContainsFunc(r, s.misses)
+	gapOld, gapNew := gaps(len(part.b), from)
+	knowsAll := sync.OnceValue(func() bool {
+		return !slices.ContainsFunc(l.r, func(n node) bool { return l.elem.misses(&n) })
+	})
 	i := 0
-	for j, elem := range a {
-		for i < len(b) && (taken[i] || gapOld[i] < gapNew[j]) {
+	for j := range from {
+		for i < len(part.b) && (taken[i] || gapOld[i] < gapNew[j]) {
 			i++
 		}
-		if from[j] == none && i < len(b) && gapOld[i] == gapNew[j] && b[i].kind == elem.kind &&
-			(more || elem.kind != jsonraw.Object) {
+		kind := part.a[j].kind()
+		if from[j] == none && i < len(part.b) && gapOld[i] == gapNew[j] && part.b[i].kind() == kind &&
+			(kind != jsonraw.Object || !knowsAll()) {
 			from[j], i = i, i+1
 		}
 	}

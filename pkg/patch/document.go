@@ -7,15 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice.
-// Appliers see the last such member only, decoders may merge them, so no patch is certain to
-// mean the same to both. The API server never sends such objects.
+// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice, and
+// that a patch would have to change. Appliers see the last such member only, decoders may merge
+// them, so no patch is certain to mean the same to both. The API server never sends such objects.
 var ErrDuplicateName = errors.New("duplicate name")
 
 // ErrAlike is the cause of an [Error] about a list from which one of several elements was
@@ -23,11 +24,11 @@ var ErrDuplicateName = errors.New("duplicate name")
 // projection should name the member that tells the elements of a list apart.
 var ErrAlike = errors.New("elements look alike to the Go type, so it is not known which of them is to go")
 
-// An Error says where a document could not be compared.
+// An Error says where a document could not be compared, or which place a patch does not find.
 type Error struct {
 	// Pointer is the place in the document.
 	Pointer Pointer
-	// Err is the cause: [ErrDuplicateName], [ErrAlike], or a syntax error.
+	// Err is the cause: [ErrDuplicateName], [ErrAlike], a syntax error, or why a patch failed.
 	Err error
 }
 
@@ -40,12 +41,93 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// A node is one value of a parsed document.
+// A node is one value of a document. What is inside it is read when it is asked for, since most
+// of a document is what it was.
 type node struct {
-	kind    jsonraw.Kind
-	raw     []byte
-	members map[string]*node
-	elems   []*node
+	raw []byte // checked, and without white space around it
+	// hash is 0 where one encoder wrote all documents, so that equal values have equal bytes.
+	// Else it is what all spellings of a value have in common.
+	hash uint64
+	kids *kids // nil until the node is opened
+}
+
+// kids are what is inside an object or an array.
+type kids struct {
+	members []member // in the order of their names
+	elems   []node
+}
+
+type member struct {
+	name []byte
+	node
+}
+
+func (n *node) kind() jsonraw.Kind {
+	c := jsonraw.At(n.raw, 0, 0)
+	return c.Kind()
+}
+
+// empty reports whether n is null, {} or [].
+func (n *node) empty() bool {
+	c := jsonraw.At(n.raw, 0, 0)
+	more := true
+	switch c.Kind() {
+	case jsonraw.Null:
+		return true
+	case jsonraw.Object:
+		more, _ = c.OpenObject()
+	case jsonraw.Array:
+		more, _ = c.OpenArray()
+	}
+	return !more
+}
+
+// members returns those of an object that was opened, and nothing for anything else.
+func (n *node) members() []member {
+	if n == nil || n.kids == nil {
+		return nil
+	}
+	return n.kids.members
+}
+
+func (n *node) elems() []node {
+	if n == nil || n.kids == nil {
+		return nil
+	}
+	return n.kids.elems
+}
+
+func (n *node) member(name []byte) *node {
+	members := n.members()
+	i, found := slices.BinarySearchFunc(members, name, func(m member, name []byte) int { return bytes.Compare(m.name, name) })
+	if !found {
+		return nil
+	}
+	return &members[i].node
+}
+
+// find returns the member of an object that need not be open.
+func (n *node) find(name string) (*node, bool) {
+	if n.kids != nil {
+		m := n.member([]byte(name))
+		return m, m != nil
+	}
+	if n.kind() != jsonraw.Object {
+		return nil, false
+	}
+	c := jsonraw.At(n.raw, 0, 0)
+	more, err := c.OpenObject()
+	for more && err == nil {
+		text, _ := c.Name() // it was checked
+		if string(text) == name {
+			raw, err := c.Value()
+			return &node{raw: raw}, err == nil
+		}
+		if err = c.Skip(); err == nil {
+			more, err = c.NextMember()
+		}
+	}
+	return nil, false
 }
 
 // encode writes a Go value as a document. The same value always gives the same document.
@@ -59,28 +141,54 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// parse reads a document into nodes that are sub-slices of it.
+// parse reads a document to its innermost values, which may be spelt in several ways.
 func parse(doc []byte) (*node, error) {
-	p := parser{c: jsonraw.NewCursor(doc)}
-	n, err := p.value()
+	p := parser{c: jsonraw.At(doc, 0, 0), deep: true, hashed: true}
+	n, err := p.value(true)
 	if err == nil {
 		err = p.c.End()
 	}
 	if err != nil {
 		return nil, &Error{Pointer: p.pointer(), Err: err}
 	}
-	return n, nil
+	return &n, nil
+}
+
+// large is from how many bytes on a value is read twice, to spare memory.
+const large = 64 << 10
+
+// open reads the members or elements of n, and if deep all that is below them. The pointer of
+// an error is relative to n.
+func (n *node) open(deep bool) *Error {
+	if n.kids != nil {
+		return nil
+	}
+	p := parser{c: jsonraw.At(n.raw, 0, 0), deep: deep}
+	if len(n.raw) >= large && !deep {
+		p.reserve()
+	}
+	var err error
+	if n.kids, err = p.inside(); err != nil {
+		n.kids = &kids{}
+		return &Error{Pointer: p.pointer(), Err: err}
+	}
+	return nil
 }
 
 // A parser keeps the way to the value that it reads, which costs less than a pointer for each.
 type parser struct {
-	c    *jsonraw.Cursor
-	path []step
+	c      jsonraw.Cursor
+	deep   bool // read what is inside the values too
+	hashed bool
+	path   []step
+	// What was read of objects and arrays that are not complete, the outer ones first.
+	members []member
+	elems   []node
 }
 
 // A step goes to a member by its name, or to an element by its index.
 type step struct {
-	name  string
+	name  []byte
 	index int
 	elem  bool
 }
@@ -88,65 +196,142 @@ type step struct {
 func (p *parser) pointer() Pointer {
 	var b strings.Builder
 	for _, s := range p.path {
+		name := string(s.name)
 		if s.elem {
-			s.name = strconv.Itoa(s.index)
+			name = strconv.Itoa(s.index)
 		}
-		b.WriteString("/" + escapeToken.Replace(s.name))
+		b.WriteString("/" + escapeToken.Replace(name))
 	}
 	return Pointer(b.String())
 }
 
-func (p *parser) value() (*node, error) {
-	n := &node{kind: p.c.Kind()}
+func (p *parser) value(open bool) (n node, err error) {
+	p.c.Kind() // steps over white space
 	start := p.c.Offset()
-	var err error
-	switch n.kind {
-	case jsonraw.Object:
-		n.members = map[string]*node{}
-		err = p.c.Members(func(name string) error {
-			member, err := p.below(step{name: name}, n.members[name])
-			n.members[name] = member
-			return err
-		})
-	case jsonraw.Array:
-		err = p.c.Elements(func(i int) error {
-			elem, err := p.below(step{index: i, elem: true}, nil)
-			n.elems = append(n.elems, elem)
-			return err
-		})
-	default:
+	if open {
+		n.kids, err = p.inside()
+	} else {
 		err = p.c.Skip()
 	}
 	n.raw = p.c.Since(start)
+	if p.hashed && err == nil {
+		n.hash = hashOf(&n)
+	}
 	return n, err
 }
 
-// below reads the value one step down. On an error the path stays, to tell the place.
-func (p *parser) below(s step, earlier *node) (*node, error) {
-	p.path = append(p.path, s)
-	if earlier != nil {
-		return nil, ErrDuplicateName
+func (p *parser) inside() (*kids, error) {
+	switch p.c.Kind() {
+	case jsonraw.Object:
+		members, err := p.object()
+		return &kids{members: members}, err
+	case jsonraw.Array:
+		elems, err := p.array()
+		return &kids{elems: elems}, err
 	}
-	n, err := p.value()
+	return nil, p.c.Skip()
+}
+
+func (p *parser) object() ([]member, error) {
+	outer := len(p.members)
+	more, err := p.c.OpenObject()
+	for more && err == nil {
+		var m member
+		if m.name, err = p.c.Name(); err != nil {
+			break
+		}
+		if m.node, err = p.below(step{name: m.name}); err != nil {
+			break
+		}
+		p.members = append(withRoom(p.members), m)
+		more, err = p.c.NextMember()
+	}
 	if err != nil {
 		return nil, err
 	}
-	p.path = p.path[:len(p.path)-1]
-	return n, nil
-}
-
-// empty reports whether n is null, {} or [].
-func (n *node) empty() bool {
-	switch n.kind {
-	case jsonraw.Null:
-		return true
-	case jsonraw.Object:
-		return len(n.members) == 0
-	case jsonraw.Array:
-		return len(n.elems) == 0
+	members := p.members[outer:]
+	if p.members = p.members[:outer]; p.deep {
+		members = slices.Clone(members) // the next one goes where they are
 	}
-	return false
+	return members, p.sort(members)
 }
 
-// same compares documents that one encoder wrote: equal values have equal bytes.
-func same(x, y *node) bool { return bytes.Equal(x.raw, y.raw) }
+// sort puts the members into the order of their names, and fails where one is there twice.
+func (p *parser) sort(members []member) error {
+	byName := func(x, y member) int { return bytes.Compare(x.name, y.name) }
+	if !slices.IsSortedFunc(members, byName) {
+		slices.SortFunc(members, byName)
+	}
+	for i := 1; i < len(members); i++ {
+		if bytes.Equal(members[i-1].name, members[i].name) {
+			p.path = append(p.path, step{name: members[i].name})
+			return ErrDuplicateName
+		}
+	}
+	return nil
+}
+
+func (p *parser) array() ([]node, error) {
+	outer := len(p.elems)
+	more, err := p.c.OpenArray()
+	for i := 0; more && err == nil; i++ {
+		var n node
+		if n, err = p.below(step{index: i, elem: true}); err == nil {
+			p.elems = append(withRoom(p.elems), n)
+			more, err = p.c.NextElement()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	elems := p.elems[outer:]
+	if p.elems = p.elems[:outer]; p.deep {
+		elems = slices.Clone(elems)
+	}
+	return elems, nil
+}
+
+// withRoom makes a full slice twice as large: append is more sparing with its room, and so less
+// with garbage.
+func withRoom[T any](list []T) []T {
+	if len(list) == cap(list) {
+		return slices.Grow(list, len(list)+4)
+	}
+	return list
+}
+
+// reserve makes room for what is inside the next value, exactly, which it reads ahead.
+func (p *parser) reserve() {
+	c, n := p.c, 0
+	switch c.Kind() {
+	case jsonraw.Object:
+		more, err := c.OpenObject()
+		for ; more && err == nil; n++ {
+			if _, err = c.Name(); err == nil {
+				err = c.Skip()
+			}
+			if err == nil {
+				more, err = c.NextMember()
+			}
+		}
+		p.members = make([]member, 0, n)
+	case jsonraw.Array:
+		more, err := c.OpenArray()
+		for ; more && err == nil; n++ {
+			if err = c.Skip(); err == nil {
+				more, err = c.NextElement()
+			}
+		}
+		p.elems = make([]node, 0, n)
+	}
+}
+
+// below reads the value one step down. On an error the path stays, to tell the place.
+func (p *parser) below(s step) (node, error) {
+	p.path = append(p.path, s)
+	n, err := p.value(p.deep)
+	if err == nil {
+		p.path = p.path[:len(p.path)-1]
+	}
+	return n, err
+}

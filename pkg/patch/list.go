@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sort"
@@ -11,117 +12,129 @@ import (
 // none marks an element of the new list that stands for no element of the old one.
 const none = -1
 
-func (d *differ) list(at Pointer, b, a, r *node, s shape) {
-	from, keyed := align(b.elems, a.elems, r.elems, s)
-	if !keyed {
-		d.checkAlike(at, b, r, s.elem(), from)
+// A list is what the documents have at one place, or a part of it: b (before), a (after), and
+// r (raw), which has as many elements as b.
+type list struct {
+	at      Pointer
+	first   int // the index of the first element of a part
+	b, a, r []node
+	elem    shape
+}
+
+func (l *list) index(i int) Pointer { return l.at.Index(l.first + i) }
+
+// differing returns the part between the equal elements in front and those at the end.
+func (l *list) differing() *list {
+	start, end := 0, 0
+	shorter := min(len(l.b), len(l.a))
+	for start < shorter && same(&l.b[start], &l.a[start]) {
+		start++
 	}
-	if !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
-		d.set(at, true, a) // all of it is new
+	for end < shorter-start && same(&l.b[len(l.b)-1-end], &l.a[len(l.a)-1-end]) {
+		end++
+	}
+	part := *l
+	part.first = start
+	part.b, part.r = l.b[start:len(l.b)-end], l.r[start:len(l.r)-end]
+	part.a = l.a[start : len(l.a)-end]
+	return &part
+}
+
+func (d *differ) list(at Pointer, before, after, raw *node, s shape) {
+	d.open(at, before, after, raw)
+	l := &list{at: at, b: before.elems(), a: after.elems(), r: raw.elems(), elem: s.elem()}
+	if len(l.r) != len(l.b) {
+		d.set(at, true, after)
 		return
 	}
-	d.reorder(at, len(b.elems), a.elems, from)
-	elem := s.elem()
+	part := l.differing()
+	from, keyed := d.matchByKey(l, part, s.mergeKey)
+	if !keyed {
+		from = d.match(l, part)
+		d.checkAlike(l, part, from)
+	}
+	if len(part.a) == len(l.a) && !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
+		d.set(at, true, after) // all of it is new
+		return
+	}
+	d.reorder(part, len(part.b), from)
 	for j, i := range from {
-		if i != none && !same(b.elems[i], a.elems[j]) {
-			d.value(at.Index(j), b.elems[i], a.elems[j], r.elems[i], elem)
+		if i != none && !same(&part.b[i], &part.a[j]) {
+			d.value(part.index(j), &part.b[i], &part.a[j], &part.r[i], l.elem)
 		}
 	}
 }
 
 // checkAlike fails when one of several elements goes that are equal to the type, while the
-// document knows more of them: nothing tells which of them the handler took out.
-func (d *differ) checkAlike(at Pointer, b, r *node, s shape, from []int) {
-	gone := slices.Repeat([]bool{true}, len(b.elems))
+// document knows more of them: nothing tells which of them the handler took out. from matches
+// the part of the list that differs.
+func (d *differ) checkAlike(l, part *list, from []int) {
+	gone := slices.Repeat([]bool{true}, len(part.b))
 	for _, i := range from {
 		if i != none {
 			gone[i] = false
 		}
 	}
-	if !slices.Contains(gone, true) {
+	if !slices.Contains(gone, true) || d.untyped {
 		return
 	}
-	stays := map[string]int{}
-	for i, elem := range b.elems {
-		if !gone[i] {
-			stays[string(elem.raw)] = i
+	values := newNumbering(0)
+	for i := range part.b {
+		if gone[i] {
+			values.number(&part.b[i])
 		}
 	}
-	for i, elem := range b.elems {
-		k, alike := stays[string(elem.raw)]
-		if !gone[i] || !alike || same(r.elems[i], r.elems[k]) {
+	stays := slices.Repeat([]int{none}, len(values.values)) // of each value the last element that stays
+	for i := range l.b {
+		if p := i - part.first; p < 0 || p >= len(gone) || !gone[p] {
+			if value := values.find(&l.b[i]); value != none {
+				stays[value] = i
+			}
+		}
+	}
+	for p := range gone {
+		i := part.first + p
+		if !gone[p] {
 			continue
 		}
-		if s.misses(r.elems[i]) || s.misses(r.elems[k]) {
-			d.err = &Error{Pointer: at, Err: fmt.Errorf("%w: elements %d and %d", ErrAlike, min(i, k), max(i, k))}
+		k := stays[values.find(&l.b[i])]
+		if k != none && !same(&l.r[i], &l.r[k]) && (l.elem.misses(&l.r[i]) || l.elem.misses(&l.r[k])) {
+			d.fail(l.at, &Error{Err: fmt.Errorf("%w: elements %d and %d", ErrAlike, min(i, k), max(i, k))})
 		}
 	}
 }
 
 // reorder writes the operations that bring a list of n elements into the new order, where
-// element j comes from old element from[j]. Elements that keep their relative order stay;
-// each other one is put right behind its predecessor, which by then has its place.
-func (d *differ) reorder(at Pointer, n int, elems []*node, from []int) {
+// element j comes from old element from[j]. Elements that keep their relative order stay; each other one is put
+// right behind its predecessor, which by then has its place.
+func (d *differ) reorder(l *list, n int, from []int) {
 	kept := make([]bool, n)
 	for _, i := range from {
 		if i != none {
 			kept[i] = true
 		}
 	}
-	now := make([]int, 0, len(from)) // the list as it stands: old index, or n+j for new element j
 	for i := n - 1; i >= 0; i-- {
 		if !kept[i] {
-			d.remove(at.Index(i))
+			d.remove(l.index(i))
 		}
 	}
-	for i := range n {
-		if kept[i] {
-			now = append(now, i)
-		}
-	}
-	stays := longestIncreasing(from)
-	pending := len(now) - count(stays) // moves still to come: only they make positions differ
+	p := newPlaces(n, from)
 	for j, i := range from {
-		before := j // the place for element j
-		if pending > 0 && j > 0 {
-			before = slices.Index(now, identity(from, j-1, n)) + 1
-		}
-		switch {
+		switch place := p.next(); {
 		case i == none:
-			d.ops = append(d.ops, Operation{Op: Add, Path: at.Index(before), Value: elems[j].raw})
-			if pending > 0 {
-				now = slices.Insert(now, before, identity(from, j, n))
+			d.ops = append(d.ops, Operation{Op: Add, Path: l.index(place), Value: bytes.Clone(l.a[j].raw)})
+		case !p.stays[j]:
+			was := p.take(i)
+			if was < place {
+				place--
 			}
-		case !stays[j]:
-			was := slices.Index(now, i)
-			now = slices.Delete(now, was, was+1)
-			if was < before {
-				before--
-			}
-			now = slices.Insert(now, before, i)
-			pending--
-			if was != before {
-				d.ops = append(d.ops, Operation{Op: Move, From: at.Index(was), Path: at.Index(before)})
+			if was != place {
+				d.ops = append(d.ops, Operation{Op: Move, From: l.index(was), Path: l.index(place)})
 			}
 		}
+		p.done(j)
 	}
-}
-
-func identity(from []int, j, n int) int {
-	if from[j] != none {
-		return from[j]
-	}
-	return n + j
-}
-
-func count(flags []bool) int {
-	n := 0
-	for _, f := range flags {
-		if f {
-			n++
-		}
-	}
-	return n
 }
 
 // longestIncreasing marks a longest subsequence of from, gaps left out, that increases.

@@ -6,12 +6,13 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
 // A shape is what the Go type says about a place in the document: what its members are and
@@ -96,18 +97,38 @@ func (s shape) elem() shape {
 // misses reports whether the document has a member at the place, or below, that the Go type
 // does not know.
 func (s shape) misses(r *node) bool {
+	c := jsonraw.At(r.raw, 0, 0)
+	return s.typ != nil && s.missesNext(&c)
+}
+
+// missesNext reads the next value until it finds something.
+func (s shape) missesNext(c *jsonraw.Cursor) bool {
 	t := shapeOf(s.typ).typ
-	isStruct := t != nil && t.Kind() == reflect.Struct && !marshalsItself(t)
-	for name, member := range r.members {
-		inner, known := s.member(name), true
-		if isStruct {
-			_, known = membersOf(t)[name]
+	more := false
+	var err error // never: the value was checked
+	switch c.Kind() {
+	case jsonraw.Object:
+		for more, err = c.OpenObject(); more && err == nil; more, err = c.NextMember() {
+			text, _ := c.Name()
+			name := string(text)
+			known := true
+			if t != nil && t.Kind() == reflect.Struct && !marshalsItself(t) {
+				_, known = membersOf(t)[name]
+			}
+			if !known || s.member(name).missesNext(c) {
+				return true
+			}
 		}
-		if !known || inner.misses(member) {
-			return true
+	case jsonraw.Array:
+		for more, err = c.OpenArray(); more && err == nil; more, err = c.NextElement() {
+			if s.elem().missesNext(c) {
+				return true
+			}
 		}
+	default:
+		err = c.Skip()
 	}
-	return slices.ContainsFunc(r.elems, s.elem().misses)
+	return err != nil
 }
 
 var memberCache sync.Map // reflect.Type to map[string]shape

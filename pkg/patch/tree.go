@@ -4,39 +4,48 @@ package patch
 
 import (
 	"bytes"
-	"fmt"
-	"maps"
-	"reflect"
-	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-func diffDocuments(raw, before, after []byte, t reflect.Type) (Patch, error) {
-	var docs [3]*node
-	for i, doc := range [3][]byte{raw, before, after} {
-		n, err := parse(doc)
-		if err != nil {
-			return nil, err
-		}
-		if n.kind != jsonraw.Object {
-			return nil, &Error{Err: fmt.Errorf("want an object, got %s", n.kind)}
-		}
-		docs[i] = n
-	}
-	var d differ
-	d.object("", docs[1], docs[2], docs[0], shapeOf(t))
+// A differ collects operations. Its methods compare b (before) with a (after) at one place
+// and write what turns r (what is in the raw document there) into the wanted value.
+type differ struct {
+	ops     Patch
+	untyped bool // no Go type knows which key the elements of a list have
+	err     error
+}
+
+func (d *differ) result() (Patch, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
 	return d.ops, nil
 }
 
-// A differ collects operations. Its methods compare b (before) with a (after) at one place
-// and write what turns r (what is in the raw document there) into the wanted value.
-type differ struct {
-	ops Patch
-	err error
+// fail notes the first error; what is done after it is in vain.
+func (d *differ) fail(at Pointer, err *Error) {
+	if d.err == nil {
+		d.err = &Error{Pointer: at + err.Pointer, Err: err.Err}
+	}
+}
+
+// lazyLevels is how far down values are opened level by level. Each level reads all that is
+// below it, so further down that would cost more than to read everything at once.
+const lazyLevels = 20
+
+// open opens the nodes that stand at one place in their documents.
+func (d *differ) open(at Pointer, nodes ...*node) {
+	deep := strings.Count(string(at), "/") >= lazyLevels
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		if err := n.open(deep); err != nil {
+			d.fail(at, err)
+		}
+	}
 }
 
 func (d *differ) set(at Pointer, present bool, value *node) {
@@ -44,7 +53,7 @@ func (d *differ) set(at Pointer, present bool, value *node) {
 	if present {
 		op = Replace
 	}
-	d.ops = append(d.ops, Operation{Op: op, Path: at, Value: value.raw})
+	d.ops = append(d.ops, Operation{Op: op, Path: at, Value: bytes.Clone(value.raw)})
 }
 
 func (d *differ) remove(at Pointer) {
@@ -54,33 +63,52 @@ func (d *differ) remove(at Pointer) {
 // value compares two values that are both there; r is nil when raw has nothing.
 func (d *differ) value(at Pointer, b, a, r *node, s shape) {
 	switch {
-	case s.same(b, a), a.kind == jsonraw.Null && b.empty() && s.isCollection():
+	case s.same(b, a), a.kind() == jsonraw.Null && s.isCollection() && b.empty():
 	case r == nil:
 		d.set(at, false, a)
-	case a.kind == jsonraw.Object && b.kind == jsonraw.Object && r.kind == jsonraw.Object:
+	case all(jsonraw.Object, b, a, r):
 		d.object(at, b, a, r, s)
-	case a.kind == jsonraw.Array && b.kind == jsonraw.Array && r.kind == jsonraw.Array && len(r.elems) == len(b.elems):
+	case all(jsonraw.Array, b, a, r):
 		d.list(at, b, a, r, s)
 	default:
 		d.set(at, true, a)
 	}
 }
 
-var emptyObject = &node{kind: jsonraw.Object, raw: []byte("{}")}
+func all(kind jsonraw.Kind, b, a, r *node) bool {
+	return b.kind() == kind && a.kind() == kind && r.kind() == kind
+}
+
+var emptyObject = &node{raw: []byte("{}"), kids: &kids{}}
 
 func (d *differ) object(at Pointer, b, a, r *node, s shape) {
-	names := slices.Collect(maps.Keys(b.members))
-	for name := range a.members {
-		if b.members[name] == nil {
-			names = append(names, name)
+	d.open(at, b, a, r)
+	mb, ma := b.members(), a.members()
+	for len(mb)+len(ma) > 0 {
+		var x, y *node
+		var name []byte
+		order := compareFirst(mb, ma)
+		if order <= 0 {
+			x, name, mb = &mb[0].node, mb[0].name, mb[1:]
+		}
+		if order >= 0 {
+			y, name, ma = &ma[0].node, ma[0].name, ma[1:]
+		}
+		if x == nil || y == nil || !same(x, y) {
+			d.member(at.Append(string(name)), x, y, r.member(name), s.member(string(name)))
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		if mb, ma := b.members[name], a.members[name]; mb == nil || ma == nil || !same(mb, ma) {
-			d.member(at.Append(name), mb, ma, r.members[name], s.member(name))
-		}
+}
+
+// compareFirst tells which of two lists of members goes on with the lesser name.
+func compareFirst(x, y []member) int {
+	switch {
+	case len(x) == 0:
+		return 1
+	case len(y) == 0:
+		return -1
 	}
+	return bytes.Compare(x[0].name, y[0].name)
 }
 
 func (d *differ) member(at Pointer, b, a, r *node, s shape) {
@@ -88,13 +116,13 @@ func (d *differ) member(at Pointer, b, a, r *node, s shape) {
 	case b != nil && a != nil:
 		d.value(at, b, a, r, s)
 	case a != nil: // b was left out as empty; raw may still hold an object there, even a full one
-		if r != nil && r.kind == jsonraw.Object && a.kind == jsonraw.Object {
+		if r != nil && r.kind() == jsonraw.Object && a.kind() == jsonraw.Object {
 			d.object(at, emptyObject, a, r, s)
 		} else if r == nil || !bytes.Equal(r.raw, a.raw) {
 			d.set(at, r != nil, a)
 		}
 	case r == nil: // already gone
-	case s.isInlineStruct() && r.kind == jsonraw.Object:
+	case s.isInlineStruct() && r.kind() == jsonraw.Object:
 		// A struct held by value is left out when all its known fields are zero: that says
 		// nothing about the others.
 		d.object(at, b, emptyObject, r, s)

@@ -53,9 +53,9 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 // lockstep compares elements of one index. It returns how many the document has, or false as
 // soon as two are not the same element: their keys differ or, without keys, their contents.
 func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
-	key, keyed := keyOf(s.Elem, mergeKey)
-	if !keyed {
-		key, keyed = keyOf(s.Elem, "name")
+	key := keyOf(s.Elem, mergeKey)
+	if key == nil {
+		key = keyOf(s.Elem, "name")
 	}
 	ops, respelt := len(w.ops), w.respelt
 	more, err := w.c.OpenArray()
@@ -65,10 +65,10 @@ func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n 
 		} else {
 			w.enter(place{index: n, elem: true})
 			elem := v.Index(n)
-			if keyed && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
+			if key != nil && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
 				return n, false
 			}
-			if !keyed && (len(w.ops) > ops || w.respelt > respelt) {
+			if key == nil && (len(w.ops) > ops || w.respelt > respelt) {
 				return n, false
 			}
 			w.leave()
@@ -99,18 +99,18 @@ func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape) error
 	if !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
 		return w.set(Replace, v) // all of it is new
 	}
-	added := make([]*node, len(from))
+	added := make([]node, len(from))
 	for j, i := range from {
 		if i == none {
 			raw, err := encodeValue(v.Index(j))
 			if err != nil {
 				return err
 			}
-			added[j] = &node{raw: raw}
+			added[j] = node{raw: raw}
 		}
 	}
 	d := differ{ops: w.ops}
-	d.reorder(w.pointer(), len(l.before), added, from)
+	d.reorder(&list{at: w.pointer(), a: added}, len(l.before), from)
 	w.ops = d.ops
 	for j, i := range from {
 		if i == none {
