@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"strconv"
 	"sync"
@@ -58,7 +59,8 @@ func walk(raw []byte, v reflect.Value) (Patch, error) {
 
 func (w *walker) release() {
 	clear(w.path[:cap(w.path)])
-	*w = walker{path: w.path[:0]}
+	w.c.Seek(nil, 0, 0)
+	*w = walker{c: w.c, path: w.path[:0]}
 	walkers.Put(w)
 }
 
@@ -66,7 +68,7 @@ func (w *walker) enter(p place) { w.path = append(w.path, p) }
 func (w *walker) leave()        { w.path = w.path[:len(w.path)-1] }
 
 // resume puts the cursor to an offset of the document that was read before.
-func (w *walker) resume(offset int) { w.c = jsonraw.At(w.raw, offset, len(w.path)) }
+func (w *walker) resume(offset int) { w.c.Seek(w.raw, offset, len(w.path)) }
 
 func (w *walker) skip() error  { return w.located(w.c.Skip()) }
 func (w *walker) isNull() bool { return w.c.Kind() == jsonraw.Null }
@@ -138,11 +140,29 @@ func (w *walker) replace(v reflect.Value) error {
 // encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
 // the value has an address.
 func encodeValue(v reflect.Value) ([]byte, error) {
+	e := encoders.Get().(*encoder)
+	e.text.Reset()
 	if v.CanAddr() {
-		return encode(v.Addr().Interface())
+		v = v.Addr()
 	}
-	return encode(v.Interface())
+	if err := e.json.Encode(v.Interface()); err != nil {
+		return nil, err // and the encoder is not used again
+	}
+	defer encoders.Put(e)
+	return bytes.Clone(bytes.TrimSuffix(e.text.Bytes(), []byte("\n"))), nil
 }
+
+type encoder struct {
+	text bytes.Buffer
+	json *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.json = json.NewEncoder(&e.text)
+	e.json.SetEscapeHTML(false)
+	return e
+}}
 
 // value compares the next value of the document with v. mergeKey is that of the field.
 func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error {

@@ -53,9 +53,9 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 // lockstep compares elements of one index. It returns how many the document has, or false as
 // soon as two are not the same element: their keys differ or, without keys, their contents.
 func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
-	key := keyOf(s.Elem, mergeKey)
-	if key == nil {
-		key = keyOf(s.Elem, "name")
+	key, keyed := keyOf(s.Elem, mergeKey)
+	if !keyed {
+		key, keyed = keyOf(s.Elem, "name")
 	}
 	ops, respelt := len(w.ops), w.respelt
 	more, err := w.c.OpenArray()
@@ -65,10 +65,10 @@ func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n 
 		} else {
 			w.enter(place{index: n, elem: true})
 			elem := v.Index(n)
-			if key != nil && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
+			if keyed && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
 				return n, false
 			}
-			if key == nil && (len(w.ops) > ops || w.respelt > respelt) {
+			if !keyed && (len(w.ops) > ops || w.respelt > respelt) {
 				return n, false
 			}
 			w.leave()
