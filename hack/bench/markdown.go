@@ -17,9 +17,6 @@ func (r *Report) refresh(file string) error {
 		return err
 	}
 	for name, tables := range r.parts() {
-		if len(tables) == 0 {
-			continue
-		}
 		var out bytes.Buffer
 		for _, t := range tables {
 			t.markdown(&out)
@@ -38,7 +35,9 @@ func (r *Report) refresh(file string) error {
 func (r *Report) parts() map[string][]*table {
 	parts := map[string][]*table{}
 	if len(r.Admissions) > 0 {
-		parts["ratios"] = []*table{r.ratios()}
+		ratios := r.ratios()
+		ratios.title = "Measured with " + r.subjects() + ".\n\n" + ratios.title
+		parts["ratios"] = []*table{ratios}
 		parts["times"] = []*table{r.times(), r.cpu()}
 		parts["allocations"] = []*table{r.budgets(), r.allocations()}
 	}
