@@ -16,10 +16,6 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-func init() {
-	jsonpatch.AccumulatedCopySizeLimit = 3 << 20 // as the API server sets it: copies of copies grow fast
-}
-
 // patchRows are patch documents. want is what Parse and AppendJSON make of them; where it is
 // empty Parse refuses them, with a message that holds fault.
 var patchRows = []struct {
