@@ -52,8 +52,8 @@ var damages = []damage{
 	{"null elements", nullElements},
 	{"more or fewer elements", resizeList},
 	{"a map key of another kind", strangeKey},
-	{"a number at the edge", oddNumber},
-	{"an integer at the edge of its type", edgeInteger},
+	{"an odd number", oddNumber},
+	{"a number at the edge of its type", edgeNumber},
 	{"a string with needless escapes", func(d *document) bool {
 		return d.respellString(func(text string) string { return d.escape(unquote(text)) })
 	}},

@@ -195,23 +195,27 @@ func oddNumber(d *document) bool {
 	return true
 }
 
-// edgeInteger writes the largest and smallest numbers of the size that the place has, and
+// edgeNumber writes the largest and smallest numbers of the size that the place has, and
 // those just beyond.
-func edgeInteger(d *document) bool {
-	n := d.pick(func(n *node) bool { return n.isNumber() && n.typ != nil && isInteger(n.typ) })
+func edgeNumber(d *document) bool {
+	n := d.pick(func(n *node) bool { return n.isNumber() && n.typ != nil && isNumeric(n.typ) })
 	if n == nil {
 		return false
 	}
 	bits := n.typ.Bits()
 	low, high := fmt.Sprint(int64(-1)<<(bits-1)), fmt.Sprint(uint64(1)<<(bits-1)-1)
-	if n.typ.Kind() >= reflect.Uint {
+	switch k := n.typ.Kind(); {
+	case k >= reflect.Float32:
+		n.text = []string{"3.4028235e38", "-3.4028236e38", "1e39", "1.7976931348623157e308", "1.7976931348623159e308", "-1e309", "1e-400"}[d.r.Intn(7)]
+		return true
+	case k >= reflect.Uint:
 		low, high = "0", fmt.Sprint(^uint64(0)>>(64-bits))
 	}
 	n.text = []string{low, high, nextNumber(high), "-" + nextNumber(low[b2i(low[0] == '-'):])}[d.r.Intn(4)]
 	return true
 }
 
-func isInteger(t reflect.Type) bool { return reflect.Int <= t.Kind() && t.Kind() <= reflect.Uintptr }
+func isNumeric(t reflect.Type) bool { return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64 }
 
 // nextNumber adds one to the last digit, which is none of the limits' nines.
 func nextNumber(text string) string {

@@ -179,7 +179,7 @@ func (g generator) json(level int) *node {
 // oddStrings look like something else, or have to be escaped.
 var oddStrings = []string{
 	"", "null", "true", "0", "-1", "1.5", "{}", "[]", `"`, `\`, "a/b", "<b>&", "é", "€", "😀", "日本語", "\u2028", "\x00", "\x7f",
-	"a\nb\tc\r", " ", "\ufffd", "name", strings.Repeat("x", 70), strings.Repeat("é", 40), "aGk=", "9",
+	"a\nb\tc\r", " ", "\ufffd", "name", strings.Repeat("x", 70), strings.Repeat("é", 40), "aGk=", "9", strings.Repeat("long ", 60), strings.Repeat("<&>\n", 400),
 }
 
 func (g generator) string() string {

@@ -19,6 +19,14 @@ type (
 		Named `json:",inline"`
 		Own   string `json:"own"`
 	}
+	// embedsShadowed hides members of what it embeds, before and after.
+	embedsShadowed struct {
+		Own    string               `json:"name"`
+		Left                        // its name is hidden, and so is outer of the next
+		Deeper struct{ Alone bool } `json:"alone"`
+		West
+		Once int
+	}
 	embedsPointer struct {
 		*Extra `json:",inline"`
 		Own    string `json:"own"`

@@ -32,7 +32,7 @@ func oddTypes() []reflect.Type {
 		reflect.TypeFor[widget](), reflect.TypeFor[numbers](), reflect.TypeFor[texts](), reflect.TypeFor[quoted](),
 		reflect.TypeFor[lists](), reflect.TypeFor[mappings](), reflect.TypeFor[badKeys](), reflect.TypeFor[pointers](),
 		reflect.TypeFor[times](), reflect.TypeFor[anythings](), reflect.TypeFor[custom](), reflect.TypeFor[unfit](),
-		reflect.TypeFor[embedsPlain](), reflect.TypeFor[embedsPointer](), reflect.TypeFor[embedsTagged](),
+		reflect.TypeFor[embedsPlain](), reflect.TypeFor[embedsShadowed](), reflect.TypeFor[embedsPointer](), reflect.TypeFor[embedsTagged](),
 		reflect.TypeFor[embedsHidden](), reflect.TypeFor[embedsShown](), reflect.TypeFor[embedsWord](), reflect.TypeFor[embedsWordRef](),
 		reflect.TypeFor[embedsInterface](), reflect.TypeFor[embedsLost](), reflect.TypeFor[nameless](), reflect.TypeFor[shadows](), reflect.TypeFor[diamond](),
 		reflect.TypeFor[loop](), reflect.TypeFor[promoted](), reflect.TypeFor[promotedText](), reflect.TypeFor[ambiguous](),

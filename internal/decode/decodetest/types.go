@@ -36,6 +36,19 @@ var builtin = sync.OnceValue(func() []reflect.Type {
 	})
 })
 
+// madeUp is how many types [TypeFor] makes up besides.
+const madeUp = 256
+
+// TypeFor turns any number into a type: those of [Types] and made-up ones.
+func TypeFor(selector uint16) reflect.Type {
+	types := Types()
+	i := int(selector) % (len(types) + madeUp)
+	if i < len(types) {
+		return types[i]
+	}
+	return randomType(int64(i - len(types)))
+}
+
 // sources are the types whose documents a projection reads.
 var sources = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[podImages]():   reflect.TypeFor[corev1.Pod](),

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/decode/decodetest"
+)
+
+// TestDecodedMemoryIsNobodyElses: a handler may write to all of what it gets and append to all
+// lists in it. Nothing of one value may be part of another, of another place in the same
+// value, or of the document.
+func TestDecodedMemoryIsNobodyElses(t *testing.T) {
+	for seed := range int64(1500) {
+		c := decodetest.NewCase(seed)
+		var spans []span
+		var values []reflect.Value // kept, lest the memory of one is used for the next
+		for _, name := range []string{"first", "second"} {
+			v := reflect.New(c.Type)
+			if decode.Unmarshal(c.Doc, v.Interface()) == nil {
+				values, spans = append(values, v), appendSpans(spans, v, name)
+			}
+		}
+		spans = append(spans, spanOf(reflect.ValueOf(c.Doc), cap(c.Doc), "document"))
+		slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		for i := 1; i < len(spans); i++ {
+			if a, b := spans[i-1], spans[i]; b.from < a.to {
+				t.Fatalf("seed %d, %s: %s and %s share memory: %.1000q", seed, c.Type, a.place, b.place, c.Doc)
+			}
+		}
+		runtime.KeepAlive(values)
+	}
+}
+
+// A span is a piece of memory that a value holds on to and may write to.
+type span struct {
+	from, to uintptr
+	place    string
+}
+
+func spanOf(list reflect.Value, length int, place string) span {
+	from := list.Pointer()
+	return span{from, from + uintptr(length)*list.Type().Elem().Size(), place}
+}
+
+// appendSpans adds what v points to, lists up to their capacity.
+func appendSpans(spans []span, v reflect.Value, place string) []span {
+	if len(place) > 300 {
+		place = place[:300] + "…" // deep documents
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || v.Type() == reflect.TypeFor[*time.Location]() || v.Type().Elem().Size() == 0 {
+			return spans
+		}
+		spans = append(spans, spanOf(v, 1, place))
+		return appendSpans(spans, v.Elem(), place)
+	case reflect.Interface:
+		if v.IsNil() {
+			return spans
+		}
+		return appendSpans(spans, v.Elem(), place)
+	case reflect.Slice:
+		if v.Cap() > 0 && v.Type().Elem().Size() > 0 {
+			spans = append(spans, spanOf(v, v.Cap(), place+"[]"))
+		}
+		for i := range v.Len() {
+			spans = appendSpans(spans, v.Index(i), fmt.Sprintf("%s[%d]", place, i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			spans = appendSpans(spans, v.Index(i), fmt.Sprintf("%s[%d]", place, i))
+		}
+	case reflect.Struct:
+		if v.Type().PkgPath() == "net/netip" {
+			return spans // an Addr shares what nobody can write to
+		}
+		for i := range v.NumField() {
+			spans = appendSpans(spans, v.Field(i), place+"."+v.Type().Field(i).Name)
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			return spans
+		}
+		spans = append(spans, span{v.Pointer(), v.Pointer() + 1, place})
+		for it := v.MapRange(); it.Next(); {
+			spans = appendSpans(spans, it.Value(), fmt.Sprintf("%s[%v]", place, it.Key()))
+		}
+	}
+	return spans
+}
+
+// TestDecodedValuesStayAsTheyAre keeps values while many more documents go through the same
+// buffer and the same decoder, refused ones too.
+func TestDecodedValuesStayAsTheyAre(t *testing.T) {
+	type kept struct {
+		seed       int64
+		value      any
+		then, text []byte
+	}
+	var all []kept
+	buffer := make([]byte, 0, 64<<10)
+	for seed := range int64(1500) {
+		c := decodetest.NewCase(seed)
+		buffer = append(buffer[:0], c.Doc...)
+		v := reflect.New(c.Type).Interface()
+		if decode.Unmarshal(buffer, v) != nil {
+			continue
+		}
+		if text, err := json.Marshal(v); err == nil {
+			all = append(all, kept{seed, v, text, c.Doc})
+		}
+	}
+	for _, k := range all {
+		if now, err := json.Marshal(k.value); err != nil || !bytes.Equal(now, k.then) {
+			t.Fatalf("seed %d: %T was %s, is %s, error %v", k.seed, k.value, k.then, now, err)
+		}
+	}
+}
+
+// TestListsOfAnyLength: lists are collected in memory that is used again.
+func TestListsOfAnyLength(t *testing.T) {
+	for _, elem := range []string{`{}`, `{"name":"a"}`, `null`, `{"name":"b","env":[{"name":"x"},{"name":"y"}]}`} {
+		for _, length := range []int{0, 1, 2, 7, 8, 9, 100, 5000, 3, 0, 8} {
+			list := bytes.Repeat([]byte(","+elem), length)
+			doc := slices.Concat([]byte(`{"containers":[`), bytes.TrimPrefix(list, []byte(",")), []byte(`]}`))
+			for _, typ := range []reflect.Type{reflect.TypeFor[corev1.PodSpec](), reflect.TypeFor[any](), reflect.TypeFor[map[string][]any]()} {
+				if err := decodetest.Compare(decode.Unmarshal, typ, doc); err != nil {
+					t.Errorf("%d of %s into %s: %v", length, elem, typ, err)
+				}
+			}
+		}
+	}
+}
