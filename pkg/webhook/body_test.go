@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/url"
+	"testing"
+	"testing/iotest"
+)
+
+func TestReadAll(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB
+	broken := errors.New("broken")
+	for _, in := range []struct {
+		reason        string
+		size          int
+		length, limit int64
+		memory        int
+		most          int // memory for it
+		err           error
+	}{
+		{reason: "the length is right", size: 2000, length: 2000, limit: 1 << 30, most: 2100},
+		{reason: "into memory that is there", size: 2000, length: 2000, limit: 1 << 30, memory: 5000, most: 5000},
+		{reason: "into memory that is just too small", size: 2000, length: 2000, limit: 1 << 30, memory: 2000, most: 2100},
+		{reason: "a large body of the length announced", size: len(text), length: int64(len(text)), limit: 1 << 30, most: len(text) * 3 / 2},
+		{reason: "much is announced and little comes", size: 10, length: 1 << 40, limit: 1 << 50, most: readStep},
+		{reason: "little is announced and much comes", size: len(text), length: 10, limit: 1 << 30, most: 2 * len(text)},
+		{reason: "nothing is announced", size: len(text), length: -1, limit: 1 << 30, most: 2 * len(text)},
+		{reason: "nothing comes", size: 0, length: 0, limit: 1 << 30, most: 600},
+		{reason: "a broken connection", size: 700, length: 2000, limit: 1 << 30, most: 2100, err: broken},
+	} {
+		t.Run(in.reason, func(t *testing.T) {
+			for _, from := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.HalfReader, iotest.DataErrReader} {
+				source := from(bytes.NewReader(text[:in.size]))
+				if in.err != nil {
+					source = io.MultiReader(source, iotest.ErrReader(in.err))
+				}
+				got, err := readAll(source, make([]byte, in.memory/2, max(in.memory, 1)), in.length, in.limit)
+				if !errors.Is(err, in.err) || err == nil && !bytes.Equal(got, text[:in.size]) {
+					t.Fatalf("%d bytes of %d, %v", len(got), in.size, err)
+				}
+				if cap(got) > in.most {
+					t.Errorf("memory of %d bytes for %d", cap(got), in.size)
+				}
+			}
+		})
+	}
+	got, err := readAll(bytes.NewReader(text), nil, -1, 5000)
+	if err != nil || len(got) <= 5000 || len(got) > 20_000 {
+		t.Errorf("%d bytes were read, when more than 5000 was all there was to know; %v", len(got), err)
+	}
+}
+
+// TestMemoryOfLargeCallsIsNotKept looks at what goes back into the pool.
+func TestMemoryOfLargeCallsIsNotKept(t *testing.T) {
+	for _, size := range []int{0, 10, maxPooledBytes, maxPooledBytes + 1} {
+		b := &buffers{body: make([]byte, 0, size), answer: make([]byte, size)}
+		b.release()
+		if kept := b.body != nil; kept != (size <= maxPooledBytes) || kept != (b.answer != nil) {
+			t.Errorf("%d bytes: kept %t", size, kept)
+		}
+	}
+}
+
+func FuzzTimeoutOf(f *testing.F) {
+	for _, query := range []string{
+		"", "timeout=5s", "timeout=5s&timeout=6s", "a=b&timeout=5s", "timeout", "timeout=", "&&timeout=1s&", "timeout=1s=2s", "=timeout", "Timeout=1s",
+		"timeout=1%73", "tim%65out=1s", "timeout=1+s", "timeout=%zz", "a;timeout=5s", "timeout=5s;a", "timeouts=1s", "xtimeout=1s&timeout=2s", "a=timeout=5s",
+	} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		u := &url.URL{RawQuery: query}
+		if got, want := timeoutOf(u), u.Query().Get("timeout"); got != want {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	})
+}
+
+func TestIsJSON(t *testing.T) {
+	for _, in := range []struct {
+		contentType string
+		want        bool
+	}{
+		{"application/json", true}, {"application/json; charset=utf-8", true}, {"Application/JSON", true}, {"application/json;", true},
+		{"", false}, {"application/jsonx", false}, {"text/json", false}, {"application/json, text/plain", false}, {"application", false},
+	} {
+		if got := isJSON(in.contentType); got != in.want {
+			t.Errorf("%q: got %t", in.contentType, got)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+func contextHook() *Hook {
+	return Validating[struct{}](admissionregistrationv1.ValidatingWebhook{Name: "pods.example.com"}, nil)
+}
+
+func newCallContext(parent context.Context, budget time.Duration) *callContext {
+	c := new(callContext)
+	c.begin(contextHook(), parent, budget)
+	return c
+}
+
+func TestCallContextIsAContext(t *testing.T) {
+	type key struct{}
+	c := newCallContext(context.WithValue(t.Context(), key{}, "x"), time.Hour)
+	if left := time.Until(first(c.Deadline())); c.Value(key{}) != "x" || left > time.Hour || left < time.Minute {
+		t.Errorf("value %v, %s left", c.Value(key{}), left)
+	}
+	select {
+	case <-c.Done():
+		t.Error("done before it ended")
+	default:
+	}
+	if c.Err() != nil || context.Cause(c) != nil {
+		t.Errorf("before the end: %v, cause %v", c.Err(), context.Cause(c))
+	}
+	c.cancel(context.Canceled)
+	c.expire() // too late to count
+	<-c.Done()
+	if c.Err() != context.Canceled || context.Cause(c) != context.Canceled || c.expired() { //nolint:errorlint // as contexts have it
+		t.Errorf("after the end: %v, cause %v", c.Err(), context.Cause(c))
+	}
+	if got := fmt.Sprint(c); got != "context of webhook pods.example.com" {
+		t.Errorf("printed as %s", got)
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+func TestCallContextKeepsAnEarlierDeadline(t *testing.T) {
+	early, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	want, _ := early.Deadline()
+	if got := first(newCallContext(early, time.Hour).Deadline()); !got.Equal(want) {
+		t.Errorf("got %s, want that of the parent, %s", got, want)
+	}
+	if got := first(newCallContext(early, time.Second).Deadline()); !got.Before(want) {
+		t.Errorf("got %s, want its own", got)
+	}
+}
+
+// TestDerivedContextsEndWithIt derives in the ways that handlers do, and looks for goroutines.
+func TestDerivedContextsEndWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallContext(t.Context(), time.Hour)
+		before := runtime.NumGoroutine()
+		plain, cancel := context.WithCancel(c)
+		short, cancelShort := context.WithTimeout(context.WithValue(plain, t, 1), time.Minute)
+		stopped, cancelStopped := context.WithCancel(c)
+		called := make(chan string, 3)
+		stop := context.AfterFunc(c, func() { called <- "stopped" })
+		context.AfterFunc(c, func() { called <- "called" })
+		if n := runtime.NumGoroutine(); n != before {
+			t.Errorf("%d goroutines more", n-before)
+		}
+		if !stop() || stop() {
+			t.Error("stopping works once")
+		}
+		cancelStopped()
+		c.expire()
+		synctest.Wait()
+		for name, derived := range map[string]context.Context{"plain": plain, "short": short} {
+			if !errors.Is(derived.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(derived), context.DeadlineExceeded) {
+				t.Errorf("%s: %v, cause %v", name, derived.Err(), context.Cause(derived))
+			}
+		}
+		if !errors.Is(stopped.Err(), context.Canceled) {
+			t.Errorf("one that ended before: %v", stopped.Err())
+		}
+		cancel()
+		cancelShort()
+		late, cancelLate := context.WithCancel(c)
+		defer cancelLate()
+		if late.Err() == nil {
+			t.Error("one derived after the end goes on")
+		}
+		if again := c.AfterFunc(func() { called <- "called" }); again() {
+			t.Error("what is called at once cannot be stopped")
+		}
+		synctest.Wait()
+		if close(called); <-called+<-called+<-called != "calledcalled" {
+			t.Error("not called, or too often")
+		}
+	})
+}
+
+func TestCallContextHasTheLoggerOfTheCall(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	c := newCallContext(logr.NewContext(t.Context(), logger), time.Hour)
+	c.about = &review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)}
+	derived := context.WithValue(c, t, 1)
+	logr.FromContextOrDiscard(derived).Info("logr")
+	slog.New(slog.Default().Handler()).Info("not this one")
+	logr.FromContextAsSlogLogger(derived).Info("slog")
+	logr.FromContextOrDiscard(logr.NewContext(derived, logger)).Info("its own")
+	const keys = `"webhook"="pods.example.com" "requestUID"="u-1" "gvk"="Pod (v1)" "operation"="CREATE" "namespace"="shop" "name"="nnn`
+	if len(lines) != 3 || !strings.Contains(lines[0], `"msg"="logr" `+keys) || !strings.Contains(lines[1], `"msg"="slog" `+keys) || strings.Contains(lines[2], "u-1") {
+		t.Errorf("got %q", lines)
+	}
+	if len(lines[0]) > 600 {
+		t.Errorf("a value is not cut: %s", lines[0])
+	}
+}
+
+// TestDetailsAreAskedForOfTheLoggerInUse has each of the three places of a logger say yes and no.
+func TestDetailsAreAskedForOfTheLoggerInUse(t *testing.T) {
+	logger := func(level int) logr.Logger {
+		return funcr.New(func(string, string) {}, funcr.Options{Verbosity: level})
+	}
+	for _, level := range []int{0, 1} {
+		if got := contextHook().WithLogger(logger(level)).logsDetails(logr.NewContext(t.Context(), logger(1-level))); got != (level == 1) {
+			t.Errorf("its own logger at V(%d): %t", level, got)
+		}
+		if got := contextHook().logsDetails(logr.NewContext(t.Context(), logger(level))); got != (level == 1) {
+			t.Errorf("the logger of the request at V(%d): %t", level, got)
+		}
+		standard := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(new(strings.Builder), &slog.HandlerOptions{Level: slog.Level(-level)})))
+		if got := contextHook().logsDetails(t.Context()); got != (level == 1) {
+			t.Errorf("slog's default at %d: %t", -level, got)
+		}
+		slog.SetDefault(standard)
+	}
+}
