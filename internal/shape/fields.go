@@ -25,8 +25,10 @@ type Field struct {
 
 // Of returns the field in v, a value of the struct type.
 func (f *Field) Of(v reflect.Value) reflect.Value {
-	v = v.Field(f.Index[0])
-	for _, i := range f.Index[1:] {
+	if len(f.Index) == 1 {
+		return v.Field(f.Index[0])
+	}
+	for _, i := range f.Index {
 		v = v.Field(i)
 	}
 	return v
@@ -101,7 +103,7 @@ func (s *Shape) mayHave(name []byte) bool {
 }
 
 // nearby is how many names are compared before one is looked up.
-const nearby = 6
+const nearby = 10
 
 // fill finds the fields of a struct, or makes it Opaque where the rules for what they are
 // called are not simple.

@@ -30,14 +30,21 @@ type walker struct {
 	respelt int
 }
 
-// A place is a step of the way: to a field by its name, to an entry of a map by its key as
-// the document has it, to an element by its index.
+// A place is a step of the way: to a member by its name, or to an element by its index, or to
+// an entry of a map by where the document has its key.
 type place struct {
-	field string
-	key   []byte
+	name  string
 	index int
-	elem  bool
+	is    placeKind
 }
+
+type placeKind byte
+
+const (
+	toMember placeKind = iota
+	toElement
+	toEntry
+)
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
 
@@ -78,13 +85,15 @@ func (w *walker) pointer() Pointer {
 	p := room[:0]
 	for _, at := range w.path {
 		p = append(p, '/')
-		switch {
-		case at.elem:
+		switch at.is {
+		case toElement:
 			p = strconv.AppendInt(p, int64(at.index), 10)
-		case at.key != nil:
-			p = appendToken(p, at.key)
+		case toEntry:
+			c := jsonraw.At(w.raw, at.index, 0)
+			key, _ := c.Name() // it was read before
+			p = appendToken(p, key)
 		default:
-			p = appendToken(p, at.field)
+			p = appendToken(p, at.name)
 		}
 	}
 	return Pointer(p)

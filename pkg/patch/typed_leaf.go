@@ -42,6 +42,20 @@ func (w *walker) text(want string) error {
 	return nil
 }
 
+// isText steps over the next value if it is this text, and not an empty one, which counts as
+// none.
+func (w *walker) isText(want string) bool {
+	if w.c.Kind() != jsonraw.String || want == "" {
+		return false
+	}
+	start := w.c.Offset()
+	if got, err := w.c.TextBytes(); err == nil && string(got) == want {
+		return true
+	}
+	w.resume(start)
+	return false
+}
+
 var textShape = shapes.Of(reflect.TypeFor[string]())
 
 // scalar compares a boolean or a number.

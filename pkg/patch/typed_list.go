@@ -63,7 +63,7 @@ func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n 
 		if n >= v.Len() {
 			err = w.c.Skip()
 		} else {
-			w.enter(place{index: n, elem: true})
+			w.enter(place{index: n, is: toElement})
 			elem := v.Index(n)
 			if keyed && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
 				return n, false
@@ -83,7 +83,7 @@ func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n 
 // append adds the elements from n on.
 func (w *walker) append(v reflect.Value, n int) error {
 	for ; n < v.Len(); n++ {
-		w.enter(place{index: n, elem: true})
+		w.enter(place{index: n, is: toElement})
 		if err := w.set(Add, v.Index(n)); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape) error
 		if i == none {
 			continue
 		}
-		w.enter(place{index: j, elem: true})
+		w.enter(place{index: j, is: toElement})
 		w.resume(l.offsets[i])
 		if err := w.value(v.Index(j), s.Elem, ""); err != nil {
 			return err

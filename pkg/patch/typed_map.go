@@ -64,12 +64,13 @@ func (w *walker) table(t table, size int) error {
 	more, err := w.c.OpenObject()
 	for more && err == nil {
 		var name []byte
+		at := w.c.Offset()
 		if name, err = w.c.Name(); err != nil {
 			break
 		}
 		sorted = sorted && (last == nil || bytes.Compare(last, name) < 0)
 		last = name
-		w.enter(place{key: name})
+		w.enter(place{index: at, is: toEntry})
 		has, err := t.compare(w, name)
 		if err != nil {
 			return err
@@ -111,7 +112,7 @@ func (w *walker) additions(t table, offset int, sorted bool) error {
 		return err
 	}
 	for _, key := range keys {
-		w.enter(place{field: key})
+		w.enter(place{name: key})
 		if err := t.add(w, key); err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (w *walker) lackingUnsorted(keys []string, offset int) ([]string, error) {
 	c := jsonraw.At(w.raw, offset, len(w.path))
 	err := c.Members(func(name string) error {
 		if names[name] {
-			w.enter(place{field: name})
+			w.enter(place{name: name})
 			return ErrDuplicateName
 		}
 		names[name] = true

@@ -54,15 +54,17 @@ func (w *walker) members(v reflect.Value, s *shapes.Shape) (seen shapes.FieldSet
 			err = w.c.Skip()
 		} else {
 			next = i + 1
-			field := &s.Fields[i]
-			w.enter(place{field: field.Name})
-			if !seen.Add(i, s) {
-				return seen, w.located(ErrDuplicateName)
+			isNew, field := seen.Add(i, s), &s.Fields[i]
+			if v := field.Of(v); !isNew || field.Shape.Kind != shapes.String || !w.isText(v.String()) {
+				w.enter(place{name: field.Name})
+				if !isNew {
+					return seen, w.located(ErrDuplicateName)
+				}
+				if err := w.field(v, field); err != nil {
+					return seen, err
+				}
+				w.leave()
 			}
-			if err := w.field(field.Of(v), field); err != nil {
-				return seen, err
-			}
-			w.leave()
 		}
 		if err == nil {
 			more, err = w.c.NextMember()
@@ -139,7 +141,7 @@ func (w *walker) absent(field *shapes.Field, structure reflect.Value) error {
 			return err
 		}
 	}
-	w.enter(place{field: field.Name})
+	w.enter(place{name: field.Name})
 	defer w.leave()
 	return w.set(Add, v)
 }
