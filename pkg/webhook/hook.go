@@ -163,7 +163,9 @@ func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 
 // DefaultMaxBodyBytes is the largest request body a hook reads, 16 MiB. A review carries
 // object and oldObject; the API server limits each to 3 MiB as it was sent to it
-// (MaxRequestBodyBytes), but JSON may be several times the size of the protobuf that arrived.
+// (MaxRequestBodyBytes), and etcd to half of that as it is stored, but JSON may be several times
+// the size of the protobuf that arrived, and writes "<" in six bytes. A lower limit would have
+// legal objects fail, or pass unseen under failurePolicy Ignore.
 const DefaultMaxBodyBytes = 16 << 20
 
 // WithMaxBodyBytes returns a hook that answers 413 to bodies of more than n bytes. Zero or

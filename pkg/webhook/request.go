@@ -17,7 +17,9 @@ import (
 // struct with json tags that names only the fields the handler needs. What T does not name
 // is neither decoded nor lost.
 //
-// It is valid during the call and not safe for concurrent use. A Request that a test makes
+// It is valid during the call and not safe for concurrent use. What is decoded may be kept, and
+// never changes; documents that are not decoded by the time the handler returns are gone. A
+// handler that is left behind at its deadline keeps them. A Request that a test makes
 // itself, with Object and Metadata set, works too: it has no old object and no options. To see
 // what the API server gets, call the hook with package webhooktest.
 type Request[T any] struct {
@@ -37,7 +39,8 @@ type Request[T any] struct {
 
 // OldObject returns the stored object, decoded on first use, or nil where the operation has
 // none (CREATE, CONNECT). On UPDATE and DELETE it is never nil without an error, which says
-// that the API server sent none or where it does not fit T; return it to fail the call.
+// that the API server sent none or where it does not fit T; return it to fail the call. The
+// first use must be before the handler returns.
 func (r *Request[T]) OldObject() (*T, error) {
 	wire := r.docs.open()
 	defer r.docs.close()
@@ -57,7 +60,8 @@ func (r *Request[T]) OldObject() (*T, error) {
 
 // DecodeOptions decodes the options of the API request into a *metav1.CreateOptions,
 // *metav1.UpdateOptions or *metav1.DeleteOptions, as Operation says; patch and apply arrive
-// as updates or creates. CONNECT has no options: into is left as it is.
+// as updates or creates. CONNECT has no options: into is left as it is. It fails once the
+// handler has returned.
 func (r *Request[T]) DecodeOptions(into any) error {
 	wire := r.docs.open()
 	defer r.docs.close()
@@ -69,8 +73,8 @@ func (r *Request[T]) DecodeOptions(into any) error {
 
 // UnknownFields lists the field paths of the object that T has no field for, such as
 // "spec.containers[0].newField", up to 100 of them. With a built-in type these are fields of
-// a newer Kubernetes version; with a projection, all that it leaves out. It decodes the
-// object again.
+// a newer Kubernetes version; with a projection, all that it leaves out. It reads the object
+// again. [Hook.WithUnknownFields] has the hook look for them in every call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
 	return unknownFields[T](r.docs.open().Object)
@@ -101,7 +105,8 @@ func (r *Request[T]) SideEffect(do func() error) error {
 	return do()
 }
 
-// RawObject returns a copy of the object's JSON as received, or nil.
+// RawObject returns a copy of the object's JSON as received, or nil: also when the handler has
+// returned.
 func (r *Request[T]) RawObject() []byte {
 	defer r.docs.close()
 	return bytes.Clone(r.docs.open().Object)
