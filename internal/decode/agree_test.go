@@ -13,3 +13,15 @@ import (
 // built-in types, odd types and types made up. ADMITKIT_DECODE_CASES and ADMITKIT_DECODE_SEED
 // set how many and which.
 func TestUnmarshalAgreesWithKubernetesJSON(t *testing.T) { decodetest.Run(t, decode.Unmarshal) }
+
+// TestOddSpellingsAgree goes through all odd numbers, strings and names, in all small types.
+func TestOddSpellingsAgree(t *testing.T) {
+	documents := 0
+	for typ, doc := range decodetest.Edges() {
+		documents++
+		if err := decodetest.Compare(decode.Unmarshal, typ, doc); err != nil {
+			t.Errorf("%s from %q: %v", typ, doc, err)
+		}
+	}
+	t.Logf("%d documents", documents)
+}

@@ -22,6 +22,7 @@
 package decode
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"slices"
@@ -61,7 +62,7 @@ func At(data []byte, offset, depth int, into any) (end int, err error) {
 		return 0, syntax
 	}
 	v.SetZero()
-	verdict := kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
+	verdict := kjson.UnmarshalCaseSensitivePreserveInts(bytes.Clone(raw), into) // types may keep what they read
 	if verdict == nil {
 		return c.Offset(), nil
 	}

@@ -144,3 +144,55 @@ func TestListsOfAnyLength(t *testing.T) {
 		}
 	}
 }
+
+// A keeper keeps the bytes that it is given, which it should not; it may be a handler's type.
+type keeper struct{ raw []byte }
+
+func (k *keeper) UnmarshalJSON(raw []byte) error { k.raw = raw; return nil }
+
+// TestTypesMayKeepWhatTheyRead: the document may be overwritten when a handler still has what
+// was decoded from it, on whatever way that came about.
+func TestTypesMayKeepWhatTheyRead(t *testing.T) {
+	type holder struct {
+		K    keeper            `json:"k"`
+		List []*keeper         `json:"list"`
+		Map  map[string]keeper `json:"map"`
+		Name string            `json:"name"`
+		Int  int               `json:"int,string"`
+	}
+	for reason, row := range map[string]struct {
+		doc  string
+		kept func(holder) []byte
+	}{
+		"a member":       {`{"k":{"a":1}}`, func(h holder) []byte { return h.K.raw }},
+		"an element":     {`{"list":[{"a":1}]}`, func(h holder) []byte { return h.List[0].raw }},
+		"a map entry":    {`{"map":{"x":{"a":1}}}`, func(h holder) []byte { return h.Map["x"].raw }},
+		"a name twice":   {`{"k":{"a":1},"name":"x","name":"y"}`, func(h holder) []byte { return h.K.raw }},
+		"an option used": {`{"int":"3","k":{"a":1}}`, func(h holder) []byte { return h.K.raw }},
+	} {
+		doc := []byte(row.doc)
+		var h holder
+		if err := decode.Unmarshal(doc, &h); err != nil {
+			t.Errorf("%s: %v", reason, err)
+			continue
+		}
+		for i := range doc {
+			doc[i] = '#'
+		}
+		if got := string(row.kept(h)); got != `{"a":1}` {
+			t.Errorf("%s: what the type kept became %q", reason, got)
+		}
+	}
+	var plain struct {
+		K    keeper `json:"k"`
+		Name string `json:"name"`
+	}
+	doc := []byte(`{"k":{"a":1},"name":"x","name":"y"}`)
+	if err := decode.Unmarshal(doc, &plain); err != nil {
+		t.Fatal(err)
+	}
+	clear(doc)
+	if got := string(plain.K.raw); got != `{"a":1}` {
+		t.Errorf("a name twice in a plain type: what the type kept became %q", got)
+	}
+}

@@ -62,7 +62,7 @@ func (d *document) bytes() []byte {
 
 // randomPeriod is how many cases a made-up type is used for: the decoders keep what they
 // learn of a type for ever.
-const randomPeriod = 400
+const randomPeriod = 60
 
 func typeOf(seed int64, r *rand.Rand) reflect.Type {
 	number := int(uint64(seed) >> 1)

@@ -237,7 +237,7 @@ var oddParts = []string{
 	"\xff", "\xc3", "\xe2\x82", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\xaf", "\xf0\x9f\x98", "\x80", "\ufffd", "\ufeff", "\u2028", "😀",
 	`\ud800`, `\udc00`, `\ud800\ud800`, `\udc00\ud800`, `\ud83d\u0041`, `\ud83d\ude00`, `\uD83DA`, `\ud83d\n`, `\ud83d\\`, `\uffff`, `\u0000`,
 	"\x00", "\x01", "\n", "\t", "\x1f", "\x7f", `\n`, `\b\f\r\t\"\\\/`, `\'`, `\x41`, `\a`, `\u12`, `\u12g4`, `\`, `\U00e9`, `"`, `\u`, `\ud83d\u`,
-	strings.Repeat("\xff", 20), `\u0022`, `\u005c`,
+	strings.Repeat("\xff", 20), `\u0022`, `\u005c`, `\u00/0`, `\u00:0`, `\u00@0`, `\u00G0`, "\\u00`0", `\u-001`, `\u+001`, `\u0x1f`, `\u00_1`,
 }
 
 func (d *document) insertOdd(text string) string {

@@ -47,7 +47,11 @@ func (g generator) valueOf(t reflect.Type, level int) *node {
 	case unmarshalsText(t):
 		return textNode(g.string())
 	case isBytes(t) && g.r.Intn(8) > 0:
-		return textNode(base64.StdEncoding.EncodeToString([]byte(g.string())))
+		text := base64.StdEncoding.EncodeToString([]byte(g.string()))
+		if g.r.Intn(8) == 0 {
+			text = text[:len(text)/2] + "\r\n" + text[len(text)/2:] + "\n" // as MIME has it
+		}
+		return textNode(text)
 	}
 	switch t.Kind() {
 	case reflect.Struct:

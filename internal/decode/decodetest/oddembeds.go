@@ -139,12 +139,33 @@ type diamond struct {
 	Own string
 }
 
+// diamondValue does so without a pointer, so that nothing else is odd.
+type diamondValue struct {
+	West
+	South
+	Own string
+}
+
+// tagWins has a name twice at one depth, once by a tag: that one counts.
+type tagWins struct {
+	ByTag
+	ByName
+}
+
 type (
-	West struct{ Base }
-	East struct{ *Base }
-	Base struct {
+	ByTag struct {
+		N string `json:"Name"`
+	}
+	ByName struct {
+		Name int
+		Own  string
+	}
+	South struct{ Base }
+	West  struct{ Base }
+	East  struct{ *Base }
+	Base  struct {
 		Once string
-		Last int `json:"last"`
+		Last int
 	}
 )
 
@@ -271,6 +292,14 @@ func (k *textKey) UnmarshalText(text []byte) (err error) {
 		err = fmt.Errorf("no slash in %q", text)
 	}
 	return err
+}
+
+// shout is a string and yet reads itself from text.
+type shout string
+
+func (s *shout) UnmarshalText(text []byte) error {
+	*s = shout(strings.ToUpper(string(text)))
+	return nil
 }
 
 // second reads a number or a string, as many custom types do.

@@ -34,7 +34,7 @@ func oddTypes() []reflect.Type {
 		reflect.TypeFor[times](), reflect.TypeFor[anythings](), reflect.TypeFor[custom](), reflect.TypeFor[unfit](),
 		reflect.TypeFor[embedsPlain](), reflect.TypeFor[embedsShadowed](), reflect.TypeFor[embedsPointer](), reflect.TypeFor[embedsTagged](),
 		reflect.TypeFor[embedsHidden](), reflect.TypeFor[embedsShown](), reflect.TypeFor[embedsWord](), reflect.TypeFor[embedsWordRef](),
-		reflect.TypeFor[embedsInterface](), reflect.TypeFor[embedsLost](), reflect.TypeFor[nameless](), reflect.TypeFor[shadows](), reflect.TypeFor[diamond](),
+		reflect.TypeFor[embedsInterface](), reflect.TypeFor[embedsLost](), reflect.TypeFor[nameless](), reflect.TypeFor[shadows](), reflect.TypeFor[diamond](), reflect.TypeFor[diamondValue](), reflect.TypeFor[tagWins](),
 		reflect.TypeFor[loop](), reflect.TypeFor[promoted](), reflect.TypeFor[promotedText](), reflect.TypeFor[ambiguous](),
 		reflect.TypeFor[tree](), reflect.TypeFor[ping](), reflect.TypeFor[nest](), reflect.TypeFor[nestMap](),
 		reflect.TypeFor[names](), reflect.TypeFor[podImages](), reflect.TypeFor[podMeta](), reflect.TypeFor[podPointers](),
@@ -206,6 +206,7 @@ type mappings struct {
 	Addrs    map[netip.Addr]bool           `json:"addrs,omitempty"`
 	Days     map[metav1.Time]string        `json:"days,omitempty"`
 	Numbers  map[json.Number]int           `json:"numbers,omitempty"`
+	Shouts   map[shout]shout               `json:"shouts,omitempty"`
 	Parts    map[string]part               `json:"parts"`
 	Refs     map[string]*part              `json:"refs,omitempty"`
 	Groups   map[string][]part             `json:"groups,omitempty"`
@@ -278,6 +279,7 @@ type custom struct {
 	Second   second                `json:"second"`
 	Seconds  []*second             `json:"seconds,omitempty"`
 	Both     both                  `json:"both"`
+	Shout    shout                 `json:"shout"`
 	Key      textKey               `json:"key"`
 	Journal  journal               `json:"journal"`
 	Journals map[string]journal    `json:"journals,omitempty"`

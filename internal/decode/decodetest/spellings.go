@@ -80,6 +80,11 @@ var spellings = map[reflect.Type]spelling{
 	},
 	reflect.TypeFor[promoted]():     {good: []string{`"2020-01-02T03:04:05Z"`, `null`}, bad: []string{`{"other":"x"}`}},
 	reflect.TypeFor[promotedText](): {good: []string{`"a/b"`, `null`}, bad: []string{`{"other":"x"}`, `"ab"`}},
+	// The methods count in some places and not in others.
+	reflect.TypeFor[struct{ metav1.Time }](): {good: []string{`"2020-01-02T03:04:05Z"`, `{}`, `{"Time":{}}`, `null`}},
+	reflect.TypeFor[struct{ textKey }]():     {good: []string{`"a/b"`, `{"Group":"a","Item":"b"}`, `{}`, `null`}},
+	reflect.TypeFor[struct{ journal }]():     {good: []string{`1`, `{}`, `{"journal":[1]}`, `null`}},
+	reflect.TypeFor[struct{ second }]():      {good: []string{`1`, `{}`, `{"second":1}`, `null`}},
 	reflect.TypeFor[unstructured.Unstructured](): {
 		good: []string{
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":null},"spec":{"n":1,"f":1.5,"l":[1,"a",null,{}]}}`,
