@@ -101,7 +101,7 @@ func readAll(from io.Reader, buf []byte, length, limit int64) ([]byte, error) {
 		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
-		case err == io.EOF, int64(len(buf)) > limit: //nolint:errorlint // a Reader returns this one
+		case err == io.EOF, int64(len(buf)) > limit:
 			return buf, nil
 		case err != nil:
 			return nil, err

@@ -32,7 +32,7 @@ type callContext struct {
 	log     logr.Logger
 }
 
-func (c *callContext) begin(h *Hook, parent context.Context, budget time.Duration) {
+func (c *callContext) begin(parent context.Context, h *Hook, budget time.Duration) {
 	c.hook, c.parent, c.budget = h, parent, budget
 	c.deadline = time.Now().Add(budget)
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.deadline) {

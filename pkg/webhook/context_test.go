@@ -27,7 +27,7 @@ func contextHook() *Hook {
 
 func newCallContext(parent context.Context, budget time.Duration) *callContext {
 	c := new(callContext)
-	c.begin(contextHook(), parent, budget)
+	c.begin(parent, contextHook(), budget)
 	return c
 }
 

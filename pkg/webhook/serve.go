@@ -27,7 +27,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := h.newCall()
 	x := c.base()
-	x.ctx.begin(h, r.Context(), h.budget(timeoutOf(r.URL))) // reading counts, too
+	x.ctx.begin(r.Context(), h, h.budget(timeoutOf(r.URL))) // reading counts, too
 	b := bufferPool.Get().(*buffers)
 	err := h.answer(w, r, c, b)
 	if x.leftOver { // the handler goes on with the documents
