@@ -68,7 +68,7 @@ func At(data []byte, offset, depth int, into any) (end int, err error) {
 	}
 	var fault *Error
 	if !errors.As(err, &fault) {
-		return c.Offset(), &Error{Offset: offset, Err: verdict}
+		return c.Offset(), &Error{Offset: c.Offset() - len(raw), Err: verdict}
 	}
 	slices.Reverse(fault.Path)
 	return c.Offset(), fault
@@ -180,13 +180,12 @@ func (d *decoder) list(v reflect.Value, s *shape.Shape) error {
 
 // opaque leaves the value to its type. It gets a copy of the bytes, in case it keeps them.
 func (d *decoder) opaque(v reflect.Value) error {
-	start := d.c.Offset()
 	raw, err := d.c.Value()
 	if err != nil {
 		return err
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(append([]byte(nil), raw...), v.Addr().Interface()); err != nil {
-		return &Error{Offset: start, Err: err}
+		return &Error{Offset: d.c.Offset() - len(raw), Err: err}
 	}
 	return nil
 }

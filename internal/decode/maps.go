@@ -78,13 +78,12 @@ func (d *decoder) resources(m *corev1.ResourceList) error {
 		if name, err = d.c.Name(); err != nil {
 			break
 		}
-		start := d.c.Offset()
 		if raw, err = d.c.Value(); err != nil {
 			break
 		}
 		var q resource.Quantity
 		if err = q.UnmarshalJSON(raw); err != nil {
-			return at(string(name), invalid(start, reflect.TypeFor[resource.Quantity]()))
+			return at(string(name), invalid(d.c.Offset()-len(raw), reflect.TypeFor[resource.Quantity]()))
 		}
 		(*m)[corev1.ResourceName(d.texts.text(name))] = q
 		more, err = d.c.NextMember()

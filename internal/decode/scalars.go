@@ -113,9 +113,13 @@ func parseInt(raw []byte) (int64, bool) {
 	return n, true
 }
 
-// bytes reads a string in base64.
+// bytes reads a string in base64. A list of numbers is good too, and seldom.
 func (d *decoder) bytes(v reflect.Value) error {
-	if d.c.Kind() != jsonraw.String {
+	switch d.c.Kind() {
+	case jsonraw.String:
+	case jsonraw.Array:
+		return d.opaque(v)
+	default:
 		return d.nullOr("string")
 	}
 	start := d.c.Offset()
