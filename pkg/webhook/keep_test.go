@@ -31,7 +31,8 @@ import (
 // markedCall returns the body of a call in which every text bears a mark of its own. All have
 // the same length, so that memory of one that another uses shows.
 func markedCall(mark string) []byte {
-	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + mark + `","labels":{"` + mark + `":"` + mark + `"}},"new":{"` + mark + `":["` + mark + `"]},` +
+	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + mark + `","labels":{"` + mark + `":"` + mark + `"},` +
+		`"managedFields":[{"manager":"` + mark + `","fieldsType":"FieldsV1","fieldsV1":{"f:` + mark + `":{}}}]},"new":{"` + mark + `":["` + mark + `"]},` +
 		`"spec":{"containers":[{"name":"` + mark + `","image":"` + mark + `","args":["` + mark + `","\u003c` + mark + `"],"resources":{"limits":{"` + mark + `":"1"}}}]}}`
 	return call{
 		uid: "u-" + mark, operation: admissionv1.Update, name: mark, namespace: mark, object: object, oldObject: object,
@@ -171,6 +172,18 @@ func (k *keeper) follow(mark string, look func() []string) {
 	}
 }
 
+// A hoard has fields that hold bytes, one of a type that must copy what it reads and does not.
+type hoard struct {
+	Metadata json.RawMessage `json:"metadata"`
+	Spec     hoarder         `json:"spec"`
+	New      *hoarder        `json:"new"`
+}
+
+type hoarder struct{ raw []byte }
+
+func (h *hoarder) UnmarshalJSON(raw []byte) error { h.raw = raw; return nil }
+func (h hoarder) MarshalJSON() ([]byte, error)    { return h.raw, nil }
+
 func keepRaw(k *keeper) func(context.Context, *review.Request) (*review.Decision, patch.Patch, error) {
 	return func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
 		mark := strings.Clone(req.Name)
@@ -196,6 +209,7 @@ func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 		"projection": func(k *keeper) *webhook.Hook {
 			return webhook.Mutating(anything, keepAll(k, func(p *podImages) { p.Spec.Containers[0].Image += ":1" }))
 		},
+		"bytes": func(k *keeper) *webhook.Hook { return webhook.Mutating(anything, keepAll(k, func(*hoard) {})) },
 		"unstructured": func(k *keeper) *webhook.Hook {
 			return webhook.Mutating(anything, keepAll(k, func(u *unstructured.Unstructured) { u.Object["added"] = u.GetName() }))
 		},
