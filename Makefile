@@ -70,8 +70,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: oracle
-oracle: ## Run the patch oracle over ORACLE_CASES (200000) random mutations
+oracle: ## Run the oracles of patches and of decoding over ORACLE_CASES (200000) random cases each
 	ADMITKIT_ORACLE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run Oracle ./pkg/patch
+	ADMITKIT_DECODE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run UnmarshalAgrees ./internal/decode
 
 .PHONY: bench
 bench: ## Measure admissions and patches against others (QUICK=1, ROWS=, SIZES=, SHAPES=)
