@@ -268,16 +268,21 @@ func TestW9_29_SendsNoRetryAfter(t *testing.T) {
 }
 
 func TestW9_30_AnswersBeforeTheDeadlineAndStopsWhenNobodyWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		free := make(chan bool)
-		hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { <-free; return nil }) // deaf to its context
-		start := time.Now()
-		status := post(t, hook, "?timeout=5s", "application/json", bytes.NewReader(call{}.body())).failed(t)
-		if took := time.Since(start); took != 4500*time.Millisecond || status.Code != http.StatusGatewayTimeout {
-			t.Errorf("%d after %s, want 504 after 4.5s", status.Code, took)
-		}
-		close(free)
-	})
+	for _, h2 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			free := make(chan bool)
+			hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { <-free; return nil }) // deaf to its context
+			e := serveInMemory(t, webhook.Options{}, hook)
+			e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+			start := time.Now()
+			status := e.ask(t, hook, call{}).failed(t)
+			if took := time.Since(start); took != 4500*time.Millisecond || status.Code != http.StatusGatewayTimeout {
+				t.Errorf("HTTP/2 %t: %d after %s, want 504 after 4.5s", h2, status.Code, took)
+			}
+			close(free)
+			<-time.After(time.Minute) // until both ends of the connection gave up saying goodbye
+		})
+	}
 	arrived, cancelled := make(chan bool), make(chan error)
 	hook := validating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 		arrived <- true

@@ -22,11 +22,12 @@ type callContext struct {
 	budget   time.Duration
 	deadline time.Time
 	about    *review.Metadata // nil as long as it is not known
-	done     chan struct{}
 
-	mu    sync.Mutex
-	err   error
-	after map[*func()]struct{} // to be called at the end
+	mu     sync.Mutex
+	err    error
+	done   chan struct{}        // nil as long as nobody asked
+	detach func() bool          // from the parent, once somebody waits
+	after  map[*func()]struct{} // to be called at the end
 
 	logOnce sync.Once
 	log     logr.Logger
@@ -38,14 +39,34 @@ func (c *callContext) begin(parent context.Context, h *Hook, budget time.Duratio
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.deadline) {
 		c.deadline = earlier
 	}
-	c.done = make(chan struct{})
 }
 
 func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-func (c *callContext) Done() <-chan struct{} { return c.done }
+func (c *callContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		if c.done = make(chan struct{}); c.err != nil {
+			close(c.done)
+		}
+		c.attach()
+	}
+	return c.done
+}
+
+// attach has the end of the parent be the end of the context: until somebody waits for it, it
+// is enough to look.
+func (c *callContext) attach() {
+	if c.err == nil && c.detach == nil {
+		c.detach = context.AfterFunc(c.parent, func() { c.cancel(c.parent.Err()) })
+	}
+}
 
 func (c *callContext) Err() error {
+	if err := c.parent.Err(); err != nil {
+		c.cancel(err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
@@ -71,6 +92,7 @@ func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	}
 	if c.after == nil {
 		c.after = map[*func()]struct{}{}
+		c.attach()
 	}
 	c.after[&f] = struct{}{}
 	return func() bool {
@@ -90,7 +112,12 @@ func (c *callContext) cancel(err error) {
 		return
 	}
 	c.err = err
-	close(c.done)
+	if c.done != nil {
+		close(c.done)
+	}
+	if c.detach != nil {
+		c.detach()
+	}
 	for f := range c.after {
 		go (*f)()
 	}

@@ -33,7 +33,7 @@ type exchange struct {
 	mu       sync.Mutex
 	outcome  outcome
 	decided  bool // there is an outcome
-	leftOver bool // nobody waits for an outcome any more
+	leftOver bool // the call was answered without one: the handler was left behind
 }
 
 // An outcome is what a handler has decided, or why it did not.
@@ -58,23 +58,73 @@ type call interface {
 
 func (x *exchange) base() *exchange { return x }
 
-var errEnded = errors.New("the handler ended its goroutine")
+var (
+	errEnded    = errors.New("the handler ended its goroutine")
+	errAnswered = errors.New("the answer was sent while the handler was busy")
+)
 
 // await calls the handler and waits until it returns, panics or its time is up.
-func (x *exchange) await(c call) outcome {
+//
+// Over HTTP/1.1, which is what the API server speaks to webhooks, the handler runs in the
+// goroutine of the connection: another one would cost as much as everything else around a small
+// object. Should the handler overrun its deadline, the connection is taken over and gets the
+// answer from there. With HTTP/2 that cannot be done, so there the handler has a goroutine of
+// its own, which is left behind.
+func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome {
 	left := time.Until(x.ctx.deadline)
 	if left <= 0 {
 		x.ctx.expire()
 		return outcome{err: x.ctx.tooLate()}
 	}
-	go x.run(c)
-	timer := time.AfterFunc(left, x.ctx.expire)
-	select {
-	case <-x.ctx.done:
-	case <-x.ctx.parent.Done():
-		x.ctx.cancel(x.ctx.parent.Err())
+	if r.ProtoMajor > 1 {
+		return x.awaitApart(c, left)
 	}
-	timer.Stop()
+	timer := time.AfterFunc(left, func() { x.overrun(w) })
+	defer timer.Stop()
+	x.run(c, w)
+	switch {
+	case x.leftOver:
+		return outcome{err: errAnswered}
+	case x.ctx.expired():
+		return outcome{err: x.ctx.tooLate()}
+	}
+	return x.outcome
+}
+
+// overrun answers for a handler that is still busy at its deadline, if the connection lets
+// itself be taken over. Otherwise the answer waits for the handler.
+func (x *exchange) overrun(w http.ResponseWriter) {
+	x.ctx.expire()
+	x.mu.Lock()
+	if x.decided {
+		x.mu.Unlock()
+		return
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	x.leftOver = err == nil
+	x.mu.Unlock()
+	if err == nil {
+		failOn(conn, x.ctx.logger(), x.ctx.tooLate(), x.ctx.uid())
+	}
+}
+
+// answerNow answers with a failure from a goroutine that will not come back to do it.
+func (x *exchange) answerNow(w http.ResponseWriter, failure error) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		x.ctx.hook.fail(w, x.ctx.logger(), failure, x.ctx.uid())
+		return
+	}
+	failOn(conn, x.ctx.logger(), failure, x.ctx.uid())
+}
+
+// awaitApart calls the handler in a goroutine of its own.
+func (x *exchange) awaitApart(c call, left time.Duration) outcome {
+	done := x.ctx.Done()
+	go x.run(c, nil)
+	timer := time.AfterFunc(left, x.ctx.expire)
+	defer timer.Stop()
+	<-done
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.decided {
@@ -84,13 +134,19 @@ func (x *exchange) await(c call) outcome {
 	return x.outcome
 }
 
-func (x *exchange) run(c call) {
+// run calls the handler. If that ends its goroutine, which is the one that has to answer where
+// there is a w, it answers.
+func (x *exchange) run(c call, w http.ResponseWriter) {
 	o := outcome{err: errEnded}
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p != nil {
 			o = outcome{err: panicked("the handler", p)}
 		}
 		x.decide(o)
+		if o.err == errEnded && w != nil && !x.leftOver { //nolint:errorlint // it is this one
+			x.answerNow(w, errEnded)
+		}
 	}()
 	o = c.handle()
 	if o.err != nil {
@@ -106,8 +162,8 @@ func (x *exchange) decide(o outcome) {
 		x.outcome, x.decided = o, true
 	}
 	x.mu.Unlock()
+	x.ctx.cancel(context.Canceled)
 	if !late {
-		x.ctx.cancel(context.Canceled)
 		return
 	}
 	var p *panicError

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +50,7 @@ func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 					<-answered
 					return in.end()
 				}).WithLogger(logger)
-				want(t, ask(t, hook, call{}).failed(t).Message, "the handler did not decide within 4.5s")
+				want(t, postHTTP2(t, hook, "?timeout=5s", call{}.body()).failed(t).Message, "the handler did not decide within 4.5s")
 				close(answered)
 				synctest.Wait()
 				switch {
@@ -60,6 +62,57 @@ func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnOverrunOverHTTP1 is about a handler in the goroutine of its connection: where that can
+// be taken over, the answer comes at the deadline, else when the handler returns.
+func TestAnOverrunOverHTTP1(t *testing.T) {
+	overrun := validating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
+		<-ctx.Done()
+		<-time.After(time.Minute)
+		return nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		e := serveInMemory(t, webhook.Options{}, overrun)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+		start := time.Now()
+		a := e.ask(t, overrun, call{})
+		if took := time.Since(start); took != 4500*time.Millisecond {
+			t.Errorf("the connection was answered after %s", took)
+		}
+		if status := a.failed(t); status.Code != http.StatusGatewayTimeout || status.Details.UID != "u-1" {
+			t.Errorf("got %s", a.body)
+		}
+		<-time.After(2 * time.Minute) // the handler returns, the connection is gone
+	})
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		status := ask(t, overrun, call{}).failed(t)
+		if took := time.Since(start); took != 4500*time.Millisecond+time.Minute || status.Code != http.StatusGatewayTimeout {
+			t.Errorf("%d after %s", status.Code, took)
+		}
+	})
+}
+
+// TestAHandlerThatEndsItsGoroutine has no one left to answer but what it defers.
+func TestAHandlerThatEndsItsGoroutine(t *testing.T) {
+	hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { runtime.Goexit(); return nil })
+	for _, h2 := range []bool{false, true} {
+		e := serve(t, webhook.Options{}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		want(t, e.ask(t, hook, call{}).failed(t).Message, "the handler ended its goroutine")
+	}
+	var answered answer
+	var caller sync.WaitGroup
+	caller.Go(func() {
+		w := httptest.NewRecorder()
+		defer func() { answered = answer{code: w.Code, header: w.Header(), body: w.Body.Bytes()} }()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=5s", bytes.NewReader(call{}.body()))
+		r.Header.Set("Content-Type", "application/json")
+		hook.ServeHTTP(w, r)
+	})
+	caller.Wait()
+	want(t, answered.failed(t).Message, "the handler ended its goroutine")
 }
 
 type failing struct{ text string }

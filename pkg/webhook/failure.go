@@ -3,10 +3,14 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +23,25 @@ import (
 // fail answers with an HTTP error whose body client-go reads as an API status: its message is
 // then the one sentence that the user sees. uid is that of the call, where it could be read.
 func (h *Hook) fail(w http.ResponseWriter, log logr.Logger, err error, uid types.UID) {
+	writeStatus(w, reported(log, err, uid))
+}
+
+// failOn is fail on a connection that was taken away from the HTTP server. It closes it.
+func failOn(conn net.Conn, log logr.Logger, err error, uid types.UID) {
+	defer func() { _ = conn.Close() }()
+	status := reported(log, err, uid)
+	body := statusBody(status)
+	answer := http.Response{
+		ProtoMajor: 1, ProtoMinor: 1, StatusCode: int(status.Code), Close: true,
+		Header:        http.Header{"Content-Type": jsonType},
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+	}
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_ = answer.Write(conn) // the API server is gone: nobody to tell
+}
+
+// reported logs a failure and returns it as an API status.
+func reported(log logr.Logger, err error, uid types.UID) metav1.Status {
 	status := failureStatus(err)
 	if uid != "" {
 		details := metav1.StatusDetails{}
@@ -33,12 +56,16 @@ func (h *Hook) fail(w http.ResponseWriter, log logr.Logger, err error, uid types
 		log = log.WithValues("stack", panicked.stack)
 	}
 	log.Error(errors.New(status.Message), "cannot decide", "code", status.Code)
-	writeStatus(w, status)
+	return status
 }
 
 func writeStatus(w http.ResponseWriter, status metav1.Status) {
+	write(w, int(status.Code), statusBody(status))
+}
+
+func statusBody(status metav1.Status) []byte {
 	body, _ := json.Marshal(status) // strings and numbers: always marshals
-	write(w, int(status.Code), append(body, '\n'))
+	return append(body, '\n')
 }
 
 // failureStatus gives every failure to decide a code of 400–599 and a reason. An API error of

@@ -150,7 +150,7 @@ func expectOverrunAnswered(t *testing.T, hook func(answered <-chan struct{}, don
 	answered := make(chan struct{})
 	var handler sync.WaitGroup
 	handler.Add(1)
-	a := post(t, hook(answered, handler.Done), "?timeout=2ms", "application/json", bytes.NewReader(call{}.body()))
+	a := postHTTP2(t, hook(answered, handler.Done), "?timeout=2ms", call{}.body())
 	status := a.failed(t)
 	if status.Code != http.StatusGatewayTimeout || status.Details.UID != "u-1" {
 		t.Errorf("got %s", a.body)

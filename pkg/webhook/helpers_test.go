@@ -106,9 +106,24 @@ func ask(tb testing.TB, hook http.Handler, c call) answer {
 	return post(tb, hook, "?timeout=5s", "application/json", bytes.NewReader(c.body()))
 }
 
+// post calls the hook as the server does for HTTP/1.1, so it returns when the handler does.
 func post(tb testing.TB, hook http.Handler, query, contentType string, body io.Reader) answer {
 	tb.Helper()
+	return postBy(tb, "HTTP/1.1", hook, query, contentType, body)
+}
+
+// postHTTP2 calls the hook as the server does for HTTP/2, where it leaves behind a handler that
+// overruns its deadline.
+func postHTTP2(tb testing.TB, hook http.Handler, query string, body []byte) answer {
+	tb.Helper()
+	return postBy(tb, "HTTP/2.0", hook, query, "application/json", bytes.NewReader(body))
+}
+
+func postBy(tb testing.TB, protocol string, hook http.Handler, query, contentType string, body io.Reader) answer {
+	tb.Helper()
 	r := httptest.NewRequestWithContext(tb.Context(), http.MethodPost, "/"+query, body)
+	r.Proto = protocol
+	r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(protocol)
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
 	hook.ServeHTTP(w, r)

@@ -3,7 +3,6 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -220,7 +220,7 @@ func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 				k := &keeper{t: t}
 				hook := hookOf(k).WithLogger(logr.New(&lastLine{}))
 				k.call(func(query, mark string) answer {
-					return post(t, hook, query, "application/json", bytes.NewReader(markedCall(mark)))
+					return postHTTP2(t, hook, query, markedCall(mark))
 				})
 				k.done()
 			})
@@ -241,6 +241,7 @@ func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 					return a
 				})
 				k.done()
+				<-time.After(time.Minute) // until both ends of connections gave up saying goodbye
 			})
 		})
 	}

@@ -35,6 +35,10 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		x.docs.end()
 	}
+	if errors.Is(err, errAnswered) {
+		b.release()
+		return
+	}
 	if err != nil {
 		h.fail(w, x.ctx.logger(), err, x.ctx.uid())
 	} else if !write(w, http.StatusOK, b.answer) {
@@ -49,7 +53,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 		return err
 	}
 	x := c.base()
-	d, p, err := h.decide(c)
+	d, p, err := h.decide(c, w, r)
 	switch {
 	case err == nil:
 	case errors.Is(err, context.DeadlineExceeded) && x.ctx.expired():
@@ -92,11 +96,11 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 }
 
 // decide returns what the handler decides, and the patch of what it changed.
-func (h *Hook) decide(c call) (*review.Decision, patch.Patch, error) {
+func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request) (*review.Decision, patch.Patch, error) {
 	if d, err := c.accept(); d != nil || err != nil {
 		return d, nil, err
 	}
-	o := c.base().await(c)
+	o := c.base().await(c, w, r)
 	if o.err != nil || !o.decision.Allowed() {
 		return o.decision, nil, o.err
 	}
