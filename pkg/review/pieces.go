@@ -35,12 +35,23 @@ func (p *pieces) text(b []byte) string {
 
 // frequent returns the constant for what nearly every review holds, or nothing.
 func frequent(b []byte) string {
-	for _, text := range [...]string{
-		reviewKind, group + "/" + string(V1), string(V1), "CREATE", "UPDATE", "DELETE", "CONNECT", "apps", "Pod", "pods",
-	} {
-		if string(b) == text {
-			return text
-		}
+	switch string(b) {
+	case reviewKind:
+		return reviewKind
+	case group + "/" + string(V1):
+		return group + "/" + string(V1)
+	case string(V1):
+		return string(V1)
+	case "CREATE":
+		return "CREATE"
+	case "UPDATE":
+		return "UPDATE"
+	case "DELETE":
+		return "DELETE"
+	case "Pod":
+		return "Pod"
+	case "pods":
+		return "pods"
 	}
 	return ""
 }
