@@ -4,6 +4,7 @@ package patch_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +60,53 @@ func ExampleDiff() {
 	// {"op":"replace","path":"/labels/team~1owner","value":"b"}
 	// {"op":"remove","path":"/hosts/1"}
 	// {"op":"move","path":"/hosts/0","from":"/hosts/1"}
+}
+
+// Two documents whose Go types are not at hand. The elements are told apart by their names.
+func ExampleDocuments() {
+	before := []byte(`{"kind":"Widget","spec":{"parts":[{"name":"a","size":1},{"name":"b","size":2}]}}`)
+	after := []byte(`{"kind": "Widget", "spec": {"parts": [{"name": "b", "size": 3}, {"name": "a", "size": 1.0}]}}`)
+
+	p, err := patch.Documents(before, after)
+	if err != nil {
+		panic(err)
+	}
+	for _, op := range p {
+		text, _ := json.Marshal(op)
+		fmt.Println(string(text))
+	}
+	// Output:
+	// {"op":"move","path":"/spec/parts/0","from":"/spec/parts/1"}
+	// {"op":"replace","path":"/spec/parts/0/size","value":3}
+}
+
+func ExampleValues() {
+	before := map[string]any{"labels": map[string]any{"team": "red"}}
+	after := map[string]any{"labels": map[string]any{"team": "red", "example.com/tier": "web"}}
+
+	p, err := patch.Values(before, after)
+	fmt.Println(string(p.AppendJSON(nil)), err)
+	// Output:
+	// [{"op":"add","path":"/labels/example.com~1tier","value":"web"}] <nil>
+}
+
+func ExampleApply() {
+	doc := []byte(`{"spec":{"containers":[{"name":"app","newField":true},{"name":"log"}]}}`)
+	containers := patch.Pointer("").Append("spec").Append("containers")
+
+	result, err := patch.Apply(doc, patch.Patch{
+		{Op: patch.Move, From: containers.Index(1), Path: containers.Index(0)},
+	})
+	fmt.Println(string(result), err)
+
+	_, err = patch.Apply(doc, patch.Patch{{Op: patch.Remove, Path: containers.Index(2)}})
+	var at *patch.Error
+	if errors.As(err, &at) {
+		fmt.Println("fails at", at.Pointer)
+	}
+	// Output:
+	// {"spec":{"containers":[{"name":"log"},{"name":"app","newField":true}]}} <nil>
+	// fails at /spec/containers/2
 }
 
 func ExampleParse() {

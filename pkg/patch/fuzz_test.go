@@ -62,6 +62,23 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
+// FuzzDocuments takes any two documents, and looks for a difference that does not make the
+// second of the first, or that is not empty for a document and itself.
+func FuzzDocuments(f *testing.F) {
+	for _, row := range documentRows {
+		f.Add([]byte(row.before), []byte(row.after))
+	}
+	for i, row := range podRows {
+		f.Add([]byte(row.raw), []byte(podRows[len(podRows)-1-i].raw))
+	}
+	f.Add([]byte(`{"a":{"b":1,"\u0062":2}}`), []byte(`[1e99999999999,-0.0e-5,"\ud800",null]`))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		if err := checkDocumentPair(before, after, 4); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func object(text []byte) (m map[string]any, ok bool) {
 	err := kjson.UnmarshalCaseSensitivePreserveInts(text, &m)
 	return m, err == nil && m != nil

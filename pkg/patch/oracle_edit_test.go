@@ -57,10 +57,11 @@ func (t *trace) renew() { *t = trace{from: t.from, fresh: true} }
 // An editor makes one random edit. The editors of one case have the same favourite members,
 // so that several edits often meet in one list.
 type editor struct {
-	r      *rand.Rand
-	fill   *randfill.Filler
-	favour uint64
-	did    string
+	r       *rand.Rand
+	fill    *randfill.Filler
+	favour  uint64
+	untyped bool // edit inside the maps and lists of an any
+	did     string
 }
 
 func (e *editor) one(n int) bool { return e.r.Intn(n) == 0 }
@@ -91,6 +92,8 @@ func (e *editor) edit(v reflect.Value, t *trace, at string) {
 	switch {
 	case v.Kind() == reflect.Pointer:
 		e.pointer(v, t, at)
+	case v.Kind() == reflect.Interface && e.untyped:
+		e.anything(v, t, at)
 	case (place{typ: v.Type()}).opaque():
 		e.scalar(v, at)
 	case v.Kind() == reflect.Struct:
@@ -104,6 +107,19 @@ func (e *editor) edit(v reflect.Value, t *trace, at string) {
 	default:
 		e.scalar(v, at)
 	}
+}
+
+func (e *editor) anything(v reflect.Value, t *trace, at string) {
+	if inside := v.Elem(); hasInside(inside) && !e.one(12) {
+		p := reflect.New(inside.Type()).Elem()
+		p.Set(inside)
+		e.edit(p, t, at)
+		v.Set(p)
+		return
+	}
+	t.renew()
+	v.Set(e.fresh(v.Type()))
+	e.note(at, "now %s", mustEncode(v.Interface()))
 }
 
 func (e *editor) pointer(v reflect.Value, t *trace, at string) {
@@ -228,7 +244,11 @@ func (e *editor) mapping(v reflect.Value, t *trace, at string) {
 		return
 	}
 	key := keys[e.r.Intn(len(keys))]
-	switch e.r.Intn(8) {
+	choice := e.r.Intn(8)
+	if at == "" {
+		choice = max(choice, 1) // an object is never nil
+	}
+	switch choice {
 	case 0:
 		v.SetZero()
 		t.renew()
@@ -350,6 +370,9 @@ func (e *editor) insert(v reflect.Value, t *trace, i int, elem reflect.Value) {
 
 // rename gives an element another merge key, where it has a field for one.
 func (e *editor) rename(elem reflect.Value) {
+	if object, ok := elem.Interface().(map[string]any); ok && object["name"] != nil {
+		object["name"] = fmt.Sprintf("copy-%d", e.r.Intn(1000))
+	}
 	if elem.Kind() != reflect.Struct {
 		return
 	}

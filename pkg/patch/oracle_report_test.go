@@ -40,7 +40,7 @@ func (c *oracleCase) report(err error) string {
 
 	var b strings.Builder
 	fmt.Fprintf(&b, "ADMITKIT_ORACLE_SEED=%d ADMITKIT_ORACLE_CASES=1 reproduces:\n%v\n", c.seed, err)
-	fmt.Fprintf(&b, "%v, edited:\n  %s\n", small.typ, strings.Join(small.did, "\n  "))
+	fmt.Fprintf(&b, "%v, edited:\n  %s\n", small.view, strings.Join(small.did, "\n  "))
 	fmt.Fprintf(&b, "raw    %s\nbefore %s\nafter  %s\npatch  %s",
 		small.raw, mustEncode(small.before), mustEncode(small.after), small.patch.AppendJSON(nil))
 	return b.String()

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // A tree is a JSON value with its members in order. The oracle has its own, because it must
@@ -83,7 +84,7 @@ func readTree(doc []byte) (n *tree, rest []byte) {
 }
 
 func unquote(text []byte) (s string) {
-	if bytes.IndexByte(text, '\\') < 0 {
+	if bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
 		return string(text[1 : len(text)-1])
 	}
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -170,6 +171,13 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 		func(e *runtime.RawExtension, c randfill.Continue) {
 			if *e = (runtime.RawExtension{}); c.Intn(4) > 0 {
 				e.Raw = mustEncode(randomObject(c.Rand, 3))
+			}
+		},
+		func(e *runtime.Object, _ randfill.Continue) { *e = nil },
+		func(j *apiextensionsv1.JSON, c randfill.Continue) { j.Raw = mustEncode(randomJSON(c.Rand, 2)) },
+		func(s *apiextensionsv1.JSONSchemaProps, c randfill.Continue) {
+			if c.Intn(8) == 0 { // it holds itself many times over
+				c.FillNoCustom(s)
 			}
 		},
 		func(f *metav1.FieldsV1, c randfill.Continue) { f.SetRawBytes(mustEncode(randomObject(c.Rand, 2))) },

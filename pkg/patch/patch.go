@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch computes the JSON Patch (RFC 6902) of an admission response.
+// Package patch makes, reads and applies JSON Patches (RFC 6902) as the API server understands
+// them. It needs no cluster and no webhook.
 //
-// [Diff] compares a Go value before and after a handler ran and resolves every difference
-// against the bytes that the API server sent, so that a patch holds what the handler
-// changed and nothing else, and fields which the Go type does not know stay where they are.
-// Its comment states the rules.
+//   - [Diff] carries what a program changed in a Go value over to the document that the value
+//     was decoded from. The patch holds that change and nothing else: fields that the Go type
+//     does not know stay where they are, in the list element that they belong to.
+//   - [Documents] and [Values] compare documents that no Go type describes.
+//   - [Apply] applies a patch, [Parse] reads one, [Patch.AppendJSON] writes it.
+//   - A [Pointer] is a place in a document.
+//
+// # How differences are found
+//
+// Diff goes through the document and the Go value side by side, from the top down and in one
+// pass (typed.go and what begins with typed_). Where both agree, which is nearly everywhere, it
+// moves on: it copies nothing, decodes nothing twice, and steps over members that no field
+// stands for. Where they differ it knows what the document has at that place, an object, a
+// null, or nothing, and so which operation there takes effect. A list is compared index by
+// index as long as the elements are the same ones; else merge keys tell which is which.
+//
+// What has no such simple order, lists without keys above all, is left to a second way of
+// comparing: three documents, namely what was received, and what the value encodes to before
+// and after. It serves Documents too, where the first two are one. Values become nodes
+// (document.go), which are opened level by level, only where they differ (tree.go). Lists are
+// matched element by element (align.go, lcs.go) and put in order by removals, moves and
+// additions (list.go, places.go). Both take near-linear time.
 //
 // All functions are safe for concurrent use. Nothing they return shares memory with their
 // arguments.

@@ -186,7 +186,7 @@ func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error 
 		return w.list(v, s, mergeKey)
 	case shapes.Pointer:
 		switch {
-		case w.isNull() && v.IsNil():
+		case w.isNull() && encodesNull(v, s):
 			return w.skip()
 		case w.isNull() || v.IsNil():
 			return w.replace(v)

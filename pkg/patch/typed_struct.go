@@ -133,7 +133,7 @@ func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
 // absent is about a field that the document does not have: to the decoder it was zero.
 func (w *walker) absent(field *shapes.Field, structure reflect.Value) error {
 	v := field.Of(structure)
-	if v.IsZero() || field.Omitted(v) {
+	if v.IsZero() || field.Omitted(v) || encodesNull(v, field.Shape) {
 		return nil
 	}
 	if kind := field.Shape.Kind; kind == shapes.Struct || kind == shapes.Opaque || kind >= shapes.Time {
@@ -144,6 +144,17 @@ func (w *walker) absent(field *shapes.Field, structure reflect.Value) error {
 	w.enter(place{name: field.Name})
 	defer w.leave()
 	return w.set(Add, v)
+}
+
+// encodesNull reports whether v is nil or a pointer to a nil, which are one to the document.
+func encodesNull(v reflect.Value, s *shapes.Shape) bool {
+	switch s.Kind {
+	case shapes.Pointer:
+		return v.IsNil() || encodesNull(v.Elem(), s.Elem)
+	case shapes.Map, shapes.List, shapes.Bytes, shapes.Any:
+		return v.IsNil()
+	}
+	return false
 }
 
 // encodesLikeZero reports whether v and the zero value of its type are one to the document.
