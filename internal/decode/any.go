@@ -79,7 +79,7 @@ func (d *decoder) looseNumber() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bytes.IndexAny(raw, ".eE") < 0 {
+	if !bytes.ContainsAny(raw, ".eE") {
 		if n, ok := parseInt(raw); ok {
 			return n, nil
 		}

@@ -64,7 +64,7 @@ func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, er
 	wantText, wantErr := encode(want)
 	switch {
 	case (gotErr == nil) != (wantErr == nil):
-		return true, fmt.Errorf("got a value that encodes with error %v, want error %v", gotErr, wantErr)
+		return true, fmt.Errorf("encoding the value: got %w, want %w", orAccepted(gotErr), orAccepted(wantErr))
 	case !bytes.Equal(gotText, wantText):
 		return true, fmt.Errorf("got a value that encodes as %s", parting(gotText, wantText))
 	case !reflect.DeepEqual(got.Interface(), want.Interface()):

@@ -43,7 +43,7 @@ func filled(t reflect.Type, r *rand.Rand) (text []byte) {
 // types that those do not know.
 var fillFuncs = []any{
 	func(s *string, c randfill.Continue) { *s = generator{c.Rand}.string() },
-	func(m *metav1.TypeMeta, c randfill.Continue) { m.Kind, m.APIVersion = "Kind", "group/v1" },
+	func(m *metav1.TypeMeta, _ randfill.Continue) { m.Kind, m.APIVersion = "Kind", "group/v1" },
 	func(q *resource.Quantity, c randfill.Continue) { *q = randomQuantity(c.Rand) },
 	func(t *time.Time, c randfill.Continue) { *t = randomTime(c.Rand) },
 	func(t *metav1.Time, c randfill.Continue) { t.Time = randomTime(c.Rand) },

@@ -38,8 +38,8 @@ type (
 	}
 	embedsHidden struct {
 		hidden
-		small
-		Own string
+		small //nolint:unused // not a member: that is its purpose
+		Own   string
 	}
 	embedsShown struct {
 		shown `json:"shown"`
@@ -65,7 +65,7 @@ type (
 )
 
 type (
-	// Common, Extra and the like are embedded, so they must be exported or not as they are.
+	// Common is a plain struct. Types to embed are exported, or not, because that matters.
 	Common struct {
 		Replicas *int32   `json:"replicas,omitempty"`
 		Paused   bool     `json:"paused,omitempty"`
@@ -83,17 +83,21 @@ type (
 		More map[string]string `json:"more,omitempty"`
 	}
 	// Deep is two pointers away.
-	Deep     struct{ Depth, Width int }
-	Named    struct{ A, B string }
+	Deep struct{ Depth, Width int }
+	// Named is embedded under a name.
+	Named struct{ A, B string }
+	// NamedRef is so too, by a pointer.
 	NamedRef struct{ A, B string }
 	hidden   struct {
 		Visible string `json:"visible"`
-		secret  int
+		secret  int    //nolint:unused // that nothing sets it is its purpose
 	}
 	shown struct{ Inside int }
-	Word  string
+	// Word is not a struct, so its name is that of a member.
+	Word string
+	// Words is neither.
 	Words []string
-	small int
+	small int //nolint:unused // embedded where it must not count
 )
 
 type lost struct {
@@ -110,6 +114,7 @@ type shadows struct {
 }
 
 type (
+	// Left comes first and is embedded by value.
 	Left struct {
 		Name  int     `json:"name"`
 		Both  string  `json:"both"`
@@ -118,6 +123,7 @@ type (
 		Once  string  `json:"once"`
 		Case  string  `json:"case"`
 	}
+	// Right shares names with Left and has more below.
 	Right struct {
 		Name string   `json:"name"`
 		Both []string `json:"both"`
@@ -125,6 +131,7 @@ type (
 		Case string `json:"CASE"`
 		Deeper
 	}
+	// Deeper is embedded in Right.
 	Deeper struct {
 		Outer int    `json:"outer"`
 		Once  int    `json:"once"`
@@ -153,17 +160,23 @@ type tagWins struct {
 }
 
 type (
+	// ByTag names its member by a tag.
 	ByTag struct {
 		N string `json:"Name"`
 	}
+	// ByName has the same name from its field.
 	ByName struct {
 		Name int
 		Own  string
 	}
+	// South is one way to Base.
 	South struct{ Base }
-	West  struct{ Base }
-	East  struct{ *Base }
-	Base  struct {
+	// West is another.
+	West struct{ Base }
+	// East is one with a pointer.
+	East struct{ *Base }
+	// Base is what they lead to.
+	Base struct {
 		Once string
 		Last int
 	}

@@ -304,8 +304,7 @@ type unfit struct {
 	Chans   []chan int   `json:"chans,omitempty"`
 	Ref     *chan int    `json:"ref,omitempty"`
 	Hidden  string       `json:"-"`
-	Dash    string       `json:"-,"`
-	private string       // not decoded, nor compared in vain
+	private string       //nolint:unused // that nothing sets it is its purpose
 	_       [0]chan bool // nor this
 	Last    string       `json:"last"`
 }
