@@ -21,7 +21,7 @@ import (
 // and without that value the document has no fault, or another.
 func TestErrorsPointAtTheFault(t *testing.T) {
 	faults := 0
-	for seed := range int64(6000) {
+	for seed := range int64(2500) {
 		c := decodetest.NewCase(seed)
 		err := decode.Unmarshal(c.Doc, reflect.New(c.Type).Interface())
 		var syntax *jsonraw.SyntaxError
@@ -123,7 +123,7 @@ func TestUnknownAgreesWithKubernetesJSON(t *testing.T) {
 	const limit = 100 // that of sigs.k8s.io/json
 	plain := strings.NewReplacer("[", "", "]", "", ".", "", "/", "", "~1", "/", "~0", "~")
 	found := 0
-	for seed := range int64(3000) {
+	for seed := range int64(2000) {
 		c := decodetest.NewCase(seed)
 		strict, err := kjson.UnmarshalStrict(c.Doc, reflect.New(c.Type).Interface(), kjson.DisallowUnknownFields)
 		if err != nil {

@@ -23,7 +23,7 @@ import (
 // lists in it. Nothing of one value may be part of another, of another place in the same
 // value, or of the document.
 func TestDecodedMemoryIsNobodyElses(t *testing.T) {
-	for seed := range int64(1500) {
+	for seed := range int64(1000) {
 		c := decodetest.NewCase(seed)
 		var spans []span
 		var values []reflect.Value // kept, lest the memory of one is used for the next
@@ -112,7 +112,7 @@ func TestDecodedValuesStayAsTheyAre(t *testing.T) {
 	}
 	var all []kept
 	buffer := make([]byte, 0, 64<<10)
-	for seed := range int64(1500) {
+	for seed := range int64(1000) {
 		c := decodetest.NewCase(seed)
 		buffer = append(buffer[:0], c.Doc...)
 		v := reflect.New(c.Type).Interface()
