@@ -30,7 +30,7 @@ func (d *decoder) loose() (any, error) {
 		return d.looseArray()
 	case jsonraw.String:
 		text, err := d.c.TextBytes()
-		return d.texts.text(text), err
+		return d.texts.Text(text), err
 	case jsonraw.Number:
 		return d.looseNumber()
 	case jsonraw.Bool:
@@ -49,7 +49,7 @@ func (d *decoder) looseObject() (map[string]any, error) {
 		if name, err = d.c.Name(); err != nil {
 			break
 		}
-		key := d.texts.text(name)
+		key := d.texts.Text(name)
 		if m[key], err = d.loose(); err != nil {
 			return nil, at(key, err)
 		}

@@ -77,7 +77,7 @@ func At(data []byte, offset, depth int, into any) (end int, err error) {
 // A decoder reads one document.
 type decoder struct {
 	c     jsonraw.Cursor
-	texts texts
+	texts jsonraw.Texts
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}

@@ -33,7 +33,7 @@ func (d *decoder) known(v reflect.Value, kind shape.Kind) error {
 	case shape.IntOrString:
 		is := v.Addr().Interface().(*intstr.IntOrString)
 		if isText {
-			is.Type, is.StrVal = intstr.String, d.texts.text(text)
+			is.Type, is.StrVal = intstr.String, d.texts.Text(text)
 			return nil
 		}
 		if c := jsonraw.At(raw, 0, 0); c.Kind() == jsonraw.Number {

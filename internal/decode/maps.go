@@ -35,7 +35,7 @@ func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
 		if name, err = d.c.Name(); err != nil {
 			break
 		}
-		key.SetString(d.texts.text(name))
+		key.SetString(d.texts.Text(name))
 		elem.SetZero()
 		if err = d.value(elem, s.Elem); err != nil {
 			return at(key.String(), err)
@@ -63,7 +63,7 @@ func (d *decoder) strings(m *map[string]string) error {
 		if err != nil {
 			return at(string(name), err)
 		}
-		(*m)[d.texts.text(name)] = d.texts.text(value)
+		(*m)[d.texts.Text(name)] = d.texts.Text(value)
 		more, err = d.c.NextMember()
 	}
 	return err
@@ -85,7 +85,7 @@ func (d *decoder) resources(m *corev1.ResourceList) error {
 		if err = q.UnmarshalJSON(raw); err != nil {
 			return at(string(name), invalid(d.c.Offset()-len(raw), reflect.TypeFor[resource.Quantity]()))
 		}
-		(*m)[corev1.ResourceName(d.texts.text(name))] = q
+		(*m)[corev1.ResourceName(d.texts.Text(name))] = q
 		more, err = d.c.NextMember()
 	}
 	return err

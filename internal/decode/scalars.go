@@ -17,7 +17,7 @@ func (d *decoder) str(v reflect.Value) error {
 	}
 	text, err := d.c.TextBytes()
 	if err == nil {
-		v.SetString(d.texts.text(text))
+		v.SetString(d.texts.Text(text))
 	}
 	return err
 }

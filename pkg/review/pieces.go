@@ -3,34 +3,21 @@
 package review
 
 import (
-	"strings"
 	"sync"
-)
 
-// pieceBytes is how much memory a text that is kept may hold on to besides its own.
-const pieceBytes = 1 << 10
+	"github.com/admitkit/admitkit/internal/jsonraw"
+)
 
 // piecePool has pieces of memory that still have room.
 var piecePool = sync.Pool{New: func() any { return new(pieces) }}
 
-// pieces makes strings out of bytes, many in one piece of memory. A strings.Builder never
-// changes what it has handed out, so a piece can be filled by one call after the other.
-type pieces struct{ piece strings.Builder }
+type pieces struct{ texts jsonraw.Texts }
 
 func (p *pieces) text(b []byte) string {
-	switch text := frequent(b); {
-	case text != "":
+	if text := frequent(b); text != "" {
 		return text
-	case len(b) > pieceBytes/4:
-		return string(b)
 	}
-	if p.piece.Cap()-p.piece.Len() < len(b) {
-		p.piece.Reset()
-		p.piece.Grow(pieceBytes)
-	}
-	start := p.piece.Len()
-	p.piece.Write(b)
-	return p.piece.String()[start:]
+	return p.texts.Text(b)
 }
 
 // frequent returns the constant for what nearly every review holds, or nothing.
