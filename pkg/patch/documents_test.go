@@ -21,6 +21,7 @@ var documentRows = []struct{ reason, before, after, want string }{
 	{"one number in many spellings", `[1,1.0,100,0.5,-0,12300e-2,1e400,0e99999999999]`, `[1.0,1,1E+2,5e-1,0,123,10e399,0]`, `[]`},
 	{"numbers beyond any float", `[9007199254740993,1e400]`, `[9007199254740992,1.0000000000000000000001e400]`,
 		`[{"op":"replace","path":"/0","value":9007199254740992},{"op":"replace","path":"/1","value":1.0000000000000000000001e400}]`},
+	{"signs", `[-1,-0.0]`, `[1,0]`, `[{"op":"replace","path":"/0","value":1}]`},
 	{"true and false", `{"a":true,"b":true}`, `{"a":false,"b":true}`, `[{"op":"replace","path":"/a","value":false}]`},
 	{"null is not missing", `{"a":null}`, `{"b":null}`, `[{"op":"remove","path":"/a"},{"op":"add","path":"/b","value":null}]`},
 	{"empty is not null", `{"a":{},"b":[],"c":null}`, `{"a":null,"b":{},"c":[]}`,
@@ -42,7 +43,9 @@ var documentRows = []struct{ reason, before, after, want string }{
 		`[{"op":"move","from":"/1","path":"/0"},{"op":"replace","path":"/0/at","value":2},{"op":"replace","path":"/0/status","value":"False"},{"op":"replace","path":"/0/why","value":"y"}]`},
 	{"elements by a number", `[{"containerPort":80,"x":"a"},{"containerPort":81,"x":"b"}]`, `[{"containerPort":81.0,"x":"c"}]`,
 		`[{"op":"remove","path":"/0"},{"op":"replace","path":"/0/x","value":"c"}]`},
-	{"a name twice is no key", `[{"name":"a","x":1},{"name":"a","x":2}]`, `[{"name":"a","x":2}]`, `[{"op":"remove","path":"/0"}]`},
+	{"a name twice before is no key", `[{"name":"a","x":1,"y":1},{"name":"a","x":2,"y":2},{"name":"b"}]`, `[{"name":"a","x":2,"y":3},{"name":"c"}]`,
+		`[{"op":"remove","path":"/2"},{"op":"remove","path":"/0"},{"op":"add","path":"/1","value":{"name":"c"}},{"op":"replace","path":"/0/y","value":3}]`},
+	{"a name twice after is no key", `[{"name":"a","x":1}]`, `[{"name":"a","x":2},{"name":"a","x":1}]`, `[{"op":"add","path":"/0","value":{"name":"a","x":2}}]`},
 	{"elements by content", `[[1],[2],{"a":1,"b":2}]`, `[[2],{"b":2,"a":3},[1.0]]`,
 		`[{"op":"move","from":"/0","path":"/2"},{"op":"replace","path":"/1/a","value":3}]`},
 	{"lists in lists", `[[[1,2],[3]],[[4]]]`, `[[[1,2],[3,5]],[[4]]]`, `[{"op":"add","path":"/0/1/1","value":5}]`},
@@ -75,12 +78,12 @@ func checkDocumentPair(before, after []byte, operations int) error {
 	}
 	for _, doc := range [][]byte{before, after} {
 		if self, err := patch.Documents(doc, doc); err != nil || len(self) > 0 {
-			return fmt.Errorf("%s and itself: %s, error %v", doc, self.AppendJSON(nil), err)
+			return fmt.Errorf("%s and itself: %s, error %s", doc, self.AppendJSON(nil), fmt.Sprint(err))
 		}
 	}
 	text := p.AppendJSON(nil)
 	if again, err := patch.Values(json.RawMessage(before), json.RawMessage(after)); err != nil || !slices.EqualFunc(p, again, sameOperation) {
-		return fmt.Errorf("%s to %s: Documents says %s, Values says %s, error %v", before, after, text, again.AppendJSON(nil), err)
+		return fmt.Errorf("%s to %s: Documents says %s, Values says %s, error %s", before, after, text, again.AppendJSON(nil), fmt.Sprint(err))
 	}
 	if !isContainer(before) || !isContainer(after) {
 		return nil // the API server's library applies nothing to scalars and makes none
@@ -90,11 +93,11 @@ func checkDocumentPair(before, after []byte, operations int) error {
 		return fmt.Errorf("%s does not apply to %s: %w", text, before, err)
 	}
 	if again, err := patch.Apply(before, p); err != nil || len(p) > 0 && !bytes.Equal(again, result) {
-		return fmt.Errorf("%s patched with %s: the API server has %s, Apply has %s, error %v", before, text, result, again, err)
+		return fmt.Errorf("%s patched with %s: the API server has %s, Apply has %s, error %s", before, text, result, again, fmt.Sprint(err))
 	}
 	want := parseTree(after)
 	if rest, err := patch.Documents(result, after); err != nil || len(rest) > 0 || !parseTree(result).equalValue(want) {
-		return fmt.Errorf("%s patched with %s:\n got %s\nwant %s\n(left to do: %s, error %v)", before, text, result, after, rest.AppendJSON(nil), err)
+		return fmt.Errorf("%s patched with %s:\n got %s\nwant %s\n(left to do: %s, error %s)", before, text, result, after, rest.AppendJSON(nil), fmt.Sprint(err))
 	}
 	for i := range p[:min(len(p), operations)] {
 		rest := slices.Delete(slices.Clone(p), i, i+1)

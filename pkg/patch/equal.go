@@ -17,8 +17,8 @@ func same(x, y *node) bool {
 	return x.hash == y.hash && (bytes.Equal(x.raw, y.raw) || x.hash != 0 && equal(x, y))
 }
 
-// equal compares values by what RFC 6902 calls equal in section 4.6: neither the order of
-// members, nor white space, nor escapes count, and numbers are equal as numbers.
+// equal compares values of different bytes by what RFC 6902 calls equal in section 4.6: neither
+// the order of members, nor white space, nor escapes count, and numbers are equal as numbers.
 func equal(x, y *node) bool {
 	kind := x.kind()
 	if kind != y.kind() {
@@ -44,7 +44,7 @@ func equal(x, y *node) bool {
 	case jsonraw.String, jsonraw.Number:
 		return bytes.Equal(plainScalar(x), plainScalar(y))
 	}
-	return true // null; true and false have one spelling
+	return false // null, true and false have one spelling each
 }
 
 var hashSeed = maphash.MakeSeed()

@@ -178,7 +178,7 @@ func (c *counts) add(o *oracleCase, checked int) {
 func (c *oracleCase) check(history *trace) (checked int, err error) {
 	raw := bytes.Clone(c.raw)
 	if p, err := patch.Diff(raw, c.before); err != nil || p != nil {
-		return 0, fmt.Errorf("the document as it was decoded: patch %s, error %v", p.AppendJSON(nil), err)
+		return 0, fmt.Errorf("the document as it was decoded: patch %s, error %s", p.AppendJSON(nil), fmt.Sprint(err))
 	}
 	c.patch, err = patch.Diff(raw, c.after)
 	if c.refused = errors.Is(err, patch.ErrAlike); c.refused && alike(parseTree(c.raw), parseTree(mustEncode(c.before))) {

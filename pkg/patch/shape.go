@@ -104,7 +104,7 @@ func (s shape) misses(r *node) bool {
 // missesNext reads the next value until it finds something.
 func (s shape) missesNext(c *jsonraw.Cursor) bool {
 	t := shapeOf(s.typ).typ
-	more := false
+	var more bool
 	var err error // never: the value was checked
 	switch c.Kind() {
 	case jsonraw.Object:
