@@ -134,6 +134,7 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Object {
 		return d.nullOr("object")
 	}
+	fields := shape.ValueOf(v)
 	var seen shape.FieldSet
 	next := 0
 	more, err := d.c.OpenObject()
@@ -149,7 +150,7 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 				return errRepeated
 			}
 			field := &s.Fields[i]
-			if err = d.value(field.Of(v), field.Shape); err != nil {
+			if err = d.value(fields.Field(field), field.Shape); err != nil {
 				return at(field.Name, err)
 			}
 			next = i + 1

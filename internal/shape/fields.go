@@ -34,6 +34,31 @@ func (f *Field) Of(v reflect.Value) reflect.Value {
 	return v
 }
 
+// A Value is one of a struct type whose fields are asked for mostly in order: then the
+// embedded struct that several of them are in is found once.
+type Value struct {
+	v     reflect.Value
+	inner reflect.Value // v.Field(outer)
+	outer int
+}
+
+// ValueOf returns v for access to its fields.
+func ValueOf(v reflect.Value) Value { return Value{v: v, outer: -1} }
+
+// Field returns a field of the struct.
+func (s *Value) Field(f *Field) reflect.Value {
+	switch len(f.Index) {
+	case 1:
+		return s.v.Field(f.Index[0])
+	case 2:
+		if f.Index[0] != s.outer {
+			s.outer, s.inner = f.Index[0], s.v.Field(f.Index[0])
+		}
+		return s.inner.Field(f.Index[1])
+	}
+	return f.Of(s.v)
+}
+
 // Omitted reports whether encoding/json leaves out the field, of which v is the value.
 func (f *Field) Omitted(v reflect.Value) bool {
 	return f.OmitEmpty && isEmpty(v) || f.OmitZero && f.isZero(v)

@@ -15,13 +15,18 @@ func (w *walker) structure(v reflect.Value, s *shapes.Shape) error {
 	if w.c.Kind() != jsonraw.Object {
 		return w.notObject(v)
 	}
-	seen, err := w.members(v, s)
+	fields := shapes.ValueOf(v)
+	seen, err := w.members(&fields, s)
 	if err != nil {
 		return err
 	}
 	for i := range s.Fields {
-		if !seen.Has(i) {
-			if err := w.absent(&s.Fields[i], v); err != nil {
+		if seen.Has(i) {
+			continue
+		}
+		field := &s.Fields[i]
+		if v := fields.Field(field); !v.IsZero() {
+			if err := w.absent(v, field); err != nil {
 				return err
 			}
 		}
@@ -42,7 +47,7 @@ func (w *walker) notObject(v reflect.Value) error {
 }
 
 // members compares what the document has of a struct and returns which fields that is.
-func (w *walker) members(v reflect.Value, s *shapes.Shape) (seen shapes.FieldSet, err error) {
+func (w *walker) members(fields *shapes.Value, s *shapes.Shape) (seen shapes.FieldSet, err error) {
 	next := 0
 	more, err := w.c.OpenObject()
 	for more && err == nil {
@@ -55,7 +60,7 @@ func (w *walker) members(v reflect.Value, s *shapes.Shape) (seen shapes.FieldSet
 		} else {
 			next = i + 1
 			isNew, field := seen.Add(i, s), &s.Fields[i]
-			if v := field.Of(v); !isNew || field.Shape.Kind != shapes.String || !w.isText(v.String()) {
+			if v := fields.Field(field); !isNew || field.Shape.Kind != shapes.String || !w.isText(v.String()) {
 				w.enter(place{name: field.Name})
 				if !isNew {
 					return seen, w.located(ErrDuplicateName)
@@ -130,10 +135,10 @@ func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
 	return false, false
 }
 
-// absent is about a field that the document does not have: to the decoder it was zero.
-func (w *walker) absent(field *shapes.Field, structure reflect.Value) error {
-	v := field.Of(structure)
-	if v.IsZero() || field.Omitted(v) || encodesNull(v, field.Shape) {
+// absent is about a field that is not zero, but that the document does not have: to the decoder
+// it was.
+func (w *walker) absent(v reflect.Value, field *shapes.Field) error {
+	if field.Omitted(v) || encodesNull(v, field.Shape) {
 		return nil
 	}
 	if kind := field.Shape.Kind; kind == shapes.Struct || kind == shapes.Opaque || kind >= shapes.Time {
