@@ -58,6 +58,9 @@ func Diff(raw []byte, after any) (Patch, error) {
 		copied.Set(v)
 		v = copied
 	}
+	if v.Kind() == reflect.Map && v.IsNil() {
+		return nil, errors.New("there is no object to compare with: after is a nil map")
+	}
 	if c := jsonraw.NewCursor(raw); c.Kind() != jsonraw.Object {
 		return nil, &Error{Err: fmt.Errorf("want an object, got %s", c.Kind())}
 	}

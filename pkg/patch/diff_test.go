@@ -309,6 +309,9 @@ func TestDiffRefusesWhatItCannotBeSureOf(t *testing.T) {
 	if _, err := patch.Diff([]byte(`[]`), two); err == nil {
 		t.Error("a list is not an object: no error")
 	}
+	if p, err := patch.Diff([]byte(`{"a":1}`), map[string]any(nil)); err == nil {
+		t.Errorf("a nil map: got %s, which no applier can carry out", p.AppendJSON(nil))
+	}
 	if _, err := patch.Diff([]byte(`{}`), nil); err == nil {
 		t.Error("no value: no error")
 	}
