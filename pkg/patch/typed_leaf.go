@@ -122,7 +122,7 @@ func sameKnown(raw []byte, v any) bool {
 	case *runtime.RawExtension:
 		return v.Object == nil && bytes.Equal(raw, v.Raw)
 	case *metav1.FieldsV1:
-		return bytes.Equal(raw, v.Raw)
+		return bytes.Equal(raw, v.GetRawBytes())
 	}
 	return false
 }
