@@ -99,7 +99,9 @@ func (n *node) elems() []node {
 
 func (n *node) member(name []byte) *node {
 	members := n.members()
-	i, found := slices.BinarySearchFunc(members, name, func(m member, name []byte) int { return bytes.Compare(m.name, name) })
+	i, found := slices.BinarySearchFunc(members, name, func(m member, name []byte) int {
+		return bytes.Compare(m.name, name)
+	})
 	if !found {
 		return nil
 	}
