@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+type inner struct {
+	Name  string `json:"name"`
+	Depth int    `json:"depth"`
+}
+
+type outer struct {
+	inner  `json:",inline"`
+	Name   string         `json:"name,omitempty"` // shadows that of inner
+	Nested inner          `json:"nested,omitzero"`
+	hidden int            //nolint:unused // not a member
+	Left   string         `json:"-"`
+	Plain  map[string]any // named like the field
+	List   []inner        `json:"list" patchMergeKey:"name"`
+	Self   *outer         `json:"self"`
+}
+
+func TestFieldsFollowTheRulesOfEncodingJSON(t *testing.T) {
+	s := Of(reflect.TypeFor[outer]())
+	var names []string
+	for _, f := range s.Fields {
+		names = append(names, f.Name)
+	}
+	if want := []string{"depth", "name", "nested", "Plain", "list", "self"}; s.Kind != Struct || !slices.Equal(names, want) {
+		t.Fatalf("kind %d, members %v, want %v", s.Kind, names, want)
+	}
+	field := func(name string) *Field { return &s.Fields[s.Find([]byte(name), 0)] }
+	if field("list").MergeKey != "name" || !field("name").OmitEmpty || !field("nested").OmitZero {
+		t.Errorf("tags: %+v", s.Fields)
+	}
+	if field("self").Shape.Elem != s {
+		t.Error("a type that contains itself has another shape inside")
+	}
+	v := outer{inner: inner{Depth: 3}, Name: "x"}
+	fields := ValueOf(reflect.ValueOf(v))
+	if fields.Field(field("depth")).Int() != 3 || field("depth").Of(reflect.ValueOf(v)).Int() != 3 || fields.Field(field("name")).String() != "x" {
+		t.Error("fields of embedded structs")
+	}
+	for name, want := range map[string]bool{"name": false, "nested": true, "list": false} {
+		if got := field(name).Omitted(fields.Field(field(name))); got != want {
+			t.Errorf("%s is omitted: %v", name, got)
+		}
+	}
+}
+
+func TestFindsMembersInAnyOrder(t *testing.T) {
+	s := Of(reflect.TypeFor[corev1.PodSpec]())
+	for i, f := range s.Fields {
+		for _, next := range []int{0, i, i + 1, len(s.Fields)} {
+			if got := s.Find([]byte(f.Name), next); got != i {
+				t.Errorf("%s from %d on: found at %d, is at %d", f.Name, next, got, i)
+			}
+		}
+	}
+	for _, name := range []string{"", "nodename", "nodeNam", "nodeNamee", "Containers"} {
+		if i := s.Find([]byte(name), 0); i >= 0 {
+			t.Errorf("%q is found at %d", name, i)
+		}
+	}
+}
+
+// unnamed has a field of a type that has methods but no name.
+type unnamed struct {
+	Time struct{ metav1.Time } `json:"time"`
+}
+
+type quoted struct {
+	N int `json:"n,string"`
+}
+
+type pointing struct{ *inner }
+
+// twice has a name that stands twice, which vet would not let be written down.
+var twice = reflect.New(reflect.StructOf([]reflect.StructField{
+	{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
+	{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
+})).Elem().Interface()
+
+func TestKinds(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		value  any
+		want   Kind
+	}{
+		{"a named string", corev1.PodPhase(""), String},
+		{"an integer", int8(0), Int},
+		{"a duration is one", time.Duration(0), Int},
+		{"bytes", []byte{}, Bytes},
+		{"a map by a named string", corev1.ResourceList{}, Map},
+		{"a map by a number", map[int]string{}, Opaque},
+		{"an array", [2]string{}, Opaque},
+		{"a number that is kept as text", json.Number(""), Opaque},
+		{"a type that reads itself", json.RawMessage{}, Opaque},
+		{"a time of apimachinery", metav1.Time{}, Time},
+		{"any other time", metav1.MicroTime{}, Opaque},
+		{"a quantity", resource.Quantity{}, Quantity},
+		{"a number or a text", intstr.IntOrString{}, IntOrString},
+		{"raw fields", metav1.FieldsV1{}, FieldsV1},
+		{"a struct", corev1.Pod{}, Struct},
+		{"a struct with quoted numbers", quoted{}, Opaque},
+		{"a struct that embeds a pointer", pointing{}, Opaque},
+		{"a struct with a name that stands twice", twice, Opaque},
+		{"a struct with methods that only its field has", unnamed{}, Opaque},
+	} {
+		if got := Of(reflect.TypeOf(row.value)).Kind; got != row.want {
+			t.Errorf("%s (%T): kind %d, want %d", row.reason, row.value, got, row.want)
+		}
+	}
+}
+
+func TestFieldSet(t *testing.T) {
+	s := &Shape{Fields: make([]Field, 130)}
+	var set FieldSet
+	for _, i := range []int{0, 63, 64, 129} {
+		if set.Has(i) || !set.Add(i, s) || !set.Has(i) || set.Add(i, s) {
+			t.Errorf("field %d", i)
+		}
+	}
+	if set.Has(1) || set.Has(65) || set.Has(128) {
+		t.Error("has what was not put in")
+	}
+}
+
+func TestScratchListsAreEmptyWhenTheyComeBack(t *testing.T) {
+	s := Of(reflect.TypeFor[[]inner]())
+	for range 3 {
+		list := s.Scratch()
+		for i := range 20 {
+			elem := Extend(list)
+			if !elem.IsZero() {
+				t.Fatalf("element %d is %v before it was set", i, elem)
+			}
+			elem.Field(1).SetInt(int64(i))
+		}
+		var got []inner
+		s.Take(reflect.ValueOf(&got).Elem(), list)
+		s.Release(list)
+		if len(got) != 20 || got[19].Depth != 19 {
+			t.Fatalf("got %v", got)
+		}
+	}
+	var none []inner
+	list := s.Scratch()
+	if s.Take(reflect.ValueOf(&none).Elem(), list); none == nil || len(none) != 0 {
+		t.Errorf("an empty list is %#v", none)
+	}
+}
