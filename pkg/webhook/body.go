@@ -19,8 +19,9 @@ type buffers struct{ body, answer []byte }
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-// maxPooledBytes bounds the memory that lies in the pool for the sake of a few large calls.
-const maxPooledBytes = 1 << 20
+// maxPooledBytes bounds the memory that lies in the pool for the sake of a few large calls, until
+// the garbage collector empties it. An update of the largest object there is takes 3 MiB.
+const maxPooledBytes = 4 << 20
 
 func (b *buffers) release() {
 	if cap(b.body) > maxPooledBytes {
