@@ -147,6 +147,7 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 	} else {
 		f.Funcs(func(s *string, c randfill.Continue) { *s = randomString(c.Rand) })
 	}
+	schemas := 20 // at most, lest an object grow without end
 	return f.Funcs(
 		func(k *textKey, c randfill.Continue) {
 			k.Group, k.Item = "g"+strconv.Itoa(c.Intn(3)), randomString(c.Rand)
@@ -176,7 +177,8 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 		func(e *runtime.Object, _ randfill.Continue) { *e = nil },
 		func(j *apiextensionsv1.JSON, c randfill.Continue) { j.Raw = mustEncode(randomJSON(c.Rand, 2)) },
 		func(s *apiextensionsv1.JSONSchemaProps, c randfill.Continue) {
-			if c.Intn(8) == 0 { // it holds itself many times over
+			if schemas > 0 && c.Intn(8) == 0 { // it holds itself many times over
+				schemas--
 				c.FillNoCustom(s)
 			}
 		},
