@@ -212,7 +212,7 @@ func (c *Cursor) next(end byte, where string) (more bool, err error) {
 func (c *Cursor) Name() ([]byte, error) {
 	inside, plain, err := c.name()
 	if err == nil && !plain {
-		inside = AppendText(nil, inside)
+		inside = appendText(nil, inside)
 	}
 	return inside, err
 }
@@ -268,14 +268,8 @@ func (c *Cursor) Elements(element func(i int) error) error {
 	return err
 }
 
-// Text reads the next value, a string, and returns what it stands for.
-func (c *Cursor) Text() (string, error) {
-	text, err := c.TextBytes()
-	return string(text), err
-}
-
-// TextBytes is Text; the bytes are good until the next call, and are a sub-slice of the document
-// where that is the text itself.
+// TextBytes reads the next value, a string, and returns what it stands for. The bytes are good
+// until the next call, and are a sub-slice of the document where that is the text itself.
 func (c *Cursor) TextBytes() ([]byte, error) {
 	if c.Kind() != String {
 		return nil, c.unexpected("looking for a string")
@@ -287,7 +281,7 @@ func (c *Cursor) TextBytes() ([]byte, error) {
 	}
 	text := c.data[start : c.pos-1]
 	if !plain {
-		c.room = AppendText(c.room[:0], text)
+		c.room = appendText(c.room[:0], text)
 		text = c.room
 	}
 	return text, nil

@@ -95,7 +95,8 @@ func tree(c *Cursor) (any, error) {
 		})
 		return list, err
 	case String:
-		return c.Text()
+		text, err := c.TextBytes()
+		return string(text), err
 	default:
 		raw, err := c.Value()
 		if err != nil {

@@ -145,9 +145,9 @@ func isHex(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
 }
 
-// AppendText appends what the inside of a checked string stands for: escapes resolved, invalid
+// appendText appends what the inside of a checked string stands for: escapes resolved, invalid
 // UTF-8 and lone surrogates replaced by U+FFFD, as encoding/json does.
-func AppendText(out, s []byte) []byte {
+func appendText(out, s []byte) []byte {
 	out = slices.Grow(out, len(s))
 	for i := 0; i < len(s); {
 		switch b := s[i]; {

@@ -118,7 +118,7 @@ func kindOf(t reflect.Type) Kind {
 	if k, ok := known[t]; ok {
 		return k
 	}
-	if CodesItself(t) || t == reflect.TypeFor[json.Number]() {
+	if codesItself(t) || t == reflect.TypeFor[json.Number]() {
 		return Opaque
 	}
 	switch t.Kind() {
@@ -139,7 +139,7 @@ func kindOf(t reflect.Type) Kind {
 	case reflect.Struct:
 		return Struct
 	case reflect.Map:
-		if t.Key().Kind() == reflect.String && !CodesItself(t.Key()) {
+		if t.Key().Kind() == reflect.String && !codesItself(t.Key()) {
 			return Map
 		}
 	case reflect.Slice:
@@ -160,9 +160,9 @@ var codecs = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
 }
 
-// CodesItself reports whether a type, or a pointer to it, has a method that encoding/json
+// codesItself reports whether a type, or a pointer to it, has a method that encoding/json
 // calls to read or to write it. Pointers are not asked: what they point to is.
-func CodesItself(t reflect.Type) bool {
+func codesItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false
 	}
@@ -176,4 +176,4 @@ func CodesItself(t reflect.Type) bool {
 
 // hidesMethods reports whether a type has such methods only when it is asked on its own:
 // encoding/json does not look for pointer methods of types without a name.
-func hidesMethods(t reflect.Type) bool { return t.Name() == "" && CodesItself(t) }
+func hidesMethods(t reflect.Type) bool { return t.Name() == "" && codesItself(t) }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
@@ -134,14 +135,26 @@ func (n *node) find(name string) (*node, bool) {
 
 // encode writes a Go value as a document. The same value always gives the same document.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
+	e := encoders.Get().(*encoder)
+	e.text.Reset()
+	if err := e.json.Encode(v); err != nil {
+		return nil, err // and the encoder is not used again
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	defer encoders.Put(e)
+	return bytes.Clone(bytes.TrimSuffix(e.text.Bytes(), []byte("\n"))), nil
 }
+
+type encoder struct {
+	text bytes.Buffer
+	json *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.json = json.NewEncoder(&e.text)
+	e.json.SetEscapeHTML(false)
+	return e
+}}
 
 // parse reads a document to its innermost values, which may be spelt in several ways.
 func parse(doc []byte) (*node, error) {

@@ -4,7 +4,6 @@ package patch
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
 	"strconv"
 	"sync"
@@ -149,29 +148,11 @@ func (w *walker) replace(v reflect.Value) error {
 // encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
 // the value has an address.
 func encodeValue(v reflect.Value) ([]byte, error) {
-	e := encoders.Get().(*encoder)
-	e.text.Reset()
 	if v.CanAddr() {
 		v = v.Addr()
 	}
-	if err := e.json.Encode(v.Interface()); err != nil {
-		return nil, err // and the encoder is not used again
-	}
-	defer encoders.Put(e)
-	return bytes.Clone(bytes.TrimSuffix(e.text.Bytes(), []byte("\n"))), nil
+	return encode(v.Interface())
 }
-
-type encoder struct {
-	text bytes.Buffer
-	json *json.Encoder
-}
-
-var encoders = sync.Pool{New: func() any {
-	e := new(encoder)
-	e.json = json.NewEncoder(&e.text)
-	e.json.SetEscapeHTML(false)
-	return e
-}}
 
 // value compares the next value of the document with v. mergeKey is that of the field.
 func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error {

@@ -290,13 +290,16 @@ func TestW9_30_AnswersBeforeTheDeadlineAndStopsWhenNobodyWaits(t *testing.T) {
 		cancelled <- ctx.Err()
 		return nil
 	})
-	e := serve(t, webhook.Options{}, hook)
-	ctx, leave := context.WithCancel(t.Context())
-	go func() { _, _ = e.try(ctx, hook.Path()+"?timeout=30s", call{}.body()) }()
-	<-arrived
-	leave()
-	if err := <-cancelled; !errors.Is(err, context.Canceled) {
-		t.Errorf("the client left, and the handler was told %v", err)
+	for _, h2 := range []bool{false, true} {
+		e := serve(t, webhook.Options{}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		ctx, leave := context.WithCancel(t.Context())
+		go func() { _, _ = e.try(ctx, hook.Path()+"?timeout=30s", call{}.body()) }()
+		<-arrived
+		leave()
+		if err := <-cancelled; !errors.Is(err, context.Canceled) {
+			t.Errorf("HTTP/2 %t: the client left, and the handler was told %v", h2, err)
+		}
 	}
 }
 
