@@ -139,11 +139,11 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 	next := 0
 	more, err := d.c.OpenObject()
 	for more && err == nil {
-		var name []byte
-		if name, err = d.c.Name(); err != nil {
+		var i int
+		if i, err = s.Member(&d.c, next); err != nil {
 			break
 		}
-		if i := s.Find(name, next); i < 0 {
+		if i < 0 {
 			err = d.c.Skip()
 		} else {
 			if !seen.Add(i, s) {

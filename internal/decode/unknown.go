@@ -36,13 +36,11 @@ func (u *unknown) value(s *shape.Shape) bool {
 	kind := u.c.Kind()
 	switch {
 	case kind == jsonraw.Object && s.Kind == shape.Struct:
-		next := 0
 		return u.members(func(name []byte) bool {
-			i := s.Find(name, next)
+			i := s.Find(name)
 			if i < 0 {
 				return u.report() && u.c.Skip() == nil
 			}
-			next = i + 1
 			return u.value(s.Fields[i].Shape)
 		})
 	case kind == jsonraw.Object && s.Kind == shape.Map:

@@ -66,6 +66,15 @@ func (c *Cursor) Seek(data []byte, offset, depth int) {
 // Offset is the number of bytes before the cursor.
 func (c *Cursor) Offset() int { return c.pos }
 
+// Rest returns what is left to read, but for white space before it.
+func (c *Cursor) Rest() []byte {
+	c.space()
+	return c.data[c.pos:]
+}
+
+// Advance steps over n bytes that the caller knows: the name of a member and its colon.
+func (c *Cursor) Advance(n int) { c.pos += n }
+
 // Kind tells the kind of the next value by its first byte; it does not check the rest.
 func (c *Cursor) Kind() Kind {
 	c.space()

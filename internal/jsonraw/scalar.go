@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"strconv"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -17,34 +17,31 @@ func (c *Cursor) skipString() error {
 	return err
 }
 
-// Eight bytes at a time: a byte equal to x turns into zero by xor with x, and zero is found
-// by the borrow of a subtraction (the lowest one that is found is exact).
+// Eight bytes at a time. Flipping bit 1 exchanges the quote (0x22) with the space, so that what
+// is less than 0x21 then is a quote or a control; xor turns a backslash into zero, which is less
+// than 1. A subtraction sets the high bit of what is less; its borrow spoils only what is above
+// the lowest mark, so that one is exact.
 const (
 	lowBits   = 0x0101010101010101
-	highBits  = 0x8080808080808080
-	quotes    = '"' * lowBits
-	escapes   = '\\' * lowBits
-	controls  = ' ' * lowBits
+	highBits  = 0x80 * lowBits
 	wordBytes = 8
 )
 
-// special marks in a word the bytes that are a quote, a backslash, a control or not ASCII.
-func special(w uint64) uint64 {
-	q, e := w^quotes, w^escapes
-	return ((q-lowBits)&^q | (e-lowBits)&^e | (w-controls)&^w | w) & highBits
-}
+// ends marks in a word the bytes that are a quote, a backslash or a control.
+func ends(w uint64) uint64 { return less(w) &^ w & highBits }
 
-// ends is special without what is not ASCII.
-func ends(w uint64) uint64 {
-	q, e := w^quotes, w^escapes
-	return ((q-lowBits)&^q | (e-lowBits)&^e | (w-controls)&^w) & highBits
+// special marks what ends does, and what is not ASCII.
+func special(w uint64) uint64 { return (less(w) | w) & highBits }
+
+func less(w uint64) uint64 {
+	return ((w ^ 0x02*lowBits) - 0x21*lowBits) | ((w ^ '\\'*lowBits) - lowBits)
 }
 
 // scanString is skipString; plain tells that the text is what stands between the quotes: it
 // has no escape, and is valid UTF-8.
 func (c *Cursor) scanString() (plain bool, err error) {
-	data := c.data
-	for i := c.pos + 1; i+wordBytes <= len(data); i += wordBytes {
+	data, i := c.data, c.pos+1
+	for ; i+wordBytes <= len(data); i += wordBytes {
 		if marks := special(binary.LittleEndian.Uint64(data[i:])); marks != 0 {
 			if i += bits.TrailingZeros64(marks) / 8; data[i] == '"' {
 				c.pos = i + 1
@@ -53,15 +50,14 @@ func (c *Cursor) scanString() (plain bool, err error) {
 			break
 		}
 	}
-	return c.scanOddString()
+	return c.scanOddString(i)
 }
 
-// scanOddString reads what is not only ASCII, or ends with the document, byte by byte.
-func (c *Cursor) scanOddString() (plain bool, err error) {
+// scanOddString goes on at i, with what is not only ASCII, or ends with the document.
+func (c *Cursor) scanOddString(i int) (plain bool, err error) {
 	start := c.pos + 1
-	plain = true
-	ascii := true
-	for i := start; i < len(c.data); {
+	plain, ascii := true, true
+	for i < len(c.data) {
 		switch b := c.data[i]; {
 		case b == '"':
 			c.pos = i + 1
@@ -76,33 +72,39 @@ func (c *Cursor) scanOddString() (plain bool, err error) {
 			return false, c.unexpected("in a string")
 		default:
 			ascii = ascii && b < utf8.RuneSelf
-			i++
+			i += max(plainRun(c.data[i:]), 1)
 		}
 	}
 	c.pos = len(c.data)
 	return false, c.unexpected("in a string")
 }
 
+// plainRun returns how many bytes at the beginning of text are ASCII and nothing special; of its
+// last few bytes it does not know.
+func plainRun(text []byte) (n int) {
+	for n+wordBytes <= len(text) {
+		marks := special(binary.LittleEndian.Uint64(text[n:]))
+		if marks != 0 {
+			return n + bits.TrailingZeros64(marks)/8
+		}
+		n += wordBytes
+	}
+	return n
+}
+
 // skipEscape returns the place behind the escape at i.
 func (c *Cursor) skipEscape(i int) (int, error) {
+	if end := skipEscape(c.data, i); end != wrong {
+		return end, nil
+	}
 	c.pos = i + 1
-	if c.pos == len(c.data) {
+	if !c.at('u') {
 		return 0, c.unexpected("in a string escape")
 	}
-	switch c.data[c.pos] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 2, nil
-	case 'u':
+	for c.pos++; c.pos < len(c.data) && isHex(c.data[c.pos]); {
 		c.pos++
-		for range 4 {
-			if c.pos == len(c.data) || !isHex(c.data[c.pos]) {
-				return 0, c.unexpected(`in a \u escape`)
-			}
-			c.pos++
-		}
-		return i + 6, nil
 	}
-	return 0, c.unexpected("in a string escape")
+	return 0, c.unexpected(`in a \u escape`)
 }
 
 func (c *Cursor) skipNumber() error {
@@ -141,9 +143,19 @@ func (c *Cursor) digits() int {
 	return c.pos - start
 }
 
-func isHex(b byte) bool {
-	return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
-}
+func isHex(b byte) bool { return hexValue[b] >= 0 }
+
+// hexValue is what a hexadecimal digit stands for, and -1 for all that is none.
+var hexValue = func() (table [256]int8) {
+	for b := range table {
+		table[b] = -1
+	}
+	for value, digit := range "0123456789abcdef" {
+		table[digit] = int8(value)
+		table[unicode.ToUpper(digit)] = int8(value)
+	}
+	return table
+}()
 
 // appendText appends what the inside of a checked string stands for: escapes resolved, invalid
 // UTF-8 and lone surrogates replaced by U+FFFD, as encoding/json does.
@@ -156,8 +168,9 @@ func appendText(out, s []byte) []byte {
 			out, n = appendEscape(out, s[i:])
 			i += n
 		case b < utf8.RuneSelf:
-			out = append(out, b)
-			i++
+			n := max(plainRun(s[i:]), 1)
+			out = append(out, s[i:i+n]...)
+			i += n
 		default:
 			r, size := utf8.DecodeRune(s[i:])
 			out = utf8.AppendRune(out, r)
@@ -196,10 +209,9 @@ func appendEscape(out, s []byte) ([]byte, int) {
 	}
 }
 
-func hexRune(hex []byte) rune {
-	n, err := strconv.ParseUint(string(hex), 16, 32)
-	if err != nil {
-		return utf8.RuneError
+func hexRune(hex []byte) (r rune) {
+	for _, b := range hex {
+		r = r<<4 | rune(hexValue[b])
 	}
-	return rune(n)
+	return r
 }

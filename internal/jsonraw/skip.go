@@ -9,137 +9,153 @@ import (
 
 // The functions of this file are the fast way over values that nobody wants to see. Each
 // returns the offset behind what starts at i, or wrong as soon as something is unusual: then
-// the careful way looks again, and names the fault if there is one.
-const wrong = -1
+// the careful way looks again, and names the fault if there is one. White space, which the API
+// server does not write, is looked for only where nothing else fits.
+
+// wrong is behind the end of any document.
+const wrong = 1 << 62
+
+// mostOpen is how deep a value may nest for the fast way.
+const mostOpen = 64
 
 // skipValue goes over a value that may nest so many levels deep.
 func skipValue(data []byte, i, levels int) int {
-	if i = skipSpace(data, i); i == len(data) {
+	levels = min(levels, mostOpen)
+	open, inObject := 0, uint64(0) // how many are open, and which are objects: the lowest bit is the innermost
+	for i < len(data) {
+		switch data[i] {
+		case '"':
+			i = skipText(data, i+1)
+		case '{':
+			if open == levels {
+				return wrong
+			}
+			if i = skipSpace(data, i+1); i < len(data) && data[i] == '}' {
+				i++
+				break
+			}
+			open, inObject = open+1, inObject<<1|1
+			i = skipName(data, i)
+			continue
+		case '[':
+			if open == levels {
+				return wrong
+			}
+			if i = skipSpace(data, i+1); i < len(data) && data[i] == ']' {
+				i++
+				break
+			}
+			open, inObject = open+1, inObject<<1
+			continue
+		case 't':
+			i = skipWord(data, i, "true")
+		case 'f':
+			i = skipWord(data, i, "false")
+		case 'n':
+			i = skipWord(data, i, "null")
+		case ' ', '\n', '\t', '\r':
+			i++
+			continue
+		default:
+			i = skipDigits(data, i)
+		}
+		for { // out of all that ends here, to the next value
+			if open == 0 {
+				return i
+			}
+			if i >= len(data) {
+				return wrong
+			}
+			if data[i] == ',' {
+				if i++; inObject&1 != 0 {
+					i = skipName(data, i)
+				}
+				break
+			}
+			switch {
+			case data[i] == closing[inObject&1]:
+				i, open, inObject = i+1, open-1, inObject>>1
+			case isSpace(data[i]):
+				i++
+			default:
+				return wrong
+			}
+		}
+	}
+	return wrong
+}
+
+var closing = [2]byte{']', '}'}
+
+// skipName goes over the name of a member and the colon.
+func skipName(data []byte, i int) int {
+	if i < len(data) && data[i] != '"' {
+		i = skipSpace(data, i)
+	}
+	if i >= len(data) || data[i] != '"' {
 		return wrong
 	}
-	switch data[i] {
-	case '"':
-		return skipText(data, i+1)
-	case '{':
-		return skipMembers(data, i+1, levels-1)
-	case '[':
-		return skipElements(data, i+1, levels-1)
-	case 't':
-		return skipWord(data, i, "true")
-	case 'f':
-		return skipWord(data, i, "false")
-	case 'n':
-		return skipWord(data, i, "null")
-	default:
-		return skipDigits(data, i)
+	i = skipText(data, i+1)
+	if i < len(data) && data[i] != ':' {
+		i = skipSpace(data, i)
 	}
+	if i >= len(data) || data[i] != ':' {
+		return wrong
+	}
+	return i + 1
 }
 
 func skipSpace(data []byte, i int) int {
-	for i < len(data) && data[i] <= ' ' {
-		if b := data[i]; b != ' ' && b != '\n' && b != '\t' && b != '\r' {
-			break
-		}
+	for i < len(data) && isSpace(data[i]) {
 		i++
 	}
 	return i
 }
 
+func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
+
 // skipText starts behind the opening quote.
 func skipText(data []byte, i int) int {
-	for ; i+wordBytes <= len(data); i += wordBytes {
-		if marks := ends(binary.LittleEndian.Uint64(data[i:])); marks != 0 {
-			i += bits.TrailingZeros64(marks) / 8
-			if data[i] == '"' {
-				return i + 1
-			}
-			return skipOddText(data, i)
+	for i+wordBytes <= len(data) {
+		marks := ends(binary.LittleEndian.Uint64(data[i:]))
+		if marks == 0 {
+			i += wordBytes
+			continue
 		}
-	}
-	return skipOddText(data, i)
-}
-
-// skipOddText goes on where a text has an escape, or where less than a word is left.
-func skipOddText(data []byte, i int) int {
-	for i < len(data) {
-		switch b := data[i]; {
-		case b == '"':
+		if i += bits.TrailingZeros64(marks) / 8; data[i] == '"' {
 			return i + 1
-		case b == '\\':
-			c := Cursor{data: data}
-			next, err := c.skipEscape(i)
-			if err != nil {
-				return wrong
-			}
-			return skipText(data, next)
-		case b < ' ':
+		}
+		if i = skipEscape(data, i); i == wrong {
 			return wrong
 		}
-		i++
+	}
+	for i < len(data) && data[i] >= ' ' { // less than a word is left
+		switch data[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i = skipEscape(data, i)
+		default:
+			i++
+		}
 	}
 	return wrong
 }
 
-// skipMembers starts behind the opening brace.
-func skipMembers(data []byte, i, levels int) int {
-	if i = skipSpace(data, i); levels < 0 || i == len(data) {
-		return wrong
+// skipEscape goes over a backslash and what it is for.
+func skipEscape(data []byte, i int) int {
+	switch {
+	case data[i] != '\\':
+	case i+1 < len(data) && isEscape[data[i+1]]:
+		return i + 2
+	case i+6 <= len(data) && data[i+1] == 'u' && isHex(data[i+2]) && isHex(data[i+3]) && isHex(data[i+4]) && isHex(data[i+5]):
+		return i + 6
 	}
-	if data[i] == '}' {
-		return i + 1
-	}
-	for {
-		if i = skipSpace(data, i); i == len(data) || data[i] != '"' {
-			return wrong
-		}
-		if i = skipText(data, i+1); i == wrong {
-			return wrong
-		}
-		if i = skipSpace(data, i); i == len(data) || data[i] != ':' {
-			return wrong
-		}
-		if i = skipValue(data, i+1, levels); i == wrong {
-			return wrong
-		}
-		if i = skipSpace(data, i); i == len(data) {
-			return wrong
-		}
-		switch data[i] {
-		case '}':
-			return i + 1
-		case ',':
-			i++
-		default:
-			return wrong
-		}
-	}
+	return wrong
 }
 
-// skipElements starts behind the opening bracket.
-func skipElements(data []byte, i, levels int) int {
-	if i = skipSpace(data, i); levels < 0 || i == len(data) {
-		return wrong
-	}
-	if data[i] == ']' {
-		return i + 1
-	}
-	for {
-		if i = skipValue(data, i, levels); i == wrong {
-			return wrong
-		}
-		if i = skipSpace(data, i); i == len(data) {
-			return wrong
-		}
-		switch data[i] {
-		case ']':
-			return i + 1
-		case ',':
-			i++
-		default:
-			return wrong
-		}
-	}
-}
+// isEscape are the bytes that follow a backslash, but for u.
+var isEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 func skipWord(data []byte, i int, word string) int {
 	if end := i + len(word); end <= len(data) && string(data[i:end]) == word {

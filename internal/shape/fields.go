@@ -105,19 +105,12 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 	return reflect.Value.IsZero
 }
 
-// Find returns the place in Fields of the member with this name, or -1. Members mostly come
-// in the order of the fields, some left out: next is where the last one found says to begin.
-func (s *Shape) Find(name []byte, next int) int {
-	for i := next; i < min(next+nearby, len(s.order)); i++ {
-		if string(name) == s.order[i] {
+// Find returns the place in Fields of the member with this name, or -1.
+func (s *Shape) Find(name []byte) int {
+	if s.mayHave(name) {
+		if i, ok := s.names[string(name)]; ok {
 			return i
 		}
-	}
-	if !s.mayHave(name) {
-		return -1
-	}
-	if i, ok := s.names[string(name)]; ok {
-		return i
 	}
 	return -1
 }
@@ -126,9 +119,6 @@ func (s *Shape) Find(name []byte, next int) int {
 func (s *Shape) mayHave(name []byte) bool {
 	return len(name) > 0 && s.beginnings[len(name)%64]&(1<<(name[0]%64)) != 0
 }
-
-// nearby is how many names are compared before one is looked up.
-const nearby = 10
 
 // fill finds the fields of a struct, or makes it Opaque where the rules for what they are
 // called are not simple.
@@ -146,7 +136,7 @@ func (c compiler) fill(s *Shape) {
 		}
 		s.names[field.Name] = len(s.Fields)
 		s.Fields = append(s.Fields, field)
-		s.order = append(s.order, field.Name)
+		s.labels = append(s.labels, newLabel(field.Name))
 		s.beginnings[len(field.Name)%64] |= 1 << (field.Name[0] % 64)
 	}
 }

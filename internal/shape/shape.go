@@ -55,7 +55,7 @@ type Shape struct {
 	// points to.
 	Elem *Shape
 
-	order      []string       // the names of Fields
+	labels     []label        // of Fields
 	names      map[string]int // their places
 	beginnings [64]uint64     // which first bytes they have, by their length
 	scratch    sync.Pool      // of lists, as *reflect.Value

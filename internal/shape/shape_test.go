@@ -4,6 +4,7 @@ package shape
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
 type inner struct {
@@ -40,7 +43,7 @@ func TestFieldsFollowTheRulesOfEncodingJSON(t *testing.T) {
 	if want := []string{"depth", "name", "nested", "Plain", "list", "self"}; s.Kind != Struct || !slices.Equal(names, want) {
 		t.Fatalf("kind %d, members %v, want %v", s.Kind, names, want)
 	}
-	field := func(name string) *Field { return &s.Fields[s.Find([]byte(name), 0)] }
+	field := func(name string) *Field { return &s.Fields[s.Find([]byte(name))] }
 	if field("list").MergeKey != "name" || !field("name").OmitEmpty || !field("nested").OmitZero {
 		t.Errorf("tags: %+v", s.Fields)
 	}
@@ -62,15 +65,55 @@ func TestFieldsFollowTheRulesOfEncodingJSON(t *testing.T) {
 func TestFindsMembersInAnyOrder(t *testing.T) {
 	s := Of(reflect.TypeFor[corev1.PodSpec]())
 	for i, f := range s.Fields {
-		for _, next := range []int{0, i, i + 1, len(s.Fields)} {
-			if got := s.Find([]byte(f.Name), next); got != i {
-				t.Errorf("%s from %d on: found at %d, is at %d", f.Name, next, got, i)
+		forms := []string{
+			`{"` + f.Name + `":0}`, // too short for the first comparison, where the name is
+			`{"` + f.Name + `":0 ,"and":"more"}`,
+			"{ \n\"" + f.Name + "\" :\t0        }",
+			fmt.Sprintf(`{"\u%04x%s":0        }`, f.Name[0], f.Name[1:]),
+		}
+		for _, form := range forms {
+			for _, next := range []int{0, i, i + 1, len(s.Fields)} {
+				if got, value := member(t, s, form, next); got != i || value != "0" {
+					t.Errorf("%s from %d on: found at %d, is at %d, with the value %s", form, next, got, i, value)
+				}
 			}
 		}
 	}
-	for _, name := range []string{"", "nodename", "nodeNam", "nodeNamee", "Containers"} {
-		if i := s.Find([]byte(name), 0); i >= 0 {
+	for _, name := range []string{"", "nodename", "nodeNam", "nodeNamee", "Containers", "volume", "volumess"} {
+		if i, value := member(t, s, `{"`+name+`":0        }`, 0); i >= 0 || value != "0" {
+			t.Errorf("%q is found at %d, with the value %s", name, i, value)
+		}
+		if i := s.Find([]byte(name)); i >= 0 {
 			t.Errorf("%q is found at %d", name, i)
+		}
+	}
+}
+
+// member reads the first member of an object.
+func member(t *testing.T, s *Shape, object string, next int) (field int, value string) {
+	t.Helper()
+	c := jsonraw.NewCursor([]byte(object))
+	if _, err := c.OpenObject(); err != nil {
+		t.Fatal(err)
+	}
+	field, err := s.Member(c, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := c.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return field, string(raw)
+}
+
+func TestMemberWithoutAName(t *testing.T) {
+	s := Of(reflect.TypeFor[corev1.PodSpec]())
+	for _, object := range []string{`{`, `{"`, `{"volumes`, `{"volumes"`, `{"volumes" 0        }`, `{volumes:0        }`} {
+		c := jsonraw.NewCursor([]byte(object))
+		_, _ = c.OpenObject()
+		if i, err := s.Member(c, 0); err == nil {
+			t.Errorf("%s: field %d and no error", object, i)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func keyOf(elem *shapes.Shape, name string) (listKey, bool) {
 	case elem.Kind == shapes.Any:
 		return listKey{name: name}, true
 	case elem.Kind == shapes.Struct:
-		if i := elem.Find([]byte(name), 0); i >= 0 {
+		if i := elem.Find([]byte(name)); i >= 0 {
 			switch elem.Fields[i].Shape.Kind {
 			case shapes.String, shapes.Int:
 				return listKey{name: name, field: &elem.Fields[i]}, true

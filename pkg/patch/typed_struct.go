@@ -51,11 +51,11 @@ func (w *walker) members(fields *shapes.Value, s *shapes.Shape) (seen shapes.Fie
 	next := 0
 	more, err := w.c.OpenObject()
 	for more && err == nil {
-		var name []byte
-		if name, err = w.c.Name(); err != nil {
+		var i int
+		if i, err = s.Member(&w.c, next); err != nil {
 			break
 		}
-		if i := s.Find(name, next); i < 0 {
+		if i < 0 {
 			err = w.c.Skip()
 		} else {
 			next = i + 1
