@@ -25,8 +25,9 @@ type walker struct {
 	c    jsonraw.Cursor
 	path []place
 	ops  Patch
-	// respelt counts values that are written in another way than they were, but mean the same.
-	respelt int
+	// assumed are the elements of lists on the way, of which the first so many are sure.
+	assumed []assumption
+	sure    int
 }
 
 // A place is a step of the way: to a member by its name, or to an element by its index, or to
@@ -65,8 +66,9 @@ func walk(raw []byte, v reflect.Value) (Patch, error) {
 
 func (w *walker) release() {
 	clear(w.path[:cap(w.path)])
+	clear(w.assumed[:cap(w.assumed)])
 	w.c.Seek(nil, 0, 0)
-	*w = walker{c: w.c, path: w.path[:0]}
+	*w = walker{c: w.c, path: w.path[:0], assumed: w.assumed[:0]}
 	walkers.Put(w)
 }
 
@@ -121,20 +123,27 @@ func (w *walker) located(err error) error {
 	return nil
 }
 
-func (w *walker) op(op Op, value []byte) {
+func (w *walker) op(op Op, value []byte) error {
+	if err := w.differs(); err != nil {
+		return err
+	}
 	if w.ops == nil {
 		w.ops = make(Patch, 0, 4)
 	}
 	w.ops = append(w.ops, Operation{Op: op, Path: w.pointer(), Value: value})
+	return nil
 }
 
 // set puts v at the path, where the document has a value already (Replace) or not (Add).
 func (w *walker) set(op Op, v reflect.Value) error {
-	value, err := encodeValue(v)
-	if err == nil {
-		w.op(op, value)
+	if err := w.differs(); err != nil {
+		return err
 	}
-	return err
+	value, err := encodeValue(v)
+	if err != nil {
+		return err
+	}
+	return w.op(op, value)
 }
 
 // replace steps over the document's value and puts v in its place.
@@ -186,6 +195,9 @@ func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error 
 // all that has a rule of its own: how a type writes itself, or which elements of a list without
 // a key are which.
 func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) error {
+	if err := w.differs(); err != nil { // perhaps it does
+		return err
+	}
 	raw, err := w.c.Value()
 	if err != nil {
 		return w.located(err)
@@ -210,9 +222,6 @@ func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) er
 	d := differ{ops: w.ops}
 	r, b, a := node{raw: docs[0]}, node{raw: docs[1]}, node{raw: docs[2]}
 	d.value(w.pointer(), &b, &a, &r, shape{typ: s.Type, mergeKey: mergeKey})
-	if len(d.ops) == len(w.ops) {
-		w.respelt++
-	}
 	w.ops = d.ops
 	return d.err
 }

@@ -38,8 +38,7 @@ func (w *walker) text(want string) error {
 		w.resume(start)
 		return w.documents(reflect.ValueOf(want), textShape, "")
 	}
-	w.op(Replace, appendString(nil, want))
-	return nil
+	return w.op(Replace, appendString(nil, want))
 }
 
 // isText steps over the next value if it is this text, and not an empty one, which counts as

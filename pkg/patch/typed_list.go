@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 
@@ -31,6 +32,9 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 			return w.append(v, n)
 		}
 	}
+	if err := w.differs(); err != nil {
+		return err
+	}
 	keyed, err := w.keyed(start, v, s, mergeKey)
 	if err != nil {
 		return err
@@ -51,33 +55,59 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 }
 
 // lockstep compares elements of one index. It returns how many the document has, or false as
-// soon as two are not the same element: their keys differ or, without keys, their contents.
+// soon as two are not the same element: they differ, and so do their keys, if they have any.
 func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
-	key, keyed := keyOf(s.Elem, mergeKey)
-	if !keyed {
-		key, keyed = keyOf(s.Elem, "name")
-	}
-	ops, respelt := len(w.ops), w.respelt
+	depth, assumed := len(w.path), len(w.assumed)
 	more, err := w.c.OpenArray()
 	for ; more && err == nil; n++ {
 		if n >= v.Len() {
 			err = w.c.Skip()
 		} else {
-			w.enter(place{index: n, is: toElement})
 			elem := v.Index(n)
-			if keyed && !key.same(w.c, elem) || w.value(elem, s.Elem, "") != nil {
-				return n, false
-			}
-			if !keyed && (len(w.ops) > ops || w.respelt > respelt) {
-				return n, false
-			}
-			w.leave()
+			w.enter(place{index: n, is: toElement})
+			w.assume(assumption{offset: w.c.Offset(), elem: elem, shape: s.Elem, mergeKey: mergeKey})
+			err = w.value(elem, s.Elem, "")
+			w.path, w.assumed = w.path[:depth], w.assumed[:assumed]
+			w.sure = min(w.sure, assumed)
 		}
 		if err == nil {
 			more, err = w.c.NextElement()
 		}
 	}
 	return n, err == nil
+}
+
+// An assumption is that the element of the document at an offset is the one that the Go list has
+// at the same index.
+type assumption struct {
+	offset   int
+	elem     reflect.Value
+	shape    *shapes.Shape
+	mergeKey string
+}
+
+var errOtherElement = errors.New("the element of that index is another one")
+
+func (w *walker) assume(a assumption) { w.assumed = append(w.assumed, a) }
+
+// differs is called before a difference is written. As long as there is none, the elements that
+// the path goes through are the same ones; now their keys have to say so.
+func (w *walker) differs() error {
+	for ; w.sure < len(w.assumed); w.sure++ {
+		if !w.assumed[w.sure].holds(w.raw) {
+			return errOtherElement
+		}
+	}
+	return nil
+}
+
+// holds reports whether both elements have a key, and the same one.
+func (a *assumption) holds(raw []byte) bool {
+	key, keyed := keyOf(a.shape, a.mergeKey)
+	if !keyed {
+		key, keyed = keyOf(a.shape, "name")
+	}
+	return keyed && key.same(jsonraw.At(raw, a.offset, 0), a.elem)
 }
 
 // append adds the elements from n on.

@@ -81,7 +81,9 @@ func (w *walker) table(t table, size int) error {
 			if err := w.skip(); err != nil {
 				return err
 			}
-			w.op(Remove, nil)
+			if err := w.op(Remove, nil); err != nil {
+				return err
+			}
 		}
 		w.leave()
 		more, err = w.c.NextMember()
@@ -181,8 +183,7 @@ func (t textTable) compare(w *walker, key []byte) (bool, error) {
 func (t textTable) keys() []string { return keys(t) }
 
 func (t textTable) add(w *walker, key string) error {
-	w.op(Add, appendString(nil, t[key]))
-	return nil
+	return w.op(Add, appendString(nil, t[key]))
 }
 
 type resourceTable corev1.ResourceList

@@ -105,10 +105,10 @@ func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
 		}
 		zero = field.Omitted(before.Elem())
 	}
-	if !zero {
-		w.op(Remove, nil)
+	if zero {
+		return nil
 	}
-	return nil
+	return w.op(Remove, nil)
 }
 
 // isZeroText reports whether a value of the document decodes to one that omitempty leaves out,
