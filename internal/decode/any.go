@@ -13,7 +13,7 @@ import (
 
 // any reads a value that has no Go type of its own into an interface.
 func (d *decoder) any(v reflect.Value) error {
-	x, err := d.loose()
+	x, err := d.readLoose()
 	if err == nil && x != nil {
 		v.Set(reflect.ValueOf(x))
 	}
@@ -23,13 +23,25 @@ func (d *decoder) any(v reflect.Value) error {
 // loose returns the next value as what unstructured objects are made of: map[string]any,
 // []any, string, int64, float64, bool or nil.
 func (d *decoder) loose() (any, error) {
+	if d.outline == nil {
+		return d.readLoose()
+	}
+	part := d.begin(d.c.Kind())
+	x, err := d.readLoose()
+	d.end(part)
+	return x, err
+}
+
+// readLoose is loose without a part of the outline.
+func (d *decoder) readLoose() (any, error) {
 	switch d.c.Kind() {
 	case jsonraw.Object:
 		return d.looseObject()
 	case jsonraw.Array:
 		return d.looseArray()
 	case jsonraw.String:
-		text, err := d.c.TextBytes()
+		text, plain, err := d.c.Text()
+		d.plain = plain
 		return d.texts.Text(text), err
 	case jsonraw.Number:
 		return d.looseNumber()
@@ -46,7 +58,7 @@ func (d *decoder) looseObject() (map[string]any, error) {
 	more, err := d.c.OpenObject()
 	for more && err == nil {
 		var name []byte
-		if name, err = d.c.Name(); err != nil {
+		if name, err = d.entry(); err != nil {
 			break
 		}
 		key := d.texts.Text(name)

@@ -37,7 +37,7 @@ import (
 // Unmarshal reads raw, one JSON value, into the zero value that into points to. An error is
 // an [*Error] or a [*jsonraw.SyntaxError].
 func Unmarshal(raw []byte, into any) error {
-	end, err := At(raw, 0, 0, into)
+	end, err := At(raw, 0, 0, into, nil)
 	if err == nil {
 		c := jsonraw.At(raw, end, 0)
 		err = c.End()
@@ -48,13 +48,24 @@ func Unmarshal(raw []byte, into any) error {
 // At reads the value at an offset of data, which is inside depth arrays and objects, and
 // returns where it ends. The end is right, if there is one, also when the value does not fit
 // the type. See [Unmarshal] for the rest.
-func At(data []byte, offset, depth int, into any) (end int, err error) {
+//
+// If outline is not nil, it is filled with the outline of the value, offsets from where that
+// begins; it is left empty where this pass could not read the value by itself.
+func At(data []byte, offset, depth int, into any, outline *Outline) (end int, err error) {
 	v := reflect.ValueOf(into).Elem()
 	d := decoders.Get().(*decoder)
 	defer d.release()
 	d.c.Seek(data, offset, depth)
+	if outline != nil {
+		*outline = (*outline)[:0]
+		_ = d.c.Rest() // to the value, over white space
+		d.outline, d.base = outline, d.c.Offset()
+	}
 	if err = d.value(v, shape.Of(v.Type())); err == nil {
 		return d.c.Offset(), nil
+	}
+	if outline != nil {
+		*outline = (*outline)[:0]
 	}
 	c := jsonraw.At(data, offset, depth)
 	raw, syntax := c.Value()
@@ -76,19 +87,35 @@ func At(data []byte, offset, depth int, into any) (end int, err error) {
 
 // A decoder reads one document.
 type decoder struct {
-	c     jsonraw.Cursor
-	texts jsonraw.Texts
+	c       jsonraw.Cursor
+	texts   jsonraw.Texts
+	outline *Outline // nil where nobody wants one
+	base    int      // the offset that those of the outline count from
+	where   int      // what Part.At of the next value is
+	plain   bool     // whether the last text read stands as it is
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) release() {
 	d.c.Seek(nil, 0, 0)
+	d.outline, d.where = nil, 0
 	decoders.Put(d)
 }
 
 // value reads the next value into v, which is zero and can be set.
 func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
+	if d.outline == nil {
+		return d.read(v, s)
+	}
+	part := d.begin(d.c.Kind())
+	err := d.read(v, s)
+	d.end(part)
+	return err
+}
+
+// read is value without a part of the outline.
+func (d *decoder) read(v reflect.Value, s *shape.Shape) error {
 	switch s.Kind {
 	case shape.String:
 		return d.str(v)
@@ -120,15 +147,11 @@ func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
 	case shape.Pointer:
 		p := reflect.New(s.Elem.Type)
 		v.Set(p)
-		return d.value(p.Elem(), s.Elem)
+		return d.read(p.Elem(), s.Elem)
 	default:
 		return d.known(v, s.Kind)
 	}
 }
-
-// errRepeated sends a document to sigs.k8s.io/json, which knows how the values of one name
-// merge.
-var errRepeated = errors.New("a name stands twice in an object")
 
 func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Object {
@@ -147,9 +170,10 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 			err = d.c.Skip()
 		} else {
 			if !seen.Add(i, s) {
-				return errRepeated
+				return ErrRepeated // sigs.k8s.io/json knows how the values of one name merge
 			}
 			field := &s.Fields[i]
+			d.where = i
 			if err = d.value(fields.Field(field), field.Shape); err != nil {
 				return at(field.Name, err)
 			}

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
@@ -24,7 +23,7 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, selector uint16, doc []byte) {
 		c := decodetest.Case{Type: decodetest.TypeFor(selector), Doc: doc}
-		if err := decodetest.Compare(decode.Unmarshal, c.Type, c.Doc); err != nil {
+		if err := decodetest.Compare(unmarshal, c.Type, c.Doc); err != nil {
 			t.Fatalf("%s from %q: %v", c.Type, doc, err)
 		}
 	})

@@ -32,7 +32,7 @@ func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
 	more, err := d.c.OpenObject()
 	for more && err == nil {
 		var name []byte
-		if name, err = d.c.Name(); err != nil {
+		if name, err = d.entry(); err != nil {
 			break
 		}
 		key.SetString(d.texts.Text(name))
@@ -52,17 +52,19 @@ func (d *decoder) strings(m *map[string]string) error {
 	more, err := d.c.OpenObject()
 	for more && err == nil {
 		var name, value []byte
-		if name, err = d.c.Name(); err != nil {
+		if name, err = d.entry(); err != nil {
 			break
 		}
+		part := d.begin(d.c.Kind())
 		if d.c.Kind() != jsonraw.String {
 			err = d.nullOr("string")
 		} else {
-			value, err = d.c.TextBytes()
+			value, d.plain, err = d.c.Text()
 		}
 		if err != nil {
 			return at(string(name), err)
 		}
+		d.end(part)
 		(*m)[d.texts.Text(name)] = d.texts.Text(value)
 		more, err = d.c.NextMember()
 	}
@@ -75,12 +77,14 @@ func (d *decoder) resources(m *corev1.ResourceList) error {
 	more, err := d.c.OpenObject()
 	for more && err == nil {
 		var name, raw []byte
-		if name, err = d.c.Name(); err != nil {
+		if name, err = d.entry(); err != nil {
 			break
 		}
+		part := d.begin(d.c.Kind())
 		if raw, err = d.c.Value(); err != nil {
 			break
 		}
+		d.end(part)
 		var q resource.Quantity
 		if err = q.UnmarshalJSON(raw); err != nil {
 			return at(string(name), invalid(d.c.Offset()-len(raw), reflect.TypeFor[resource.Quantity]()))

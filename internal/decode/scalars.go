@@ -15,8 +15,9 @@ func (d *decoder) str(v reflect.Value) error {
 	if d.c.Kind() != jsonraw.String {
 		return d.nullOr("string")
 	}
-	text, err := d.c.TextBytes()
+	text, plain, err := d.c.Text()
 	if err == nil {
+		d.plain = plain
 		v.SetString(d.texts.Text(text))
 	}
 	return err

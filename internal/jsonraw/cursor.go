@@ -280,20 +280,24 @@ func (c *Cursor) Elements(element func(i int) error) error {
 // TextBytes reads the next value, a string, and returns what it stands for. The bytes are good
 // until the next call, and are a sub-slice of the document where that is the text itself.
 func (c *Cursor) TextBytes() ([]byte, error) {
+	text, _, err := c.Text()
+	return text, err
+}
+
+// Text is TextBytes, and tells whether the text stands as it is between the quotes.
+func (c *Cursor) Text() (text []byte, plain bool, err error) {
 	if c.Kind() != String {
-		return nil, c.unexpected("looking for a string")
+		return nil, false, c.unexpected("looking for a string")
 	}
 	start := c.pos + 1
-	plain, err := c.scanString()
-	if err != nil {
-		return nil, err
+	if plain, err = c.scanString(); err != nil {
+		return nil, false, err
 	}
-	text := c.data[start : c.pos-1]
-	if !plain {
+	if text = c.data[start : c.pos-1]; !plain {
 		c.room = appendText(c.room[:0], text)
 		text = c.room
 	}
-	return text, nil
+	return text, plain, nil
 }
 
 // End checks that only white space is left.

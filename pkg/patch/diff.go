@@ -2,13 +2,7 @@
 
 package patch
 
-import (
-	"errors"
-	"fmt"
-	"reflect"
-
-	"github.com/admitkit/admitkit/internal/jsonraw"
-)
+import "sync"
 
 // Diff returns the patch that carries raw over to after, a value that raw was decoded into
 // and that may have been changed since: a struct, or a map as in an Unstructured, or a
@@ -47,22 +41,17 @@ import (
 // have to guess (see [ErrAlike]), and with the encoder's error when a value does not encode.
 // after must not change meanwhile.
 func Diff(raw []byte, after any) (Patch, error) {
-	v := reflect.ValueOf(after)
-	switch {
-	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
-		return nil, errors.New("there is no value to compare with: after is nil")
-	case v.Kind() == reflect.Pointer:
-		v = v.Elem()
-	default: // methods of a pointer count
-		copied := reflect.New(v.Type()).Elem()
-		copied.Set(v)
-		v = copied
+	b := bases.Get().(*Base)
+	b.raw, b.shape = raw, nil
+	p, err := b.Diff(after)
+	b.raw = nil
+	if cap(b.outline) <= mostPooledParts {
+		bases.Put(b)
 	}
-	if v.Kind() == reflect.Map && v.IsNil() {
-		return nil, errors.New("there is no object to compare with: after is a nil map")
-	}
-	if c := jsonraw.NewCursor(raw); c.Kind() != jsonraw.Object {
-		return nil, &Error{Err: fmt.Errorf("want an object, got %s", c.Kind())}
-	}
-	return walk(raw, v)
+	return p, err
 }
+
+var bases = sync.Pool{New: func() any { return new(Base) }}
+
+// mostPooledParts bounds the memory that lies in the pool for the sake of a few large documents.
+const mostPooledParts = 1 << 15

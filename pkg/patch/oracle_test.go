@@ -175,6 +175,21 @@ func (c *counts) add(o *oracleCase, checked int) {
 	c.sown += bytes.Count(o.raw, []byte(future))
 }
 
+// baseDiff is patch.Diff after a decoding of the document, which stands inside another one.
+func baseDiff(raw []byte, after any) (patch.Patch, error) {
+	body := slices.Concat([]byte(`{"object":`), raw, []byte(`}`))
+	start := len(`{"object":`)
+	var b patch.Base
+	end, err := b.Decode(body, start, 1, reflect.New(reflect.TypeOf(after).Elem()).Interface())
+	if err != nil {
+		return nil, err
+	}
+	if want := start + len(bytes.TrimRight(raw, " \t\r\n")); end != want {
+		return nil, fmt.Errorf("the document ends at %d, not at %d", end, want)
+	}
+	return b.Diff(after)
+}
+
 func (c *oracleCase) check(history *trace) (checked int, err error) {
 	raw := bytes.Clone(c.raw)
 	if p, err := patch.Diff(raw, c.before); err != nil || p != nil {
@@ -194,6 +209,9 @@ func (c *oracleCase) check(history *trace) (checked int, err error) {
 	text := c.patch.AppendJSON(nil)
 	if other := again.AppendJSON(nil); !bytes.Equal(text, other) {
 		return 0, fmt.Errorf("two patches for one difference: the other is %s", other)
+	}
+	if other, err := baseDiff(raw, c.after); err != nil || !bytes.Equal(text, other.AppendJSON(nil)) {
+		return 0, fmt.Errorf("a Base makes another patch: %s, error %s", other.AppendJSON(nil), fmt.Sprint(err))
 	}
 	if !bytes.Equal(raw, c.raw) {
 		return 0, errors.New("Diff wrote into the document")

@@ -13,25 +13,27 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// A walker compares a document with a Go value, both from the top down in one go: the cursor
-// stands before the document's value at path whenever a method is called with the Go value
-// for that place, and behind it when the method returns. A method writes the operations that
-// turn one into the other.
+// A walker compares a document with a Go value, both from the top down in one go. It knows the
+// document by its outline: whenever a method is called with a Go value, the part to compare it
+// with is the next one, and when the method returns the part is behind it. A method writes the
+// operations that turn one into the other.
 //
 // To a decoder, what a document leaves out or has as null is the zero value. The methods
 // absent and omitted are about members that only one side has.
 type walker struct {
-	raw  []byte
-	c    jsonraw.Cursor
-	path []place
-	ops  Patch
+	raw   []byte
+	parts decode.Outline
+	next  int            // the place of the part to compare next
+	c     jsonraw.Cursor // for texts with escapes
+	path  []place
+	ops   Patch
 	// assumed are the elements of lists on the way, of which the first so many are sure.
 	assumed []assumption
 	sure    int
 }
 
 // A place is a step of the way: to a member by its name, or to an element by its index, or to
-// an entry of a map by where the document has its key.
+// an entry of a map by the place of its part.
 type place struct {
 	name  string
 	index int
@@ -49,16 +51,11 @@ const (
 var walkers = sync.Pool{New: func() any { return new(walker) }}
 
 // walk compares raw, one whole document, with v.
-func walk(raw []byte, v reflect.Value) (Patch, error) {
+func walk(raw []byte, parts decode.Outline, v reflect.Value, s *shapes.Shape) (Patch, error) {
 	w := walkers.Get().(*walker)
 	defer w.release()
-	w.raw = raw
-	w.resume(0)
-	err := w.value(v, shapes.Of(v.Type()), "")
-	if err == nil {
-		err = w.located(w.c.End())
-	}
-	if err != nil {
+	w.raw, w.parts = raw, parts
+	if err := w.value(v, s, ""); err != nil {
 		return nil, err
 	}
 	return w.ops, nil
@@ -75,11 +72,30 @@ func (w *walker) release() {
 func (w *walker) enter(p place) { w.path = append(w.path, p) }
 func (w *walker) leave()        { w.path = w.path[:len(w.path)-1] }
 
-// resume puts the cursor to an offset of the document that was read before.
-func (w *walker) resume(offset int) { w.c.Seek(w.raw, offset, len(w.path)) }
+// part is the part to compare next, skip steps over it.
+func (w *walker) part() *decode.Part { return &w.parts[w.next] }
+func (w *walker) skip()              { w.next = int(w.part().Next) }
 
-func (w *walker) skip() error  { return w.located(w.c.Skip()) }
-func (w *walker) isNull() bool { return w.c.Kind() == jsonraw.Null }
+func (w *walker) kind() jsonraw.Kind { return w.part().Kind }
+
+func (w *walker) bytes(p *decode.Part) []byte { return w.raw[p.Start:p.End:p.End] }
+
+// textOf returns what a part that is a string stands for, good until the next call.
+func (w *walker) textOf(p *decode.Part) []byte {
+	if p.Plain {
+		return w.raw[p.Start+1 : p.End-1]
+	}
+	w.c.Seek(w.raw, int(p.Start), 0)
+	text, _ := w.c.TextBytes() // it was read before
+	return text
+}
+
+// name returns the name of the entry of a map that a part is the value of.
+func (w *walker) name(p *decode.Part) []byte {
+	c := jsonraw.At(w.raw, int(p.At), 0)
+	name, _ := c.Name() // it was read before
+	return name
+}
 
 func (w *walker) pointer() Pointer {
 	var room [128]byte
@@ -90,9 +106,7 @@ func (w *walker) pointer() Pointer {
 		case toElement:
 			p = strconv.AppendInt(p, int64(at.index), 10)
 		case toEntry:
-			c := jsonraw.At(w.raw, at.index, 0)
-			key, _ := c.Name() // it was read before
-			p = appendToken(p, key)
+			p = appendToken(p, w.name(&w.parts[at.index]))
 		default:
 			p = appendToken(p, at.name)
 		}
@@ -148,9 +162,7 @@ func (w *walker) set(op Op, v reflect.Value) error {
 
 // replace steps over the document's value and puts v in its place.
 func (w *walker) replace(v reflect.Value) error {
-	if err := w.skip(); err != nil {
-		return err
-	}
+	w.skip()
 	return w.set(Replace, v)
 }
 
@@ -175,10 +187,11 @@ func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error 
 	case shapes.List:
 		return w.list(v, s, mergeKey)
 	case shapes.Pointer:
-		switch {
-		case w.isNull() && encodesNull(v, s):
-			return w.skip()
-		case w.isNull() || v.IsNil():
+		switch isNull := w.kind() == jsonraw.Null; {
+		case isNull && encodesNull(v, s):
+			w.skip()
+			return nil
+		case isNull || v.IsNil():
 			return w.replace(v)
 		}
 		return w.value(v.Elem(), s.Elem, mergeKey)
@@ -198,10 +211,8 @@ func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) er
 	if err := w.differs(); err != nil { // perhaps it does
 		return err
 	}
-	raw, err := w.c.Value()
-	if err != nil {
-		return w.located(err)
-	}
+	raw := w.bytes(w.part())
+	w.skip()
 	before := reflect.New(s.Type)
 	if err := decode.Unmarshal(raw, before.Interface()); err != nil {
 		return w.located(err)
@@ -210,6 +221,7 @@ func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) er
 		before = reflect.ValueOf(before.Interface())
 	}
 	docs := [3][]byte{raw}
+	var err error
 	if docs[1], err = encodeValue(before); err != nil {
 		return err
 	}

@@ -137,15 +137,14 @@ func (k listKey) same(c jsonraw.Cursor, v reflect.Value) bool {
 // A keyedList is a list of which every element has a key and no two share one, in the document
 // and in Go.
 type keyedList struct {
-	before  []string // the keys in the document
-	offsets []int    // where its elements are
-	end     int      // where it ends
-	after   []string // the keys in Go
+	before []string // the keys in the document
+	parts  []int    // its elements
+	after  []string // the keys in Go
 }
 
-// keyed reads the keys of the list at an offset: by the patchMergeKey of the field or else by
-// name. It returns nil where neither tells the elements apart.
-func (w *walker) keyed(offset int, v reflect.Value, s *shapes.Shape, mergeKey string) (*keyedList, error) {
+// keyed reads the keys of a list: by the patchMergeKey of the field or else by name. It returns
+// nil where neither tells the elements apart.
+func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey string) (*keyedList, error) {
 	for _, name := range []string{mergeKey, "name"} {
 		key, ok := keyOf(s.Elem, name)
 		if !ok {
@@ -155,20 +154,14 @@ func (w *walker) keyed(offset int, v reflect.Value, s *shapes.Shape, mergeKey st
 		for i := range v.Len() {
 			l.after = append(l.after, key.of(v.Index(i)))
 		}
-		c := jsonraw.At(w.raw, offset, len(w.path))
-		err := c.Elements(func(int) error {
-			_ = c.Kind() // to the value, over white space
-			k, err := key.at(c)
+		for i := list + 1; i < int(w.parts[list].Next); i = int(w.parts[i].Next) {
+			k, err := key.at(jsonraw.At(w.raw, int(w.parts[i].Start), 0))
 			if err != nil {
-				return err
+				return nil, w.located(err)
 			}
-			l.before, l.offsets = append(l.before, k), append(l.offsets, c.Offset())
-			return c.Skip()
-		})
-		if err != nil {
-			return nil, w.located(err)
+			l.before, l.parts = append(l.before, k), append(l.parts, i)
 		}
-		if l.end = c.Offset(); distinct(l.before) && distinct(l.after) {
+		if distinct(l.before) && distinct(l.after) {
 			return l, nil
 		}
 	}

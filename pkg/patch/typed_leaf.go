@@ -21,48 +21,37 @@ import (
 
 // text compares a string.
 func (w *walker) text(want string) error {
-	start := w.c.Offset()
-	if w.c.Kind() != jsonraw.String {
-		if isNull := w.isNull(); isNull && want == "" {
-			return w.skip()
-		}
-		return w.replace(reflect.ValueOf(want))
-	}
-	got, err := w.c.TextBytes()
+	p := w.part()
 	switch {
-	case err != nil:
-		return w.located(err)
-	case string(got) == want:
+	case p.Kind != jsonraw.String && !(p.Kind == jsonraw.Null && want == ""):
+		return w.replace(reflect.ValueOf(want))
+	case p.Kind == jsonraw.Null || string(w.textOf(p)) == want:
+		w.skip()
 		return nil
 	case !utf8.ValidString(want): // may be written like what is there
-		w.resume(start)
 		return w.documents(reflect.ValueOf(want), textShape, "")
 	}
+	w.skip()
 	return w.op(Replace, appendString(nil, want))
 }
 
 // isText steps over the next value if it is this text, and not an empty one, which counts as
 // none.
 func (w *walker) isText(want string) bool {
-	if w.c.Kind() != jsonraw.String || want == "" {
+	p := w.part()
+	if p.Kind != jsonraw.String || want == "" || string(w.textOf(p)) != want {
 		return false
 	}
-	start := w.c.Offset()
-	if got, err := w.c.TextBytes(); err == nil && string(got) == want {
-		return true
-	}
-	w.resume(start)
-	return false
+	w.next++
+	return true
 }
 
 var textShape = shapes.Of(reflect.TypeFor[string]())
 
 // scalar compares a boolean or a number.
 func (w *walker) scalar(v reflect.Value, s *shapes.Shape) error {
-	raw, err := w.c.Value()
-	if err != nil {
-		return w.located(err)
-	}
+	raw := w.bytes(w.part())
+	w.skip()
 	if jsonraw.IsNull(raw) && v.IsZero() || sameScalar(raw, v, s.Kind) {
 		return nil
 	}
@@ -93,15 +82,10 @@ func sameScalar(raw []byte, v reflect.Value, kind shapes.Kind) bool {
 // known compares values of types that write themselves. What is not plainly equal is compared
 // by what it writes.
 func (w *walker) known(v reflect.Value, s *shapes.Shape) error {
-	start := w.c.Offset()
-	raw, err := w.c.Value()
-	if err != nil {
-		return w.located(err)
-	}
-	if v.CanAddr() && sameKnown(raw, v.Addr().Interface()) {
+	if v.CanAddr() && sameKnown(w.bytes(w.part()), v.Addr().Interface()) {
+		w.skip()
 		return nil
 	}
-	w.resume(start)
 	return w.documents(v, s, "")
 }
 
@@ -172,7 +156,7 @@ func samePlainText(raw []byte, text string) bool {
 
 // loose compares a value that has no Go type of its own: what is in an Unstructured.
 func (w *walker) loose(x any) error {
-	kind := w.c.Kind()
+	kind := w.kind()
 	switch x := x.(type) {
 	case map[string]any:
 		if x != nil && kind == jsonraw.Object {
@@ -183,15 +167,10 @@ func (w *walker) loose(x any) error {
 			return w.list(reflect.ValueOf(x), looseList, "")
 		}
 	default:
-		start := w.c.Offset()
-		raw, err := w.c.Value()
-		if err != nil {
-			return w.located(err)
-		}
-		if sameLoose(raw, x) {
+		if sameLoose(w.bytes(w.part()), x) {
+			w.skip()
 			return nil
 		}
-		w.resume(start)
 	}
 	return w.documents(reflect.ValueOf(&x).Elem(), looseValue, "")
 }

@@ -14,16 +14,17 @@ import (
 // list compares element by element as long as they are the same ones, which they nearly always
 // are. Otherwise keys tell which element is which, or else the contents do.
 func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
-	switch {
-	case w.isNull() && v.IsNil():
-		return w.skip()
-	case w.c.Kind() != jsonraw.Array:
+	switch kind := w.kind(); {
+	case kind == jsonraw.Null && v.IsNil():
+		w.skip()
+		return nil
+	case kind != jsonraw.Array:
 		return w.replace(v)
 	case v.IsNil():
 		return w.emptied(v)
 	}
-	start, ops, depth := w.c.Offset(), len(w.ops), len(w.path)
-	n, inStep := w.lockstep(v, s, mergeKey)
+	start, end, ops := w.next, int(w.part().Next), len(w.ops)
+	n, inStep := w.lockstep(end, v, s, mergeKey)
 	if inStep && n <= v.Len() {
 		switch {
 		case n == 0 && v.Len() > 0:
@@ -42,45 +43,42 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	if keyed != nil && inStep && keyed.inPlace() {
 		return w.append(v, n)
 	}
-	w.ops, w.path = w.ops[:ops], w.path[:depth]
-	w.resume(start)
+	w.ops = w.ops[:ops]
 	if keyed == nil {
+		w.next = start
 		return w.documents(v, s, mergeKey)
 	}
-	if err := w.rearrange(keyed, v, s); err != nil {
-		return err
-	}
-	w.resume(keyed.end)
-	return nil
+	err = w.rearrange(keyed, v, s)
+	w.next = end
+	return err
 }
 
 // lockstep compares elements of one index. It returns how many the document has, or false as
 // soon as two are not the same element: they differ, and so do their keys, if they have any.
-func (w *walker) lockstep(v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
+func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
 	depth, assumed := len(w.path), len(w.assumed)
-	more, err := w.c.OpenArray()
-	for ; more && err == nil; n++ {
+	for w.next++; w.next < end; n++ {
 		if n >= v.Len() {
-			err = w.c.Skip()
-		} else {
-			elem := v.Index(n)
-			w.enter(place{index: n, is: toElement})
-			w.assume(assumption{offset: w.c.Offset(), elem: elem, shape: s.Elem, mergeKey: mergeKey})
-			err = w.value(elem, s.Elem, "")
-			w.path, w.assumed = w.path[:depth], w.assumed[:assumed]
-			w.sure = min(w.sure, assumed)
+			w.skip()
+			continue
 		}
-		if err == nil {
-			more, err = w.c.NextElement()
+		elem := v.Index(n)
+		w.enter(place{index: n, is: toElement})
+		w.assumed = append(w.assumed, assumption{part: w.next, elem: elem, shape: s.Elem, mergeKey: mergeKey})
+		err := w.value(elem, s.Elem, "")
+		w.path, w.assumed = w.path[:depth], w.assumed[:assumed]
+		w.sure = min(w.sure, assumed)
+		if err != nil {
+			return n, false
 		}
 	}
-	return n, err == nil
+	return n, true
 }
 
-// An assumption is that the element of the document at an offset is the one that the Go list has
-// at the same index.
+// An assumption is that an element of the document is the one that the Go list has at the same
+// index.
 type assumption struct {
-	offset   int
+	part     int
 	elem     reflect.Value
 	shape    *shapes.Shape
 	mergeKey string
@@ -88,13 +86,11 @@ type assumption struct {
 
 var errOtherElement = errors.New("the element of that index is another one")
 
-func (w *walker) assume(a assumption) { w.assumed = append(w.assumed, a) }
-
 // differs is called before a difference is written. As long as there is none, the elements that
 // the path goes through are the same ones; now their keys have to say so.
 func (w *walker) differs() error {
 	for ; w.sure < len(w.assumed); w.sure++ {
-		if !w.assumed[w.sure].holds(w.raw) {
+		if !w.holds(&w.assumed[w.sure]) {
 			return errOtherElement
 		}
 	}
@@ -102,12 +98,12 @@ func (w *walker) differs() error {
 }
 
 // holds reports whether both elements have a key, and the same one.
-func (a *assumption) holds(raw []byte) bool {
+func (w *walker) holds(a *assumption) bool {
 	key, keyed := keyOf(a.shape, a.mergeKey)
 	if !keyed {
 		key, keyed = keyOf(a.shape, "name")
 	}
-	return keyed && key.same(jsonraw.At(raw, a.offset, 0), a.elem)
+	return keyed && key.same(jsonraw.At(w.raw, int(w.parts[a.part].Start), 0), a.elem)
 }
 
 // append adds the elements from n on.
@@ -147,7 +143,7 @@ func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape) error
 			continue
 		}
 		w.enter(place{index: j, is: toElement})
-		w.resume(l.offsets[i])
+		w.next = l.parts[i]
 		if err := w.value(v.Index(j), s.Elem, ""); err != nil {
 			return err
 		}

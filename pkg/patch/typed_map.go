@@ -14,10 +14,11 @@ import (
 )
 
 func (w *walker) dict(v reflect.Value, s *shapes.Shape) error {
-	switch {
-	case w.isNull() && v.IsNil():
-		return w.skip()
-	case w.c.Kind() != jsonraw.Object:
+	switch kind := w.kind(); {
+	case kind == jsonraw.Null && v.IsNil():
+		w.skip()
+		return nil
+	case kind != jsonraw.Object:
 		return w.replace(v)
 	case v.IsNil():
 		return w.emptied(v)
@@ -37,10 +38,8 @@ func (w *walker) dict(v reflect.Value, s *shapes.Shape) error {
 
 // emptied compares a list or a map with nil, which never replaces an empty one.
 func (w *walker) emptied(v reflect.Value) error {
-	raw, err := w.c.Value()
-	if err != nil {
-		return w.located(err)
-	}
+	raw := w.bytes(w.part())
+	w.skip()
 	if zero, _ := isZeroText(raw, shapes.Map); zero {
 		return nil
 	}
@@ -59,59 +58,45 @@ type table interface {
 
 // table compares an object with a map of size entries.
 func (w *walker) table(t table, size int) error {
-	start, found, sorted := w.c.Offset(), 0, true
+	first, end, found, sorted := w.next+1, int(w.part().Next), 0, true
 	var last []byte
-	more, err := w.c.OpenObject()
-	for more && err == nil {
-		var name []byte
-		at := w.c.Offset()
-		if name, err = w.c.Name(); err != nil {
-			break
-		}
+	for w.next = first; w.next < end; {
+		name := w.name(w.part())
 		sorted = sorted && (last == nil || bytes.Compare(last, name) < 0)
 		last = name
-		w.enter(place{index: at, is: toEntry})
+		w.enter(place{index: w.next, is: toEntry})
 		has, err := t.compare(w, name)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if has {
+		case has:
 			found++
-		} else {
-			if err := w.skip(); err != nil {
-				return err
-			}
+		default:
+			w.skip()
 			if err := w.op(Remove, nil); err != nil {
 				return err
 			}
 		}
 		w.leave()
-		more, err = w.c.NextMember()
-		if err != nil {
-			return w.located(err)
-		}
-	}
-	if err != nil {
-		return w.located(err)
 	}
 	if sorted && found == size {
 		return nil
 	}
-	return w.additions(t, start, sorted)
+	return w.additions(t, first, end, sorted)
 }
 
-// additions adds the entries that the object at an offset lacks, in the order of their keys.
-func (w *walker) additions(t table, offset int, sorted bool) error {
+// additions adds the entries that the object with the parts from first to end lacks, in the
+// order of their keys.
+func (w *walker) additions(t table, first, end int, sorted bool) error {
 	keys := t.keys()
 	slices.Sort(keys)
-	var err error
 	if sorted {
-		keys, err = w.lacking(keys, offset)
+		keys = w.lacking(keys, first, end)
 	} else {
-		keys, err = w.lackingUnsorted(keys, offset)
-	}
-	if err != nil {
-		return err
+		var err error
+		if keys, err = w.lackingUnsorted(keys, first, end); err != nil {
+			return err
+		}
 	}
 	for _, key := range keys {
 		w.enter(place{name: key})
@@ -125,41 +110,32 @@ func (w *walker) additions(t table, offset int, sorted bool) error {
 
 // lacking leaves of the keys those that the object lacks; its names are sorted, as they are
 // where the API server writes a map.
-func (w *walker) lacking(keys []string, offset int) ([]string, error) {
-	c := jsonraw.At(w.raw, offset, len(w.path))
+func (w *walker) lacking(keys []string, first, end int) []string {
 	left := keys[:0]
-	more, err := c.OpenObject()
-	for more && err == nil {
-		var name []byte
-		if name, err = c.Name(); err != nil {
-			break
-		}
+	for i := first; i < end; i = int(w.parts[i].Next) {
+		name := w.name(&w.parts[i])
 		for len(keys) > 0 && keys[0] < string(name) {
 			left, keys = append(left, keys[0]), keys[1:]
 		}
 		if len(keys) > 0 && keys[0] == string(name) {
 			keys = keys[1:]
 		}
-		if err = c.Skip(); err == nil {
-			more, err = c.NextMember()
-		}
 	}
-	return append(left, keys...), w.located(err)
+	return append(left, keys...)
 }
 
 // lackingUnsorted is lacking for any object; it refuses duplicate names.
-func (w *walker) lackingUnsorted(keys []string, offset int) ([]string, error) {
+func (w *walker) lackingUnsorted(keys []string, first, end int) ([]string, error) {
 	names := map[string]bool{}
-	c := jsonraw.At(w.raw, offset, len(w.path))
-	err := c.Members(func(name string) error {
+	for i := first; i < end; i = int(w.parts[i].Next) {
+		name := string(w.name(&w.parts[i]))
 		if names[name] {
 			w.enter(place{name: name})
-			return ErrDuplicateName
+			return nil, w.located(ErrDuplicateName)
 		}
 		names[name] = true
-		return c.Skip()
-	})
-	return slices.DeleteFunc(keys, func(key string) bool { return names[key] }), w.located(err)
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { return names[key] }), nil
 }
 
 func keys[K ~string, V any](m map[K]V) []string {
@@ -193,15 +169,10 @@ func (t resourceTable) compare(w *walker, key []byte) (bool, error) {
 	if !found {
 		return false, nil
 	}
-	start := w.c.Offset()
-	raw, err := w.c.Value()
-	if err != nil {
-		return true, w.located(err)
-	}
-	if sameQuantity(raw, &q) {
+	if sameQuantity(w.bytes(w.part()), &q) {
+		w.skip()
 		return true, nil
 	}
-	w.resume(start)
 	v := reflect.ValueOf(q)
 	return true, w.documents(v, shapes.Of(v.Type()), "")
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func (w *walker) structure(v reflect.Value, s *shapes.Shape) error {
-	if w.c.Kind() != jsonraw.Object {
+	if w.kind() != jsonraw.Object {
 		return w.notObject(v)
 	}
 	fields := shapes.ValueOf(v)
@@ -40,42 +40,31 @@ func (w *walker) notObject(v reflect.Value) error {
 	switch {
 	case err != nil:
 		return err
-	case zero && w.isNull():
-		return w.skip()
+	case zero && w.kind() == jsonraw.Null:
+		w.skip()
+		return nil
 	}
 	return w.replace(v)
 }
 
 // members compares what the document has of a struct and returns which fields that is.
 func (w *walker) members(fields *shapes.Value, s *shapes.Shape) (seen shapes.FieldSet, err error) {
-	next := 0
-	more, err := w.c.OpenObject()
-	for more && err == nil {
-		var i int
-		if i, err = s.Member(&w.c, next); err != nil {
-			break
+	end := int(w.part().Next)
+	for w.next++; w.next < end; {
+		i := int(w.part().At)
+		seen.Add(i, s)
+		field := &s.Fields[i]
+		v := fields.Field(field)
+		if field.Shape.Kind == shapes.String && w.isText(v.String()) {
+			continue
 		}
-		if i < 0 {
-			err = w.c.Skip()
-		} else {
-			next = i + 1
-			isNew, field := seen.Add(i, s), &s.Fields[i]
-			if v := fields.Field(field); !isNew || field.Shape.Kind != shapes.String || !w.isText(v.String()) {
-				w.enter(place{name: field.Name})
-				if !isNew {
-					return seen, w.located(ErrDuplicateName)
-				}
-				if err := w.field(v, field); err != nil {
-					return seen, err
-				}
-				w.leave()
-			}
+		w.enter(place{name: field.Name})
+		if err := w.field(v, field); err != nil {
+			return seen, err
 		}
-		if err == nil {
-			more, err = w.c.NextMember()
-		}
+		w.leave()
 	}
-	return seen, w.located(err)
+	return seen, nil
 }
 
 // field compares a field that the document has.
@@ -88,15 +77,13 @@ func (w *walker) field(v reflect.Value, field *shapes.Field) error {
 
 // omitted is about a field that the document has, but not what the value encodes to.
 func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
-	if field.Shape.Kind == shapes.Struct && w.c.Kind() == jsonraw.Object {
+	if field.Shape.Kind == shapes.Struct && w.kind() == jsonraw.Object {
 		// A struct held by value is left out when all its known fields are zero: that says
 		// nothing about the others.
 		return w.structure(v, field.Shape)
 	}
-	raw, err := w.c.Value()
-	if err != nil {
-		return w.located(err)
-	}
+	raw := w.bytes(w.part())
+	w.skip()
 	zero, certain := isZeroText(raw, field.Shape.Kind)
 	if !certain {
 		before := reflect.New(field.Shape.Type)

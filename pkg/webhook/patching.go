@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/patch"
-	"github.com/admitkit/admitkit/pkg/review"
 )
 
 // fixed are the places no webhook may change: the API server answers with an error that does
@@ -17,14 +16,11 @@ import (
 var fixed = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
 
 // changes returns the patch from the object as received to what the handler made of it.
-func changes[T any](req *review.Request, after *T) (patch.Patch, error) {
-	if req.Object == nil {
-		return nil, nil // DELETE: there is nothing that a patch could apply to
-	}
+func changes[T any](before *patch.Base, after *T) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
 	}
-	p, err := patch.Diff(req.Object, content(after))
+	p, err := before.Diff(content(after))
 	if err != nil {
 		return nil, fmt.Errorf("cannot compute the patch: %w", err)
 	}

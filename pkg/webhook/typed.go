@@ -5,6 +5,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
@@ -22,7 +23,8 @@ type typedCall[T any] struct {
 	req    Request[T]
 	object T
 	read   bool
-	misfit error // why the object is not a T
+	misfit error       // why the object is not a T
+	origin *patch.Base // what object was decoded from, if it may be mutated
 }
 
 // ReadObject decodes the object. That it is not a T must not hide that it is none of the
@@ -41,8 +43,21 @@ func (c *typedCall[T]) ReadObject(body []byte, offset int) (end int, err error) 
 
 func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
 	defer recovered("decoding the object", &err)
-	return decode.At(body, offset, objectDepth, content(&c.object))
+	if !c.mutating {
+		return decode.At(body, offset, objectDepth, content(&c.object), nil)
+	}
+	if c.origin == nil {
+		c.origin = origins.Get().(*patch.Base)
+	}
+	return c.origin.Decode(body, offset, objectDepth, content(&c.object))
 }
+
+// origins are used again when the patch is made: they are of no interest to a handler.
+var origins = sync.Pool{New: func() any { return new(patch.Base) }}
+
+// mostKeptBytes bounds the objects of which the memory to know where their values are is used
+// again. It may be ten times that of an object.
+const mostKeptBytes = 1 << 20
 
 // objectDepth is how many objects the object of a review is inside.
 const objectDepth = 2
@@ -90,7 +105,13 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 		return nil, nil
 	}
 	defer recovered("comparing the object", &err)
-	return changes(&c.docs.wire, c.req.Object)
+	if c.docs.wire.Object == nil {
+		return nil, nil // DELETE: there is nothing that a patch could apply to
+	}
+	if p, err = changes(c.origin, c.req.Object); len(c.docs.wire.Object) <= mostKeptBytes {
+		origins.Put(c.origin)
+	}
+	return p, err
 }
 
 // A rawCall is a call of a handler that takes the documents as bytes. It may keep them, so

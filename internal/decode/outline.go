@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/internal/shape"
+)
+
+// An Outline tells where in a document the values are that its Go type has a place for, so that
+// nobody need read the document again to find them: one part for each value, in the order of the
+// document, each followed by the parts inside it. What the type does not know has no part.
+type Outline []Part
+
+// A Part is one value of a document.
+type Part struct {
+	// Start and End are where the value begins and ends.
+	Start, End int32
+	// Next is the place in the outline of what follows this part and all that is inside it.
+	Next int32
+	// At tells which one it is of what it is in: of a struct, the place in the shape's Fields; of a
+	// map, where the name of the member begins.
+	At   int32
+	Kind jsonraw.Kind
+	// Plain tells of a string that its text stands as it is between the quotes. It may be false
+	// where the shape is neither String nor Any.
+	Plain bool
+}
+
+// ErrRepeated is the cause of the error about an object of a struct that has a name twice.
+var ErrRepeated = errors.New("a name stands twice in an object")
+
+// Scan makes the outline of raw, one whole document, into the memory of o. It fails with an
+// [*Error] if raw is not JSON, or with [ErrRepeated] inside one; whether the values fit the type
+// it does not ask.
+func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	d.c.Seek(raw, 0, 0)
+	d.outline, d.base = o, 0
+	*o = (*o)[:0]
+	err := d.scan(s)
+	if err == nil {
+		err = misplaced(d.c.End(), d.c.Offset())
+	}
+	return turned(err)
+}
+
+// turned puts the steps of a path, which were added on the way up, into their order.
+func turned(err error) error {
+	if err == nil {
+		return nil
+	}
+	var fault *Error
+	if errors.As(err, &fault) {
+		slices.Reverse(fault.Path)
+	}
+	return err
+}
+
+// misplaced makes an [*Error] of an error about the text.
+func misplaced(err error, offset int) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Offset: offset, Err: err}
+}
+
+// scan reads the next value as a document of a shape.
+func (d *decoder) scan(s *shape.Shape) (err error) {
+	for s.Kind == shape.Pointer {
+		s = s.Elem
+	}
+	kind := d.c.Kind()
+	part := d.begin(kind)
+	switch {
+	case kind == jsonraw.Object && s.Kind == shape.Struct:
+		err = d.scanFields(s)
+	case kind == jsonraw.Object && s.Kind == shape.Map:
+		err = d.scanEntries(s.Elem)
+	case kind == jsonraw.Object && s.Kind == shape.Any:
+		err = d.scanEntries(s)
+	case kind == jsonraw.Array && s.Kind == shape.List:
+		err = d.scanElements(s.Elem)
+	case kind == jsonraw.Array && s.Kind == shape.Any:
+		err = d.scanElements(s)
+	case kind == jsonraw.String && (s.Kind == shape.String || s.Kind == shape.Any):
+		_, d.plain, err = d.c.Text()
+		err = misplaced(err, d.c.Offset())
+	default:
+		err = misplaced(d.c.Skip(), d.c.Offset())
+	}
+	d.end(part)
+	return err
+}
+
+func (d *decoder) scanFields(s *shape.Shape) error {
+	var seen shape.FieldSet
+	next := 0
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var i int
+		if i, err = s.Member(&d.c, next); err != nil {
+			break
+		}
+		if i < 0 {
+			err = d.c.Skip()
+		} else {
+			name := s.Fields[i].Name
+			if !seen.Add(i, s) {
+				return at(name, misplaced(ErrRepeated, d.c.Offset()))
+			}
+			d.where = i
+			if err := d.scan(s.Fields[i].Shape); err != nil {
+				return at(name, err)
+			}
+			next = i + 1
+		}
+		if err == nil {
+			more, err = d.c.NextMember()
+		}
+	}
+	return misplaced(err, d.c.Offset())
+}
+
+func (d *decoder) scanEntries(elem *shape.Shape) error {
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = d.entry(); err != nil {
+			break
+		}
+		if err := d.scan(elem); err != nil {
+			return at(string(name), err)
+		}
+		more, err = d.c.NextMember()
+	}
+	return misplaced(err, d.c.Offset())
+}
+
+func (d *decoder) scanElements(elem *shape.Shape) error {
+	more, err := d.c.OpenArray()
+	for i := 0; more && err == nil; i++ {
+		if err := d.scan(elem); err != nil {
+			return atIndex(i, err)
+		}
+		more, err = d.c.NextElement()
+	}
+	return misplaced(err, d.c.Offset())
+}
+
+// entry reads the name of the next member of a map.
+func (d *decoder) entry() ([]byte, error) {
+	_ = d.c.Rest() // to the name, over white space
+	d.where = d.c.Offset() - d.base
+	return d.c.Name()
+}
+
+// begin adds the part of the next value, of which the kind was asked, and returns its place.
+func (d *decoder) begin(kind jsonraw.Kind) (part int) {
+	if d.outline == nil {
+		return 0
+	}
+	*d.outline = append(*d.outline, Part{Start: int32(d.c.Offset() - d.base), At: int32(d.where), Kind: kind})
+	d.plain, d.where = false, 0
+	return len(*d.outline) - 1
+}
+
+// end completes a part when the value was read.
+func (d *decoder) end(part int) {
+	if d.outline == nil {
+		return
+	}
+	p := &(*d.outline)[part]
+	p.End, p.Next = int32(d.c.Offset()-d.base), int32(len(*d.outline))
+	p.Plain = d.plain && p.Kind == jsonraw.String
+}
