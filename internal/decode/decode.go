@@ -14,6 +14,8 @@
 //   - Strings are copied, many into one piece of memory (texts), so nothing decoded shares
 //     memory with the document.
 //   - Lists are collected in scratch lists and then copied to one of their size.
+//   - Where asked, an [Outline] is written on the way: where in the document the values are. The
+//     comparison of a value with its document goes by it.
 //   - Types that read themselves are given their bytes. A type whose tags mean something
 //     unusual (shape.Opaque) goes to sigs.k8s.io/json as a whole, for these bytes only.
 //

@@ -5,19 +5,22 @@
 //
 //   - [Diff] carries what a program changed in a Go value over to the document that the value
 //     was decoded from. The patch holds that change and nothing else: fields that the Go type
-//     does not know stay where they are, in the list element that they belong to.
+//     does not know stay where they are, in the list element that they belong to. A [Base]
+//     decodes the document, too, and makes the same patch for less.
 //   - [Documents] and [Values] compare documents that no Go type describes.
 //   - [Apply] applies a patch, [Parse] reads one, [Patch.AppendJSON] writes it.
 //   - A [Pointer] is a place in a document.
 //
 // # How differences are found
 //
-// Diff goes through the document and the Go value side by side, from the top down and in one
-// pass (typed.go and what begins with typed_). Where both agree, which is nearly everywhere, it
-// moves on: it copies nothing, decodes nothing twice, and steps over members that no field
-// stands for. Where they differ it knows what the document has at that place, an object, a
-// null, or nothing, and so which operation there takes effect. A list is compared index by
-// index as long as the elements are the same ones; else merge keys tell which is which.
+// The document is known by an outline: where the values are that the Go type has a place for.
+// Decoding makes it on the way ([Base]), or a pass over the document does (base.go). Outline and
+// Go value are gone through side by side, from the top down (typed.go and what begins with
+// typed_). Where both agree, which is nearly everywhere, that copies nothing and decodes nothing,
+// and members that no field stands for are not even seen. Where they differ it is known what the
+// document has at that place, an object, a null, or nothing, and so which operation takes effect
+// there. A list is compared index by index as long as nothing differs; then merge keys tell
+// whether it is one element that was changed, or another one.
 //
 // What has no such simple order, lists without keys above all, is left to a second way of
 // comparing: three documents, namely what was received, and what the value encodes to before
