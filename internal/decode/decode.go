@@ -30,6 +30,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
@@ -89,12 +90,14 @@ func At(data []byte, offset, depth int, into any, outline *Outline) (end int, er
 
 // A decoder reads one document.
 type decoder struct {
-	c       jsonraw.Cursor
-	texts   jsonraw.Texts
-	outline *Outline // nil where nobody wants one
-	base    int      // the offset that those of the outline count from
-	where   int      // what Part.At of the next value is
-	plain   bool     // whether the last text read stands as it is
+	c     jsonraw.Cursor
+	texts jsonraw.Texts
+	// quantities are some that were read before.
+	quantities map[string]resource.Quantity
+	outline    *Outline // nil where nobody wants one
+	base       int      // the offset that those of the outline count from
+	where      int      // what Part.At of the next value is
+	plain      bool     // whether the last text read stands as it is
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}

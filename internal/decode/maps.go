@@ -86,11 +86,30 @@ func (d *decoder) resources(m *corev1.ResourceList) error {
 		}
 		d.end(part)
 		var q resource.Quantity
-		if err = q.UnmarshalJSON(raw); err != nil {
+		if q, err = d.quantity(raw); err != nil {
 			return at(string(name), invalid(d.c.Offset()-len(raw), reflect.TypeFor[resource.Quantity]()))
 		}
 		(*m)[corev1.ResourceName(d.texts.Text(name))] = q
 		more, err = d.c.NextMember()
 	}
 	return err
+}
+
+// mostQuantities is how many quantities a decoder remembers.
+const mostQuantities = 128
+
+// quantity parses a quantity. Most objects have the same few, and to find one takes much less
+// than to parse it.
+func (d *decoder) quantity(raw []byte) (q resource.Quantity, err error) {
+	if known, ok := d.quantities[string(raw)]; ok {
+		return known.DeepCopy(), nil
+	}
+	if err = q.UnmarshalJSON(raw); err != nil || len(raw) > mostDigits {
+		return q, err
+	}
+	if d.quantities == nil || len(d.quantities) == mostQuantities {
+		d.quantities = make(map[string]resource.Quantity)
+	}
+	d.quantities[string(raw)] = q.DeepCopy()
+	return q, nil
 }
