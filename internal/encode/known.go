@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/admitkit/admitkit/internal/shape"
+)
+
+// known writes the types of apimachinery that write themselves: what is usual of them as their
+// MarshalJSON does, the rest by it. They are copied first: Quantity.String writes to what it is
+// called on.
+func known(out []byte, v reflect.Value, kind shape.Kind) ([]byte, error) {
+	switch kind {
+	case shape.Time:
+		t, _ := reflect.TypeAssert[metav1.Time](v)
+		return appendTime(out, t.Time), nil
+	case shape.Quantity:
+		q, _ := reflect.TypeAssert[resource.Quantity](v)
+		return appendQuantity(out, q), nil
+	case shape.IntOrString:
+		is, _ := reflect.TypeAssert[intstr.IntOrString](v)
+		switch {
+		case is.Type == intstr.Int:
+			return strconv.AppendInt(out, int64(is.IntVal), 10), nil
+		case is.Type == intstr.String && !strings.ContainsAny(is.StrVal, "<>&"): // which it escapes
+			return appendText(out, is.StrVal), nil
+		}
+	case shape.RawExtension:
+		raw, _ := reflect.TypeAssert[runtime.RawExtension](v)
+		switch {
+		case raw.Raw != nil:
+			return appendCompact(out, raw.Raw)
+		case raw.Object == nil:
+			return appendNull(out), nil
+		}
+	case shape.FieldsV1:
+		fields, _ := reflect.TypeAssert[metav1.FieldsV1](v)
+		raw := fields.GetRawBytes()
+		if len(raw) == 0 {
+			return appendNull(out), nil
+		}
+		return appendCompact(out, raw)
+	}
+	return marshal(out, v)
+}
+
+func appendTime(out []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return appendNull(out)
+	}
+	out = append(out, '"')
+	out = t.UTC().AppendFormat(out, time.RFC3339)
+	return append(out, '"')
+}
+
+func appendQuantity(out []byte, q resource.Quantity) []byte {
+	out = append(out, '"')
+	out = append(out, q.String()...) // digits, points, signs and letters
+	return append(out, '"')
+}
+
+// appendCompact appends a document as encoding/json does with what a MarshalJSON returned. It
+// fails where that is not JSON, as CBOR is not: then encoding/json encodes it all.
+func appendCompact(out, raw []byte) ([]byte, error) {
+	b := bytes.NewBuffer(out)
+	err := json.Compact(b, raw)
+	return b.Bytes(), err
+}
+
+// marshal appends what encoding/json makes of v where it stands: methods of a pointer count if
+// v has an address. If it fails, dst stays as it is.
+func marshal(dst []byte, v reflect.Value) ([]byte, error) {
+	switch {
+	case v.CanAddr():
+		v = v.Addr()
+	case v.Kind() == reflect.Interface: // which Interface would unpack
+		p := reflect.New(v.Type())
+		p.Elem().Set(v)
+		v = p
+	}
+	w := writers.Get().(*writer)
+	w.out = dst
+	if err := w.json.Encode(v.Interface()); err != nil {
+		return dst, err // and the writer, which may hold on to the error, is not used again
+	}
+	out := w.out[:len(w.out)-1] // without the newline
+	w.out = nil
+	writers.Put(w)
+	return out, nil
+}
+
+// A writer is where a json.Encoder writes to.
+type writer struct {
+	out  []byte
+	json *json.Encoder
+}
+
+var writers = sync.Pool{New: func() any {
+	w := new(writer)
+	w.json = json.NewEncoder(w)
+	w.json.SetEscapeHTML(false)
+	return w
+}}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.out = append(w.out, p...)
+	return len(p), nil
+}
