@@ -4,15 +4,17 @@ package patch
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/admitkit/admitkit/internal/encode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
+	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
 // ErrDuplicateName is the cause of an [Error] about an object that holds one name twice, and
@@ -133,28 +135,34 @@ func (n *node) find(name string) (*node, bool) {
 	return nil, false
 }
 
-// encode writes a Go value as a document. The same value always gives the same document.
-func encode(v any) ([]byte, error) {
-	e := encoders.Get().(*encoder)
-	e.text.Reset()
-	if err := e.json.Encode(v); err != nil {
-		return nil, err // and the encoder is not used again
+// encoded writes a Go value as a document. The same value always gives the same document.
+func encoded(v any) ([]byte, error) {
+	if v == nil {
+		return []byte("null"), nil
 	}
-	defer encoders.Put(e)
-	return bytes.Clone(bytes.TrimSuffix(e.text.Bytes(), []byte("\n"))), nil
+	return encodeValue(reflect.ValueOf(v))
 }
 
-type encoder struct {
-	text bytes.Buffer
-	json *json.Encoder
+// encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
+// the value has an address.
+func encodeValue(v reflect.Value) ([]byte, error) {
+	room := encodings.Get().(*[]byte)
+	out, err := encode.Append((*room)[:0], v, shapes.Of(v.Type()))
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.Clone(out)
+	if cap(out) <= mostPooledText {
+		*room = out
+	}
+	encodings.Put(room)
+	return text, nil
 }
 
-var encoders = sync.Pool{New: func() any {
-	e := new(encoder)
-	e.json = json.NewEncoder(&e.text)
-	e.json.SetEscapeHTML(false)
-	return e
-}}
+var encodings = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostPooledText bounds the memory that lies in the pool for the sake of a few large values.
+const mostPooledText = 1 << 20
 
 // parse reads a document to its innermost values, which may be spelt in several ways.
 func parse(doc []byte) (*node, error) {

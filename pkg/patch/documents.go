@@ -44,11 +44,11 @@ func Documents(before, after []byte) (Patch, error) {
 // string. Where one value was decoded from a document that is at hand, [Diff] does better: it
 // keeps what the Go type does not know.
 func Values(before, after any) (Patch, error) {
-	b, err := encode(before)
+	b, err := encoded(before)
 	if err != nil {
 		return nil, fmt.Errorf("before: %w", err)
 	}
-	a, err := encode(after)
+	a, err := encoded(after)
 	if err != nil {
 		return nil, fmt.Errorf("after: %w", err)
 	}

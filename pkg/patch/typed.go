@@ -166,15 +166,6 @@ func (w *walker) replace(v reflect.Value) error {
 	return w.set(Replace, v)
 }
 
-// encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
-// the value has an address.
-func encodeValue(v reflect.Value) ([]byte, error) {
-	if v.CanAddr() {
-		v = v.Addr()
-	}
-	return encode(v.Interface())
-}
-
 // value compares the next value of the document with v. mergeKey is that of the field.
 func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	switch s.Kind {
