@@ -13,7 +13,8 @@
 //     does not name is checked and skipped.
 //   - Strings are copied, many into one piece of memory (texts), so nothing decoded shares
 //     memory with the document.
-//   - Lists are collected in scratch lists and then copied to one of their size.
+//   - Lists are made for as many elements as the last one of their type had, and copied to one of
+//     their size if there were more or less.
 //   - Where asked, an [Outline] is written on the way: where in the document the values are. The
 //     comparison of a value with its document goes by it.
 //   - Types that read themselves are given their bytes. A type whose tags mean something
@@ -195,16 +196,15 @@ func (d *decoder) list(v reflect.Value, s *shape.Shape) error {
 	if d.c.Kind() != jsonraw.Array {
 		return d.nullOr("array")
 	}
-	list := s.Scratch()
-	defer s.Release(list)
+	elements := s.Elements(v)
 	more, err := d.c.OpenArray()
 	for more && err == nil {
-		if err = d.value(shape.Extend(list), s.Elem); err != nil {
-			return atIndex(list.Len()-1, err)
+		if err = d.value(elements.Next(), s.Elem); err != nil {
+			return atIndex(elements.Len()-1, err)
 		}
 		more, err = d.c.NextElement()
 	}
-	s.Take(v, list)
+	elements.Done()
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,7 @@ type Shape struct {
 	names      map[string]int // their places
 	beginnings [64]uint64     // which first bytes they have, by their length
 	scratch    sync.Pool      // of lists, as *reflect.Value
+	usual      atomic.Int32   // how many elements the last List had
 }
 
 var (

@@ -180,27 +180,29 @@ func TestFieldSet(t *testing.T) {
 	}
 }
 
-func TestScratchListsAreEmptyWhenTheyComeBack(t *testing.T) {
+func TestElements(t *testing.T) {
 	s := Of(reflect.TypeFor[[]inner]())
-	for range 3 {
-		list := s.Scratch()
-		for i := range 20 {
-			elem := Extend(list)
-			if !elem.IsZero() {
-				t.Fatalf("element %d is %v before it was set", i, elem)
-			}
-			elem.Field(1).SetInt(int64(i))
-		}
+	for _, n := range []int{0, 1, 1, 3, 3, 2, 0, 20, 1, 16, 16, 17, 40, 5} {
 		var got []inner
-		s.Take(reflect.ValueOf(&got).Elem(), list)
-		s.Release(list)
-		if len(got) != 20 || got[19].Depth != 19 {
-			t.Fatalf("got %v", got)
+		elements := s.Elements(reflect.ValueOf(&got).Elem())
+		for i := range n {
+			elem := elements.Next()
+			if !elem.IsZero() {
+				t.Fatalf("element %d of %d is %v before it was set", i, n, elem)
+			}
+			elem.Field(1).SetInt(int64(i + 1))
 		}
-	}
-	var none []inner
-	list := s.Scratch()
-	if s.Take(reflect.ValueOf(&none).Elem(), list); none == nil || len(none) != 0 {
-		t.Errorf("an empty list is %#v", none)
+		elements.Done()
+		if got == nil || len(got) != n || elements.Len() != n {
+			t.Fatalf("a list of %d is %#v", n, got)
+		}
+		for i := range got {
+			if got[i].Depth != i+1 {
+				t.Fatalf("a list of %d is %v", n, got)
+			}
+		}
+		if spare := got[n:cap(got)]; len(spare) > 2 || slices.ContainsFunc(spare, func(e inner) bool { return e != inner{} }) {
+			t.Errorf("a list of %d has %v behind it", n, spare)
+		}
 	}
 }
