@@ -77,17 +77,17 @@ func (d *decoder) envelope() error {
 		}
 		return ErrNotReview
 	}
-	return d.members(func(name []byte) error {
-		switch string(name) {
-		case "apiVersion":
-			return d.text(&d.apiVersion)
-		case "kind":
+	return d.members(reviewNames, func(place int) error {
+		switch place {
+		case inReviewKind:
 			return d.text(&d.kind)
-		case "request":
+		case inReviewAPIVersion:
+			return d.text(&d.apiVersion)
+		case inReviewRequest:
 			if d.hasRequest = d.c.Kind() != jsonraw.Null; !d.hasRequest {
 				*d.req = Request{}
 			}
-			return d.object(d.request)
+			return d.object(requestNames, d.request)
 		}
 		return d.c.Skip()
 	})
@@ -132,83 +132,67 @@ func (d *decoder) fillRequestForm() {
 	}
 }
 
-func (d *decoder) request(name []byte) error {
+func (d *decoder) request(place int) error {
 	r := d.req
-	switch string(name) {
-	case "uid":
+	switch place {
+	case inRequestUID:
 		return d.text((*string)(&r.UID))
-	case "kind":
+	case inRequestKind:
 		return d.gvk(&r.Kind)
-	case "resource":
+	case inRequestResource:
 		return d.gvr(&r.Resource)
-	case "subResource":
+	case inRequestSubResource:
 		return d.text(&r.SubResource)
-	case "requestKind":
+	case inRequestRequestKind:
 		reset(d, &r.RequestKind)
 		return d.gvk(&r.RequestKind)
-	case "requestResource":
+	case inRequestRequestResource:
 		reset(d, &r.RequestResource)
 		return d.gvr(&r.RequestResource)
-	case "requestSubResource":
+	case inRequestRequestSubResource:
 		return d.text(&r.RequestSubResource)
-	case "name":
+	case inRequestName:
 		return d.text(&r.Name)
-	case "namespace":
+	case inRequestNamespace:
 		return d.text(&r.Namespace)
-	case "operation":
+	case inRequestOperation:
 		return d.text((*string)(&r.Operation))
-	case "userInfo":
-		return d.object(d.userInfo)
-	case "dryRun":
-		return d.boolean(&r.DryRun)
-	case "object":
+	case inRequestUserInfo:
+		return d.object(userNames, d.userInfo)
+	case inRequestObject:
 		return d.newObject()
-	case "oldObject":
+	case inRequestOldObject:
 		return d.raw(&r.OldObject)
-	case "options":
+	case inRequestDryRun:
+		return d.boolean(&r.DryRun)
+	case inRequestOptions:
 		return d.raw(&r.Options)
 	}
 	return d.c.Skip()
 }
 
 func (d *decoder) gvk(gvk *metav1.GroupVersionKind) error {
-	return d.object(func(name []byte) error {
-		switch string(name) {
-		case "group":
-			return d.text(&gvk.Group)
-		case "version":
-			return d.text(&gvk.Version)
-		case "kind":
-			return d.text(&gvk.Kind)
-		}
-		return d.c.Skip()
+	return remembered(d, &d.pieces.kind, gvk, func() error {
+		return d.texts(kindNames, &gvk.Group, &gvk.Version, &gvk.Kind)
 	})
 }
 
 func (d *decoder) gvr(gvr *metav1.GroupVersionResource) error {
-	return d.object(func(name []byte) error {
-		switch string(name) {
-		case "group":
-			return d.text(&gvr.Group)
-		case "version":
-			return d.text(&gvr.Version)
-		case "resource":
-			return d.text(&gvr.Resource)
-		}
-		return d.c.Skip()
+	return remembered(d, &d.pieces.resource, gvr, func() error {
+		return d.texts(resourceNames, &gvr.Group, &gvr.Version, &gvr.Resource)
 	})
 }
 
-func (d *decoder) userInfo(name []byte) error {
+func (d *decoder) userInfo(place int) error {
 	u := &d.req.UserInfo
-	switch string(name) {
-	case "username":
+	switch place {
+	case inUserUsername:
 		return d.text(&u.Username)
-	case "uid":
+	case inUserUID:
 		return d.text(&u.UID)
-	case "groups":
+	case inUserGroups:
 		return d.list(&u.Groups)
-	case "extra":
+	case inUserExtra:
 		return d.extra(u)
 	}
 	return d.c.Skip()
@@ -220,12 +204,23 @@ func (d *decoder) extra(u *authenticationv1.UserInfo) error {
 	} else if u.Extra == nil {
 		u.Extra = map[string]authenticationv1.ExtraValue{}
 	}
-	return d.object(func(key []byte) error {
+	if d.c.Kind() != jsonraw.Object {
+		return d.nullOr(jsonraw.Object)
+	}
+	more, err := d.c.OpenObject()
+	for more && err == nil {
+		var key []byte
+		if key, err = d.c.Name(); err != nil {
+			return err
+		}
 		var values []string
-		err := d.list(&values)
+		err = within(string(key), d.list(&values))
 		u.Extra[d.pieces.text(key)] = values
-		return err
-	})
+		if err == nil {
+			more, err = d.c.NextMember()
+		}
+	}
+	return err
 }
 
 // newObject leaves the object to the reader, if there is one.
@@ -266,27 +261,47 @@ func reset[T any](d *decoder, dst *T) {
 	}
 }
 
-// object reads an object or null; member must read the value of the member it is told of.
-func (d *decoder) object(member func(name []byte) error) error {
+// object reads an object or null; member must read the value of the member with the name at
+// that place, or of one that is none of the names.
+func (d *decoder) object(names *jsonraw.Names, member func(place int) error) error {
 	if d.c.Kind() != jsonraw.Object {
 		return d.nullOr(jsonraw.Object)
 	}
-	return d.members(member)
+	return d.members(names, member)
 }
 
-func (d *decoder) members(member func(name []byte) error) error {
+func (d *decoder) members(names *jsonraw.Names, member func(place int) error) error {
 	more, err := d.c.OpenObject()
-	for more && err == nil {
-		var name []byte
-		if name, err = d.c.Name(); err != nil {
+	for next := 0; more && err == nil; {
+		start := d.c.Offset()
+		var place int
+		if place, err = names.Member(&d.c, next); err != nil {
 			return err
 		}
-		if err = member(name); err != nil {
-			return within(string(name), err)
+		if err = member(place); err != nil {
+			return within(d.nameAt(start), err)
 		}
+		next = place + 1
 		more, err = d.c.NextMember()
 	}
 	return err
+}
+
+// nameAt reads a name again, which keeps it off the good path.
+func (d *decoder) nameAt(offset int) string {
+	c := jsonraw.At(d.body, offset, 0)
+	name, _ := c.Name()
+	return string(name)
+}
+
+// texts reads an object of texts, or null.
+func (d *decoder) texts(names *jsonraw.Names, texts ...*string) error {
+	return d.object(names, func(place int) error {
+		if place < 0 {
+			return d.c.Skip()
+		}
+		return d.text(texts[place])
+	})
 }
 
 func (d *decoder) text(dst *string) error {

@@ -3,15 +3,23 @@
 package review
 
 import (
+	"bytes"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// piecePool has pieces of memory that still have room.
+// piecePool has what one review leaves to the next: memory that still has room, and strings,
+// which nobody can change.
 var piecePool = sync.Pool{New: func() any { return new(pieces) }}
 
-type pieces struct{ texts jsonraw.Texts }
+type pieces struct {
+	texts    jsonraw.Texts
+	kind     memo[metav1.GroupVersionKind]
+	resource memo[metav1.GroupVersionResource]
+}
 
 func (p *pieces) text(b []byte) string {
 	if text := frequent(b); text != "" {
@@ -27,18 +35,43 @@ func frequent(b []byte) string {
 		return reviewKind
 	case group + "/" + string(V1):
 		return group + "/" + string(V1)
-	case string(V1):
-		return string(V1)
 	case "CREATE":
 		return "CREATE"
 	case "UPDATE":
 		return "UPDATE"
 	case "DELETE":
 		return "DELETE"
-	case "Pod":
-		return "Pod"
-	case "pods":
-		return "pods"
 	}
 	return ""
+}
+
+// A memo is the value that was last read from an object, and the text of that. The calls of a
+// hook are mostly about one kind, and a review tells it twice.
+type memo[T comparable] struct {
+	text  []byte
+	value T
+}
+
+// mostRemembered bounds the text of a memo.
+const mostRemembered = 512
+
+// remembered has read fill dst, unless the same text was read into the same value before. That
+// is a zero one: a duplicate is read over what the first one has left.
+func remembered[T comparable](d *decoder, m *memo[T], dst *T, read func() error) error {
+	if d.c.Kind() != jsonraw.Object || *dst != *new(T) {
+		return read()
+	}
+	start := d.c.Offset()
+	if len(m.text) > 0 && bytes.HasPrefix(d.body[start:], m.text) {
+		d.c.Advance(len(m.text))
+		*dst = m.value
+		return nil
+	}
+	if err := read(); err != nil {
+		return err
+	}
+	if text := d.c.Since(start); len(text) <= mostRemembered {
+		m.text, m.value = append(m.text[:0], text...), *dst
+	}
+	return nil
 }
