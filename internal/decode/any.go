@@ -23,7 +23,7 @@ func (d *decoder) any(v reflect.Value) error {
 // loose returns the next value as what unstructured objects are made of: map[string]any,
 // []any, string, int64, float64, bool or nil.
 func (d *decoder) loose() (any, error) {
-	if d.outline == nil {
+	if !d.outlines {
 		return d.readLoose()
 	}
 	part := d.begin(d.c.Kind())

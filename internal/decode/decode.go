@@ -61,11 +61,14 @@ func At(data []byte, offset, depth int, into any, outline *Outline) (end int, er
 	defer d.release()
 	d.c.Seek(data, offset, depth)
 	if outline != nil {
-		*outline = (*outline)[:0]
 		_ = d.c.Rest() // to the value, over white space
-		d.outline, d.base = outline, d.c.Offset()
+		d.outlines, d.parts, d.base = true, (*outline)[:0], d.c.Offset()
 	}
-	if err = d.value(v, shape.Of(v.Type())); err == nil {
+	err = d.value(v, shape.Of(v.Type()))
+	if outline != nil {
+		*outline = d.parts
+	}
+	if err == nil {
 		return d.c.Offset(), nil
 	}
 	if outline != nil {
@@ -91,27 +94,28 @@ func At(data []byte, offset, depth int, into any, outline *Outline) (end int, er
 
 // A decoder reads one document.
 type decoder struct {
-	c     jsonraw.Cursor
-	texts jsonraw.Texts
-	// quantities are some that were read before.
-	quantities map[string]resource.Quantity
-	outline    *Outline // nil where nobody wants one
-	base       int      // the offset that those of the outline count from
-	where      int      // what Part.At of the next value is
-	plain      bool     // whether the last text read stands as it is
+	c          jsonraw.Cursor
+	texts      jsonraw.Texts
+	quantities map[string]resource.Quantity // some that were read before
+
+	outlines bool    // whether somebody wants an outline
+	parts    Outline // as far as it was read
+	base     int     // the offset that its own count from
+	where    int     // what Part.At of the next value is
+	plain    bool    // whether the last text read stands as it is
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) release() {
 	d.c.Seek(nil, 0, 0)
-	d.outline, d.where = nil, 0
+	d.outlines, d.parts, d.where = false, nil, 0
 	decoders.Put(d)
 }
 
 // value reads the next value into v, which is zero and can be set.
 func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
-	if d.outline == nil {
+	if !d.outlines {
 		return d.read(v, s)
 	}
 	part := d.begin(d.c.Kind())

@@ -40,9 +40,9 @@ func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
 	d := decoders.Get().(*decoder)
 	defer d.release()
 	d.c.Seek(raw, 0, 0)
-	d.outline, d.base = o, 0
-	*o = (*o)[:0]
+	d.outlines, d.parts, d.base = true, (*o)[:0], 0
 	err := d.scan(s)
+	*o = d.parts
 	if err == nil {
 		err = misplaced(d.c.End(), d.c.Offset())
 	}
@@ -161,20 +161,20 @@ func (d *decoder) entry() ([]byte, error) {
 
 // begin adds the part of the next value, of which the kind was asked, and returns its place.
 func (d *decoder) begin(kind jsonraw.Kind) (part int) {
-	if d.outline == nil {
+	if !d.outlines {
 		return 0
 	}
-	*d.outline = append(*d.outline, Part{Start: int32(d.c.Offset() - d.base), At: int32(d.where), Kind: kind})
+	d.parts = append(d.parts, Part{Start: int32(d.c.Offset() - d.base), At: int32(d.where), Kind: kind})
 	d.plain, d.where = false, 0
-	return len(*d.outline) - 1
+	return len(d.parts) - 1
 }
 
 // end completes a part when the value was read.
 func (d *decoder) end(part int) {
-	if d.outline == nil {
+	if !d.outlines {
 		return
 	}
-	p := &(*d.outline)[part]
-	p.End, p.Next = int32(d.c.Offset()-d.base), int32(len(*d.outline))
+	p := &d.parts[part]
+	p.End, p.Next = int32(d.c.Offset()-d.base), int32(len(d.parts))
 	p.Plain = d.plain && p.Kind == jsonraw.String
 }
