@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
 // A Field is a member of a struct, possibly of one that is embedded in it.
@@ -106,19 +108,12 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 }
 
 // Find returns the place in Fields of the member with this name, or -1.
-func (s *Shape) Find(name []byte) int {
-	if s.mayHave(name) {
-		if i, ok := s.names[string(name)]; ok {
-			return i
-		}
-	}
-	return -1
-}
+func (s *Shape) Find(name []byte) int { return s.names.Find(name) }
 
-// mayHave is false for most names that no field has: none of that length begins like it.
-func (s *Shape) mayHave(name []byte) bool {
-	return len(name) > 0 && s.beginnings[len(name)%64]&(1<<(name[0]%64)) != 0
-}
+// Member reads the name of the next member of an object, and returns the place in Fields of the
+// member with that name, or -1. next is where the last one found says to begin; see
+// [jsonraw.Names].
+func (s *Shape) Member(c *jsonraw.Cursor, next int) (int, error) { return s.names.Member(c, next) }
 
 // fill finds the fields of a struct, or makes it Opaque where the rules for what they are
 // called are not simple.
@@ -129,16 +124,15 @@ func (c compiler) fill(s *Shape) {
 		s.Kind = Opaque
 		return
 	}
-	s.names = make(map[string]int, len(f.fields))
+	var names []string
 	for _, field := range f.fields {
 		if len(field.Index) > f.depth[field.Name] {
 			continue // shadowed by one that is embedded less deep
 		}
-		s.names[field.Name] = len(s.Fields)
+		names = append(names, field.Name)
 		s.Fields = append(s.Fields, field)
-		s.labels = append(s.labels, newLabel(field.Name))
-		s.beginnings[len(field.Name)%64] |= 1 << (field.Name[0] % 64)
 	}
+	s.names = *jsonraw.NewNames(names...)
 }
 
 type fieldFinder struct {

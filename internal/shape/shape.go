@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
 // A Kind says how a value is read and compared.
@@ -56,11 +58,9 @@ type Shape struct {
 	// points to.
 	Elem *Shape
 
-	labels     []label        // of Fields
-	names      map[string]int // their places
-	beginnings [64]uint64     // which first bytes they have, by their length
-	scratch    sync.Pool      // of lists, as *reflect.Value
-	usual      atomic.Int32   // how many elements the last List had
+	names   jsonraw.Names // of Fields
+	scratch sync.Pool     // of lists, as *reflect.Value
+	usual   atomic.Int32  // how many elements the last List had
 }
 
 var (
