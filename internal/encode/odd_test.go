@@ -100,7 +100,6 @@ type zeros struct {
 	Bytes     []byte           `json:"bytes,omitempty"`
 	BytesZero []byte           `json:"bytesZero,omitzero"`
 	Map       map[string]never `json:"map,omitempty"`
-	Func      func()           `json:"func,omitempty"`
 }
 
 type marshalers struct {
@@ -143,6 +142,7 @@ type failures struct {
 	Texts  []textFails    `json:"texts,omitempty"`
 	Float  float32        `json:"float,omitempty"`
 	Chan   chan int       `json:"chan,omitzero"`
+	Func   func()         `json:"func,omitempty"` // which nil is not
 }
 
 // Types that embed.
@@ -184,7 +184,6 @@ type (
 		Float  *float64 `json:"float,string"`
 		Plain  string
 		Hidden string `json:"-"`
-		Dash   int    `json:"-,"`
 	}
 	named struct {
 		HTML  int `json:"<a&b>"`
