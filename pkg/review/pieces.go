@@ -41,6 +41,10 @@ func frequent(b []byte) string {
 		return "UPDATE"
 	case "DELETE":
 		return "DELETE"
+	case "system:authenticated":
+		return "system:authenticated"
+	case "system:serviceaccounts":
+		return "system:serviceaccounts"
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,8 +30,7 @@ type callContext struct {
 	detach func() bool          // from the parent, once somebody waits
 	after  map[*func()]struct{} // to be called at the end
 
-	logOnce sync.Once
-	log     logr.Logger
+	log atomic.Pointer[logr.Logger] // nil as long as nobody asked
 }
 
 func (c *callContext) begin(parent context.Context, h *Hook, budget time.Duration) {
@@ -131,14 +131,16 @@ func (c *callContext) expired() bool { return c.Err() == context.DeadlineExceede
 
 // logger returns the logger of the hook with the keys of the call.
 func (c *callContext) logger() logr.Logger {
-	c.logOnce.Do(func() {
-		c.log = c.hook.loggerFor(c.parent)
-		if m := c.about; m != nil {
-			c.log = c.log.WithValues("requestUID", clip(string(m.UID)), "gvk", clip(kindText(m.Kind)),
-				"operation", clip(string(m.Operation)), "namespace", clip(m.Namespace), "name", clip(m.Name))
-		}
-	})
-	return c.log
+	if log := c.log.Load(); log != nil {
+		return *log
+	}
+	log := c.hook.loggerFor(c.parent)
+	if m := c.about; m != nil {
+		log = log.WithValues("requestUID", clip(string(m.UID)), "gvk", clip(kindText(m.Kind)),
+			"operation", clip(string(m.Operation)), "namespace", clip(m.Namespace), "name", clip(m.Name))
+	}
+	c.log.Store(&log)
+	return log
 }
 
 // loggerKey is the key that logr.FromContext asks a context for.
