@@ -71,9 +71,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: oracle
-oracle: ## Run the oracles of patches and of decoding over ORACLE_CASES (200000) random cases each
+oracle: ## Run the oracles of patches, decoding and encoding over ORACLE_CASES (200000) random cases each
 	ADMITKIT_ORACLE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run Oracle ./pkg/patch
 	ADMITKIT_DECODE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run UnmarshalAgrees ./internal/decode
+	ADMITKIT_ENCODE_CASES=$(ORACLE_CASES) $(GO) test -count=1 -timeout 120m -v -run AppendAgrees ./internal/encode
 
 .PHONY: bench
 bench: ## Measure admissions and patches against others (QUICK=1, ROWS=, SIZES=, SHAPES=)
