@@ -37,7 +37,7 @@ func (r *Report) parts() map[string][]*table {
 	if len(r.Admissions) > 0 {
 		ratios := r.ratios()
 		ratios.title = "Measured with " + r.subjects() + ".\n\n" + ratios.title
-		parts["ratios"] = []*table{ratios}
+		parts["ratios"] = []*table{ratios, r.netRatios()}
 		parts["times"] = []*table{r.times(), r.cpu()}
 		parts["allocations"] = []*table{r.budgets(), r.allocations()}
 	}

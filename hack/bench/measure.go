@@ -22,6 +22,8 @@ type Figure struct {
 	// Ratios to controller-runtime, of the slices of one round: median, lowest and highest.
 	Ratio, RatioLow, RatioHigh float64
 	RatioCPU                   float64
+	// Net is the ratio of what is left of both when what the benchmark itself costs is taken off.
+	Net float64
 }
 
 // A sample is one slice: calls of one subject in a row.
@@ -39,6 +41,7 @@ func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, er
 		calls[i] = n
 	}
 	samples := make([][]sample, len(row.Subjects))
+	harness := row.Harness()
 	for range rounds {
 		for i, s := range row.Subjects {
 			samples[i] = append(samples[i], takeSlice(s, calls[i]))
@@ -46,7 +49,7 @@ func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, er
 	}
 	figures := make([]Figure, len(row.Subjects))
 	for i, s := range row.Subjects {
-		figures[i] = summary(samples[i], samples[row.Baseline(i)])
+		figures[i] = summary(samples[i], samples[row.Baseline(i)], samples[harness])
 		f := &figures[i]
 		f.Row, f.Size, f.Candidate, f.Shape, f.BodyBytes = row.Name, row.Size, s.Candidate, s.Shape, len(s.Body)
 	}
@@ -97,9 +100,10 @@ func processCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-func summary(own, baseline []sample) Figure {
-	var ratios, cpuRatios []float64
+func summary(own, baseline, harness []sample) Figure {
+	var ratios, cpuRatios, net []float64
 	for i := range own {
+		net = append(net, (baseline[i].wall-harness[i].wall)/(own[i].wall-harness[i].wall))
 		ratios = append(ratios, baseline[i].wall/own[i].wall)
 		cpuRatios = append(cpuRatios, baseline[i].cpu/own[i].cpu)
 	}
@@ -115,7 +119,7 @@ func summary(own, baseline []sample) Figure {
 		WallNS: of(func(s sample) float64 { return s.wall }), CPUNS: of(func(s sample) float64 { return s.cpu }),
 		Bytes: of(func(s sample) float64 { return s.bytes }), Allocs: of(func(s sample) float64 { return s.allocs }),
 		Ratio: median(ratios), RatioLow: ratios[len(ratios)/4], RatioHigh: ratios[len(ratios)-1-len(ratios)/4],
-		RatioCPU: median(cpuRatios),
+		RatioCPU: median(cpuRatios), Net: median(net),
 	}
 }
 

@@ -31,6 +31,8 @@ func (o *options) rowsOf(size document.Size, keep func(*subject.Subject) bool) [
 func (o *options) keep(s *subject.Subject) bool {
 	typed := o.shapes.has(subject.Typed) || o.shapes.has(subject.Projection)
 	switch s.Candidate {
+	case subject.Harness:
+		return true
 	case subject.Floor:
 		return typed
 	case subject.ControllerRuntime:
@@ -67,6 +69,7 @@ func (r *Report) measureAdmissions(o *options) error {
 		return errors.New("there is no such row, size or shape")
 	}
 	r.ratios().text(os.Stdout)
+	r.netRatios().text(os.Stdout)
 	if t := r.budgets(); len(t.rows) > 0 {
 		t.text(os.Stdout)
 	}

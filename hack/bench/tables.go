@@ -23,7 +23,7 @@ func details(figures []Figure) *table {
 		}
 		row = f.Row
 		ratio, quartiles, cpu := times(f.Ratio), fmt.Sprintf("%.1f–%.1f", f.RatioLow, f.RatioHigh), times(f.RatioCPU)
-		if f.Candidate == subject.ControllerRuntime || f.Candidate == subject.Floor {
+		if f.Candidate == subject.ControllerRuntime || f.Shape == "" {
 			ratio, quartiles, cpu = "", "", ""
 		}
 		t.add(f.Row, f.handler(), size(float64(f.BodyBytes)), duration(f.WallNS), duration(f.CPUNS), size(f.Bytes),
@@ -88,8 +88,8 @@ func (r *Report) grid(title string, handlers [][2]string, cell func(*Figure) str
 			t.add()
 		}
 		for _, row := range r.rowNames() {
-			if h[0] == subject.Floor && row != "validate" && row != "update" {
-				continue // the same as validate: only the size of the body counts
+			if h[1] == "" && row != "validate" && row != "update" {
+				continue // the same as validate: at most the size of the body counts
 			}
 			line, measured := []string{(&Figure{Candidate: h[0], Shape: h[1]}).handler(), row}, false
 			for _, size := range r.sizes() {
@@ -114,7 +114,8 @@ var ours = [][2]string{
 
 var onPods = [][2]string{
 	{subject.ControllerRuntime, subject.Typed}, {subject.Kubewebhook, subject.Typed},
-	{subject.Admitkit, subject.Typed}, {subject.Admitkit, subject.Projection}, {subject.Floor, ""},
+	{subject.Admitkit, subject.Typed}, {subject.Admitkit, subject.Projection},
+	{subject.Floor, ""}, {subject.Harness, ""},
 }
 
 func (r *Report) ratios() *table {
@@ -126,6 +127,10 @@ func (r *Report) ratios() *table {
 	})
 }
 
+func (r *Report) netRatios() *table {
+	return r.grid("The same without the time of the harness, which every figure holds", ours, func(f *Figure) string { return times(f.Net) })
+}
+
 func (r *Report) times() *table {
 	return r.grid("Time of one call", onPods, func(f *Figure) string { return duration(f.WallNS) })
 }
@@ -135,7 +140,7 @@ func (r *Report) cpu() *table {
 }
 
 func (r *Report) allocations() *table {
-	return r.grid("Allocations of one call, 17 of which httptest makes", onPods, func(f *Figure) string {
+	return r.grid("Allocations of one call, of which the harness makes its own", onPods, func(f *Figure) string {
 		return fmt.Sprintf("%.0f / %s", f.Allocs, size(f.Bytes))
 	})
 }

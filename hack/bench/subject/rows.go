@@ -82,10 +82,10 @@ func validating[T any, O object[T]](shape string, f functions[T]) []Subject {
 // reviews are what the subjects of a row are sent, and the objects in it.
 type reviews struct{ podReview, pod, databaseReview, database []byte }
 
-// row makes a row of the floor and these subjects.
+// row makes a row of the harness, the floor and these subjects.
 func (v *reviews) row(name string, subjects []Subject) *Row {
 	r := &Row{Name: name}
-	for _, s := range append(one(Floor, "", http.HandlerFunc(floor)), subjects...) {
+	for _, s := range slices.Concat(one(Harness, "", http.HandlerFunc(harness)), one(Floor, "", http.HandlerFunc(floor)), subjects) {
 		s.Body, s.object, s.decode = v.podReview, v.pod, decode[corev1.Pod]
 		if s.Shape == Custom {
 			s.Body, s.object, s.decode = v.databaseReview, v.database, decode[apiv1.Database]

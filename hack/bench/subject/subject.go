@@ -21,6 +21,7 @@ const (
 	ControllerRuntime = "controller-runtime"
 	Kubewebhook       = "kubewebhook"
 	Floor             = "floor"
+	Harness           = "harness"
 )
 
 // The shapes of the object in the handler.
@@ -59,12 +60,17 @@ type Row struct {
 // no projections; what it does instead is decode the whole type.
 func (r *Row) Baseline(i int) int {
 	shape := r.Subjects[i].Shape
-	if shape == Projection || shape == "" {
+	if shape == Projection {
 		shape = Typed
 	}
 	return slices.IndexFunc(r.Subjects, func(s *Subject) bool {
-		return s.Candidate == ControllerRuntime && s.Shape == shape
+		return s.Candidate == ControllerRuntime && (s.Shape == shape || shape == "")
 	})
+}
+
+// Harness is the index of the subject that does nothing.
+func (r *Row) Harness() int {
+	return slices.IndexFunc(r.Subjects, func(s *Subject) bool { return s.Candidate == Harness })
 }
 
 // Only returns the row with the subjects that keep says, or nil without a baseline among them.
@@ -82,6 +88,13 @@ func (r *Row) Only(keep func(*Subject) bool) *Row {
 	}
 	return kept
 }
+
+// IsYardstick tells whether the subject is there to compare others with.
+func (s *Subject) IsYardstick() bool { return s.Candidate == Floor || s.Candidate == Harness }
+
+// harness does nothing, and so measures what the benchmark itself costs: to make a request and
+// to record the response.
+func harness(http.ResponseWriter, *http.Request) {}
 
 var fixedAnswer = []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}`)
 
