@@ -27,26 +27,24 @@ func skipValue(data []byte, i, levels int) int {
 		case '"':
 			i = skipText(data, i+1)
 		case '{':
-			if open == levels {
+			if i++; i >= len(data) || open == levels {
 				return wrong
 			}
-			if i = skipSpace(data, i+1); i < len(data) && data[i] == '}' {
-				i++
-				break
+			if data[i] != '}' {
+				open, inObject = open+1, inObject<<1|1
+				i = skipName(data, i)
+				continue
 			}
-			open, inObject = open+1, inObject<<1|1
-			i = skipName(data, i)
-			continue
+			i++
 		case '[':
-			if open == levels {
+			if i++; i >= len(data) || open == levels {
 				return wrong
 			}
-			if i = skipSpace(data, i+1); i < len(data) && data[i] == ']' {
-				i++
-				break
+			if data[i] != ']' {
+				open, inObject = open+1, inObject<<1
+				continue
 			}
-			open, inObject = open+1, inObject<<1
-			continue
+			i++
 		case 't':
 			i = skipWord(data, i, "true")
 		case 'f':
@@ -59,10 +57,7 @@ func skipValue(data []byte, i, levels int) int {
 		default:
 			i = skipDigits(data, i)
 		}
-		for { // out of all that ends here, to the next value
-			if open == 0 {
-				return i
-			}
+		for open > 0 { // out of all that ends here, to the next value
 			if i >= len(data) {
 				return wrong
 			}
@@ -72,20 +67,21 @@ func skipValue(data []byte, i, levels int) int {
 				}
 				break
 			}
-			switch {
-			case data[i] == closing[inObject&1]:
+			if inObject&1 != 0 && data[i] == '}' || inObject&1 == 0 && data[i] == ']' {
 				i, open, inObject = i+1, open-1, inObject>>1
-			case isSpace(data[i]):
-				i++
-			default:
+				continue
+			}
+			if !isSpace(data[i]) {
 				return wrong
 			}
+			i++
+		}
+		if open == 0 {
+			return i
 		}
 	}
 	return wrong
 }
-
-var closing = [2]byte{']', '}'}
 
 // skipName goes over the name of a member and the colon.
 func skipName(data []byte, i int) int {
@@ -96,13 +92,13 @@ func skipName(data []byte, i int) int {
 		return wrong
 	}
 	i = skipText(data, i+1)
-	if i < len(data) && data[i] != ':' {
-		i = skipSpace(data, i)
+	if i < len(data) && data[i] == ':' {
+		return i + 1
 	}
-	if i >= len(data) || data[i] != ':' {
-		return wrong
+	if i = skipSpace(data, i); i < len(data) && data[i] == ':' {
+		return i + 1
 	}
-	return i + 1
+	return wrong
 }
 
 func skipSpace(data []byte, i int) int {
