@@ -50,6 +50,7 @@ type Cursor struct {
 	pos   int
 	depth int
 	room  []byte // for texts with escapes
+	ahead window
 }
 
 // NewCursor returns a cursor before the first value of data, which it keeps and never changes.
@@ -103,7 +104,7 @@ func (c *Cursor) Value() ([]byte, error) {
 
 // Skip reads the next value and checks it.
 func (c *Cursor) Skip() error {
-	if end := skipValue(c.data, c.pos, MaxDepth-c.depth); end != wrong {
+	if end := c.ahead.skipValue(c.data, c.pos, MaxDepth-c.depth); end != wrong {
 		c.pos = end
 		return nil
 	}

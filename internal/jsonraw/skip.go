@@ -2,11 +2,6 @@
 
 package jsonraw
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
-
 // The functions of this file are the fast way over values that nobody wants to see. Each
 // returns the offset behind what starts at i, or wrong as soon as something is unusual: then
 // the careful way looks again, and names the fault if there is one. White space, which the API
@@ -19,20 +14,20 @@ const wrong = 1 << 62
 const mostOpen = 64
 
 // skipValue goes over a value that may nest so many levels deep.
-func skipValue(data []byte, i, levels int) int {
+func (w *window) skipValue(data []byte, i, levels int) int {
 	levels = min(levels, mostOpen)
 	open, inObject := 0, uint64(0) // how many are open, and which are objects: the lowest bit is the innermost
 	for i < len(data) {
 		switch data[i] {
 		case '"':
-			i = skipText(data, i+1)
+			i = w.skipText(data, i+1)
 		case '{':
 			if i++; i >= len(data) || open == levels {
 				return wrong
 			}
 			if data[i] != '}' {
 				open, inObject = open+1, inObject<<1|1
-				i = skipName(data, i)
+				i = w.skipName(data, i)
 				continue
 			}
 			i++
@@ -63,7 +58,7 @@ func skipValue(data []byte, i, levels int) int {
 			}
 			if data[i] == ',' {
 				if i++; inObject&1 != 0 {
-					i = skipName(data, i)
+					i = w.skipName(data, i)
 				}
 				break
 			}
@@ -84,14 +79,14 @@ func skipValue(data []byte, i, levels int) int {
 }
 
 // skipName goes over the name of a member and the colon.
-func skipName(data []byte, i int) int {
+func (w *window) skipName(data []byte, i int) int {
 	if i < len(data) && data[i] != '"' {
 		i = skipSpace(data, i)
 	}
 	if i >= len(data) || data[i] != '"' {
 		return wrong
 	}
-	i = skipText(data, i+1)
+	i = w.skipText(data, i+1)
 	if i < len(data) && data[i] == ':' {
 		return i + 1
 	}
@@ -109,34 +104,6 @@ func skipSpace(data []byte, i int) int {
 }
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
-
-// skipText starts behind the opening quote.
-func skipText(data []byte, i int) int {
-	for i+wordBytes <= len(data) {
-		marks := ends(binary.LittleEndian.Uint64(data[i:]))
-		if marks == 0 {
-			i += wordBytes
-			continue
-		}
-		if i += bits.TrailingZeros64(marks) / 8; data[i] == '"' {
-			return i + 1
-		}
-		if i = skipEscape(data, i); i == wrong {
-			return wrong
-		}
-	}
-	for i < len(data) && data[i] >= ' ' { // less than a word is left
-		switch data[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i = skipEscape(data, i)
-		default:
-			i++
-		}
-	}
-	return wrong
-}
 
 // skipEscape goes over a backslash and what it is for.
 func skipEscape(data []byte, i int) int {
