@@ -76,7 +76,35 @@ func (d *differ) match(l, part *list) []int {
 	from := matchEqual(part)
 	d.matchEdited(part, from)
 	matchInPlace(l, part, from)
+	untangle(part, from)
 	return from
+}
+
+// untangle has elements that are the same in the document keep their order: to exchange them
+// would have no effect.
+func untangle(l *list, from []int) {
+	matched := slices.DeleteFunc(slices.Clone(from), func(i int) bool { return i == none })
+	if slices.IsSorted(matched) {
+		return
+	}
+	slices.Sort(matched)
+	values := newNumbering(len(matched))
+	places := map[int][]int{} // of the elements of each value, in order
+	number := make([]int, len(l.r))
+	for _, i := range matched {
+		n := &l.r[i]
+		if parsed, err := parse(n.raw); err == nil && n.hash == 0 {
+			n = parsed
+		}
+		number[i] = values.number(n)
+		places[number[i]] = append(places[number[i]], i)
+	}
+	for j, i := range from {
+		if i != none {
+			k := number[i]
+			from[j], places[k] = places[k][0], places[k][1:]
+		}
+	}
 }
 
 // matchEqual matches equal elements: as many as can keep their order, then those that moved.
