@@ -24,7 +24,9 @@ import (
 // changed copies.
 type Hook struct {
 	reg      registration
-	invalid  error
+	wrong    error // with the registration, the handler or its type
+	noKind   error // why the kinds of the type are not known, where that is a mistake
+	invalid  error // all that is wrong: see checked
 	kinds    []metav1.GroupVersionKind
 	newCall  func() call
 	raw      bool // the handler takes bytes
@@ -48,6 +50,10 @@ type admitFunc func(context.Context, *review.Request) (*review.Decision, patch.P
 // server; what is wrong is reported, all at once, by [Hook.Check], [Configurations],
 // [Register] and [Server.Start], and every call to such a hook fails.
 //
+// An API type, which is a runtime.Object because it has a method DeepCopyObject, is given
+// objects of its kind only; see [Hook.WithKinds]. Any other struct is a projection, which is
+// given every kind.
+//
 // On DELETE there is nothing to change: Object is nil. A patch never touches apiVersion,
 // kind, metadata.namespace or metadata.managedFields; a handler that changes them fails.
 func Mutating[T any](reg admissionregistrationv1.MutatingWebhook, mutate func(context.Context, *Request[T]) error) *Hook {
@@ -55,7 +61,8 @@ func Mutating[T any](reg admissionregistrationv1.MutatingWebhook, mutate func(co
 }
 
 // Validating returns a hook that calls validate with each object. The registration is
-// completed and checked as for [Mutating]. What validate changes in the object is lost.
+// completed and checked as for [Mutating], and so are the kinds of its objects. What validate
+// changes in the object is lost.
 func Validating[T any](reg admissionregistrationv1.ValidatingWebhook, validate func(context.Context, *Request[T]) error) *Hook {
 	return typedHook(fromValidating(reg), validate)
 }
@@ -126,10 +133,21 @@ func newHook[T any](reg registration, hasHandler bool, newCall func() call) *Hoo
 	if !hasHandler {
 		noHandler = fmt.Errorf("webhook %s has no handler", reg.name)
 	}
-	return &Hook{
+	h := &Hook{
 		reg: reg, kinds: kindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64),
-		invalid: errors.Join(aggregate(reg.validate()), checkType[T](), noHandler),
+		wrong:  errors.Join(aggregate(reg.validate()), checkType[T](reg.name), noHandler),
+		noKind: checkKindKnown[T](reg.name),
 	}
+	return h.checked()
+}
+
+// checked sums up what is wrong with a hook, once it is made or changed.
+func (h *Hook) checked() *Hook {
+	h.invalid = errors.Join(h.wrong, h.checkUnknown())
+	if len(h.kinds) == 0 {
+		h.invalid = errors.Join(h.invalid, h.noKind)
+	}
+	return h
 }
 
 // aggregate is ToAggregate with a nil that is one as an error too.
@@ -147,18 +165,18 @@ func (h *Hook) Name() string { return h.reg.name }
 // else "/mutate/<name>" or "/validate/<name>".
 func (h *Hook) Path() string { return h.reg.path() }
 
-// Check returns everything that is wrong with the registration, or nil. Compiling
-// matchConditions is left to the API server.
+// Check returns everything that is wrong with the registration and with the handler's type, or
+// nil. Compiling matchConditions is left to the API server.
 func (h *Hook) Check() error { return h.invalid }
 
 // WithKinds returns a hook that accepts these kinds and answers 400 to others. It is needed
 // only where a Go type does not follow the convention that its name is the kind and the last
-// element of its package path the version, or to narrow what a projection is given. "*"
-// stands for any group or version.
+// element of its package path the version, or to narrow what a projection is given: a type that
+// is no runtime.Object, which is given every kind otherwise. "*" stands for any group or version.
 func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 	c := *h
 	c.kinds = slices.Clone(kinds)
-	return &c
+	return c.checked()
 }
 
 // DefaultMaxBodyBytes is the largest request body a hook reads, 16 MiB. A review carries

@@ -22,7 +22,8 @@ var apiVersion = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
 // kindsOf tells which kinds T can hold. API types follow two conventions: the Go name is the
 // kind, which is what runtime.Scheme relies on too, and the package's last path element is the
-// version. Everything else, projections and the generic types of apimachinery, holds any kind.
+// version. Everything else, projections and the generic types of apimachinery, holds any kind:
+// what makes an API type is that it is a runtime.Object, and see checkKindKnown.
 func kindsOf[T any]() []metav1.GroupVersionKind {
 	t := reflect.TypeFor[T]()
 	if _, isObject := any(new(T)).(runtime.Object); !isObject || !hasTypeMeta(t) || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") {
@@ -42,14 +43,6 @@ func hasTypeMeta(t reflect.Type) bool {
 	}
 	field, found := t.FieldByName("TypeMeta")
 	return found && len(field.Index) == 1
-}
-
-// checkType refuses a T that cannot hold an object.
-func checkType[T any]() error {
-	if t := reflect.TypeFor[T](); t.Kind() != reflect.Struct {
-		return fmt.Errorf("the handler takes a Request[%s], but an object decodes into a struct type only", t)
-	}
-	return nil
 }
 
 // checkHandled refuses a request that the hook's type or its rules do not cover: then the

@@ -3,8 +3,8 @@
 package webhook
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,12 +24,26 @@ const (
 	IgnoreUnknownFields UnknownFieldsPolicy = iota
 	// CountUnknownFields counts the calls: see [Hook.CallsWithUnknownFields].
 	CountUnknownFields
-	// WarnUnknownFields counts the calls and warns the user.
+	// WarnUnknownFields counts the calls and warns the user: of each field, or of the first three
+	// and how many more there are, if they are five or more.
 	WarnUnknownFields
 	// DenyUnknownFields counts the calls and refuses them with 422 Invalid and a cause for each
-	// field. The handler is not called.
+	// field, or for the first ten, if they are twelve or more: the message tells how many more.
+	// The handler is not called.
 	DenyUnknownFields
 )
+
+var policyNames = [...]string{"IgnoreUnknownFields", "CountUnknownFields", "WarnUnknownFields", "DenyUnknownFields"}
+
+// String returns the name of the policy in this package.
+func (p UnknownFieldsPolicy) String() string {
+	if p.known() {
+		return policyNames[p]
+	}
+	return fmt.Sprintf("UnknownFieldsPolicy(%d)", int(p))
+}
+
+func (p UnknownFieldsPolicy) known() bool { return p >= 0 && int(p) < len(policyNames) }
 
 // WithUnknownFields returns a hook that looks for fields of the object that the handler's type
 // has no place for, and so the handler cannot see. With a built-in type these are fields of a
@@ -39,10 +53,18 @@ const (
 func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {
 	c := *h
 	c.unknown = policy
-	if h.raw {
-		c.invalid = errors.Join(h.invalid, fmt.Errorf("webhook %s takes bytes: no field is unknown to it", h.Name()))
+	return c.checked()
+}
+
+// checkUnknown refuses a policy that cannot be followed: to ignore it would be to admit.
+func (h *Hook) checkUnknown() error {
+	switch {
+	case !h.unknown.known():
+		return fmt.Errorf("webhook %s: %s is no policy for unknown fields; there are %s", h.Name(), h.unknown, strings.Join(policyNames[:], ", "))
+	case h.raw && h.unknown != IgnoreUnknownFields:
+		return fmt.Errorf("webhook %s takes bytes: no field is unknown to it", h.Name())
 	}
-	return &c
+	return nil
 }
 
 // CallsWithUnknownFields returns in how many calls the object had unknown fields. Hooks that
@@ -55,6 +77,15 @@ const (
 	mostDenied = 10
 )
 
+// abridged returns the fields to show and how many there are besides, which is never just one: that
+// would take as much room as its name.
+func abridged(fields []string, most int) (shown []string, more int) {
+	if len(fields) <= most+1 {
+		return fields, 0
+	}
+	return fields[:most], len(fields) - most
+}
+
 // applyUnknownFields does what the policy says, and returns the denial if there is one.
 func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review.Decision) (denied bool) {
 	if len(fields) == 0 {
@@ -63,11 +94,12 @@ func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review
 	h.unknownCalls.Add(1)
 	switch h.unknown {
 	case WarnUnknownFields:
-		for _, path := range fields[:min(len(fields), mostWarned)] {
+		shown, more := abridged(fields, mostWarned)
+		for _, path := range shown {
 			d.Warn(fmt.Sprintf("webhook %s does not know the field %s", h.Name(), clip(path)))
 		}
-		if n := len(fields) - mostWarned; n > 0 {
-			d.Warn(fmt.Sprintf("webhook %s does not know %s%d more fields", h.Name(), atLeast(fields), n))
+		if more > 0 {
+			d.Warn(fmt.Sprintf("webhook %s does not know %s%d more fields", h.Name(), atLeast(fields), more))
 		}
 	case DenyUnknownFields:
 		d.Deny(unknownStatus(fields, m))
@@ -78,12 +110,13 @@ func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review
 
 func unknownStatus(fields []string, m *review.Metadata) metav1.Status {
 	var list field.ErrorList
-	for _, path := range fields[:min(len(fields), mostDenied)] {
+	shown, more := abridged(fields, mostDenied)
+	for _, path := range shown {
 		list = append(list, &field.Error{Type: field.ErrorTypeForbidden, Field: clip(path), Detail: "the webhook does not know this field"})
 	}
 	status := apierrors.NewInvalid(schema.GroupKind{Group: m.Kind.Group, Kind: m.Kind.Kind}, m.Name, list).ErrStatus
-	if n := len(fields) - mostDenied; n > 0 {
-		status.Message += fmt.Sprintf(" and %s%d more fields", atLeast(fields), n)
+	if more > 0 {
+		status.Message += fmt.Sprintf(" and %s%d more fields", atLeast(fields), more)
 	}
 	return status
 }

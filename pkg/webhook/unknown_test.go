@@ -53,6 +53,8 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 			warnings: []string{warning(0), warning(1)}},
 		{reason: "warned of a few, the others are a number", policy: webhook.WarnUnknownFields, call: call{object: newFields(5)}, called: true, counted: 1,
 			warnings: []string{warning(0), warning(1), warning(2), more("2 more fields")}},
+		{reason: "one more takes no more room than its number", policy: webhook.WarnUnknownFields, call: call{object: newFields(4)}, called: true, counted: 1,
+			warnings: []string{warning(0), warning(1), warning(2), warning(3)}},
 		{reason: "so many that not all are listed", policy: webhook.WarnUnknownFields, call: call{object: newFields(500)}, called: true, counted: 1,
 			warnings: []string{warning(0), warning(1), warning(2), more("at least 97 more fields")}},
 		{reason: "nothing to warn of", policy: webhook.WarnUnknownFields, call: call{object: newFields(0)}, called: true},
@@ -60,6 +62,8 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 			message: `Pod "web" is invalid: ` + field + `0: ` + denied, causes: 1},
 		{reason: "denied with a few causes, the others are a number", policy: webhook.DenyUnknownFields, call: call{object: newFields(12), name: "web"}, counted: 1,
 			message: field + `9: ` + denied + "] and 2 more fields", causes: 10},
+		{reason: "denied with one cause more in place of its number", policy: webhook.DenyUnknownFields, call: call{object: newFields(11), name: "web"}, counted: 1,
+			message: field + `10: ` + denied + "]", causes: 11},
 		{reason: "nothing to deny", policy: webhook.DenyUnknownFields, call: call{object: newFields(0)}, called: true},
 		{reason: "an old object is not looked at: it is to go, or better now", policy: webhook.DenyUnknownFields, called: true,
 			call: call{operation: admissionv1.Update, object: newFields(0), oldObject: newFields(3)}},
@@ -92,6 +96,23 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 				})
 		})
 	}
+}
+
+func TestAPolicyThatIsNoneIsRefused(t *testing.T) {
+	for _, policy := range []webhook.UnknownFieldsPolicy{-1, 4, 17} {
+		both(t, admit, func(t *testing.T, hook *webhook.Hook, _ bool) {
+			odd := hook.WithUnknownFields(policy)
+			refusal := fmt.Sprintf("webhook pods.example.com: UnknownFieldsPolicy(%d) is no policy for unknown fields; "+
+				"there are IgnoreUnknownFields, CountUnknownFields, WarnUnknownFields, DenyUnknownFields", policy)
+			want(t, fmt.Sprint(odd.Check()), refusal)
+			want(t, ask(t, odd, call{object: newFields(1)}).failed(t).Message, "the registration of the hook is invalid: "+refusal)
+			if err := odd.WithUnknownFields(webhook.DenyUnknownFields).Check(); err != nil || hook.Check() != nil {
+				t.Errorf("a right policy after a wrong one: %v; before: %v", err, hook.Check())
+			}
+		})
+	}
+	want(t, webhook.DenyUnknownFields.String(), "DenyUnknownFields")
+	want(t, webhook.IgnoreUnknownFields.String(), "IgnoreUnknownFields")
 }
 
 func TestUnknownFieldsArePartOfTheType(t *testing.T) {
