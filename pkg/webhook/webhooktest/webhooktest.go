@@ -11,8 +11,11 @@ package webhooktest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,12 +31,13 @@ import (
 // as "pods" or "pods/eviction", of the group and version of kind: change Resource in the
 // result where they differ, as for the scale of a Deployment. object and old are the new and
 // the stored object: Go values, or JSON as a string, []byte or json.RawMessage, or nil where
-// the operation has none. They get the apiVersion and kind that they lack. The request has a
+// the operation has none; a nil pointer is none, too. They get the apiVersion and kind that they lack. The request has a
 // UID, the name and namespace of the object, and the options of a client that sets none;
 // change them, UserInfo and DryRun in the result.
 func Request(t testing.TB, op admissionv1.Operation, kind schema.GroupVersionKind, resource string, object, old any) *admissionv1.AdmissionRequest {
 	t.Helper()
 	name, sub, _ := strings.Cut(resource, "/")
+	object, old = untyped(object), untyped(old)
 	checkDocuments(t, op, object, old)
 	req := &admissionv1.AdmissionRequest{
 		UID:         "webhooktest",
@@ -56,9 +60,25 @@ func Request(t testing.TB, op admissionv1.Operation, kind schema.GroupVersionKin
 	return req
 }
 
+// untyped returns a plain nil for a nil of any type.
+func untyped(v any) any {
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		if r.IsNil() {
+			return nil
+		}
+	}
+	return v
+}
+
+var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect}
+
 // checkDocuments refuses what the API server never sends.
 func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
 	t.Helper()
+	if !slices.Contains(operations, op) {
+		t.Fatalf("operation %q: there are %q", op, operations)
+	}
 	hasObject, hasOld := op != admissionv1.Delete, op == admissionv1.Update || op == admissionv1.Delete
 	if (object != nil) != hasObject || (old != nil) != hasOld {
 		t.Fatalf("%s: CREATE and CONNECT take an object, UPDATE an object and the old one, DELETE the old one only", op)
@@ -86,7 +106,11 @@ func document(t testing.TB, kind schema.GroupVersionKind, v any) runtime.RawExte
 		raw = encoded
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
+	err := json.Unmarshal(raw, &members)
+	if err == nil && members == nil {
+		err = errors.New("null is none")
+	}
+	if err != nil {
 		t.Fatalf("an object is to be a JSON object: %v: %s", err, raw)
 	}
 	if members["apiVersion"] != nil && members["kind"] != nil {

@@ -71,6 +71,19 @@ func TestDocumentsAreAsTheAPIServerSendsThem(t *testing.T) {
 	}
 }
 
+func TestANilOfAnyTypeIsNoObject(t *testing.T) {
+	var none *corev1.Pod
+	for _, old := range []any{none, json.RawMessage(nil), []byte(nil), map[string]any(nil)} {
+		req := webhooktest.Request(t, admissionv1.Create, podKind, "pods", `{"metadata":{"name":"web"}}`, old)
+		if req.OldObject.Raw != nil || req.Name != "web" {
+			t.Errorf("%T: got old object %s of %q", old, req.OldObject.Raw, req.Name)
+		}
+	}
+	if req := webhooktest.Request(t, admissionv1.Delete, podKind, "pods", none, &corev1.Pod{}); req.Object.Raw != nil {
+		t.Errorf("got object %s", req.Object.Raw)
+	}
+}
+
 func TestFailure(t *testing.T) {
 	req := webhooktest.Request(t, admissionv1.Create, podKind, "pods", `{}`, nil)
 	if got := webhooktest.Failure(t, label(errors.New("broken")), req); got.Code != 500 || got.Message != "broken" {
@@ -127,6 +140,20 @@ func TestWhatFailsATest(t *testing.T) {
 		{
 			"a delete has no new object", "DELETE: CREATE and CONNECT take an object, UPDATE an object and the old one, DELETE the old one only",
 			func(tb testing.TB) { webhooktest.Request(tb, admissionv1.Delete, podKind, "pods", "{}", nil) },
+		},
+		{
+			"an update has an old object, which a nil pointer is not", "UPDATE: CREATE and CONNECT take an object, UPDATE an object and the old one, DELETE the old one only",
+			func(tb testing.TB) {
+				webhooktest.Request(tb, admissionv1.Update, podKind, "pods", "{}", (*corev1.Pod)(nil))
+			},
+		},
+		{
+			"operations are of a fixed set", `operation "create": there are ["CREATE" "UPDATE" "DELETE" "CONNECT"]`,
+			func(tb testing.TB) { webhooktest.Request(tb, "create", podKind, "pods", "{}", nil) },
+		},
+		{
+			"null is no object", "an object is to be a JSON object: null is none: null",
+			func(tb testing.TB) { webhooktest.Request(tb, admissionv1.Create, podKind, "pods", "null", nil) },
 		},
 		{
 			"an object is an object", "an object is to be a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage: []",
