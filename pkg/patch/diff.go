@@ -36,14 +36,18 @@ import "sync"
 // The patch holds no operation without effect, and no copy or test. The number of moves is
 // the least possible; that the whole patch is the shortest possible is not promised.
 //
-// It fails with an [*Error] when raw is not JSON or does not decode into the type, has a
-// duplicate name in an object that the type knows (see [ErrDuplicateName]), or when it would
-// have to guess (see [ErrAlike]), and with the encoder's error when a value does not encode.
-// after must not change meanwhile.
+// raw must be what after was decoded from. Diff does not decode it once more: that a value does
+// not fit the type is noticed only where the values themselves must be compared, and else it is
+// replaced, or taken for what the type has there. [Base.Decode] refuses such a document.
+//
+// It fails with an [*Error] when raw is not a JSON object, has a duplicate name where that matters
+// (see [ErrDuplicateName]), or when it would have to guess (see [ErrAlike]); with the encoder's
+// error when a value does not encode; and when after is anything but a struct, a map that is not
+// nil, or a pointer to one, or encodes to no object. after must not change meanwhile.
 func Diff(raw []byte, after any) (Patch, error) {
 	b := bases.Get().(*Base)
 	b.raw, b.shape = raw, nil
-	p, err := b.Diff(after)
+	p, err := b.diff(after)
 	b.raw = nil
 	if cap(b.outline) <= mostPooledParts {
 		bases.Put(b)

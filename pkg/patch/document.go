@@ -17,9 +17,16 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice, and
-// that a patch would have to change. Appliers see the last such member only, decoders may merge
-// them, so no patch is certain to mean the same to both. The API server never sends such objects.
+// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice. Appliers
+// see the last such member only, decoders may merge them, so no patch is certain to mean the same
+// to both. The API server never sends such objects.
+//
+// [Documents] and [Values] return it for any such object. [Diff] does for the name of a field of a
+// struct, whether something is changed there or not; for any name of an object that is compared
+// with a map; and for any name of one that is compared as a document, which is what happens to a
+// list that changed, element by element where these did, and to a value of a type that encodes
+// itself. Other members that the type does not know, and an object that goes or is replaced as a
+// whole by something that is none, may have names twice.
 var ErrDuplicateName = errors.New("duplicate name")
 
 // ErrAlike is the cause of an [Error] about a list from which one of several elements was

@@ -68,7 +68,11 @@ func unknownFields[T any](raw []byte) []string {
 func undecodable(err error, into any, member string) error {
 	t, at, reason := reflect.TypeOf(into).Elem(), "", err.Error()
 	var fault *decode.Error
-	if errors.As(err, &fault) {
+	var place *patch.Error
+	switch {
+	case errors.As(err, &place):
+		at, reason = place.Pointer.FieldPath(), place.Err.Error()
+	case errors.As(err, &fault):
 		at = patch.Pointer(decode.Pointer(fault.Path)).FieldPath()
 	}
 	text := fmt.Sprintf("cannot decode %s as %s: ", member, t)
