@@ -87,6 +87,8 @@ bench-test: ## Test the benchmarks: the candidates agree, the patches of admitki
 .PHONY: gobench
 gobench: ## Run the Go benchmarks matching BENCH into .cache/bench/new.txt; OLD=file compares
 	@mkdir -p .cache/bench
+	@old='$(OLD)'; if [[ -n $$old && ! -f $$old ]]; then echo "OLD=$$old: no such file" >&2; exit 1; fi; \
+	if [[ -n $$old && $$old -ef .cache/bench/new.txt ]]; then echo "OLD=$$old is about to be overwritten: copy it first" >&2; exit 1; fi
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./pkg/... | tee .cache/bench/new.txt
 	@benchstat=$$(hack/tools/build.sh benchstat) && $$benchstat $(OLD) .cache/bench/new.txt
 

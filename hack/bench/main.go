@@ -10,8 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -24,32 +22,14 @@ type options struct {
 	jsonFile, refreshDoc string
 }
 
-// A list is a comma-separated flag; empty means everything.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(text string) error {
-	*l = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-	return nil
-}
-
-func (l *list) has(name string) bool { return len(*l) == 0 || slices.Contains(*l, name) }
-
-// or sets a list that is empty.
-func (l *list) or(names ...string) {
-	if len(*l) == 0 {
-		*l = names
-	}
-}
-
 func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "the rows with targets only: typed and projection, validate, noop and mutate, up to 197KB")
-	flag.Var(&o.parts, "parts", "only these `parts`: admissions,wire,patches")
-	flag.Var(&o.rows, "rows", "only these `rows`: validate,noop,mutate,mutate-prepend,update,noop-unknown,mutate-unknown")
-	flag.Var(&o.sizes, "sizes", "only these `sizes`: 2KB,9KB,197KB,1.4MB")
-	flag.Var(&o.shapes, "shapes", "only these `shapes` of the object: typed,projection,unstructured,custom")
+	flag.Var(&o.parts, "parts", "only these `parts`: "+partNames.String())
+	flag.Var(&o.rows, "rows", "only these `rows`: "+rowNames.String())
+	sizes := sizeNames()
+	flag.Var(&o.sizes, "sizes", "only these `sizes`: "+sizes.String())
+	flag.Var(&o.shapes, "shapes", "only these `shapes` of the object: "+shapeNames.String())
 	flag.IntVar(&o.rounds, "rounds", 9, "rounds, of which the median counts; fewer for 1.4MB and over the wire")
 	flag.DurationVar(&o.slice, "slice", 20*time.Millisecond, "how long one handler is measured in one round; seven times that over the wire")
 	flag.StringVar(&o.jsonFile, "json", "", "write the figures to this `file`, too")
@@ -68,6 +48,9 @@ func run(o *options) error {
 	}
 	if o.rounds < 1 || o.slice <= 0 || flag.NArg() > 0 {
 		return errors.New("want one round or more, a slice longer than nothing, and no arguments")
+	}
+	if err := o.checkNames(); err != nil {
+		return err
 	}
 	if o.quick {
 		o.parts.or("admissions")
@@ -88,6 +71,10 @@ func run(o *options) error {
 			return err
 		}
 	}
+	if len(r.Admissions)+len(r.Patches)+len(r.Wire) == 0 {
+		return errors.New("nothing to measure: end to end there are validate, noop and mutate only, up to 197KB")
+	}
+	fmt.Printf("\n%s\n", r.legend())
 	if o.jsonFile != "" {
 		if err := r.writeJSON(o.jsonFile); err != nil {
 			return err

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/hack/bench/document"
+	"github.com/admitkit/admitkit/hack/bench/quality"
+	"github.com/admitkit/admitkit/hack/bench/subject"
+	"github.com/admitkit/admitkit/hack/bench/wire"
+)
+
+// asked are options that measure as little as can be.
+func asked(parts, rows, sizes, shapes string) *options {
+	o := &options{rounds: 1, slice: 100 * time.Microsecond}
+	for l, text := range map[*list]string{&o.parts: parts, &o.rows: rows, &o.sizes: sizes, &o.shapes: shapes} {
+		_ = l.Set(text)
+	}
+	return o
+}
+
+func TestUnknownNamesAreErrors(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		o      *options
+		want   string
+	}{
+		{"a part", asked("nothing", "", "", ""), `-parts: there is no "nothing", but admissions, patches, wire`},
+		{"a row", asked("", "foo", "", ""), `-rows: there is no "foo", but validate, noop, mutate, mutate-prepend, update, noop-unknown, mutate-unknown`},
+		{"one size of two", asked("", "", "2KB,9kb", ""), `-sizes: there is no "9kb", but 2KB, 9KB, 197KB, 1.4MB`},
+		{"a shape", asked("", "", "", "typed,map"), `-shapes: there is no "map", but typed, projection, unstructured, custom`},
+		{"two at once", asked("x", "y", "", ""), `-parts: there is no "x", but admissions, patches, wire` + "\n" +
+			`-rows: there is no "y", but validate, noop, mutate, mutate-prepend, update, noop-unknown, mutate-unknown`},
+		{"nothing left to measure", asked("wire", "update", "", ""), "nothing to measure: end to end there are validate, noop and mutate only, up to 197KB"},
+	} {
+		if err := run(c.o); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.reason, err, c.want)
+		}
+	}
+}
+
+func TestNamesAreThoseOfRowsAndShapes(t *testing.T) {
+	var rows, shapes list
+	for _, row := range subject.Rows(document.Sizes[0]) {
+		rows = append(rows, row.Name)
+		for _, s := range row.Subjects {
+			if s.Shape != "" && !slices.Contains(shapes, s.Shape) {
+				shapes = append(shapes, s.Shape)
+			}
+		}
+	}
+	slices.Sort(shapes)
+	if !slices.Equal(rows, rowNames) || !slices.Equal(shapes, slices.Sorted(slices.Values(shapeNames))) {
+		t.Errorf("there are rows %q and shapes %q", rows, shapes)
+	}
+}
+
+func TestLegendExplainsWhatWasPrinted(t *testing.T) {
+	const page = "see docs/performance.md"
+	if got := (&Report{Patches: make([]quality.Result, 1)}).legend(); got != page {
+		t.Errorf("of patches: got %q", got)
+	}
+	for _, r := range []*Report{{Admissions: make([]Figure, 1)}, {Wire: make([]wire.Figure, 1)}} {
+		got := r.legend()
+		for _, want := range []string{"floor: ", "harness: ", "in brackets: ", page} {
+			if !strings.Contains(got, want) || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want one line with %q", got, want)
+			}
+		}
+	}
+}
+
+// TestGobenchLooksForOldFirst asks for a benchmark that does not exist, lest it measure.
+func TestGobenchLooksForOldFirst(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for old, want := range map[string]string{
+		"missing.txt":          "OLD=missing.txt: no such file",
+		".cache/bench/new.txt": "OLD=.cache/bench/new.txt",
+	} {
+		cmd := exec.CommandContext(t.Context(), "make", "-C", root, "gobench", "OLD="+old, "BENCH=NoSuchBenchmark")
+		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MFLAGS=")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "ok  ") {
+			t.Errorf("%v: %s, want %q and nothing measured", err, out, want)
+		}
+	}
+}
