@@ -48,7 +48,7 @@ type node struct {
 }
 
 // A touchy type reads and writes itself, so what it holds is nobody's business. It would panic.
-type touchy struct{ done chan int }
+type touchy struct{ Done chan int }
 
 func (touchy) MarshalJSON() ([]byte, error) { panic("not now") }
 func (*touchy) UnmarshalJSON([]byte) error  { panic("not now") }
