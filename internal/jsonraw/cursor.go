@@ -59,10 +59,16 @@ func NewCursor(data []byte) *Cursor { return &Cursor{data: data} }
 // At returns a cursor before the value at offset in data, inside depth arrays and objects.
 func At(data []byte, offset, depth int) Cursor { return Cursor{data: data, pos: offset, depth: depth} }
 
-// Seek makes c what At returns, but for the memory it has.
+// Seek makes c what At returns, but for the memory it has, as long as that is not a lot.
 func (c *Cursor) Seek(data []byte, offset, depth int) {
-	*c = Cursor{data: data, pos: offset, depth: depth, room: c.room}
+	room := c.room
+	if cap(room) > mostRoom {
+		room = nil
+	}
+	*c = Cursor{data: data, pos: offset, depth: depth, room: room}
 }
+
+const mostRoom = 64 << 10
 
 // Offset is the number of bytes before the cursor.
 func (c *Cursor) Offset() int { return c.pos }

@@ -2,13 +2,15 @@
 
 package jsonraw
 
+import "math"
+
 // The functions of this file are the fast way over values that nobody wants to see. Each
 // returns the offset behind what starts at i, or wrong as soon as something is unusual: then
 // the careful way looks again, and names the fault if there is one. White space, which the API
 // server does not write, is looked for only where nothing else fits.
 
 // wrong is behind the end of any document.
-const wrong = 1 << 62
+const wrong = math.MaxInt
 
 // mostOpen is how deep a value may nest for the fast way.
 const mostOpen = 64

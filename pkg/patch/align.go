@@ -195,8 +195,12 @@ func (f *freePlaces) free(k int) int {
 	return first
 }
 
-// comparisons bounds how many pairs of elements matchEdited looks at, or nearly so.
-const comparisons = 1 << 16
+// These bound how many pairs of elements matchEdited looks at, and how many of their members, or
+// nearly so.
+const (
+	comparisons       = 1 << 16
+	memberComparisons = 1 << 20
+)
 
 // matchEdited finds the objects that were edited: pairs of one that is new and one that is
 // gone which share half of their members or more, those that share most first, and of equals
@@ -209,7 +213,11 @@ func (d *differ) matchEdited(l *list, from []int) {
 		shared, apart int
 	}
 	var alike []likeness
-	reach := 8 + comparisons/(1+len(fresh))
+	members := 0
+	for _, j := range fresh {
+		members += len(l.a[j].members())
+	}
+	reach := 1 + min(8+comparisons/(1+len(fresh)), memberComparisons/(1+members))
 	for place, j := range fresh {
 		for _, i := range gone[min(len(gone), max(0, place-reach)):min(len(gone), place+reach)] {
 			if n := shared(&l.b[i], &l.a[j]); 2*n >= max(len(l.b[i].members()), len(l.a[j].members())) {

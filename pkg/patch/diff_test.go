@@ -298,7 +298,7 @@ func TestDiffOfStructsLeftOutWhenZero(t *testing.T) {
 
 func TestDiffRefusesWhatItCannotBeSureOf(t *testing.T) {
 	two := map[string]any{"a": 2}
-	_, err := patch.Diff([]byte(`{"x":{"a":1,"a":2}}`), map[string]any{"x": two})
+	_, err := patch.Diff([]byte(`{"x":{"a":2,"a":1}}`), map[string]any{"x": two})
 	var at *patch.Error
 	if !errors.As(err, &at) || !errors.Is(err, patch.ErrDuplicateName) || at.Pointer != "/x/a" {
 		t.Errorf("duplicate names: got %v", err)

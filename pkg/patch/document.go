@@ -23,7 +23,7 @@ import (
 //
 // [Documents] and [Values] return it for any such object. [Diff] does for the name of a field of a
 // struct, whether something is changed there or not; for any name of an object that is compared
-// with a map; and for any name of one that is compared as a document, which is what happens to a
+// with a map, if the map changed; and for any name of one that is compared as a document, which is what happens to a
 // list that changed, element by element where these did, and to a value of a type that encodes
 // itself. Other members that the type does not know, and an object that goes or is replaced as a
 // whole by something that is none, may have names twice.

@@ -13,6 +13,24 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
+// How differences are found.
+//
+// The document is known by an outline: where the values are that the Go type has a place for.
+// Decoding makes it on the way ([Base]), or a pass over the document does (base.go). Outline and
+// Go value are gone through side by side, from the top down (typed.go and what begins with
+// typed_). Where both agree, which is nearly everywhere, that copies nothing and decodes nothing,
+// and members that no field stands for are not even seen. Where they differ it is known what the
+// document has at that place, an object, a null, or nothing, and so which operation takes effect
+// there. A list is compared index by index as long as nothing differs; then merge keys tell
+// whether it is one element that was changed, or another one.
+//
+// What has no such simple order, lists without keys above all, is left to a second way of
+// comparing: three documents, namely what was received, and what the value encodes to before
+// and after. It serves Documents too, where the first two are one. Values become nodes
+// (document.go), which are opened level by level, only where they differ (tree.go). Lists are
+// matched element by element (align.go, lcs.go) and put in order by removals, moves and
+// additions (list.go, places.go). Both take near-linear time.
+
 // A walker compares a document with a Go value, both from the top down in one go. It knows the
 // document by its outline: whenever a method is called with a Go value, the part to compare it
 // with is the next one, and when the method returns the part is behind it. A method writes the
@@ -30,6 +48,7 @@ type walker struct {
 	// assumed are the elements of lists on the way, of which the first so many are sure.
 	assumed []assumption
 	sure    int
+	names   []entryName // of the maps on the way
 }
 
 // A place is a step of the way: to a member by its name, or to an element by its index, or to
@@ -64,8 +83,9 @@ func walk(raw []byte, parts decode.Outline, v reflect.Value, s *shapes.Shape) (P
 func (w *walker) release() {
 	clear(w.path[:cap(w.path)])
 	clear(w.assumed[:cap(w.assumed)])
+	clear(w.names[:cap(w.names)])
 	w.c.Seek(nil, 0, 0)
-	*w = walker{c: w.c, path: w.path[:0], assumed: w.assumed[:0]}
+	*w = walker{c: w.c, path: w.path[:0], assumed: w.assumed[:0], names: w.names[:0]}
 	walkers.Put(w)
 }
 
@@ -219,6 +239,7 @@ func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) er
 	if docs[2], err = encodeValue(v); err != nil {
 		return err
 	}
+	docs[2] = withReplacements(docs[2])
 	if bytes.Equal(docs[1], docs[2]) {
 		return nil
 	}
@@ -227,4 +248,25 @@ func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) er
 	d.value(w.pointer(), &b, &a, &r, shape{typ: s.Type, mergeKey: mergeKey})
 	w.ops = d.ops
 	return d.err
+}
+
+// withReplacements writes U+FFFD as what it is. The encoder writes an escape where a text is not
+// UTF-8, which a decoder, and so the document before, never has.
+func withReplacements(doc []byte) []byte {
+	const escape = `\ufffd`
+	if !bytes.Contains(doc, []byte(escape)) {
+		return doc
+	}
+	var out []byte
+	for i := 0; i < len(doc); {
+		switch {
+		case bytes.HasPrefix(doc[i:], []byte(escape)):
+			out, i = append(out, "\uFFFD"...), i+len(escape)
+		case doc[i] == '\\':
+			out, i = append(out, doc[i], doc[i+1]), i+2
+		default:
+			out, i = append(out, doc[i]), i+1
+		}
+	}
+	return out
 }

@@ -4,9 +4,9 @@ package patch
 
 import (
 	"reflect"
-	"slices"
 	"strconv"
 
+	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
@@ -15,6 +15,7 @@ import (
 // that a string and a number differ; "" stands for no key at all.
 type listKey struct {
 	name  string
+	place int           // of field
 	field *shapes.Field // nil where the elements are map[string]any
 }
 
@@ -31,7 +32,7 @@ func keyOf(elem *shapes.Shape, name string) (listKey, bool) {
 		if i := elem.Find([]byte(name)); i >= 0 {
 			switch elem.Fields[i].Shape.Kind {
 			case shapes.String, shapes.Int:
-				return listKey{name: name, field: &elem.Fields[i]}, true
+				return listKey{name: name, place: i, field: &elem.Fields[i]}, true
 			}
 		}
 	}
@@ -79,59 +80,41 @@ func (k listKey) missing() string {
 	return k.written(reflect.Zero(k.field.Shape.Type))
 }
 
-// find returns the text of the key of the next element of a document, of which the cursor is a
-// copy; nil if it has none. It reads no further than it must: should a name stand twice, the
-// comparison will find out.
-func (k listKey) find(c jsonraw.Cursor) ([]byte, error) {
-	if c.Kind() != jsonraw.Object {
-		return nil, nil
+// keyPart returns the part of the key of an element of the document, or nil if it has none. Of
+// duplicates the last one counts.
+func (w *walker) keyPart(k listKey, elem int) (key *decode.Part) {
+	if w.parts[elem].Kind != jsonraw.Object {
+		return nil
 	}
-	more, err := c.OpenObject()
-	for more && err == nil {
-		var name []byte
-		if name, err = c.Name(); err != nil {
-			break
-		}
-		if string(name) == k.name {
-			return c.Value()
-		}
-		if err = c.Skip(); err == nil {
-			more, err = c.NextMember()
+	for i := elem + 1; i < int(w.parts[elem].Next); i = int(w.parts[i].Next) {
+		p := &w.parts[i]
+		if k.field != nil && int(p.At) == k.place || k.field == nil && string(w.name(p)) == k.name {
+			key = p
 		}
 	}
-	return nil, err
+	return key
 }
 
-// at returns the key of the next element of a document.
-func (k listKey) at(c jsonraw.Cursor) (string, error) {
-	raw, err := k.find(c)
-	if err != nil || jsonraw.IsNull(raw) {
-		return k.missing(), err
-	}
-	switch c := jsonraw.At(raw, 0, 0); c.Kind() {
-	case jsonraw.String:
-		text, err := c.TextBytes()
-		return ofText(text), err
-	case jsonraw.Number:
-		if k.field != nil {
-			return string(raw), nil
+// keyAt returns the key of an element of the document.
+func (w *walker) keyAt(k listKey, elem int) string {
+	p := w.keyPart(k, elem)
+	switch {
+	case p == nil || p.Kind == jsonraw.Null:
+		return k.missing()
+	case p.Kind == jsonraw.String:
+		return ofText(w.textOf(p))
+	case p.Kind == jsonraw.Number && k.field != nil:
+		if n, ok := integer(w.bytes(p)); ok {
+			return strconv.FormatInt(n, 10)
 		}
 	}
-	return "", nil
+	return ""
 }
 
-// same reports whether the next element of the document has the key of v.
-func (k listKey) same(c jsonraw.Cursor, v reflect.Value) bool {
-	if k.field != nil && v.Kind() == reflect.Struct { // nearly always
-		raw, err := k.find(c)
-		own := k.field.Of(v)
-		if err == nil && raw != nil && (own.Kind() == reflect.String && samePlainText(raw, own.String()) ||
-			own.CanInt() && sameScalar(raw, own, shapes.Int)) {
-			return true
-		}
-	}
-	key, err := k.at(c)
-	return err == nil && key == k.of(v)
+// sameKey reports whether an element of the document has a key, and v the same one.
+func (w *walker) sameKey(k listKey, elem int, v reflect.Value) bool {
+	key := w.keyAt(k, elem)
+	return key != "" && key == k.of(v)
 }
 
 // A keyedList is a list of which every element has a key and no two share one, in the document
@@ -144,7 +127,7 @@ type keyedList struct {
 
 // keyed reads the keys of a list: by the patchMergeKey of the field or else by name. It returns
 // nil where neither tells the elements apart.
-func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey string) (*keyedList, error) {
+func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey string) *keyedList {
 	for _, name := range []string{mergeKey, "name"} {
 		key, ok := keyOf(s.Elem, name)
 		if !ok {
@@ -155,17 +138,13 @@ func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey stri
 			l.after = append(l.after, key.of(v.Index(i)))
 		}
 		for i := list + 1; i < int(w.parts[list].Next); i = int(w.parts[i].Next) {
-			k, err := key.at(jsonraw.At(w.raw, int(w.parts[i].Start), 0))
-			if err != nil {
-				return nil, w.located(err)
-			}
-			l.before, l.parts = append(l.before, k), append(l.parts, i)
+			l.before, l.parts = append(l.before, w.keyAt(key, i)), append(l.parts, i)
 		}
 		if distinct(l.before) && distinct(l.after) {
-			return l, nil
+			return l
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // distinct reports whether every element has a key and no two share one.
@@ -178,11 +157,6 @@ func distinct(keys []string) bool {
 		seen[key] = true
 	}
 	return true
-}
-
-// inPlace reports whether the list was at most appended to.
-func (l *keyedList) inPlace() bool {
-	return len(l.before) <= len(l.after) && slices.Equal(l.before, l.after[:len(l.before)])
 }
 
 // origin tells of each element of the Go list where it stands in the document, or none.

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"encoding/base64"
 	"math"
 	"reflect"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
@@ -28,8 +30,8 @@ func (w *walker) text(want string) error {
 	case p.Kind == jsonraw.Null || string(w.textOf(p)) == want:
 		w.skip()
 		return nil
-	case !utf8.ValidString(want): // may be written like what is there
-		return w.documents(reflect.ValueOf(want), textShape, "")
+	case !utf8.ValidString(want): // nobody can write that
+		return w.text(string([]rune(want))) // with U+FFFD for each byte that is not, as encoding/json does
 	}
 	w.skip()
 	return w.op(Replace, appendString(nil, want))
@@ -46,7 +48,11 @@ func (w *walker) isText(want string) bool {
 	return true
 }
 
-var textShape = shapes.Of(reflect.TypeFor[string]())
+// integer reads a number of the document that is an integer without a fraction or an exponent.
+func integer(raw []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return n, err == nil
+}
 
 // scalar compares a boolean or a number.
 func (w *walker) scalar(v reflect.Value, s *shapes.Shape) error {
@@ -63,12 +69,8 @@ func sameScalar(raw []byte, v reflect.Value, kind shapes.Kind) bool {
 	case shapes.Bool:
 		return raw[0] == 't' && v.Bool() || raw[0] == 'f' && !v.Bool()
 	case shapes.Int:
-		var room [20]byte
-		if bytes.Equal(raw, strconv.AppendInt(room[:0], v.Int(), 10)) {
-			return true
-		}
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		return err == nil && n == v.Int()
+		n, ok := integer(raw)
+		return ok && n == v.Int()
 	case shapes.Uint:
 		n, err := strconv.ParseUint(string(raw), 10, 64)
 		return err == nil && n == v.Uint()
@@ -79,14 +81,37 @@ func sameScalar(raw []byte, v reflect.Value, kind shapes.Kind) bool {
 	return false
 }
 
-// known compares values of types that write themselves. What is not plainly equal is compared
-// by what it writes.
+// known compares bytes, and values of types that write themselves. What is not plainly equal is
+// compared by what it writes.
 func (w *walker) known(v reflect.Value, s *shapes.Shape) error {
+	if s.Kind == shapes.Bytes && w.kind() == jsonraw.String && sameBytes(w.textOf(w.part()), v.Bytes()) {
+		w.skip()
+		return nil
+	}
 	if v.CanAddr() && sameKnown(w.bytes(w.part()), v.Addr().Interface()) {
 		w.skip()
 		return nil
 	}
 	return w.documents(v, s, "")
+}
+
+// sameBytes is true only if text is what encoding/json writes for data that is not nil.
+func sameBytes(text, data []byte) bool {
+	const chunk = 96 // bytes, which base64 writes as a whole number of letters
+	if data == nil || len(text) != base64.StdEncoding.EncodedLen(len(data)) {
+		return false
+	}
+	var room [chunk / 3 * 4]byte
+	for len(data) > 0 {
+		part := data[:min(chunk, len(data))]
+		letters := room[:base64.StdEncoding.EncodedLen(len(part))]
+		base64.StdEncoding.Encode(letters, part)
+		if !bytes.Equal(letters, text[:len(letters)]) {
+			return false
+		}
+		data, text = data[len(part):], text[len(letters):]
+	}
+	return true
 }
 
 // sameKnown is true only if raw decodes to what v points to.
@@ -160,14 +185,16 @@ func (w *walker) loose(x any) error {
 	switch x := x.(type) {
 	case map[string]any:
 		if x != nil && kind == jsonraw.Object {
-			return w.table(looseTable(x), len(x))
+			if done, err := w.entries(looseTable(x), len(x)); done {
+				return err
+			}
 		}
 	case []any:
 		if x != nil && kind == jsonraw.Array {
 			return w.list(reflect.ValueOf(x), looseList, "")
 		}
 	default:
-		if sameLoose(w.bytes(w.part()), x) {
+		if w.sameLoose(w.part(), x) {
 			w.skip()
 			return nil
 		}
@@ -180,18 +207,22 @@ var (
 	looseList  = shapes.Of(reflect.TypeFor[[]any]())
 )
 
-// sameLoose is true only if raw decodes to x.
-func sameLoose(raw []byte, x any) bool {
+// sameLoose is true only if the part decodes to x.
+func (w *walker) sameLoose(p *decode.Part, x any) bool {
+	raw := w.bytes(p)
 	switch x := x.(type) {
 	case nil:
-		return jsonraw.IsNull(raw)
+		return p.Kind == jsonraw.Null
 	case string:
-		return samePlainText(raw, x)
+		return p.Kind == jsonraw.String && string(w.textOf(p)) == x
 	case bool:
 		return x && raw[0] == 't' || !x && raw[0] == 'f'
 	case int64:
-		var room [20]byte
-		return bytes.Equal(raw, strconv.AppendInt(room[:0], x, 10))
+		n, ok := integer(raw)
+		return ok && n == x
+	case float64:
+		n, err := strconv.ParseFloat(string(raw), 64)
+		return p.Kind == jsonraw.Number && err == nil && n == x && math.Signbit(n) == math.Signbit(x)
 	}
 	return false
 }

@@ -24,38 +24,51 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 		return w.emptied(v)
 	}
 	start, end, ops := w.next, int(w.part().Next), len(w.ops)
-	n, inStep := w.lockstep(end, v, s, mergeKey)
-	if inStep && n <= v.Len() {
-		switch {
-		case n == 0 && v.Len() > 0:
-			return w.set(Replace, v)
-		case len(w.ops) == ops:
-			return w.append(v, n)
-		}
+	n, inStep, err := w.lockstep(end, v, s, mergeKey)
+	switch {
+	case err != nil:
+		return err
+	case inStep && n == 0 && v.Len() > 0:
+		return w.set(Replace, v)
+	case inStep && n <= v.Len() && len(w.ops) == ops:
+		return w.append(v, n)
 	}
 	if err := w.differs(); err != nil {
 		return err
 	}
-	keyed, err := w.keyed(start, v, s, mergeKey)
-	if err != nil {
-		return err
-	}
-	if keyed != nil && inStep && keyed.inPlace() {
-		return w.append(v, n)
+	keyed := w.keyed(start, v, s, mergeKey)
+	switch {
+	case keyed == nil:
+		w.next, w.ops = start, w.ops[:ops]
+		return w.documents(v, s, mergeKey)
+	case inStep: // by now it is known that what is equal so far is not so by chance
+		return w.resize(v, n, ops)
 	}
 	w.ops = w.ops[:ops]
-	if keyed == nil {
-		w.next = start
-		return w.documents(v, s, mergeKey)
-	}
 	err = w.rearrange(keyed, v, s)
 	w.next = end
 	return err
 }
 
+// resize adds or removes elements at the end of a list of n in which all others have their
+// place. Removals come before the edits of the others, which were written from operation ops on.
+func (w *walker) resize(v reflect.Value, n, ops int) error {
+	edits := slices.Clone(w.ops[ops:])
+	w.ops = w.ops[:ops]
+	for i := n - 1; i >= v.Len(); i-- {
+		w.enter(place{index: i, is: toElement})
+		if err := w.op(Remove, nil); err != nil {
+			return err
+		}
+		w.leave()
+	}
+	w.ops = append(w.ops, edits...)
+	return w.append(v, n)
+}
+
 // lockstep compares elements of one index. It returns how many the document has, or false as
 // soon as two are not the same element: they differ, and so do their keys, if they have any.
-func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool) {
+func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool, err error) {
 	depth, assumed := len(w.path), len(w.assumed)
 	for w.next++; w.next < end; n++ {
 		if n >= v.Len() {
@@ -65,14 +78,18 @@ func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape, mergeKey st
 		elem := v.Index(n)
 		w.enter(place{index: n, is: toElement})
 		w.assumed = append(w.assumed, assumption{part: w.next, elem: elem, shape: s.Elem, mergeKey: mergeKey})
-		err := w.value(elem, s.Elem, "")
+		err = w.value(elem, s.Elem, "")
+		own := err == errOtherElement && w.sure == assumed //nolint:errorlint // it is that very one
 		w.path, w.assumed = w.path[:depth], w.assumed[:assumed]
 		w.sure = min(w.sure, assumed)
-		if err != nil {
-			return n, false
+		switch {
+		case own:
+			return n, false, nil
+		case err != nil:
+			return n, false, err
 		}
 	}
-	return n, true
+	return n, true, nil
 }
 
 // An assumption is that an element of the document is the one that the Go list has at the same
@@ -87,7 +104,8 @@ type assumption struct {
 var errOtherElement = errors.New("the element of that index is another one")
 
 // differs is called before a difference is written. As long as there is none, the elements that
-// the path goes through are the same ones; now their keys have to say so.
+// the path goes through are the same ones; now their keys have to say so. If one of them does
+// not, w.sure is its place, and the comparison goes back to its list.
 func (w *walker) differs() error {
 	for ; w.sure < len(w.assumed); w.sure++ {
 		if !w.holds(&w.assumed[w.sure]) {
@@ -103,7 +121,7 @@ func (w *walker) holds(a *assumption) bool {
 	if !keyed {
 		key, keyed = keyOf(a.shape, "name")
 	}
-	return keyed && key.same(jsonraw.At(w.raw, int(w.parts[a.part].Start), 0), a.elem)
+	return keyed && w.sameKey(key, a.part, a.elem)
 }
 
 // append adds the elements from n on.

@@ -3,9 +3,10 @@
 package patch
 
 import (
-	"bytes"
+	"errors"
 	"reflect"
 	"slices"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,17 +24,36 @@ func (w *walker) dict(v reflect.Value, s *shapes.Shape) error {
 	case v.IsNil():
 		return w.emptied(v)
 	}
+	if done, err := w.entries(tableOf(v, s), v.Len()); done {
+		return err
+	}
+	return w.documents(v, s, "")
+}
+
+// entries compares an object with a map of size entries, unless that has odd keys: then it
+// changes nothing, and is not done.
+func (w *walker) entries(t table, size int) (done bool, err error) {
+	start, ops, depth := w.next, len(w.ops), len(w.path)
+	err = w.table(t, size)
+	if err == errOddKeys { //nolint:errorlint // it is that very one
+		w.next, w.ops, w.path = start, w.ops[:ops], w.path[:depth]
+		return false, nil
+	}
+	return true, err
+}
+
+func tableOf(v reflect.Value, s *shapes.Shape) table {
 	if v.CanAddr() {
 		switch m := v.Addr().Interface().(type) {
 		case *map[string]string:
-			return w.table(textTable(*m), len(*m))
+			return textTable(*m)
 		case *corev1.ResourceList:
-			return w.table(resourceTable(*m), len(*m))
+			return resourceTable(*m)
 		case *map[string]any:
-			return w.table(looseTable(*m), len(*m))
+			return looseTable(*m)
 		}
 	}
-	return w.table(&anyTable{m: v, elem: s.Elem}, v.Len())
+	return &anyTable{m: v, elem: s.Elem}
 }
 
 // emptied compares a list or a map with nil, which never replaces an empty one.
@@ -56,14 +76,26 @@ type table interface {
 	add(w *walker, key string) error
 }
 
-// table compares an object with a map of size entries.
+// errOddKeys is about a map with keys that nobody can write: they may be written like others.
+var errOddKeys = errors.New("a key is not UTF-8")
+
+// table is entries without that.
 func (w *walker) table(t table, size int) error {
-	first, end, found, sorted := w.next+1, int(w.part().Next), 0, true
-	var last []byte
-	for w.next = first; w.next < end; {
-		name := w.name(w.part())
-		sorted = sorted && (last == nil || bytes.Compare(last, name) < 0)
-		last = name
+	names := w.namesOf(w.next)
+	defer w.forget(&names)
+	ops, found, end := len(w.ops), 0, int(w.part().Next)
+	w.next++
+	for i := 0; w.next < end; i++ {
+		if names.shadowed[w.next] { // of duplicates the last one counts
+			w.skip()
+			continue
+		}
+		var name []byte
+		if names.inOrder {
+			name = names.sorted[i].name
+		} else {
+			name = w.name(w.part())
+		}
 		w.enter(place{index: w.next, is: toEntry})
 		has, err := t.compare(w, name)
 		switch {
@@ -79,63 +111,41 @@ func (w *walker) table(t table, size int) error {
 		}
 		w.leave()
 	}
-	if sorted && found == size {
-		return nil
+	if found < size || len(w.ops) > ops {
+		return w.change(t, &names, found < size)
 	}
-	return w.additions(t, first, end, sorted)
+	return nil
 }
 
-// additions adds the entries that the object with the parts from first to end lacks, in the
-// order of their keys.
-func (w *walker) additions(t table, first, end int, sorted bool) error {
-	keys := t.keys()
-	slices.Sort(keys)
-	if sorted {
-		keys = w.lacking(keys, first, end)
-	} else {
-		var err error
-		if keys, err = w.lackingUnsorted(keys, first, end); err != nil {
-			return err
-		}
+// change is about a map that differs: it adds the entries that the object lacks, in the order of
+// their keys.
+func (w *walker) change(t table, names *nameList, lacks bool) error {
+	if names.repeated != nil {
+		w.enter(place{name: string(names.repeated)})
+		return w.located(ErrDuplicateName)
 	}
-	for _, key := range keys {
-		w.enter(place{name: key})
-		if err := t.add(w, key); err != nil {
+	keys := t.keys()
+	if slices.ContainsFunc(keys, func(key string) bool { return !utf8.ValidString(key) }) {
+		return errOddKeys
+	}
+	if !lacks {
+		return nil
+	}
+	slices.Sort(keys)
+	for i, n := 0, 0; i < len(keys); i++ {
+		for n < len(names.sorted) && string(names.sorted[n].name) < keys[i] {
+			n++
+		}
+		if n < len(names.sorted) && string(names.sorted[n].name) == keys[i] {
+			continue
+		}
+		w.enter(place{name: keys[i]})
+		if err := t.add(w, keys[i]); err != nil {
 			return err
 		}
 		w.leave()
 	}
 	return nil
-}
-
-// lacking leaves of the keys those that the object lacks; its names are sorted, as they are
-// where the API server writes a map.
-func (w *walker) lacking(keys []string, first, end int) []string {
-	left := keys[:0]
-	for i := first; i < end; i = int(w.parts[i].Next) {
-		name := w.name(&w.parts[i])
-		for len(keys) > 0 && keys[0] < string(name) {
-			left, keys = append(left, keys[0]), keys[1:]
-		}
-		if len(keys) > 0 && keys[0] == string(name) {
-			keys = keys[1:]
-		}
-	}
-	return append(left, keys...)
-}
-
-// lackingUnsorted is lacking for any object; it refuses duplicate names.
-func (w *walker) lackingUnsorted(keys []string, first, end int) ([]string, error) {
-	names := map[string]bool{}
-	for i := first; i < end; i = int(w.parts[i].Next) {
-		name := string(w.name(&w.parts[i]))
-		if names[name] {
-			w.enter(place{name: name})
-			return nil, w.located(ErrDuplicateName)
-		}
-		names[name] = true
-	}
-	return slices.DeleteFunc(keys, func(key string) bool { return names[key] }), nil
 }
 
 func keys[K ~string, V any](m map[K]V) []string {
