@@ -33,6 +33,7 @@ var applyRows = []struct {
 
 	{"a member that is not there, replaced", `{}`, `[{"op":"replace","path":"/a","value":1}]`, `{"a":1}`, "", ""},
 	{"a negative index", `[1,2,3]`, `[{"op":"remove","path":"/-1"}]`, `[1,2]`, "", ""},
+	{"a negative index, added", `[1,2,3]`, `[{"op":"add","path":"/-1","value":4}]`, `[1,2,3,4]`, "", ""},
 	{"a missing member, tested for null", `{}`, `[{"op":"test","path":"/a","value":null},{"op":"add","path":"/b","value":1}]`, `{"b":1}`, "", ""},
 	{"a missing member, copied as null", `{"a":{}}`, `[{"op":"copy","from":"/a/b","path":"/c"}]`, `{"a":{},"c":null}`, "", ""},
 	{"an element moved into the next one", `[1,{}]`, `[{"op":"move","from":"/0","path":"/0/a"}]`, `[{"a":1}]`, "", ""},
@@ -100,7 +101,7 @@ func TestApply(t *testing.T) {
 }
 
 func TestApplyRefusesWhatIsNoPatch(t *testing.T) {
-	_, err := patch.Apply([]byte(`{}`), patch.Patch{{Op: patch.Add, Path: "/a"}, {Op: "merge", Path: "/a"}})
+	_, err := patch.Apply([]byte(`{}`), patch.Patch{{Op: patch.Remove, Path: "/a"}, {Op: "merge", Path: "/a"}})
 	if err == nil || err.Error() != `operation 1: unknown op "merge"` {
 		t.Errorf("got error %v", err)
 	}

@@ -116,7 +116,7 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// [{"op":"add","path":"/spec/replicas","value":3}] <nil>
-	// operation 0: add needs a JSON pointer as its path
+	// operation 0: add needs a JSON pointer as its path, not "spec.replicas"
 }
 
 func ExamplePointer() {

@@ -11,23 +11,8 @@
 //   - [Apply] applies a patch, [Parse] reads one, [Patch.AppendJSON] writes it.
 //   - A [Pointer] is a place in a document.
 //
-// # How differences are found
-//
-// The document is known by an outline: where the values are that the Go type has a place for.
-// Decoding makes it on the way ([Base]), or a pass over the document does (base.go). Outline and
-// Go value are gone through side by side, from the top down (typed.go and what begins with
-// typed_). Where both agree, which is nearly everywhere, that copies nothing and decodes nothing,
-// and members that no field stands for are not even seen. Where they differ it is known what the
-// document has at that place, an object, a null, or nothing, and so which operation takes effect
-// there. A list is compared index by index as long as nothing differs; then merge keys tell
-// whether it is one element that was changed, or another one.
-//
-// What has no such simple order, lists without keys above all, is left to a second way of
-// comparing: three documents, namely what was received, and what the value encodes to before
-// and after. It serves Documents too, where the first two are one. Values become nodes
-// (document.go), which are opened level by level, only where they differ (tree.go). Lists are
-// matched element by element (align.go, lcs.go) and put in order by removals, moves and
-// additions (list.go, places.go). Both take near-linear time.
+// The difference is found by going through document and Go value side by side, so it costs little
+// where little changed, and near-linear time else; the comment of [Diff] has the rules.
 //
 // All functions are safe for concurrent use. Nothing they return shares memory with their
 // arguments.
@@ -35,9 +20,11 @@ package patch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
-	kjson "sigs.k8s.io/json"
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
 // Op is the kind of an [Operation]: one of the six of RFC 6902 section 4.
@@ -57,9 +44,10 @@ const (
 type Operation struct {
 	Op   Op      `json:"op"`
 	Path Pointer `json:"path"`
-	// From is the source of a Move or a Copy.
+	// From is the source of a Move or a Copy. It cannot be the whole document, "".
 	From Pointer `json:"from,omitempty"`
-	// Value is what an Add, a Replace or a Test carries.
+	// Value is what an Add, a Replace or a Test carries, which cannot do without: RFC 6902 wants
+	// one. null is json.RawMessage("null"); nil is no value, and refused.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
@@ -67,7 +55,8 @@ type Operation struct {
 // nothing.
 type Patch []Operation
 
-// AppendJSON appends the patch as a JSON array to dst. The bytes depend on the patch alone.
+// AppendJSON appends the patch as a JSON array to dst. The bytes depend on the patch alone. It
+// checks nothing: where [Patch.Check] fails they need not be a patch, nor JSON.
 func (p Patch) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
 	for i, op := range p {
@@ -76,93 +65,125 @@ func (p Patch) AppendJSON(dst []byte) []byte {
 		}
 		dst = append(dst, `{"op":`...)
 		dst = appendString(dst, string(op.Op))
-		if op.Op == Move || op.Op == Copy {
+		if op.takesFrom() {
 			dst = append(dst, `,"from":`...)
 			dst = appendString(dst, string(op.From))
 		}
 		dst = append(dst, `,"path":`...)
 		dst = appendString(dst, string(op.Path))
-		if op.Op == Add || op.Op == Replace || op.Op == Test {
+		if op.takesValue() && len(op.Value) > 0 {
 			dst = append(dst, `,"value":`...)
-			dst = appendValue(dst, op.Value)
+			dst = append(dst, op.Value...)
 		}
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
 }
 
-// MarshalJSON implements json.Marshaler.
-func (p Patch) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil), nil }
-
-// appendValue writes null for a value that is not set: RFC 6902 wants the member there, and
-// the API server reads a missing one as null.
-func appendValue(dst []byte, value json.RawMessage) []byte {
-	if len(value) == 0 {
-		return append(dst, "null"...)
+// MarshalJSON implements json.Marshaler. It fails with what [Patch.Check] finds.
+func (p Patch) MarshalJSON() ([]byte, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
 	}
-	return append(dst, value...)
+	return p.AppendJSON(nil), nil
 }
 
-// Parse reads a patch document. It refuses what no applier can carry out: a missing or
-// unknown op, a missing path, pointers that are not RFC 6901, and anything that is not an
-// array of objects. Names count with their case, and a JSON null is an empty patch, as for
-// the API server.
+// Parse reads a patch document. It refuses what the API server cannot carry out: a missing or
+// unknown op, a missing path, pointers that are not RFC 6901, a missing value, and anything that
+// is not an array of objects. Names count with their case, and a JSON null is an empty patch, as
+// for the API server.
 func Parse(data []byte) (Patch, error) {
-	var list []struct {
-		Op    Op              `json:"op"`
-		Path  *Pointer        `json:"path"`
-		From  *Pointer        `json:"from"`
-		Value json.RawMessage `json:"value"`
+	c := jsonraw.At(data, 0, 0)
+	if kind := c.Kind(); kind != jsonraw.Array && kind != jsonraw.Null && kind != jsonraw.Invalid {
+		return nil, fmt.Errorf("want a list of operations, got %s", withArticle(kind))
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &list); err != nil {
-		return nil, fmt.Errorf("a JSON Patch is an array of operations: %w", err)
+	var list []written
+	if err := decode.Unmarshal(data, &list); err != nil {
+		return nil, unread(err)
 	}
 	p := make(Patch, len(list))
 	for i, op := range list {
-		if err := check(op.Op, op.Path, op.From); err != nil {
+		var err error
+		if p[i], err = op.operation(); err != nil {
 			return nil, fmt.Errorf("operation %d: %w", i, err)
-		}
-		p[i] = Operation{Op: op.Op, Path: *op.Path}
-		switch op.Op {
-		case Move, Copy:
-			p[i].From = *op.From
-		case Add, Replace, Test:
-			p[i].Value = appendValue(nil, op.Value)
 		}
 	}
 	return p, nil
 }
 
-// Check returns what no applier can carry out in a patch, whatever the document: an unknown
-// operation, a pointer that is not RFC 6901, a value that is not JSON.
+// written is an operation as it is read: it tells what is not there from what is empty.
+type written struct {
+	Op    Op              `json:"op"`
+	Path  *Pointer        `json:"path"`
+	From  Pointer         `json:"from"`
+	Value json.RawMessage `json:"value"`
+}
+
+// operation leaves out what an operation of this kind has no use for.
+func (w *written) operation() (Operation, error) {
+	op := Operation{Op: w.Op}
+	if op.takesFrom() {
+		op.From = w.From
+	}
+	if op.takesValue() {
+		op.Value = w.Value
+	}
+	if w.Path == nil && op.known() {
+		return op, fmt.Errorf("%s needs a path", op.Op)
+	}
+	if w.Path != nil {
+		op.Path = *w.Path
+	}
+	return op, op.check()
+}
+
+// unread is the error about a text that is no list of objects with such members.
+func unread(err error) error {
+	var fault *decode.Error
+	if !errors.As(err, &fault) || len(fault.Path) == 0 {
+		return fmt.Errorf("want a list of operations: %w", err)
+	}
+	if at := Pointer(decode.Pointer(fault.Path[1:])); at != "" {
+		err = fmt.Errorf("%s: %w", at.FieldPath(), fault.Err)
+	}
+	return fmt.Errorf("operation %d: %w", fault.Path[0].Index, err)
+}
+
+// Check returns what the API server cannot carry out in a patch, whatever the document: an unknown
+// operation, a pointer that is not RFC 6901, a source that is missing, a value that is missing or
+// not JSON.
 func (p Patch) Check() error {
-	for i, op := range p {
-		err := check(op.Op, &op.Path, &op.From)
-		if err == nil && len(op.Value) > 0 && !json.Valid(op.Value) {
-			err = fmt.Errorf("the value of %s at %q is not JSON", op.Op, op.Path)
-		}
-		if err != nil {
+	for i := range p {
+		if err := p[i].check(); err != nil {
 			return fmt.Errorf("operation %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func check(op Op, path, from *Pointer) error {
-	switch op {
-	case Move, Copy:
-		if from == nil || !from.Valid() {
-			return fmt.Errorf("%s needs a JSON pointer as its from", op)
-		}
-	case Add, Remove, Replace, Test:
-	default:
-		return fmt.Errorf("unknown op %q", op)
-	}
-	if path == nil || !path.Valid() {
-		return fmt.Errorf("%s needs a JSON pointer as its path", op)
+func (op *Operation) check() error {
+	switch {
+	case !op.known():
+		return fmt.Errorf("unknown op %q", op.Op)
+	case !op.Path.Valid():
+		return fmt.Errorf("%s needs a JSON pointer as its path, not %q", op.Op, op.Path)
+	case op.takesFrom() && op.From == "":
+		return fmt.Errorf("%s needs a from, which cannot be the whole document", op.Op)
+	case op.takesFrom() && !op.From.Valid():
+		return fmt.Errorf("%s needs a JSON pointer as its from, not %q", op.Op, op.From)
+	case op.takesValue() && len(op.Value) == 0:
+		return fmt.Errorf("%s needs a value at %q: to mean null, write null", op.Op, op.Path)
+	case len(op.Value) > 0 && !json.Valid(op.Value):
+		return fmt.Errorf("the value of %s at %q is not JSON", op.Op, op.Path)
 	}
 	return nil
 }
+
+func (op *Operation) known() bool { return op.takesFrom() || op.takesValue() || op.Op == Remove }
+
+func (op *Operation) takesFrom() bool { return op.Op == Move || op.Op == Copy }
+
+func (op *Operation) takesValue() bool { return op.Op == Add || op.Op == Replace || op.Op == Test }
 
 // appendString quotes s, which is valid UTF-8 or becomes so.
 func appendString(dst []byte, s string) []byte {

@@ -21,10 +21,13 @@ var (
 	unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// Append returns the place of the member with this name below p.
+// Append returns the place of the member with this name below p. Append("-") is the place behind
+// the last element of a list, where an Add or the Path of a Move or Copy appends to it.
 func (p Pointer) Append(name string) Pointer { return p + "/" + Pointer(escapeToken.Replace(name)) }
 
-// Index returns the place of element i below p.
+// Index returns the place of element i below p. A negative index is none to RFC 6901, but to the API
+// server and [Apply], who count it from the end: -1 is the last element, and to an Add the place
+// behind it.
 func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
 
 // Parent returns the place that holds p. The parent of the whole document is itself.
