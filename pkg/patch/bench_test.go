@@ -114,3 +114,50 @@ func BenchmarkDiff(b *testing.B) {
 		}
 	}
 }
+
+// benchLabels is a projection that names next to nothing of an object.
+type benchLabels struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+}
+
+// BenchmarkBase measures what a Base is for: Diff reads the document to find where its values are,
+// a Base knows it from decoding, and keeps less of it where the type is a projection.
+func BenchmarkBase(b *testing.B) {
+	for _, size := range []struct {
+		name       string
+		containers int
+	}{{"2KB", 3}, {"9KB", 16}, {"200KB", 368}} {
+		pod := benchPod(size.containers)
+		raw := mustEncode(pod)
+		var labels benchLabels
+		labels.Metadata.Labels = pod.Labels
+		benchmarkBase(b, size.name+"/Pod", raw, pod, new(corev1.Pod))
+		benchmarkBase(b, size.name+"/projection", raw, &labels, new(benchLabels))
+	}
+}
+
+func benchmarkBase(b *testing.B, name string, raw []byte, after, into any) {
+	var base patch.Base
+	if _, err := base.Decode(raw, 0, 0, into); err != nil {
+		b.Fatal(err)
+	}
+	for _, row := range []struct {
+		name string
+		diff func() (patch.Patch, error)
+	}{
+		{"Diff", func() (patch.Patch, error) { return patch.Diff(raw, after) }},
+		{"Base.Diff", func() (patch.Patch, error) { return base.Diff(after) }},
+	} {
+		b.Run(name+"/"+row.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				if _, err := row.diff(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
