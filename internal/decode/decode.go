@@ -2,7 +2,7 @@
 
 // Package decode reads JSON into Go values exactly as the API server does, which is with
 // sigs.k8s.io/json: case-sensitive names, integers kept, null as good as absent, of duplicate
-// names the last one, invalid UTF-8 replaced.
+// names the last one (objects and lists merge), invalid UTF-8 replaced.
 //
 // The plan is one pass over the bytes, guided by the [shape.Shape] of the type:
 //

@@ -109,6 +109,7 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 		return nil, nil // DELETE: there is nothing that a patch could apply to
 	}
 	if p, err = changes(c.origin, c.req.Object); len(c.docs.wire.Object) <= mostKeptBytes {
+		c.origin.Reset() // the body may be gone before it is used again
 		origins.Put(c.origin)
 	}
 	return p, err
