@@ -23,10 +23,10 @@ import (
 //
 // [Documents] and [Values] return it for any such object. [Diff] does for the name of a field of a
 // struct, whether something is changed there or not; for any name of an object that is compared
-// with a map, if the map changed; and for any name of one that is compared as a document, which is what happens to a
-// list that changed, element by element where these did, and to a value of a type that encodes
-// itself. Other members that the type does not know, and an object that goes or is replaced as a
-// whole by something that is none, may have names twice.
+// with a map, if the map changed; and for any name of one that is compared as a document, which is
+// what happens to a list that changed, element by element where these did, and to a value of a type
+// that encodes itself. Other members that the type does not know, and an object that goes or is
+// replaced as a whole by something that is none, may have names twice.
 var ErrDuplicateName = errors.New("duplicate name")
 
 // ErrAlike is the cause of an [Error] about a list from which one of several elements was
@@ -174,6 +174,9 @@ const mostPooledText = 1 << 20
 // parse reads a document to its innermost values, which may be spelt in several ways.
 func parse(doc []byte) (*node, error) {
 	p := parser{c: jsonraw.At(doc, 0, 0), deep: true, hashed: true}
+	if len(p.c.Rest()) == 0 {
+		return nil, &Error{Err: errEmpty}
+	}
 	n, err := p.value(true)
 	if err == nil {
 		err = p.c.End()

@@ -143,7 +143,7 @@ func TestDocumentsRefusesWhatIsNotClear(t *testing.T) {
 		{"two spellings of one name", `{}`, `{"b":1,"\u0062":1}`, "after: b: duplicate name"},
 		{"text that is not JSON", `{"a":[1,]}`, `{}`, "before: a[1]: unexpected ']' looking for the beginning of a value"},
 		{"something behind it", `{}`, `{} {}`, "after: unexpected '{' after the document"},
-		{"nothing", ``, `{}`, "before: unexpected end of JSON looking for the beginning of a value"},
+		{"nothing", ``, `{}`, "before: the document is empty"},
 	} {
 		p, err := patch.Documents([]byte(row.before), []byte(row.after))
 		var at *patch.Error

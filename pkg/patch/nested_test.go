@@ -69,7 +69,7 @@ func TestErrorsInsideNestedListsEndTheComparison(t *testing.T) {
 }
 
 func TestElementsGoFromEveryNestedList(t *testing.T) {
-	const outer, inner = `{"name":"n","kids":[{"name":"a"},{"name":"b"},`, `,{"name":"y"},{"name":"z"}]}`
+	const outer, inner = `{"name":"n","kids":[{"name":"a"},{"name":"b"},`, `,{"name":"x"},{"name":"y"},{"name":"z"}]}`
 	raw := strings.Repeat(outer, levels) + `{"name":"i"}` + strings.Repeat(inner, levels)
 	for _, row := range []struct {
 		reason string
@@ -80,6 +80,7 @@ func TestElementsGoFromEveryNestedList(t *testing.T) {
 		{"the second", func(list []any) []any { return append(list[:1:1], list[2:]...) }, levels},
 		{"the last", func(list []any) []any { return list[:len(list)-1] }, levels},
 		{"the last two", func(list []any) []any { return list[:len(list)-2] }, 2 * levels},
+		{"the last but one", func(list []any) []any { return append(list[:len(list)-2:len(list)-2], list[len(list)-1]) }, levels},
 		{"the first and the last", func(list []any) []any { return list[1 : len(list)-1] }, 2 * levels},
 	} {
 		p, err := diffOf(t, []byte(raw), func(object map[string]any) {

@@ -45,7 +45,7 @@ type walker struct {
 	c     jsonraw.Cursor // for texts with escapes
 	path  []place
 	ops   Patch
-	// assumed are the elements of lists on the way, of which the first so many are sure.
+	// assumed are the lists on the way, of which the first so many are sure.
 	assumed []assumption
 	sure    int
 	names   []entryName // of the maps on the way

@@ -111,12 +111,6 @@ func (w *walker) keyAt(k listKey, elem int) string {
 	return ""
 }
 
-// sameKey reports whether an element of the document has a key, and v the same one.
-func (w *walker) sameKey(k listKey, elem int, v reflect.Value) bool {
-	key := w.keyAt(k, elem)
-	return key != "" && key == k.of(v)
-}
-
 // A keyedList is a list of which every element has a key and no two share one, in the document
 // and in Go.
 type keyedList struct {

@@ -24,7 +24,11 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 		return w.emptied(v)
 	}
 	start, end, ops := w.next, int(w.part().Next), len(w.ops)
-	n, inStep, err := w.lockstep(end, v, s, mergeKey)
+	level := len(w.assumed)
+	w.assumed = append(w.assumed, assumption{list: start, v: v, shape: s, mergeKey: mergeKey})
+	n, inStep, err := w.lockstep(end, v, s)
+	own := w.assumed[level]
+	w.assumed, w.sure = w.assumed[:level], min(w.sure, level)
 	switch {
 	case err != nil:
 		return err
@@ -36,18 +40,17 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	if err := w.differs(); err != nil {
 		return err
 	}
-	keyed := w.keyed(start, v, s, mergeKey)
-	switch {
+	switch keyed := w.keysOf(&own); {
 	case keyed == nil:
 		w.next, w.ops = start, w.ops[:ops]
 		return w.documents(v, s, mergeKey)
-	case inStep: // by now it is known that what is equal so far is not so by chance
+	case inStep:
 		return w.resize(v, n, ops)
+	default:
+		err = w.rearrange(keyed, v, s, n, ops)
+		w.next = end
+		return err
 	}
-	w.ops = w.ops[:ops]
-	err = w.rearrange(keyed, v, s)
-	w.next = end
-	return err
 }
 
 // resize adds or removes elements at the end of a list of n in which all others have their
@@ -67,23 +70,21 @@ func (w *walker) resize(v reflect.Value, n, ops int) error {
 }
 
 // lockstep compares elements of one index. It returns how many the document has, or false as
-// soon as two are not the same element: they differ, and so do their keys, if they have any.
-func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape, mergeKey string) (n int, inStep bool, err error) {
-	depth, assumed := len(w.path), len(w.assumed)
+// soon as two differ and are not the same element.
+func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inStep bool, err error) {
+	depth, level := len(w.path), len(w.assumed)-1
 	for w.next++; w.next < end; n++ {
 		if n >= v.Len() {
 			w.skip()
 			continue
 		}
-		elem := v.Index(n)
 		w.enter(place{index: n, is: toElement})
-		w.assumed = append(w.assumed, assumption{part: w.next, elem: elem, shape: s.Elem, mergeKey: mergeKey})
-		err = w.value(elem, s.Elem, "")
-		own := err == errOtherElement && w.sure == assumed //nolint:errorlint // it is that very one
-		w.path, w.assumed = w.path[:depth], w.assumed[:assumed]
-		w.sure = min(w.sure, assumed)
+		w.assumed[level].index = n
+		err = w.value(v.Index(n), s.Elem, "")
+		other := err == errOtherElement && w.sure == level //nolint:errorlint // it is that very one
+		w.path, w.sure = w.path[:depth], min(w.sure, level)
 		switch {
-		case own:
+		case other:
 			return n, false, nil
 		case err != nil:
 			return n, false, err
@@ -92,36 +93,38 @@ func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape, mergeKey st
 	return n, true, nil
 }
 
-// An assumption is that an element of the document is the one that the Go list has at the same
-// index.
+// An assumption is that the element of the document that is being compared is the one that the Go
+// list has at the same index.
 type assumption struct {
-	part     int
-	elem     reflect.Value
+	list     int // the part
+	v        reflect.Value
 	shape    *shapes.Shape
 	mergeKey string
+	index    int
+	keys     *keyedList // nil if there are none
+	asked    bool       // whether there are
 }
 
 var errOtherElement = errors.New("the element of that index is another one")
 
 // differs is called before a difference is written. As long as there is none, the elements that
-// the path goes through are the same ones; now their keys have to say so. If one of them does
-// not, w.sure is its place, and the comparison goes back to its list.
+// the path goes through are the same ones; now their keys have to say so. If those of one list do
+// not, w.sure is its place, and the comparison goes back there.
 func (w *walker) differs() error {
 	for ; w.sure < len(w.assumed); w.sure++ {
-		if !w.holds(&w.assumed[w.sure]) {
+		a := &w.assumed[w.sure]
+		if keys := w.keysOf(a); keys == nil || keys.before[a.index] != keys.after[a.index] {
 			return errOtherElement
 		}
 	}
 	return nil
 }
 
-// holds reports whether both elements have a key, and the same one.
-func (w *walker) holds(a *assumption) bool {
-	key, keyed := keyOf(a.shape, a.mergeKey)
-	if !keyed {
-		key, keyed = keyOf(a.shape, "name")
+func (w *walker) keysOf(a *assumption) *keyedList {
+	if !a.asked {
+		a.keys, a.asked = w.keyed(a.list, a.v, a.shape, a.mergeKey), true
 	}
-	return keyed && w.sameKey(key, a.part, a.elem)
+	return a.keys
 }
 
 // append adds the elements from n on.
@@ -137,8 +140,11 @@ func (w *walker) append(v reflect.Value, n int) error {
 }
 
 // rearrange brings the elements of the document into the order of the Go list, and then
-// compares them where they are.
-func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape) error {
+// compares them where they are. The first n are in their places, and were compared before: their
+// edits are the operations from ops on.
+func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape, n, ops int) error {
+	edits := slices.Clone(w.ops[ops:])
+	w.ops = w.ops[:ops]
 	from := l.origin()
 	if !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
 		return w.set(Replace, v) // all of it is new
@@ -155,9 +161,9 @@ func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape) error
 	}
 	d := differ{ops: w.ops}
 	d.reorder(&list{at: w.pointer(), a: added}, len(l.before), from)
-	w.ops = d.ops
+	w.ops = append(d.ops, edits...)
 	for j, i := range from {
-		if i == none {
+		if i == none || j < n {
 			continue
 		}
 		w.enter(place{index: j, is: toElement})
