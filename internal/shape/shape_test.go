@@ -201,6 +201,9 @@ func TestElements(t *testing.T) {
 				t.Fatalf("a list of %d is %v", n, got)
 			}
 		}
+		if next := s.Elements(reflect.ValueOf(&got).Elem()); n <= mostUsual && n > 0 && next.room != n {
+			t.Errorf("after a list of %d there is room for %d", n, next.room)
+		}
 		if spare := got[n:cap(got)]; len(spare) > 2 || slices.ContainsFunc(spare, func(e inner) bool { return e != inner{} }) {
 			t.Errorf("a list of %d has %v behind it", n, spare)
 		}

@@ -161,7 +161,8 @@ func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape, n, op
 	}
 	d := differ{ops: w.ops}
 	d.reorder(&list{at: w.pointer(), a: added}, len(l.before), from)
-	w.ops = append(d.ops, edits...)
+	w.ops = d.ops
+	w.ops = append(w.ops, edits...)
 	for j, i := range from {
 		if i == none || j < n {
 			continue
