@@ -42,12 +42,16 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 ##@ Test
 
 .PHONY: test
-test: check lint api-check unit e2e next bench-test ## Run every check and test (CI runs this)
+test: check lint api-check narrow unit e2e next bench-test ## Run every check and test (CI runs this)
+
+.PHONY: narrow
+narrow: ## Build the packages for a platform of 32 bits
+	GOARCH=386 $(GO) build ./pkg/...
 
 .PHONY: unit
 unit: ## Run the unit tests, the examples' tests among them, with the race detector
 	@$(with_apiserver) $(GO) test -race $(GOTESTFLAGS) $(unit_packages)
-	$(GO) test -run Alloc ./pkg/review ./pkg/webhook # counts are not right with the race detector
+	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook # counts are not right with the race detector
 
 .PHONY: examples
 examples: ## Run the tests of the examples only
