@@ -71,7 +71,7 @@ func misplaced(err error, offset int) error {
 
 // scan reads the next value as a document of a shape.
 func (d *decoder) scan(s *shape.Shape) (err error) {
-	for s.Kind == shape.Pointer {
+	for s.Kind == shape.Pointer && s.Elem != s {
 		s = s.Elem
 	}
 	kind := d.c.Kind()

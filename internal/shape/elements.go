@@ -18,12 +18,21 @@ type Elements struct {
 const (
 	mostUsual    = 16
 	firstScratch = 8
-	mostScratch  = 1 << 20 // bytes kept of one
+	// mostRoom bounds the memory of a list that its elements do not take yet: a document may nest
+	// thousands of lists.
+	mostRoom    = 2 << 10
+	mostScratch = 1 << 20 // bytes kept of one
 )
 
 // Elements prepares list, which is nil and of the List type.
 func (s *Shape) Elements(list reflect.Value) Elements {
-	return Elements{shape: s, list: list, room: int(s.usual.Load())}
+	return Elements{shape: s, list: list, room: s.room(int(s.usual.Load()))}
+}
+
+// room is for n elements, or as many as take a little memory, or one.
+func (s *Shape) room(n int) int {
+	size := int(s.Type.Elem().Size())
+	return min(n, max(1, mostRoom/max(1, size)))
 }
 
 // Len is how many elements there are.
@@ -47,7 +56,7 @@ func (e *Elements) scratchElement() reflect.Value {
 		e.takeScratch()
 	}
 	if e.n > e.scratch.Cap() {
-		e.scratch.Grow(max(firstScratch, e.n))
+		e.scratch.Grow(max(e.shape.room(firstScratch), e.n))
 	}
 	e.scratch.SetLen(e.n)
 	return e.scratch.Index(e.n - 1)
@@ -85,7 +94,7 @@ func (e *Elements) Done() {
 		reflect.Copy(exact, e.list)
 		e.list.Set(exact)
 	}
-	if e.n != e.room && e.n <= mostUsual {
+	if e.n != e.room && e.n == e.shape.room(min(e.n, mostUsual)) {
 		e.shape.usual.Store(int32(e.n))
 	}
 }

@@ -83,27 +83,39 @@ func (d *differ) match(l, part *list) []int {
 // untangle has elements that are the same in the document keep their order: to exchange them
 // would have no effect.
 func untangle(l *list, from []int) {
-	matched := slices.DeleteFunc(slices.Clone(from), func(i int) bool { return i == none })
-	if slices.IsSorted(matched) {
-		return
+	values := newNumbering(len(l.b))
+	alike := map[int][]int{} // of each value the new elements, in order, that are old ones with it
+	for j, i := range from {
+		if i != none {
+			value := values.number(&l.b[i])
+			alike[value] = append(alike[value], j)
+		}
 	}
-	slices.Sort(matched)
-	values := newNumbering(len(matched))
-	places := map[int][]int{} // of the elements of each value, in order
-	number := make([]int, len(l.r))
-	for _, i := range matched {
-		n := &l.r[i]
+	for _, group := range alike {
+		if !slices.IsSortedFunc(group, func(j, k int) int { return cmp.Compare(from[j], from[k]) }) {
+			untangleGroup(l, from, group)
+		}
+	}
+}
+
+// untangleGroup untangles elements that are equal to the Go type.
+func untangleGroup(l *list, from, group []int) {
+	values := newNumbering(len(group))
+	places := map[int][]int{} // of the elements of each value
+	numbers := make([]int, len(group))
+	for k, j := range group {
+		n := &l.r[from[j]]
 		if parsed, err := parse(n.raw); err == nil && n.hash == 0 {
 			n = parsed
 		}
-		number[i] = values.number(n)
-		places[number[i]] = append(places[number[i]], i)
+		numbers[k] = values.number(n)
+		places[numbers[k]] = append(places[numbers[k]], from[j])
 	}
-	for j, i := range from {
-		if i != none {
-			k := number[i]
-			from[j], places[k] = places[k][0], places[k][1:]
-		}
+	for _, same := range places {
+		slices.Sort(same)
+	}
+	for k, j := range group {
+		from[j], places[numbers[k]] = places[numbers[k]][0], places[numbers[k]][1:]
 	}
 }
 

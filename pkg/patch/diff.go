@@ -31,7 +31,8 @@ import "sync"
 //  6. Members are visited in the order in which raw has them, then those that it lacks: fields
 //     in the order of the type, entries of a map in that of their keys. In a list, removals
 //     come first from the back, then moves and additions from the front, then edits; but what
-//     is only appended comes last. The same arguments give the same bytes.
+//     is only appended to a list with keys comes last. In a list without keys that changed,
+//     members are visited in the order of their names. The same arguments give the same bytes.
 //
 // The patch holds no operation without effect, and no copy or test. The number of moves is
 // the least possible; that the whole patch is the shortest possible is not promised.

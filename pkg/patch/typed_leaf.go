@@ -76,10 +76,13 @@ func sameScalar(raw []byte, v reflect.Value, kind shapes.Kind) bool {
 		return err == nil && n == v.Uint()
 	case shapes.Float:
 		n, err := strconv.ParseFloat(string(raw), v.Type().Bits())
-		return err == nil && n == v.Float()
+		return err == nil && sameFloat(n, v.Float())
 	}
 	return false
 }
+
+// sameFloat tells 0 from -0, as encoding/json does.
+func sameFloat(x, y float64) bool { return x == y && math.Signbit(x) == math.Signbit(y) }
 
 // known compares bytes, and values of types that write themselves. What is not plainly equal is
 // compared by what it writes.
@@ -222,7 +225,7 @@ func (w *walker) sameLoose(p *decode.Part, x any) bool {
 		return ok && n == x
 	case float64:
 		n, err := strconv.ParseFloat(string(raw), 64)
-		return p.Kind == jsonraw.Number && err == nil && n == x && math.Signbit(n) == math.Signbit(x)
+		return p.Kind == jsonraw.Number && err == nil && sameFloat(n, x)
 	}
 	return false
 }

@@ -44,6 +44,8 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	case keyed == nil:
 		w.next, w.ops = start, w.ops[:ops]
 		return w.documents(v, s, mergeKey)
+	case inStep && v.Len() == 0:
+		return w.set(Replace, v)
 	case inStep:
 		return w.resize(v, n, ops)
 	default:

@@ -120,6 +120,9 @@ func (w *walker) table(t table, size int) error {
 // change is about a map that differs: it adds the entries that the object lacks, in the order of
 // their keys.
 func (w *walker) change(t table, names *nameList, lacks bool) error {
+	if err := w.differs(); err != nil { // the object may be of an element that goes
+		return err
+	}
 	if names.repeated != nil {
 		w.enter(place{name: string(names.repeated)})
 		return w.located(ErrDuplicateName)

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"cmp"
 	"reflect"
 
 	"github.com/admitkit/admitkit/internal/decode"
@@ -85,10 +86,10 @@ func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
 	raw := w.bytes(w.part())
 	w.skip()
 	zero, certain := isZeroText(raw, field.Shape.Kind)
-	if !certain {
+	if !certain || field.OmitZero { // which may have a test of its own
 		before := reflect.New(field.Shape.Type)
 		if err := decode.Unmarshal(raw, before.Interface()); err != nil {
-			return w.located(err)
+			return cmp.Or(w.differs(), w.located(err))
 		}
 		zero = field.Omitted(before.Elem())
 	}
