@@ -100,6 +100,9 @@ func TestRefresh(t *testing.T) {
 	if err := os.WriteFile(file, page, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.writeJSON(filepath.Join(t.TempDir(), "figures.json")); err != nil {
+		t.Error(err)
+	}
 	for range 2 { // the second time it replaces what the first wrote
 		if err := r.refresh(file); err != nil {
 			t.Fatal(err)

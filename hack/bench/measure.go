@@ -103,7 +103,9 @@ func processCPU() time.Duration {
 func summary(own, baseline, harness []sample) Figure {
 	var ratios, cpuRatios, net []float64
 	for i := range own {
-		net = append(net, (baseline[i].wall-harness[i].wall)/(own[i].wall-harness[i].wall))
+		if rest := own[i].wall - harness[i].wall; rest > 0 { // not of the harness itself
+			net = append(net, (baseline[i].wall-harness[i].wall)/rest)
+		}
 		ratios = append(ratios, baseline[i].wall/own[i].wall)
 		cpuRatios = append(cpuRatios, baseline[i].cpu/own[i].cpu)
 	}
@@ -123,7 +125,11 @@ func summary(own, baseline, harness []sample) Figure {
 	}
 }
 
+// median is 0 without values.
 func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
 }
