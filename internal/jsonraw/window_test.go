@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonraw
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTextsAcrossWindows puts what ends or breaks a text, and what only looks like it to the marks,
+// at every place of a window and of the next one.
+func TestTextsAcrossWindows(t *testing.T) {
+	pieces := []string{`x`, `\"`, `\\`, `\\]`, `\u00e9`, `\u00g9`, `\x`, `é`, "\xff", "\x00", "\x1f", "\x7f", `"#`, `","#`, `\`, `"`}
+	for before := range 2*windowBytes + 4 {
+		for _, piece := range pieces {
+			doc := `{"` + strings.Repeat("a", before) + piece + `":["` + strings.Repeat("#]", 20) + piece + `"]}`
+			compare(t, []byte(doc))
+			compare(t, []byte(doc+strings.Repeat(" ", windowBytes))) // with no end of the document near
+		}
+	}
+}
