@@ -169,29 +169,20 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 	}
 	fields := shape.ValueOf(v)
 	var seen shape.FieldSet
-	next := 0
 	more, err := d.c.OpenObject()
-	for more && err == nil {
-		var i int
-		if i, err = s.Member(&d.c, next); err != nil {
+	for i := -1; more && err == nil; {
+		if i, more, err = s.Next(&d.c, i+1); !more || err != nil {
 			break
 		}
-		if i < 0 {
-			err = d.c.Skip()
-		} else {
-			if !seen.Add(i, s) {
-				return ErrRepeated // sigs.k8s.io/json knows how the values of one name merge
-			}
-			field := &s.Fields[i]
-			d.where = i
-			if err = d.value(fields.Field(field), field.Shape); err != nil {
-				return at(field.Name, err)
-			}
-			next = i + 1
+		if !seen.Add(i, s) {
+			return ErrRepeated // sigs.k8s.io/json knows how the values of one name merge
 		}
-		if err == nil {
-			more, err = d.c.NextMember()
+		field := &s.Fields[i]
+		d.where = i
+		if err = d.value(fields.Field(field), field.Shape); err != nil {
+			return at(field.Name, err)
 		}
+		more, err = d.c.NextMember()
 	}
 	return err
 }

@@ -99,29 +99,20 @@ func (d *decoder) scan(s *shape.Shape) (err error) {
 
 func (d *decoder) scanFields(s *shape.Shape) error {
 	var seen shape.FieldSet
-	next := 0
 	more, err := d.c.OpenObject()
-	for more && err == nil {
-		var i int
-		if i, err = s.Member(&d.c, next); err != nil {
+	for i := -1; more && err == nil; {
+		if i, more, err = s.Next(&d.c, i+1); !more || err != nil {
 			break
 		}
-		if i < 0 {
-			err = d.c.Skip()
-		} else {
-			name := s.Fields[i].Name
-			if !seen.Add(i, s) {
-				return at(name, misplaced(ErrRepeated, d.c.Offset()))
-			}
-			d.where = i
-			if err := d.scan(s.Fields[i].Shape); err != nil {
-				return at(name, err)
-			}
-			next = i + 1
+		name := s.Fields[i].Name
+		if !seen.Add(i, s) {
+			return at(name, misplaced(ErrRepeated, d.c.Offset()))
 		}
-		if err == nil {
-			more, err = d.c.NextMember()
+		d.where = i
+		if err := d.scan(s.Fields[i].Shape); err != nil {
+			return at(name, err)
 		}
+		more, err = d.c.NextMember()
 	}
 	return misplaced(err, d.c.Offset())
 }

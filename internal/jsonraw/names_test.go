@@ -18,17 +18,19 @@ func TestNamesFindMembers(t *testing.T) {
 		{"backwards, and twice", `{"x.y/z-w":1,"ownerReferences":1,"name":1,"a":1,"a":1}`, []int{4, 3, 1, 0, 0}},
 		{"with white space around", "{ \"a\" : 1 ,\n\t\"namespace\" :1}", []int{0, 2}},
 		{"with escapes", `{"\u0061":1,"n\u0061me":1}`, []int{0, 1}},
-		{"none of them", `{"":1,"A":1,"names":1,"nam":1,"ownerReference":1,"ownerReferencesX":1,"namespacE":1}`, []int{-1, -1, -1, -1, -1, -1, -1}},
+		{"none of them", `{"":1,"A":1,"names":1,"nam":1,"ownerReference":1,"ownerReferencesX":1,"namespacE":1}`, nil},
+		{"others between them", `{"b":{"name":[1.5e3,"}"]},"a":1,"c":"\"","namespace":1,"long":"` + strings.Repeat("x", 200) + `","x.y/z-w":1,"d":-0.5}`, []int{0, 2, 4}},
+		{"others of which the fast way is wrong", `{"b":[[[{"x":1.5}]]],"name":1,` + strings.Repeat(`"c":[{"d":"e"},0.25],`, 9) + `"x.y/z-w":1}`, []int{1, 4}},
+		{"others with escapes and white space", `{"\u0062":1, "b":2, "c" : 3 ,"a":4}`, []int{0}},
 	} {
 		var got []int
 		c := NewCursor([]byte(in.document))
 		more, err := c.OpenObject()
-		for next := 0; more && err == nil; {
-			var place int
-			if place, err = names.Member(c, next); err == nil {
-				got, next, err = append(got, place), place+1, c.Skip()
+		for place := -1; more && err == nil; {
+			if place, more, err = names.Next(c, place+1); !more || err != nil {
+				break
 			}
-			if err == nil {
+			if got, err = append(got, place), c.Skip(); err == nil {
 				more, err = c.NextMember()
 			}
 		}
@@ -44,7 +46,7 @@ func TestNamesFindMembers(t *testing.T) {
 func TestNamesRefuseWhatIsNoName(t *testing.T) {
 	names := NewNames("a", "namespace")
 	for _, text := range []string{``, ` `, `1`, `"`, `"a`, `"a"`, `"a" `, `"a"1:`, `"namespace`, `"namespace"`, `"namespac` + "\n" + `":1`, strings.Repeat(" ", 9)} {
-		if place, err := names.Member(NewCursor([]byte(text)), 0); err == nil {
+		if place, _, err := names.Next(NewCursor([]byte(text)), 0); err == nil {
 			t.Errorf("%q is read as name %d", text, place)
 		}
 	}

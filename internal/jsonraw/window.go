@@ -44,6 +44,28 @@ func (w *window) skipText(data []byte, i int) int {
 	}
 }
 
+// skipPlain is skipText for a text without escapes. It is wrong about any other, and about one
+// near the end of the document.
+func (w *window) skipPlain(data []byte, i int) int {
+	for {
+		if left := w.end - i; left > 0 {
+			marks := w.marks >> (windowBytes - left)
+			if marks == 0 {
+				i = w.end
+				continue
+			}
+			if i += bits.TrailingZeros64(marks); data[i] != '"' {
+				return wrong
+			}
+			return i + 1
+		}
+		if i+windowBytes > len(data) {
+			return wrong
+		}
+		w.end, w.marks = i+windowBytes, marksOf(data[i:i+windowBytes])
+	}
+}
+
 // skipMarked goes over an escape, or a byte that is marked because of the one before it.
 func skipMarked(data []byte, i int) int {
 	if data[i] > ' ' && data[i] != '\\' {

@@ -110,10 +110,11 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 // Find returns the place in Fields of the member with this name, or -1.
 func (s *Shape) Find(name []byte) int { return s.names.Find(name) }
 
-// Member reads the name of the next member of an object, and returns the place in Fields of the
-// member with that name, or -1. next is where the last one found says to begin; see
-// [jsonraw.Names].
-func (s *Shape) Member(c *jsonraw.Cursor, next int) (int, error) { return s.names.Member(c, next) }
+// Next goes to the next member of an object that there is a field for, and returns the place of
+// that in Fields. next is where the last one found says to begin; see [jsonraw.Names.Next].
+func (s *Shape) Next(c *jsonraw.Cursor, next int) (place int, more bool, err error) {
+	return s.names.Next(c, next)
+}
 
 // fill finds the fields of a struct, or makes it Opaque where the rules for what they are
 // called are not simple.

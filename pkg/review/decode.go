@@ -83,13 +83,12 @@ func (d *decoder) envelope() error {
 			return d.text(&d.kind)
 		case inReviewAPIVersion:
 			return d.text(&d.apiVersion)
-		case inReviewRequest:
+		default: // inReviewRequest
 			if d.hasRequest = d.c.Kind() != jsonraw.Null; !d.hasRequest {
 				*d.req = Request{}
 			}
 			return d.object(requestNames, d.request)
 		}
-		return d.c.Skip()
 	})
 }
 
@@ -165,10 +164,9 @@ func (d *decoder) request(place int) error {
 		return d.raw(&r.OldObject)
 	case inRequestDryRun:
 		return d.boolean(&r.DryRun)
-	case inRequestOptions:
+	default: // inRequestOptions
 		return d.raw(&r.Options)
 	}
-	return d.c.Skip()
 }
 
 func (d *decoder) gvk(gvk *metav1.GroupVersionKind) error {
@@ -192,10 +190,9 @@ func (d *decoder) userInfo(place int) error {
 		return d.text(&u.UID)
 	case inUserGroups:
 		return d.list(&u.Groups)
-	case inUserExtra:
+	default: // inUserExtra
 		return d.extra(u)
 	}
-	return d.c.Skip()
 }
 
 func (d *decoder) extra(u *authenticationv1.UserInfo) error {
@@ -262,7 +259,7 @@ func reset[T any](d *decoder, dst *T) {
 }
 
 // object reads an object or null; member must read the value of the member with the name at
-// that place, or of one that is none of the names.
+// that place.
 func (d *decoder) object(names *jsonraw.Names, member func(place int) error) error {
 	if d.c.Kind() != jsonraw.Object {
 		return d.nullOr(jsonraw.Object)
@@ -272,36 +269,21 @@ func (d *decoder) object(names *jsonraw.Names, member func(place int) error) err
 
 func (d *decoder) members(names *jsonraw.Names, member func(place int) error) error {
 	more, err := d.c.OpenObject()
-	for next := 0; more && err == nil; {
-		start := d.c.Offset()
-		var place int
-		if place, err = names.Member(&d.c, next); err != nil {
-			return err
+	for place := -1; more && err == nil; {
+		if place, more, err = names.Next(&d.c, place+1); !more || err != nil {
+			break
 		}
 		if err = member(place); err != nil {
-			return within(d.nameAt(start), err)
+			return within(names.Name(place), err)
 		}
-		next = place + 1
 		more, err = d.c.NextMember()
 	}
 	return err
 }
 
-// nameAt reads a name again, which keeps it off the good path.
-func (d *decoder) nameAt(offset int) string {
-	c := jsonraw.At(d.body, offset, 0)
-	name, _ := c.Name()
-	return string(name)
-}
-
 // texts reads an object of texts, or null.
 func (d *decoder) texts(names *jsonraw.Names, texts ...*string) error {
-	return d.object(names, func(place int) error {
-		if place < 0 {
-			return d.c.Skip()
-		}
-		return d.text(texts[place])
-	})
+	return d.object(names, func(place int) error { return d.text(texts[place]) })
 }
 
 func (d *decoder) text(dst *string) error {

@@ -11,11 +11,16 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// buffers are the memory that one call after the other uses: bytes only, which no handler ever
-// sees, so that what a handler keeps cannot change. See exchange for when they come back.
-type buffers struct{ body, answer []byte }
+// buffers are the memory that one call after the other uses, which no handler ever sees, so that
+// what a handler keeps cannot change. See exchange for when they come back.
+type buffers struct {
+	body, answer []byte
+	wire         review.Request // what the body says
+}
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
@@ -24,6 +29,7 @@ var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 const maxPooledBytes = 4 << 20
 
 func (b *buffers) release() {
+	b.wire = review.Request{}
 	if cap(b.body) > maxPooledBytes {
 		b.body = nil
 	}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -22,7 +25,7 @@ type callContext struct {
 	parent   context.Context
 	budget   time.Duration
 	deadline time.Time
-	about    *review.Metadata // nil as long as it is not known
+	about    about
 
 	mu     sync.Mutex
 	err    error
@@ -31,6 +34,18 @@ type callContext struct {
 	after  map[*func()]struct{} // to be called at the end
 
 	log atomic.Pointer[logr.Logger] // nil as long as nobody asked
+}
+
+// about is what a logger is told of a call: nothing, as long as that is not known.
+type about struct {
+	uid             types.UID
+	kind            metav1.GroupVersionKind
+	operation       admissionv1.Operation
+	namespace, name string
+}
+
+func (c *callContext) know(m *review.Metadata) {
+	c.about = about{m.UID, m.Kind, m.Operation, m.Namespace, m.Name}
 }
 
 func (c *callContext) begin(parent context.Context, h *Hook, budget time.Duration) {
@@ -135,9 +150,9 @@ func (c *callContext) logger() logr.Logger {
 		return *log
 	}
 	log := c.hook.loggerFor(c.parent)
-	if m := c.about; m != nil {
-		log = log.WithValues("requestUID", clip(string(m.UID)), "gvk", clip(kindText(m.Kind)),
-			"operation", clip(string(m.Operation)), "namespace", clip(m.Namespace), "name", clip(m.Name))
+	if a := &c.about; a.uid != "" {
+		log = log.WithValues("requestUID", clip(string(a.uid)), "gvk", clip(kindText(a.kind)),
+			"operation", clip(string(a.operation)), "namespace", clip(a.namespace), "name", clip(a.name))
 	}
 	c.log.Store(&log)
 	return log

@@ -119,7 +119,7 @@ func TestCallContextHasTheLoggerOfTheCall(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	c := newCallContext(logr.NewContext(t.Context(), logger), time.Hour)
-	c.about = &review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)}
+	c.know(&review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)})
 	derived := context.WithValue(c, t, 1)
 	logr.FromContextOrDiscard(derived).Info("logr")
 	slog.New(slog.Default().Handler()).Info("not this one")

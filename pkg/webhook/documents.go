@@ -9,23 +9,27 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// documents are what a Request knows of the call besides what its fields show: the request as
-// received. Copies of a Request share them. They lie in memory that is used again after the
-// call, so from then on they are not there.
+// documents are what a Request knows of the call besides what its fields show, as received:
+// nil where the review has none. Copies of a Request share them. They lie in memory that is
+// used again after the call, so from then on they are not there.
 type documents struct {
-	mu   sync.Mutex
-	wire review.Request
-	over bool
+	mu                         sync.Mutex
+	object, oldObject, options []byte
+	over                       bool
 }
 
-// open returns the request as received, until close is called. A Request that a test made
-// itself has none.
-func (d *documents) open() *review.Request {
+func (d *documents) begin(wire *review.Request) {
+	d.object, d.oldObject, d.options = wire.Object, wire.OldObject, wire.Options
+}
+
+// open returns the documents, until close is called. A Request that a test made itself has
+// none.
+func (d *documents) open() *documents {
 	if d == nil {
-		return &review.Request{}
+		return &documents{}
 	}
 	d.mu.Lock()
-	return &d.wire
+	return d
 }
 
 func (d *documents) close() {
@@ -38,7 +42,7 @@ func (d *documents) close() {
 func (d *documents) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.wire.Object, d.wire.OldObject, d.wire.Options, d.over = nil, nil, nil, true
+	d.object, d.oldObject, d.options, d.over = nil, nil, nil, true
 }
 
 // gone is the error for those who ask too late; it is called between open and close.

@@ -28,7 +28,7 @@ import (
 type exchange struct {
 	ctx    callContext
 	docs   documents
-	groups [4]string // the memory of docs.wire.UserInfo.Groups
+	groups [4]string // the memory of UserInfo.Groups
 
 	mu       sync.Mutex
 	outcome  outcome
@@ -49,7 +49,7 @@ type call interface {
 	base() *exchange
 	// accept is called once the request was read and is one for the hook. It may decide by
 	// itself, and the handler is then not called.
-	accept() (*review.Decision, error)
+	accept(*review.Request) (*review.Decision, error)
 	// handle calls the handler, in a goroutine of its own.
 	handle() outcome
 	// changes returns the patch of what the handler admitted, who may have made it himself.
@@ -104,7 +104,7 @@ func (x *exchange) overrun(w http.ResponseWriter) {
 	x.leftOver = err == nil
 	x.mu.Unlock()
 	if err == nil {
-		failOn(conn, x.ctx.logger(), x.ctx.tooLate(), x.ctx.uid())
+		failOn(conn, x.ctx.logger(), x.ctx.tooLate(), x.ctx.about.uid)
 	}
 }
 
@@ -112,10 +112,10 @@ func (x *exchange) overrun(w http.ResponseWriter) {
 func (x *exchange) answerNow(w http.ResponseWriter, failure error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		x.ctx.hook.fail(w, x.ctx.logger(), failure, x.ctx.uid())
+		x.ctx.hook.fail(w, x.ctx.logger(), failure, x.ctx.about.uid)
 		return
 	}
-	failOn(conn, x.ctx.logger(), failure, x.ctx.uid())
+	failOn(conn, x.ctx.logger(), failure, x.ctx.about.uid)
 }
 
 // awaitApart calls the handler in a goroutine of its own.

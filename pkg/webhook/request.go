@@ -42,7 +42,7 @@ type Request[T any] struct {
 // that the API server sent none or where it does not fit T; return it to fail the call. The
 // first use must be before the handler returns.
 func (r *Request[T]) OldObject() (*T, error) {
-	wire := r.docs.open()
+	docs := r.docs.open()
 	defer r.docs.close()
 	if r.oldDecoded {
 		return r.old, r.oldErr
@@ -50,8 +50,8 @@ func (r *Request[T]) OldObject() (*T, error) {
 	if err := r.docs.gone(); err != nil {
 		return nil, err
 	}
-	r.old, r.oldErr = decodeObject[T](wire.OldObject, "oldObject")
-	if wire.OldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
+	r.old, r.oldErr = decodeObject[T](docs.oldObject, "oldObject")
+	if docs.oldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
 		r.oldErr = badRequest("the request is a %s without an old object", r.Operation)
 	}
 	r.oldDecoded = true
@@ -63,12 +63,12 @@ func (r *Request[T]) OldObject() (*T, error) {
 // as updates or creates. CONNECT has no options: into is left as it is. It fails once the
 // handler has returned.
 func (r *Request[T]) DecodeOptions(into any) error {
-	wire := r.docs.open()
+	docs := r.docs.open()
 	defer r.docs.close()
-	if wire.Options == nil {
+	if docs.options == nil {
 		return r.docs.gone()
 	}
-	return decodeInto(wire.Options, into, "options")
+	return decodeInto(docs.options, into, "options")
 }
 
 // UnknownFields lists the field paths of the object that T has no field for, such as
@@ -77,7 +77,7 @@ func (r *Request[T]) DecodeOptions(into any) error {
 // again. [Hook.WithUnknownFields] has the hook look for them in every call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
-	return unknownFields[T](r.docs.open().Object)
+	return unknownFields[T](r.docs.open().object)
 }
 
 // Warn adds a warning that kubectl shows to the user, whether the call admits or denies. See
@@ -109,21 +109,21 @@ func (r *Request[T]) SideEffect(do func() error) error {
 // returned.
 func (r *Request[T]) RawObject() []byte {
 	defer r.docs.close()
-	return bytes.Clone(r.docs.open().Object)
+	return bytes.Clone(r.docs.open().object)
 }
 
 // RawOldObject returns a copy of the old object's JSON as received, or nil.
 func (r *Request[T]) RawOldObject() []byte {
 	defer r.docs.close()
-	return bytes.Clone(r.docs.open().OldObject)
+	return bytes.Clone(r.docs.open().oldObject)
 }
 
 // AdmissionRequest returns the whole request as the API type, with copies of the documents
 // as received.
 func (r *Request[T]) AdmissionRequest() *admissionv1.AdmissionRequest {
-	wire := *r.docs.open()
+	docs := r.docs.open()
 	defer r.docs.close()
-	wire.Metadata = r.Metadata
+	wire := review.Request{Metadata: r.Metadata, Object: docs.object, OldObject: docs.oldObject, Options: docs.options}
 	return wire.AdmissionRequest()
 }
 

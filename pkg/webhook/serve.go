@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -40,7 +38,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		h.fail(w, x.ctx.logger(), err, x.ctx.uid())
+		h.fail(w, x.ctx.logger(), err, x.ctx.about.uid)
 	} else if !write(w, http.StatusOK, b.answer) {
 		b.answer = nil
 	}
@@ -53,7 +51,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 		return err
 	}
 	x := c.base()
-	d, p, err := h.decide(c, w, r)
+	d, p, err := h.decide(c, w, r, &b.wire)
 	switch {
 	case err == nil:
 	case errors.Is(err, context.DeadlineExceeded) && x.ctx.expired():
@@ -65,9 +63,9 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 		x.ctx.logger().V(1).Info("denied", "code", denial.Code, "reason", denial.Reason)
 	}
 	if h.reg.mutating {
-		b.answer = review.AppendMutating(b.answer[:0], &x.docs.wire, d, p)
+		b.answer = review.AppendMutating(b.answer[:0], &b.wire, d, p)
 	} else {
-		b.answer = review.AppendValidating(b.answer[:0], &x.docs.wire, d)
+		b.answer = review.AppendValidating(b.answer[:0], &b.wire, d)
 	}
 	return nil
 }
@@ -86,18 +84,18 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 		b.body = body
 	}
 	x := c.base()
-	wire := &x.docs.wire
-	wire.UserInfo.Groups = x.groups[:0]
-	if err := review.DecodeInto(wire, body, c); err != nil {
+	b.wire.UserInfo.Groups = x.groups[:0]
+	if err := review.DecodeInto(&b.wire, body, c); err != nil {
 		return err
 	}
-	x.ctx.about = &wire.Metadata
-	return h.checkHandled(wire)
+	x.ctx.know(&b.wire.Metadata)
+	x.docs.begin(&b.wire)
+	return h.checkHandled(&b.wire)
 }
 
 // decide returns what the handler decides, and the patch of what it changed.
-func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request) (*review.Decision, patch.Patch, error) {
-	if d, err := c.accept(); d != nil || err != nil {
+func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *review.Request) (*review.Decision, patch.Patch, error) {
+	if d, err := c.accept(wire); d != nil || err != nil {
 		return d, nil, err
 	}
 	o := c.base().await(c, w, r)
@@ -108,17 +106,9 @@ func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request) (*review.D
 	return o.decision, p, err
 }
 
-// uid returns the uid of the call, where it is known.
-func (c *callContext) uid() types.UID {
-	if c.about == nil {
-		return ""
-	}
-	return c.about.UID
-}
-
 // timeoutOf returns the parameter in which the API server says how long it waits.
 func timeoutOf(u *url.URL) string {
-	if strings.ContainsAny(u.RawQuery, "%+;") {
+	if q := u.RawQuery; strings.Contains(q, "%") || strings.Contains(q, "+") || strings.Contains(q, ";") {
 		return u.Query().Get("timeout")
 	}
 	for rest := u.RawQuery; rest != ""; {

@@ -68,8 +68,7 @@ func skipObject(body []byte, offset int) (end int, err error) {
 	return cursor.Offset(), err
 }
 
-func (c *typedCall[T]) accept() (*review.Decision, error) {
-	wire := &c.docs.wire
+func (c *typedCall[T]) accept(wire *review.Request) (*review.Decision, error) {
 	c.req = Request[T]{Metadata: wire.Metadata, docs: &c.docs, sideEffects: c.sideEffects}
 	if wire.Object == nil {
 		return nil, nil
@@ -105,10 +104,10 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 		return nil, nil
 	}
 	defer recovered("comparing the object", &err)
-	if c.docs.wire.Object == nil {
+	if c.docs.object == nil {
 		return nil, nil // DELETE: there is nothing that a patch could apply to
 	}
-	if p, err = changes(c.origin, c.req.Object); len(c.docs.wire.Object) <= mostKeptBytes {
+	if p, err = changes(c.origin, c.req.Object); len(c.docs.object) <= mostKeptBytes {
 		c.origin.Reset() // the body may be gone before it is used again
 		origins.Put(c.origin)
 	}
@@ -127,8 +126,8 @@ func (c *rawCall) ReadObject(body []byte, offset int) (end int, err error) {
 	return skipObject(body, offset)
 }
 
-func (c *rawCall) accept() (*review.Decision, error) {
-	c.req = c.docs.wire
+func (c *rawCall) accept(wire *review.Request) (*review.Decision, error) {
+	c.req = *wire
 	return nil, nil
 }
 
