@@ -31,7 +31,7 @@ func main() {
 	flag.Var(&o.sizes, "sizes", "only these `sizes`: "+sizes.String())
 	flag.Var(&o.shapes, "shapes", "only these `shapes` of the object: "+shapeNames.String())
 	flag.IntVar(&o.rounds, "rounds", 9, "rounds, of which the median counts; fewer for 1.4MB and over the wire")
-	flag.DurationVar(&o.slice, "slice", 20*time.Millisecond, "how long one handler is measured in one round; seven times that over the wire")
+	flag.DurationVar(&o.slice, "slice", 100*time.Millisecond, "how long one handler is measured in one round")
 	flag.StringVar(&o.jsonFile, "json", "", "write the figures to this `file`, too")
 	flag.StringVar(&o.refreshDoc, "markdown", "", "replace the tables in this `file`")
 	flag.BoolVar(&o.serve, "serve", false, "be the server of the measurements over the wire (used by this program)")

@@ -91,7 +91,7 @@ func (r *Report) measureWire(o *options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
-	b.Rounds, b.Slice = max(min(o.rounds, 5), o.rounds/2), 7*o.slice
+	b.Rounds, b.Slice = max(min(o.rounds, 5), o.rounds/2), o.slice*3/2
 	for _, connections := range []int{1, 8} {
 		for _, size := range document.Sizes {
 			if size.Large {
