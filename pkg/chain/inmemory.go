@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// inMemory is a transport to a handler in this process, which sees what a server would hand it.
+type inMemory struct{ handler http.Handler }
+
+// RoundTrip leaves a handler that does not come back to itself when the call's time is over, as
+// a client over a network would.
+func (t inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	// A server does not know the deadline of its client, only that it has gone.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
+	stop := context.AfterFunc(req.Context(), cancel)
+	w := &answer{header: http.Header{}}
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			stop()
+			cancel()
+			if w.returned {
+				done <- nil
+			} else {
+				done <- panicked{recover()}
+			}
+		}()
+		t.handler.ServeHTTP(w, served(ctx, req))
+		w.returned = true
+	}()
+	select {
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	case err := <-done:
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.response(req)
+}
+
+// served is the request as a server hands it to its handler.
+func served(ctx context.Context, req *http.Request) *http.Request {
+	r := req.Clone(ctx)
+	r.RequestURI = req.URL.RequestURI()
+	r.URL.Scheme, r.URL.Host = "", ""
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+	r.RemoteAddr = "127.0.0.1:0"
+	r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "http/1.1"}
+	r.GetBody = nil
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	if r.Header.Get("Accept-Encoding") == "" {
+		r.Header.Set("Accept-Encoding", "gzip")
+	}
+	return r
+}
+
+// panicked is what a client sees of a handler that panics: the connection is closed.
+type panicked struct{ value any }
+
+func (p panicked) Error() string { return io.EOF.Error() }
+
+func (p panicked) Unwrap() error { return io.EOF }
+
+func (p panicked) cause() string {
+	if p.value == nil {
+		return "the handler did not return"
+	}
+	return fmt.Sprintf("the handler panicked: %v", p.value)
+}
+
+// An answer is a ResponseWriter into memory.
+type answer struct {
+	header, sent http.Header // sent are those at the time of WriteHeader
+	status       int
+	body         bytes.Buffer
+	returned     bool
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if a.sent != nil || status < 200 { // informational ones are not the answer
+		return
+	}
+	a.status, a.sent = status, a.header.Clone()
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
+
+// Flush sends nothing before the end.
+func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }
+
+func (a *answer) response(req *http.Request) (*http.Response, error) {
+	a.WriteHeader(http.StatusOK)
+	if a.sent == nil {
+		a.sent = http.Header{}
+	}
+	resp := &http.Response{
+		Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), StatusCode: a.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: a.sent, Request: req, TLS: &tls.ConnectionState{},
+	}
+	if a.body.Len() > 0 && len(a.sent["Content-Type"]) == 0 && a.sent.Get("Content-Encoding") == "" {
+		a.sent.Set("Content-Type", http.DetectContentType(a.body.Bytes()))
+	}
+	resp.ContentLength = int64(a.body.Len())
+	resp.Body = io.NopCloser(&a.body)
+	if a.sent.Get("Content-Encoding") == "gzip" {
+		plain, err := gzip.NewReader(&a.body)
+		if err != nil {
+			return nil, err
+		}
+		resp.Body, resp.ContentLength, resp.Uncompressed = plain, -1, true
+		a.sent.Del("Content-Encoding")
+		a.sent.Del("Content-Length")
+	}
+	return resp, nil
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// builtIn are the Go types of Kubernetes.
+var builtIn = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(s))
+	utilruntime.Must(apiextensionsv1.AddToScheme(s))
+	return s
+})
+
+// objects make, name, default and convert objects: those with Go types as the API server does
+// its own, all others as it does custom resources. A built-in object stands for the API server's
+// internal version too, and has no TypeMeta then.
+type objects struct {
+	scheme   *runtime.Scheme
+	defaults func(runtime.Object)
+	added    bool // types other than Kubernetes' own
+}
+
+func newObjects(o *options) (*objects, error) {
+	all := &objects{scheme: builtIn(), defaults: o.defaulter}
+	if len(o.types) > 0 {
+		all.scheme, all.added = runtime.NewScheme(), true
+		utilruntime.Must(scheme.AddToScheme(all.scheme))
+		utilruntime.Must(apiextensionsv1.AddToScheme(all.scheme))
+		for _, add := range o.types {
+			if err := add(all.scheme); err != nil {
+				return nil, fmt.Errorf("cannot add types: %w", err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// New implements runtime.ObjectCreater.
+func (o *objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	if o.scheme.Recognizes(kind) {
+		return o.scheme.New(kind)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// ObjectKinds implements runtime.ObjectTyper.
+func (o *objects) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+	if _, ok := obj.(runtime.Unstructured); !ok {
+		return o.scheme.ObjectKinds(obj)
+	}
+	kind := obj.GetObjectKind().GroupVersionKind()
+	switch {
+	case kind.Kind == "":
+		return nil, false, runtime.NewMissingKindErr("unstructured object has no kind")
+	case kind.Version == "":
+		return nil, false, runtime.NewMissingVersionErr("unstructured object has no version")
+	}
+	return []schema.GroupVersionKind{kind}, false, nil
+}
+
+// Recognizes implements runtime.ObjectTyper.
+func (o *objects) Recognizes(schema.GroupVersionKind) bool { return true }
+
+// Default implements runtime.ObjectDefaulter.
+func (o *objects) Default(obj runtime.Object) {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return
+	}
+	if o.added {
+		o.scheme.Default(obj)
+	}
+	if o.defaults != nil {
+		o.defaults(obj)
+	}
+}
+
+// Convert implements runtime.ObjectConvertor.
+func (o *objects) Convert(in, out, context any) error {
+	from, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return o.scheme.Convert(in, out, context)
+	}
+	to, ok := out.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("cannot convert an unstructured object to %T", out)
+	}
+	kind, content := to.GroupVersionKind(), from.UnstructuredContent()
+	if !kind.Empty() && kind != from.GroupVersionKind() {
+		return fmt.Errorf("converting (%v) to (%v): no schema is known", from.GroupVersionKind(), kind)
+	}
+	to.SetUnstructuredContent(content)
+	return nil
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (o *objects) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	if _, ok := in.(*unstructured.Unstructured); ok {
+		return in, nil
+	}
+	return o.scheme.UnsafeConvertToVersion(in, to)
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (o *objects) ConvertFieldLabel(kind schema.GroupVersionKind, label, value string) (string, string, error) {
+	return o.scheme.ConvertFieldLabel(kind, label, value)
+}
+
+// interfaces are what the admission code is given: its own for each run, which is told of every
+// object that a patch made.
+type interfaces struct {
+	*objects
+	run *run
+}
+
+var _ admission.ObjectInterfaces = interfaces{}
+
+func (i interfaces) GetObjectCreater() runtime.ObjectCreater     { return i.objects }
+func (i interfaces) GetObjectTyper() runtime.ObjectTyper         { return i.objects }
+func (i interfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return i }
+func (i interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i.objects }
+func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
+	return i.run.chain.equivalents
+}
+
+// Default is called after a patch has been applied.
+func (i interfaces) Default(obj runtime.Object) {
+	i.objects.Default(obj)
+	i.run.current = obj
+}
+
+// encode writes an object as the API server does: built-in ones with their kind.
+func (o *objects) encode(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
+	if _, ok := obj.(*unstructured.Unstructured); !ok {
+		// The admission code may still hold the object: its TypeMeta is put back.
+		before := obj.GetObjectKind().GroupVersionKind()
+		obj.GetObjectKind().SetGroupVersionKind(kind)
+		defer obj.GetObjectKind().SetGroupVersionKind(before)
+	}
+	return runtime.Encode(o.serializer(false), obj)
+}
+
+func (o *objects) serializer(strict bool) runtime.Serializer {
+	return json.NewSerializerWithOptions(json.DefaultMetaFactory, o, o, json.SerializerOptions{Strict: strict})
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+)
+
+// withWarnings calls f with a context in which the API server's own code collects warnings, and
+// returns those that a client is shown.
+func withWarnings(ctx context.Context, f func(context.Context) error) ([]string, error) {
+	var err error
+	w := &answer{header: http.Header{}}
+	filters.WithWarningRecorder(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		err = f(req.Context())
+	})).ServeHTTP(w, (&http.Request{}).WithContext(ctx))
+	var warnings []string
+	shown, _ := utilnet.ParseWarningHeaders(w.header["Warning"])
+	for _, s := range shown {
+		warnings = append(warnings, s.Text)
+	}
+	return warnings, err
+}
+
+// result tells of the run, which ended with err.
+func (r *run) result(err error) (*Result, error) {
+	result := &Result{Annotations: r.annotations}
+	if err != nil {
+		result.Rejection = r.rejection(err)
+	} else if r.object != nil {
+		var encoding error
+		if result.Object, encoding = r.chain.objects.encode(r.object, r.kind); encoding != nil {
+			return nil, encoding
+		}
+	}
+	ranks := r.ranks()
+	called := map[*hook]bool{}
+	for _, c := range r.calls {
+		if rank, ok := ranks[c.hook]; ok {
+			c.Index = rank
+		}
+		called[c.hook] = true
+	}
+	r.judge(err)
+	result.Calls = r.ordered()
+	result.Webhooks = r.told(called)
+	result.Limits = r.limits()
+	return result, nil
+}
+
+func (r *run) rejection(err error) *metav1.Status {
+	status := responsewriters.ErrorToAPIStatus(err)
+	status.Message = r.chain.realHosts.Replace(status.Message)
+	if status.Details != nil {
+		for i := range status.Details.Causes {
+			status.Details.Causes[i].Message = r.chain.realHosts.Replace(status.Details.Causes[i].Message)
+		}
+	}
+	return status
+}
+
+// ranks are the places of validating hooks among those that match.
+func (r *run) ranks() map[*hook]int {
+	ranks := map[*hook]int{}
+	for _, v := range r.verdicts {
+		if !v.hook.mutating && v.decision == Matches {
+			ranks[v.hook] = len(ranks)
+		}
+	}
+	return ranks
+}
+
+// ordered are the calls in the order in which they began, those of validating webhooks in the
+// order of their configurations.
+func (r *run) ordered() []Call {
+	var calls []Call
+	for _, c := range r.calls {
+		if c.Mutating {
+			calls = append(calls, c.Call)
+		}
+	}
+	for _, h := range r.chain.validating {
+		for _, c := range r.calls {
+			if c.hook == h {
+				calls = append(calls, c.Call)
+			}
+		}
+	}
+	return calls
+}
+
+// told are the verdicts, of hooks that were never asked too.
+func (r *run) told(called map[*hook]bool) []Verdict {
+	verdicts := make([]Verdict, 0, len(r.verdicts))
+	for _, v := range r.verdicts {
+		told := Verdict{Configuration: v.hook.configuration, Webhook: v.hook.GetName(), Mutating: v.hook.mutating,
+			Index: v.hook.index, Called: called[v.hook], Decision: v.decision, Detail: v.detail}
+		if v.decision == Matches && !told.Called {
+			told.Decision, told.Detail = ByRejection, "the request had been rejected by then"
+		}
+		verdicts = append(verdicts, told)
+	}
+	return verdicts
+}
+
+// judge decides what became of each call. The API server tells of failures that it ignored, and
+// of one that it did not: its error.
+func (r *run) judge(err error) {
+	for _, c := range r.calls {
+		c.Outcome = Allowed
+		c.answered()
+		last := c == r.calls[len(r.calls)-1]
+		switch {
+		case c.failedOpen:
+			c.Outcome, c.Error = FailedOpen, c.failure()
+		case err == nil && c.Mutating, c.Mutating && !last:
+		case c.Mutating:
+			c.judgeBy(err)
+		default:
+			c.judgeBy(err)
+		}
+		if why := c.why(); why != "" && c.Error != "" {
+			c.Error += " (" + why + ")"
+		}
+		c.Error = r.chain.realHosts.Replace(c.Error)
+	}
+}
+
+// judgeBy judges a call that may be why a request was rejected.
+func (c *call) judgeBy(err error) {
+	name := c.hook.GetName()
+	v := c.verify()
+	switch {
+	case v.denied:
+		c.Outcome, c.Error = Denied, v.message
+	case err != nil && strings.Contains(err.Error(), `failed calling webhook "`+name+`"`):
+		c.Outcome = Failed
+		_, c.Error, _ = strings.Cut(err.Error(), `failed calling webhook "`+name+`": `)
+	case v.problem != "" && !c.Mutating && *c.hook.GetFailurePolicy() == admissionregistrationv1.Ignore:
+		c.Outcome, c.Error = FailedOpen, v.problem
+	case v.problem != "":
+		c.Outcome, c.Error = Failed, v.problem
+	case c.Mutating && v.operations > 0 && !c.patched && err != nil:
+		c.Outcome, c.Error = Failed, err.Error()
+	}
+}
+
+func (c *call) failure() string {
+	if v := c.verify(); v.problem != "" {
+		return v.problem
+	}
+	return "the answer is of no use"
+}
+
+var errNeverSent = errors.New("the call could not be sent")

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/warning"
+)
+
+// requestTimeout is the API server's upper bound of a request's time.
+const requestTimeout = 34 * time.Second
+
+// A run is one request on its way through the chain, and what it leaves behind.
+type run struct {
+	*asked
+	chain *Chain
+	ctx   context.Context
+
+	// attributes and current are what webhooks are asked about: current is the object as the last
+	// patch left it, or nil.
+	attributes admission.Attributes
+	current    runtime.Object
+	round      int
+	verdicts   []verdict
+
+	mu          sync.Mutex // validating webhooks are called at the same time
+	calls       []*call
+	open        map[*hook]*call
+	annotations []Annotation
+	seen        map[string]bool
+}
+
+// A verdict is of one hook, in the order of the hooks.
+type verdict struct {
+	hook *hook
+	reason
+}
+
+type runKey struct{}
+
+func runOf(ctx context.Context) *run { return ctx.Value(runKey{}).(*run) }
+
+// admit does what the API server's handlers and storage do for a request.
+func (r *run) admit(ctx context.Context) error {
+	r.ctx = context.WithValue(ctx, runKey{}, r)
+	if r.operation == admission.Connect {
+		return r.connect()
+	}
+	var cancel context.CancelFunc
+	r.ctx, cancel = context.WithTimeout(r.ctx, requestTimeout)
+	defer cancel()
+	for _, err := range r.unknown {
+		warning.AddWarning(r.ctx, "", err.Error())
+	}
+	var err error
+	switch r.operation {
+	case admission.Create:
+		err = r.create()
+	case admission.Update:
+		err = r.update()
+	default:
+		err = r.delete()
+	}
+	if r.ctx.Err() != nil && err != nil {
+		// The handler does not wait for what comes of the request after that.
+		return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %s", r.ctx.Err()), 0)
+	}
+	return err
+}
+
+func (r *run) connect() error {
+	if r.DryRun {
+		return apierrors.NewBadRequest("dryRun is not supported")
+	}
+	if err := r.mutate(r.record(r.object, nil)); err != nil {
+		return err
+	}
+	return r.validate(r.record(r.object, nil))
+}
+
+func (r *run) create() error {
+	if m, err := meta.Accessor(r.object); err == nil {
+		rest.WipeObjectMetaSystemFields(m)
+		if err := r.matchNamespace(m); err != nil {
+			return err
+		}
+		dedupOwners(r.ctx, m, false)
+		if r.object, err = r.chain.managed.stamp(r.kind, r.SubResource, nil, r.object, r.FieldManager); err != nil {
+			return err
+		}
+	}
+	if err := r.mutate(r.record(r.object, nil)); err != nil {
+		return err
+	}
+	m, err := meta.Accessor(r.object)
+	if err == nil {
+		dedupOwners(r.ctx, m, true)
+		if err := r.beforeCreate(m); err != nil {
+			return err
+		}
+		if r.name == "" {
+			r.name = m.GetName()
+		}
+	}
+	return r.validate(r.record(r.object, nil))
+}
+
+// beforeCreate is what comes between the mutating and the validating webhooks.
+func (r *run) beforeCreate(m metav1.Object) error {
+	if r.SubResource == "" {
+		rest.FillObjectMetaSystemFields(m)
+		if m.GetGenerateName() != "" && m.GetName() == "" {
+			m.SetName(names.SimpleNameGenerator.GenerateName(m.GetGenerateName()))
+		}
+	}
+	if err := r.matchNamespace(m); err != nil {
+		return err
+	}
+	if errs := r.invalid(); len(errs) > 0 {
+		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
+	}
+	if r.SubResource != "" {
+		return nil
+	}
+	if errs := apivalidation.ValidateObjectMetaAccessor(m, r.namespaced(), pathSegment, field.NewPath("metadata")); len(errs) > 0 {
+		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
+	}
+	return nil
+}
+
+func (r *run) update() error {
+	m, err := meta.Accessor(r.object)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	old, err := meta.Accessor(r.old)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if err := r.matchNamespace(m); err != nil {
+		return err
+	}
+	if err := r.matchNamespace(old); err != nil {
+		return err
+	}
+	dedupOwners(r.ctx, m, false)
+	if r.object, err = r.chain.managed.stamp(r.kind, r.SubResource, r.old, r.object, r.FieldManager); err != nil {
+		return err
+	}
+	if err := r.mutate(r.record(r.object, r.old)); err != nil {
+		return err
+	}
+	if m, err = meta.Accessor(r.object); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	dedupOwners(r.ctx, m, true)
+	if err := r.beforeUpdate(m, old); err != nil {
+		return err
+	}
+	return r.validate(r.record(r.object, r.old))
+}
+
+func (r *run) beforeUpdate(m, old metav1.Object) error {
+	switch version := old.GetResourceVersion(); m.GetResourceVersion() {
+	case "":
+		m.SetResourceVersion(version)
+	case version:
+	default:
+		return apierrors.NewConflict(r.resource.GroupResource(), m.GetName(),
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	if err := r.matchNamespace(m); err != nil {
+		return err
+	}
+	m.SetGeneration(old.GetGeneration())
+	if m.GetUID() == "" {
+		m.SetUID(old.GetUID())
+	}
+	if t := old.GetCreationTimestamp(); !t.IsZero() {
+		m.SetCreationTimestamp(t)
+	}
+	if !old.GetDeletionTimestamp().IsZero() {
+		m.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if old.GetDeletionGracePeriodSeconds() != nil && m.GetDeletionGracePeriodSeconds() == nil {
+		m.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+	errs := apivalidation.ValidateObjectMetaAccessor(m, r.namespaced(), pathSegment, field.NewPath("metadata"))
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(m, old, field.NewPath("metadata"))...)
+	errs = append(errs, r.invalid()...)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
+	}
+	return nil
+}
+
+// delete asks both sorts of webhooks about the same attributes.
+func (r *run) delete() error {
+	if old, err := meta.Accessor(r.old); err == nil {
+		if err := r.matchNamespace(old); err != nil {
+			return err
+		}
+	}
+	a := r.record(nil, r.old)
+	if err := r.mutate(a); err != nil {
+		return err
+	}
+	return r.validate(a)
+}
+
+func (r *run) mutate(a admission.Attributes) error {
+	r.attributes, r.current, r.round = a, nil, 0
+	err := r.chain.admission.Admit(r.ctx, a, interfaces{r.chain.objects, r})
+	r.decide(len(r.chain.mutating))
+	return err
+}
+
+func (r *run) validate(a admission.Attributes) error {
+	r.attributes, r.current, r.round = a, nil, 0
+	r.decideValidating()
+	return r.chain.admission.Validate(r.ctx, a, interfaces{r.chain.objects, r})
+}
+
+// record makes the attributes of the request. Interfaces must be nil where there is nothing.
+func (r *run) record(object, old runtime.Object) admission.Attributes {
+	return &attributes{admission.NewAttributesRecord(object, old, r.kind, r.namespace, r.name, r.resource, r.SubResource,
+		r.operation, r.options, r.DryRun, r.user), r}
+}
+
+// asked for by a webhook: the attributes with the object as it is by now.
+func (r *run) now() admission.Attributes {
+	if r.current == nil {
+		return r.attributes
+	}
+	return withObject{r.attributes, r.current}
+}
+
+func (r *run) decide(until int) {
+	for len(r.verdicts) < until {
+		h := r.chain.mutating[len(r.verdicts)]
+		r.verdicts = append(r.verdicts, verdict{h, r.chain.predicates.decide(r.ctx, h, r.now(), interfaces{r.chain.objects, r})})
+	}
+}
+
+// decideValidating follows after all mutating hooks.
+func (r *run) decideValidating() {
+	for _, h := range r.chain.validating[len(r.verdicts)-len(r.chain.mutating):] {
+		r.verdicts = append(r.verdicts, verdict{h, r.chain.predicates.decide(r.ctx, h, r.now(), interfaces{r.chain.objects, r})})
+	}
+}
+
+// invalid is what the validation of the resource finds.
+func (r *run) invalid() field.ErrorList {
+	if _, ok := r.object.(runtime.Unstructured); ok || r.chain.validator == nil {
+		return nil
+	}
+	if r.operation == admission.Create {
+		return r.chain.validator(r.object, nil)
+	}
+	return r.chain.validator(r.object, r.old)
+}
+
+func (r *run) namespaced() bool { return r.namespace != "" && !isNamespace(r.resource) }
+
+func (r *run) matchNamespace(m metav1.Object) error {
+	return rest.EnsureObjectNamespaceMatchesRequestNamespace(rest.ExpectedNamespaceForResource(r.namespace, r.resource), m)
+}
+
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return path.IsValidPathSegmentPrefix(name)
+	}
+	return path.IsValidPathSegmentName(name)
+}
