@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+)
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, update, patch, delete, deletecollection, connect]
+- level: None
+`
+
+// A control is an API server that tests share.
+type control struct {
+	*apiserver.Server
+	auditLog string
+}
+
+// startControl starts the API server for one test and those in it.
+func startControl(t *testing.T) control {
+	t.Helper()
+	dir := t.TempDir()
+	policy, auditLog := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := apiserver.Start(t.Context(), map[string][]string{
+		"audit-policy-file": {policy}, "audit-log-path": {auditLog}, "audit-log-mode": {"blocking"}, "watch-cache": {"true"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return control{server, auditLog}
+}
+
+// TestConnect runs everything against one API server.
+func TestConnect(t *testing.T) {
+	c := startControl(t)
+	for name, test := range map[string]func(*testing.T, control){
+		"create": testCreate,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// connect returns an engine with the audit log of the shared API server.
+func (c control) connect(t testing.TB, w Webhooks, opts ...ConnectOption) Engine {
+	t.Helper()
+	engine, err := Connect(c.Config, w, append(opts, ConnectWithAuditLog(c.auditLog))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return engine
+}
+
+// A responder is a webhook in a few lines: it returns what it says to a request.
+type responder func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+
+func (a responder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response := a(review.Request)
+	response.UID = review.Request.UID
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})
+}
+
+func allow(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Allowed: true}
+}
+
+// patching allows with a patch.
+func patching(operations string) responder {
+	return func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(operations), PatchType: new(admissionv1.PatchTypeJSONPatch)}
+	}
+}
+
+func rulesFor(group, resource string, operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: operations,
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+	}}
+}
+
+func mutatingHook(name string, rules []admissionregistrationv1.RuleWithOperations) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: name, Rules: rules, SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
+	}
+}
+
+func validatingHook(name string, rules []admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: name, Rules: rules, SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+	}
+}
+
+// configured puts webhooks into one configuration of each sort.
+func configured(name string, handlers map[string]http.Handler, hooks ...any) Webhooks {
+	w := Webhooks{Handlers: handlers}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, h := range hooks {
+		switch h := h.(type) {
+		case admissionregistrationv1.MutatingWebhook:
+			mutating.Webhooks = append(mutating.Webhooks, h)
+		case admissionregistrationv1.ValidatingWebhook:
+			validating.Webhooks = append(validating.Webhooks, h)
+		}
+	}
+	if len(mutating.Webhooks) > 0 {
+		w.Mutating = append(w.Mutating, mutating)
+	}
+	if len(validating.Webhooks) > 0 {
+		w.Validating = append(w.Validating, validating)
+	}
+	return w
+}
+
+var pods = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+func podJSON(name, more string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q%s},"spec":{"containers":[{"name":"app","image":"app:1"}]}}`, name, more)
+}
+
+func admit(t testing.TB, engine Engine, req Request) *Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err := engine.Admit(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func testCreate(t *testing.T, c control) {
+	every := rulesFor("", "pods", "*")
+	engine := c.connect(t, configured("create.example.com", map[string]http.Handler{
+		"a.create.example.com": responder(allow),
+		"b.create.example.com": patching(`[{"op":"add","path":"/metadata/labels","value":{"b":"was-here"}}]`),
+		"v.create.example.com": responder(allow),
+	}, mutatingHook("a.create.example.com", every), mutatingHook("b.create.example.com", every), validatingHook("v.create.example.com", every)))
+	for _, dryRun := range []bool{true, false} {
+		result := admit(t, engine, Request{
+			Operation: admissionv1.Create, Resource: pods, Namespace: "create", Object: podJSON("a", ""), DryRun: dryRun,
+		})
+		if !result.Admitted() {
+			t.Fatal(result.Rejection)
+		}
+		want := []string{
+			"a.create.example.com round 0 index 0 Allowed", "b.create.example.com round 0 index 1 Allowed mutated",
+			"a.create.example.com round 1 index 0 Allowed", "v.create.example.com round 0 index 0 Allowed",
+		}
+		if diff := cmp.Diff(want, trace(result)); diff != "" {
+			t.Error(diff)
+		}
+		if n := c.count(t, "/api/v1/namespaces/create/pods"); n != 0 {
+			t.Errorf("%d Pods are left", n)
+		}
+	}
+}
+
+// trace has a line for each call.
+func trace(r *Result) []string {
+	var lines []string
+	for _, c := range r.Calls {
+		line := fmt.Sprintf("%s round %d index %d %s", c.Webhook, c.Round, c.Index, c.Outcome)
+		if c.Mutated {
+			line += " mutated"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// count returns how many objects there are.
+func (c control) count(t testing.TB, path string) int {
+	t.Helper()
+	a, err := newAPI(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	var all listed
+	if err := a.get(t.Context(), path, &all); err != nil {
+		t.Fatal(err)
+	}
+	return len(all.Items)
+}

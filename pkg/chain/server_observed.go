@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// observed are the calls of webhooks over one request, as the proxy sees them.
+type observed struct {
+	mu    sync.Mutex
+	calls []*observedCall
+}
+
+// An observedCall is what was sent and answered under one uid: the API server sends a review
+// again when the answer says so, in Retry-After or as a redirect, and that is one call.
+type observedCall struct {
+	target   *target
+	uid      types.UID
+	attempts int
+	began    time.Time
+	ended    time.Time // zero while nothing was answered
+	request  []byte
+	status   int
+	header   http.Header
+	response []byte
+	failure  string // why nothing was answered, as far as the proxy knows
+}
+
+func (o *observed) begin(t *target, review []byte) *observedCall {
+	uid := open(review).Request.UID
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range o.calls {
+		if c.target == t && c.uid == uid {
+			c.attempts++
+			c.ended, c.status, c.header, c.response, c.failure = time.Time{}, 0, nil, nil, ""
+			return c
+		}
+	}
+	c := &observedCall{target: t, uid: uid, began: time.Now(), request: review, attempts: 1}
+	o.calls = append(o.calls, c)
+	return c
+}
+
+func (o *observed) end(c *observedCall, w *answerWriter, failure any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.ended = time.Now()
+	if failure != nil {
+		c.failure = fmt.Sprint(failure)
+		return
+	}
+	c.status, c.header, c.response = w.answered()
+}
+
+// all returns the calls in the order in which they began, those of validating webhooks, which
+// are made at the same time, in the order of their configurations.
+func (o *observed) all() []observedCall {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var calls []observedCall
+	for _, c := range o.calls {
+		calls = append(calls, *c)
+	}
+	for from := 0; from < len(calls); {
+		to := from + 1
+		for to < len(calls) && calls[from].sameStage(calls[to]) {
+			to++
+		}
+		slices.SortStableFunc(calls[from:to], func(a, b observedCall) int { return cmp.Compare(a.target.index, b.target.index) })
+		from = to
+	}
+	return calls
+}
+
+// sameStage reports whether two calls may be swapped.
+func (c observedCall) sameStage(d observedCall) bool { return !c.target.mutating && !d.target.mutating }
+
+// An answerWriter notes what a handler answers while it is sent.
+type answerWriter struct {
+	http.ResponseWriter
+	prefix string // of the paths of the webhook
+
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (w *answerWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.status = status
+		w.header = w.Header().Clone()
+		w.redirect()
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// redirect keeps a redirect within the webhook's own paths.
+func (w *answerWriter) redirect() {
+	to, err := url.Parse(w.Header().Get("Location"))
+	if err == nil && to.Host == "" && strings.HasPrefix(to.Path, "/") {
+		to.Path = w.prefix + to.Path
+		w.Header().Set("Location", to.String())
+	}
+}
+
+func (w *answerWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.body.Write(b)
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController; writing goes through Write.
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush lets handlers that stream do so.
+func (w *answerWriter) Flush() {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // it is an HTTP/1.1 connection, which can
+}
+
+// answered returns the answer of a handler that came back: 200 if it said nothing.
+func (w *answerWriter) answered() (int, http.Header, []byte) {
+	if w.status == 0 {
+		return http.StatusOK, w.Header().Clone(), []byte{}
+	}
+	return w.status, w.header, append([]byte{}, w.body.Bytes()...)
+}
