@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionv1beta1 "k8s.io/api/admission/v1beta1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/request"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A query is one call of a webhook.
+type query struct {
+	version   string // of the review; empty: the first that the webhook declares
+	operation admissionv1.Operation
+	object    *object
+	old       *object
+	dryRun    bool
+	raw       []byte // sent instead of object.raw
+}
+
+// An answer is what the API server makes of the answer to a call.
+type answer struct {
+	allowed  bool
+	message  string // of a denial
+	fault    string // why the API server could not use the answer, or ""
+	faultOf  Law    // which law that is a matter of: L2, L8 or L10
+	patch    []byte
+	warnings []string
+	// patched is the document with the patch, after is what the API server goes on with. Both are
+	// there if the request is allowed and there is no fault.
+	patched any
+	after   *object
+
+	Call // for the report
+}
+
+// ask calls the webhook as the API server does, checks the answer by the API server's own rules
+// (request.VerifyAdmissionResponse), applies the patch as it does, and takes the object in.
+func (r *run) ask(w *webhook, to caller, q query) *answer {
+	r.calls++
+	a := &answer{}
+	if q.version == "" {
+		q.version = w.versions()[0]
+	}
+	uid := types.UID("00000000-0000-4000-8000-" + fmt.Sprintf("%012d", r.calls))
+	body := r.review(q, uid)
+	a.Call = Call{Webhook: w.Name, Operation: q.operation, DryRun: q.dryRun, ReviewVersion: q.version, Object: q.sent()}
+	status, response, err := to.call(r.ctx, body)
+	a.Call.Status, a.Call.Response = status, clipped(response)
+	switch {
+	case err != nil:
+		a.fault = err.Error()
+	case status < 200 || status > 206:
+		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(clipped(response)))
+	default:
+		a.read(q, uid, response)
+	}
+	switch {
+	case err != nil || status < 200 || status > 206:
+		a.faultOf = L2
+	case a.fault != "":
+		a.faultOf = L8
+	case a.allowed:
+		if a.apply(r.kind, q); a.fault != "" {
+			a.faultOf = L10
+		}
+	}
+	a.finish()
+	return a
+}
+
+func (q *query) sent() json.RawMessage {
+	switch {
+	case q.raw != nil:
+		return q.raw
+	case q.object != nil:
+		return q.object.raw
+	}
+	return nil
+}
+
+// read decodes and checks the answer.
+func (a *answer) read(q query, uid types.UID, response []byte) {
+	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
+		asJSON, err := yaml.YAMLToJSON(response) // the API server looks at the content, too
+		if err != nil {
+			a.fault = "the answer is not an AdmissionReview: " + err.Error()
+			return
+		}
+		response = asJSON
+	}
+	var review runtime.Object = &admissionv1.AdmissionReview{}
+	if q.version == "v1beta1" {
+		review = &admissionv1beta1.AdmissionReview{}
+	}
+	if err := json.Unmarshal(response, review); err != nil {
+		a.fault = "the answer is not an AdmissionReview: " + err.Error()
+		return
+	}
+	if gvk := review.GetObjectKind().GroupVersionKind(); gvk.Kind != "AdmissionReview" || gvk.Group != "admission.k8s.io" || gvk.Version != q.version {
+		a.fault = fmt.Sprintf("the answer is a %s, want AdmissionReview of admission.k8s.io/%s", gvk, q.version)
+		return
+	}
+	verified, err := request.VerifyAdmissionResponse(uid, true, review)
+	if err != nil {
+		a.fault = err.Error()
+		return
+	}
+	a.allowed, a.patch, a.warnings = verified.Allowed, verified.Patch, verified.Warnings
+	if !a.allowed && verified.Result != nil {
+		a.message = verified.Result.Message
+	}
+	if len(a.patch) > 0 && verified.PatchType != admissionv1.PatchTypeJSONPatch {
+		a.fault = fmt.Sprintf("patchType %q is unknown", verified.PatchType)
+	}
+}
+
+// apply applies the patch (mutatingDispatcher.callAttrMutatingHook) and takes in what it makes.
+func (a *answer) apply(k *kind, q query) {
+	if len(a.patch) == 0 {
+		if a.after = q.object; q.raw != nil {
+			a.patched, _ = tree.Decode(q.raw)
+		} else if q.object != nil {
+			a.patched = q.object.doc
+		}
+		return
+	}
+	if q.sent() == nil {
+		a.fault = "there is a patch, but no object on " + string(q.operation)
+		return
+	}
+	operations, err := jsonpatch.DecodePatch(a.patch)
+	if err != nil {
+		a.fault = "the patch is not a JSON Patch: " + err.Error()
+		return
+	}
+	if len(operations) == 0 {
+		a.patch = nil
+		a.apply(k, q)
+		return
+	}
+	patched, err := operations.Apply(q.sent())
+	if err != nil {
+		a.fault = "the patch cannot be applied to the object that was sent: " + err.Error()
+		return
+	}
+	if a.patched, err = tree.Decode(patched); err == nil {
+		a.after, err = k.object(a.patched)
+	}
+	if err != nil {
+		a.fault = "what the patch makes is no object: " + err.Error()
+	}
+}
+
+// review encodes the AdmissionReview of a call.
+func (r *run) review(q query, uid types.UID) []byte {
+	k := r.kind
+	out := make([]byte, 0, 1024+2*len(q.sent()))
+	out = append(out, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/`+q.version+`","request":{"uid":"`...)
+	out = append(out, uid...)
+	gvk := fmt.Sprintf(`{"group":%q,"version":%q,"kind":%q}`, k.Group, k.Version, k.Kind)
+	gvr := fmt.Sprintf(`{"group":%q,"version":%q,"resource":%q}`, k.resource.Group, k.resource.Version, k.resource.Resource)
+	out = append(out, `","kind":`+gvk+`,"resource":`+gvr+`,"requestKind":`+gvk+`,"requestResource":`+gvr...)
+	if name := nameOf(q.object, q.old); name != "" {
+		out = strconv.AppendQuote(append(out, `,"name":`...), name)
+	}
+	out = append(out, `,"namespace":"`+testNamespace+`","operation":"`+string(q.operation)+`","userInfo":`...)
+	out = append(out, userInfo...)
+	out = appendDocument(append(out, `,"object":`...), q.sent())
+	var old []byte
+	if q.old != nil {
+		old = q.old.raw
+	}
+	out = appendDocument(append(out, `,"oldObject":`...), old)
+	out = strconv.AppendBool(append(out, `,"dryRun":`...), q.dryRun)
+	options := map[admissionv1.Operation]string{admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions"}[q.operation]
+	return append(out, `,"options":{"kind":"`+options+`","apiVersion":"meta.k8s.io/v1"}}}`+"\n"...)
+}
+
+// testNamespace is where the objects of a run are.
+const testNamespace = "shop"
+
+var userInfo = func() []byte {
+	encoded, err := json.Marshal(authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}})
+	if err != nil {
+		panic(err)
+	}
+	return encoded
+}()
+
+func appendDocument(dst, doc []byte) []byte {
+	if doc == nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, doc...)
+}
+
+func nameOf(objects ...*object) string {
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if name, ok := tree.Get(o.doc, tree.Path{{Name: "metadata"}, {Name: "name"}}); ok {
+			text, _ := name.(string)
+			return text
+		}
+	}
+	return ""
+}
+
+// clipped bounds what a report keeps of an answer.
+func clipped(b []byte) []byte {
+	const most = 64 << 10
+	if len(b) > most {
+		return b[:most]
+	}
+	return b
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A Case is an input of a law: all that is needed to check it again.
+type Case struct {
+	Law       Law                     `json:"law"`
+	Kind      schema.GroupVersionKind `json:"kind"`
+	Operation admissionv1.Operation   `json:"operation"`
+	// Object is x.
+	Object any `json:"object"`
+	// Before are objects that the webhook handles before x (L3).
+	Before []any `json:"before,omitempty"`
+	// Edits are what is put into x (L5) or what another party does between two calls (L4a, L4b).
+	Edits []Edit `json:"edits,omitempty"`
+	// Rival is the other webhook (L11, L12).
+	Rival string `json:"rival,omitempty"`
+	// Way is which of several ways to break the law is tried.
+	Way string `json:"way,omitempty"`
+}
+
+// An Edit is a change of an object by another party.
+type Edit struct {
+	What EditKind  `json:"what"`
+	Path tree.Path `json:"path"`
+	// Value is put at the path, or into the list there.
+	Value any `json:"value,omitempty"`
+	// Front has an element put before the others.
+	Front bool `json:"front,omitempty"`
+}
+
+// An EditKind is a kind of edit.
+type EditKind string
+
+// The kinds of edits.
+const (
+	Put     EditKind = "put"
+	Remove  EditKind = "remove"
+	Insert  EditKind = "insert"
+	Reverse EditKind = "reverse"
+)
+
+func (e Edit) String() string {
+	switch e.What {
+	case Insert:
+		where := "end"
+		if e.Front {
+			where = "front"
+		}
+		return fmt.Sprintf("insert at the %s of %s: %s", where, e.Path, tree.Encode(e.Value))
+	case Put:
+		return fmt.Sprintf("set %s: %s", e.Path, tree.Encode(e.Value))
+	}
+	return fmt.Sprintf("%s %s", e.What, e.Path)
+}
+
+// apply returns the edited document, or false where the edit is none.
+func (e Edit) apply(doc any) (any, bool) {
+	switch e.What {
+	case Put:
+		return tree.Put(doc, e.Path, e.Value)
+	case Remove:
+		return tree.Remove(doc, e.Path)
+	case Insert:
+		if list, _ := tree.Get(doc, e.Path); holds(e.Path, list, e.Value) {
+			return nil, false
+		}
+		index := -1
+		if e.Front {
+			index = 0
+		}
+		return tree.Insert(doc, e.Path, index, e.Value)
+	case Reverse:
+		value, _ := tree.Get(doc, e.Path)
+		list, ok := value.([]any)
+		if !ok || len(list) < 2 {
+			return nil, false
+		}
+		list = slices.Clone(list)
+		slices.Reverse(list)
+		return tree.Put(doc, e.Path, list)
+	}
+	return nil, false
+}
+
+func holds(path tree.Path, value, element any) bool {
+	list, _ := value.([]any)
+	identity := tree.Identity(path, element)
+	return slices.ContainsFunc(list, func(e any) bool { return tree.Identity(path, e) == identity })
+}
+
+// edited applies edits to an object and has the API server take in what comes out. It is false
+// where an edit is none, or the API server would refuse the object.
+func (r *run) edited(o *object, edits []Edit) (*object, bool) {
+	doc, ok := o.doc, true
+	for _, e := range edits {
+		if doc, ok = e.apply(doc); !ok {
+			return nil, false
+		}
+	}
+	return r.valid(doc)
+}
+
+// valid takes in a document, if the API server would.
+func (r *run) valid(doc any) (*object, bool) {
+	o, err := r.kind.object(doc)
+	if err != nil || len(r.kind.problems(o)) > 0 {
+		return nil, false
+	}
+	return o, true
+}
+
+// Raw returns the object of the case as JSON.
+func (c *Case) Raw() json.RawMessage { return tree.Encode(c.Object) }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// runCase tests a webhook of the corpus.
+func runCase(t *testing.T, c bugs.Case, more ...Option) *Report {
+	t.Helper()
+	opts := []Option{Samples(c.Samples...), Objects(12)}
+	for _, e := range c.Exceptions {
+		opts = append(opts, Exceptions(Exception{Path: fieldPath(e.Path), Law: Law(e.Law), Reason: e.Reason}))
+	}
+	for i, rival := range c.Rivals {
+		other := c.Webhook
+		other.Name = fmt.Sprintf("rival-%d.example.com", i)
+		opts = append(opts, Rivals(Handler(other, rival)))
+	}
+	if c.Observe != nil {
+		opts = append(opts, Observe(c.Observe))
+	}
+	report, err := Run(t.Context(), Handler(c.Webhook, c.New), append(opts, more...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// fieldPath writes a JSON pointer as a pattern of an exception.
+func fieldPath(pointer string) string {
+	var b strings.Builder
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		b.WriteString("[" + strings.NewReplacer("~1", "/", "~0", "~").Replace(token) + "]")
+	}
+	return b.String()
+}
+
+func text(r *Report) string {
+	var b strings.Builder
+	_ = r.WriteText(&b, false)
+	return b.String()
+}
+
+func TestFindsAllPatterns(t *testing.T) {
+	for _, c := range bugs.Patterns() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			report := runCase(t, c)
+			if !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
+				return v.Verdict != Advice && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
+			}) {
+				t.Errorf("no violation of %v:\n%s", c.Laws, text(report))
+			}
+		})
+	}
+}
+
+func TestFlagsNoLookalike(t *testing.T) {
+	for _, c := range bugs.Lookalikes() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			report := runCase(t, c)
+			if t.Log(text(report)); !report.OK() {
+				t.Error("a correct webhook is flagged")
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// explore makes objects and has the laws look at them, the simplest first.
+func (r *run) explore() {
+	r.checksOf = map[Law]int{}
+	random := rand.New(rand.NewPCG(uint64(r.opts.seed), 0))
+	var before []any
+	for i := range r.opts.objects {
+		if r.over() {
+			return
+		}
+		doc := r.input(random, i)
+		x, ok := r.valid(doc)
+		if !ok {
+			continue
+		}
+		r.objects++
+		out := r.f(r.fresh(), query{object: x})
+		if out.ok() {
+			r.allowed++
+			if !tree.Equal(out.after.doc, x.doc) {
+				r.changed++
+			}
+		}
+		r.one(random, i, x, out, before)
+		before = append(before[max(0, len(before)-3):], x.doc)
+	}
+}
+
+// one checks all laws for one object.
+func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []any) {
+	try := func(law Law, change func(c *Case)) {
+		c := &Case{Law: law, Object: x.doc}
+		if change != nil {
+			change(c)
+		}
+		r.try(c)
+	}
+	way := func(way string) func(*Case) { return func(c *Case) { c.Way = way } }
+	if i < 3 || len(r.subject.webhooks) > 0 && i%8 == 0 {
+		try(L3, nil)
+	} else {
+		try(L3, way("few"))
+	}
+	if len(before) > 0 {
+		try(L3, func(c *Case) { c.Way, c.Before = "few", slices.Clone(before) })
+	}
+	for _, law := range []Law{L8, L10, L2, L1} {
+		try(law, nil)
+	}
+	if r.impure || !out.ok() {
+		return
+	}
+	try(L7, nil)
+	try(L9, func(c *Case) { c.Edits = r.unknownFields(random, x.doc) })
+	for _, w := range []string{olderObject, deletion, sameAgain} {
+		try(L6, way(w))
+	}
+	changes := r.differences("", x, out.after)
+	r.tryParts(x, out.after, changes, try)
+	r.tryEdits(random, x, out.after, changes, try)
+	for _, name := range r.rivalNames() {
+		for _, law := range []Law{L12, L11} {
+			try(law, func(c *Case) { c.Rival = name })
+		}
+	}
+}
+
+// tryParts has L5, and L1 and L2, look at objects that hold part of the result, or what looks like it.
+func (r *run) tryParts(x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
+	for _, edits := range partialResults(x.doc, result.doc, changes) {
+		try(L5, func(c *Case) { c.Edits = edits })
+		if part, ok := r.edited(x, edits); ok {
+			for _, law := range []Law{L2, L1, L10} {
+				try(law, func(c *Case) { c.Object = part.doc })
+			}
+		}
+	}
+}
+
+// tryEdits has L4a and L4b look at what others do between two calls.
+func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
+	additions := r.additions(random, x.doc)
+	for _, e := range additions {
+		try(L4b, func(c *Case) { c.Edits = []Edit{e} })
+	}
+	if len(additions) > 1 {
+		try(L4b, func(c *Case) { c.Edits = additions })
+	}
+	for _, edits := range meddling(random, result.doc, changes) {
+		try(L4a, func(c *Case) { c.Edits = edits })
+	}
+	for _, e := range additions {
+		e.Front = true
+		try(L4a, func(c *Case) { c.Edits = []Edit{e} })
+	}
+}
+
+// try checks a case, unless its law is known to be broken in that way, and makes what it finds
+// small.
+func (r *run) try(c *Case) {
+	if r.over() || slices.Contains(r.opts.without, c.Law) || r.broken[string(c.Law)] {
+		return
+	}
+	r.checksOf[c.Law]++
+	v := r.check(c)
+	if v == nil {
+		return
+	}
+	r.broken[string(c.Law)] = true
+	v = r.shrink(v)
+	if c.Law == L3 {
+		r.impure = true
+		v.Verdict = Impure
+	}
+	r.report.found(v)
+}

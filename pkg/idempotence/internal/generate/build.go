@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"math/rand/v2"
+	"strconv"
+)
+
+type object = map[string]any
+
+// A build is the making of one object.
+type build struct {
+	*Generator
+	r *rand.Rand
+	// density is how likely it is, between 0 and 1, that what may be there is.
+	density float64
+	traits  []string
+}
+
+func (b *build) chance(p float64) bool { return b.r.Float64() < p }
+
+// between returns a number from lo to hi, both included.
+func (b *build) between(lo, hi int64) int64 { return lo + b.r.Int64N(hi-lo+1) }
+
+func pick[T any](b *build, of ...T) T { return of[b.r.IntN(len(of))] }
+
+// fresh returns one of the names, with a number behind it if it is taken.
+func (b *build) fresh(taken func(string) bool, names ...string) string {
+	name := pick(b, names...)
+	if !taken(name) {
+		return name
+	}
+	for i := b.r.IntN(3); ; i++ {
+		if next := name + "-" + strconv.Itoa(i); !taken(next) {
+			return next
+		}
+	}
+}
+
+// child returns the object that is a member of m, made if it is not there or null, or nil if
+// something else is there.
+func child(m object, name string) object {
+	if v, ok := m[name]; ok && v != nil {
+		c, _ := v.(object)
+		return c
+	}
+	c := object{}
+	m[name] = c
+	return c
+}
+
+func listOf(m object, name string) []any { l, _ := m[name].([]any); return l }
+
+func textOf(m object, name string) string { s, _ := m[name].(string); return s }
+
+// objects are the elements of a list that are objects.
+func objects(m object, name string) (out []object) {
+	for _, e := range listOf(m, name) {
+		if o, ok := e.(object); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// appendTo adds to the end of a list. A list is never changed in place: samples share none, but an
+// edit may.
+func appendTo(m object, name string, elements ...any) {
+	l := listOf(m, name)
+	m[name] = append(l[:len(l):len(l)], elements...)
+}
+
+// put sets a member that is not there. What is there is the user's.
+func put(m object, name string, value any) bool {
+	if _, has := m[name]; has || m == nil {
+		return false
+	}
+	m[name] = value
+	return true
+}
+
+// has reports whether an element of a list has this value.
+func has(m object, list, key string, value any) bool {
+	for _, o := range objects(m, list) {
+		if o[key] == value {
+			return true
+		}
+	}
+	return false
+}
+
+// texts makes a list of strings.
+func texts(s ...string) []any {
+	out := make([]any, len(s))
+	for i := range s {
+		out[i] = s[i]
+	}
+	return out
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// newCheck returns what finds the faults of a custom resource that is created.
+func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.ErrorList, error) {
+	var internal apiextensions.CustomResourceValidation
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v, &internal, nil); err != nil {
+		return nil, err
+	}
+	structural, err := schema.NewStructural(internal.OpenAPIV3Schema)
+	if err != nil {
+		return nil, err
+	}
+	if errs := schema.ValidateStructural(nil, structural); len(errs) > 0 {
+		return nil, fmt.Errorf("not structural: %w", errs.ToAggregate())
+	}
+	validator, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	if err != nil {
+		return nil, err
+	}
+	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	return func(o object) field.ErrorList {
+		o = clone(o)
+		defaulting.PruneNonNullableNullsWithoutDefaults(o, structural)
+		defaulting.Default(o, structural)
+		errs := validation.ValidateCustomResource(nil, o, validator)
+		errs = append(errs, objectmeta.Validate(nil, o, structural, true)...)
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, o)...)
+		if rules != nil && len(errs) == 0 { // rules rely on the types
+			more, _ := rules.Validate(context.Background(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)
+			errs = append(errs, more...)
+		}
+		return errs
+	}, nil
+}
+
+const repairs = 20
+
+// repair takes out what is refused, if it can be missing.
+func (b *build) repair(o object) bool {
+	for range repairs {
+		errs := b.Schema.check(o)
+		if len(errs) == 0 {
+			return true
+		}
+		if !b.Schema.remove(o, errs[0].Field) {
+			return false
+		}
+	}
+	return false
+}
+
+// remove takes out the innermost value on the way to a field that may be missing. The way is as
+// messages have it, so a name with dots in it is not found, and what holds it goes.
+func (s *Schema) remove(o object, path string) bool {
+	take := func() {}
+	found := false
+	n, value := s.root, any(o)
+	for i, name := range fieldNames(path) {
+		switch v := value.(type) {
+		case object:
+			inner, there := v[name]
+			if !there {
+				value = nil
+				break
+			}
+			if optional(n, v, name) && (i > 0 || name != "metadata" && name != "apiVersion" && name != "kind") {
+				take, found = func() { delete(v, name) }, true
+			}
+			n, value = n.member(name), inner
+		default:
+			// An element alone is not taken out: the list that holds it is.
+			list, _ := v.([]any)
+			at, err := strconv.Atoi(name)
+			if err != nil || at < 0 || at >= len(list) {
+				value = nil
+				break
+			}
+			if n != nil {
+				n = n.elem
+			}
+			value = list[at]
+		}
+	}
+	take()
+	return found
+}
+
+// optional reports whether an object may be without a member.
+func optional(n *node, o object, name string) bool {
+	if n == nil {
+		return true
+	}
+	if int64(len(o)) <= n.limits.minProperties() {
+		return false
+	}
+	for _, m := range n.fields {
+		if m.name == name {
+			return !m.required
+		}
+	}
+	return true
+}
+
+func fieldNames(path string) []string {
+	path = strings.NewReplacer("[", ".", "]", "").Replace(path)
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
+}

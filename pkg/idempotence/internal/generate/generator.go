@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A Generator makes objects of one kind. It keeps nothing between calls and is safe for concurrent
+// use.
+type Generator struct {
+	Schema *Schema
+	// Namespace is where objects are created. Some have it in their metadata, others do not; if it is
+	// empty, none do.
+	Namespace string
+	// Update is set for objects that exist already, and so may have what none can be created with.
+	Update bool
+	// Without are the traits that no object is given.
+	Without map[string]bool
+}
+
+// densities are how full objects are. Small ones come first: what they show, they show best.
+var densities = []float64{0, 0.03, 0.08, 0.08, 0.2, 0.2, 0.6}
+
+// attempts are how often an object is made anew because it is not valid, each time with less in it.
+const attempts = 4
+
+// Object returns a random valid object: the sample, if there is one, with random traits added, and the
+// names of these. A sample is not changed, and nothing that it has is missing or other in the object;
+// one that is not valid makes objects that are not.
+func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]any, traits []string) {
+	density := densities[r.IntN(len(densities))]
+	for range attempts {
+		b := &build{Generator: g, r: r, density: density}
+		if obj = b.object(sample); g.Schema.valid(obj) {
+			return obj, b.names()
+		}
+		if sample == nil && b.repair(obj) {
+			return obj, b.names()
+		}
+		density /= 3
+	}
+	if sample != nil {
+		return clone(sample), nil
+	}
+	return obj, nil // no pattern, rule or format was met
+}
+
+// names are the traits, each once.
+func (b *build) names() []string {
+	slices.Sort(b.traits)
+	return slices.Compact(b.traits)
+}
+
+func clone(o object) object { return tree.Clone(o).(object) }
+
+func (s *Schema) valid(o object) bool { return s.check == nil || len(s.check(o)) == 0 }
+
+func (b *build) object(sample object) object {
+	s := b.Schema
+	obj := object{}
+	switch {
+	case sample != nil:
+		obj = clone(sample)
+	case s.kind != nil:
+		obj = s.kind.make(b)
+	}
+	if s.GVK.Kind != "" {
+		put(obj, "apiVersion", s.GVK.GroupVersion().String())
+		put(obj, "kind", s.GVK.Kind)
+	}
+	meta := child(obj, "metadata")
+	if meta == nil {
+		return obj
+	}
+	whole := &scope{build: b, meta: meta, spec: obj, rules: rules{cluster: s.Cluster}}
+	if s.kind != nil {
+		whole.rules = s.kind.rules
+	}
+	whole.run(metaTraits)
+	switch {
+	case s.kind != nil:
+		whole.run(s.kind.traits)
+		b.pod(whole)
+	case !s.foreign:
+		b.fillMembers(s.root, obj, 0)
+	}
+	return obj
+}
+
+// pod gives traits to the pod in an object of a built-in kind.
+func (b *build) pod(whole *scope) {
+	k := b.Schema.kind
+	if k.pod == nil {
+		return
+	}
+	holder := k.pod(whole.spec)
+	if holder == nil {
+		return
+	}
+	rules := k.podRules
+	rules.volumes = claimTemplates(whole.spec)
+	b.podIn(holder, rules)
+}
+
+// podIn gives traits to the pod or template that is in holder.
+func (b *build) podIn(holder object, r rules) {
+	_, had := holder["metadata"]
+	s := &scope{build: b, meta: child(holder, "metadata"), spec: child(holder, "spec"), rules: r}
+	if s.spec == nil || s.meta == nil {
+		return
+	}
+	if r.template {
+		s.run(templateMetaTraits)
+	}
+	s.run(podTraits)
+	if !had && len(s.meta) == 0 && s.chance(0.7) {
+		delete(holder, "metadata")
+	}
+}
+
+// claimTemplates are the volumes that a StatefulSet gives to its pods.
+func claimTemplates(obj object) (names []string) {
+	spec, _ := obj["spec"].(object)
+	for _, claim := range objects(spec, "volumeClaimTemplates") {
+		if meta, _ := claim["metadata"].(object); textOf(meta, "name") != "" {
+			names = append(names, textOf(meta, "name"))
+		}
+	}
+	return names
+}
+
+// Traits returns the names of all traits that objects of the kind may have, sorted.
+func (g *Generator) Traits() []string {
+	names := map[string]bool{}
+	collect := func(choices []choice) {
+		for _, c := range choices {
+			for _, t := range c.traits {
+				names[t.name] = true
+			}
+		}
+	}
+	collect(metaTraits)
+	if k := g.Schema.kind; k != nil {
+		collect(k.traits)
+		if k.pod != nil {
+			collect(podTraits)
+		}
+		if k.podRules.template {
+			collect(templateMetaTraits)
+		}
+	} else if !g.Schema.foreign {
+		for _, name := range fillTraits {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admitkit/admitkit/internal/shape"
+)
+
+// ForType returns the schema of a Go type: a struct, or a pointer to one. What its tags do not say it
+// does not know: for a custom resource whose definition has enums, limits or patterns use [ForCRD].
+func ForType(t reflect.Type) *Schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	c := typeCompiler{}
+	s := &Schema{root: c.node(shape.Of(t)), kind: kinds[t]}
+	if o, ok := reflect.New(t).Interface().(runtime.Object); ok {
+		if gvks, _, err := scheme.Scheme.ObjectKinds(o); err == nil {
+			s.GVK = gvks[0]
+			s.foreign = s.kind == nil
+		}
+	}
+	s.Cluster = s.kind != nil && s.kind.rules.cluster
+	return s
+}
+
+// isBuiltIn reports whether a type is one of Kubernetes.
+func isBuiltIn(t reflect.Type) bool {
+	return t != nil && (strings.HasPrefix(t.PkgPath(), "k8s.io/api/") || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/"))
+}
+
+// metadataNode is shared by all schemas of custom resources.
+var metadataNode = sync.OnceValue(func() *node { return typeCompiler{}.node(shape.Of(reflect.TypeFor[metav1.ObjectMeta]())) })
+
+// typeCompiler holds the nodes of the types that it has seen, unfinished ones among them.
+type typeCompiler map[*shape.Shape]*node
+
+func (c typeCompiler) node(s *shape.Shape) *node {
+	for s.Kind == shape.Pointer {
+		s = s.Elem
+	}
+	if n, ok := c[s]; ok {
+		return n
+	}
+	n := &node{typ: s.Type, sort: sortOf(s), enum: enums[s.Type]}
+	c[s] = n
+	switch s.Kind {
+	case shape.Struct:
+		c.fields(n, s)
+	case shape.Map:
+		n.elem, n.collection = c.node(s.Elem), Map
+	case shape.List:
+		n.elem, n.collection = c.node(s.Elem), Atomic
+	case shape.Uint:
+		zero := 0.0
+		n.limits = &limits{minimum: &zero}
+	}
+	return n
+}
+
+func (c typeCompiler) fields(n *node, s *shape.Shape) {
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		inner := c.node(f.Shape)
+		if inner.sort == listSort {
+			inner = c.list(s, f, inner)
+		}
+		if inner.sort == textSort && f.Name == "protocol" && isBuiltIn(s.Type) {
+			inner = &node{sort: textSort, typ: inner.typ, enum: inner.enum, standard: "TCP"}
+		}
+		n.fields = append(n.fields, member{f.Name, inner, !f.OmitEmpty && !f.OmitZero})
+	}
+	slices.SortFunc(n.fields, func(a, b member) int { return strings.Compare(a.name, b.name) })
+}
+
+// list is a list in a field, whose tags say how its elements are told apart.
+func (c typeCompiler) list(s *shape.Shape, f *shape.Field, n *node) *node {
+	twin := *n
+	tag := s.Type.FieldByIndex(f.Index).Tag
+	switch keys, known := listKeys[listField{s.Type, f.Name}]; {
+	case known:
+		twin.collection, twin.keys = Keyed, keys
+	case f.MergeKey != "":
+		twin.collection, twin.keys = Keyed, []string{f.MergeKey}
+	case strings.HasPrefix(tag.Get("patchStrategy"), "merge") && n.elem.sort != objectSort:
+		twin.collection = Set
+	}
+	return &twin
+}
+
+func sortOf(s *shape.Shape) sort {
+	switch s.Kind {
+	case shape.Bool:
+		return booleanSort
+	case shape.Int, shape.Uint:
+		return integerSort
+	case shape.Float:
+		return numberSort
+	case shape.String:
+		return textSort
+	case shape.Bytes:
+		return bytesSort
+	case shape.Struct:
+		return objectSort
+	case shape.Map:
+		return mapSort
+	case shape.List:
+		return listSort
+	case shape.Time:
+		return timeSort
+	case shape.Quantity:
+		return quantitySort
+	case shape.IntOrString:
+		return intOrStringSort
+	}
+	switch s.Type {
+	case reflect.TypeFor[metav1.MicroTime]():
+		return microTimeSort
+	case reflect.TypeFor[metav1.Duration]():
+		return durationSort
+	case reflect.TypeFor[time.Time]():
+		return timeSort
+	}
+	return anySort
+}
+
+type listField struct {
+	typ  reflect.Type
+	name string
+}
+
+// listKeys are those that no tag tells: the API has listMapKey markers, which are comments.
+var listKeys = map[listField][]string{
+	{reflect.TypeFor[corev1.Container](), "ports"}:                      {"containerPort", "protocol"},
+	{reflect.TypeFor[corev1.EphemeralContainer](), "ports"}:             {"containerPort", "protocol"},
+	{reflect.TypeFor[corev1.PodSpec](), "topologySpreadConstraints"}:    {"topologyKey", "whenUnsatisfiable"},
+	{reflect.TypeFor[corev1.ServiceSpec](), "ports"}:                    {"port", "protocol"},
+	{reflect.TypeFor[corev1.ResourceRequirements](), "claims"}:          {"name"},
+	{reflect.TypeFor[corev1.PodStatus](), "containerStatuses"}:          {"name"},
+	{reflect.TypeFor[corev1.PodStatus](), "initContainerStatuses"}:      {"name"},
+	{reflect.TypeFor[corev1.PodStatus](), "ephemeralContainerStatuses"}: {"name"},
+	{reflect.TypeFor[appsv1.DeploymentStatus](), "conditions"}:          {"type"},
+	{reflect.TypeFor[appsv1.StatefulSetStatus](), "conditions"}:         {"type"},
+}
+
+// enums are the values of the types of the core API that a custom resource may use as well.
+var enums = map[reflect.Type][]any{
+	reflect.TypeFor[corev1.PullPolicy]():                    texts("Always", "Never", "IfNotPresent"),
+	reflect.TypeFor[corev1.RestartPolicy]():                 texts("Always", "OnFailure", "Never"),
+	reflect.TypeFor[corev1.DNSPolicy]():                     texts("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
+	reflect.TypeFor[corev1.Protocol]():                      texts("TCP", "UDP", "SCTP"),
+	reflect.TypeFor[corev1.URIScheme]():                     texts("HTTP", "HTTPS"),
+	reflect.TypeFor[corev1.TaintEffect]():                   texts("NoSchedule", "PreferNoSchedule", "NoExecute"),
+	reflect.TypeFor[corev1.TolerationOperator]():            texts("Exists", "Equal"),
+	reflect.TypeFor[corev1.ServiceType]():                   texts("ClusterIP", "NodePort", "LoadBalancer"),
+	reflect.TypeFor[corev1.ServiceAffinity]():               texts("None", "ClientIP"),
+	reflect.TypeFor[corev1.PersistentVolumeAccessMode]():    texts("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"),
+	reflect.TypeFor[corev1.UnsatisfiableConstraintAction](): texts("DoNotSchedule", "ScheduleAnyway"),
+	reflect.TypeFor[metav1.LabelSelectorOperator]():         texts("In", "NotIn", "Exists", "DoesNotExist"),
+	reflect.TypeFor[corev1.NodeSelectorOperator]():          texts("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
+	reflect.TypeFor[metav1.ConditionStatus]():               texts("True", "False", "Unknown"),
+	reflect.TypeFor[corev1.PreemptionPolicy]():              texts("PreemptLowerPriority", "Never"),
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"encoding/base64"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// limits are what a definition says of a place beside its sort. A nil one says nothing.
+type limits struct {
+	minimum, maximum           *float64
+	exclusiveMin, exclusiveMax bool
+	multipleOf                 *float64
+	lengthMin, lengthMax       *int64
+	pattern                    *regexp.Regexp
+	format                     string
+	itemsMin, itemsMax         *int64
+	membersMin, membersMax     *int64
+	uniqueItems                bool
+	// anyOf are lists of members of which all of one list must be there; of oneOf, of one list only.
+	anyOf, oneOf [][]string
+}
+
+func orElse(p *int64, otherwise int64) int64 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+func (l *limits) minItems() int64 {
+	if l == nil {
+		return 0
+	}
+	return orElse(l.itemsMin, 0)
+}
+
+func (l *limits) maxItems() int64 {
+	if l == nil {
+		return math.MaxInt64
+	}
+	return orElse(l.itemsMax, math.MaxInt64)
+}
+
+func (l *limits) minProperties() int64 {
+	if l == nil {
+		return 0
+	}
+	return orElse(l.membersMin, 0)
+}
+
+func (l *limits) maxProperties() int64 {
+	if l == nil {
+		return math.MaxInt64
+	}
+	return orElse(l.membersMax, math.MaxInt64)
+}
+
+func (l *limits) unique() bool { return l != nil && l.uniqueItems }
+
+// size is the one wanted, if it is legal.
+func (*limits) size(low, high, wanted int64) int64 { return min(max(low, wanted), high) }
+
+// needed are the members that one of the alternatives asks for.
+func (b *build) needed(n *node, o object) []string {
+	if n.limits == nil {
+		return nil
+	}
+	var names []string
+	for _, alternatives := range [][][]string{n.limits.anyOf, n.limits.oneOf} {
+		met := false
+		for _, members := range alternatives {
+			met = met || hasAll(o, members)
+		}
+		if len(alternatives) > 0 && !met {
+			names = append(names, pick(b, alternatives...)...)
+		}
+	}
+	return names
+}
+
+func hasAll(o object, members []string) bool {
+	for _, name := range members {
+		if _, ok := o[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// atLeast adds members until there are enough.
+func (b *build) atLeast(n *node, o object, depth int) bool {
+	for _, m := range n.fields {
+		if int64(len(o)) >= n.limits.minProperties() {
+			break
+		}
+		if _, there := o[m.name]; !there {
+			if v, ok := b.fill(m.node, depth+1); ok {
+				o[m.name] = v
+			}
+		}
+	}
+	return int64(len(o)) >= n.limits.minProperties()
+}
+
+// scalar makes a value that is neither object nor list.
+func (b *build) scalar(n *node) (any, bool) {
+	switch n.sort {
+	case booleanSort:
+		return b.chance(0.5), true
+	case integerSort:
+		return b.integer(n)
+	case numberSort:
+		return b.decimal(n)
+	case bytesSort:
+		return base64.StdEncoding.EncodeToString([]byte(pick(b, "", "a", "\x00\xff\xfe"))), true
+	case quantitySort:
+		return pick[any](b, "1.5Gi", "0.1", "1e3", "1000m", int64(2)), true
+	case intOrStringSort:
+		return b.intOrString(n)
+	case timeSort:
+		return pick(b, "2026-01-02T03:04:05Z", "1999-12-31T23:59:59Z"), true
+	case microTimeSort:
+		return "2026-01-02T03:04:05.000006Z", true
+	case durationSort:
+		return pick(b, "5m0s", "1h30m0s", "0s"), true
+	case textSort:
+		return b.text(n)
+	}
+	return pick[any](b, "text", int64(3), true, object{"free": "form"}, []any{"a"}), true
+}
+
+// intOrString is a number or a text, whichever the limits allow.
+func (b *build) intOrString(n *node) (any, bool) {
+	if n.limits != nil && n.limits.pattern != nil {
+		return b.text(n)
+	}
+	return pick[any](b, int64(1), "25%", "1"), true
+}
+
+// bounds are the least and the greatest whole number that is legal.
+func (l *limits) bounds(low, high float64) (float64, float64) {
+	if l == nil {
+		return low, high
+	}
+	if l.minimum != nil {
+		low = math.Ceil(*l.minimum)
+		if l.exclusiveMin && low == *l.minimum {
+			low++
+		}
+		if l.maximum == nil {
+			high = low + 100
+		}
+	}
+	if l.maximum != nil {
+		high = math.Floor(*l.maximum)
+		if l.exclusiveMax && high == *l.maximum {
+			high--
+		}
+		if l.minimum == nil {
+			low = min(low, high-100)
+		}
+	}
+	return low, high
+}
+
+func (b *build) integer(n *node) (any, bool) {
+	low, high := n.limits.bounds(0, 100)
+	step := 1.0
+	if n.limits != nil && n.limits.multipleOf != nil {
+		step = max(1, *n.limits.multipleOf)
+	}
+	first, last := math.Ceil(low/step), math.Floor(high/step)
+	if first > last {
+		return nil, false
+	}
+	v := first + float64(b.between(0, int64(min(last-first, 1000))))
+	if b.may(traitEdge, 0.2) {
+		v = pick(b, first, last)
+	}
+	return int64(v * step), true
+}
+
+// decimal is a number that JSON does not write as a whole one, if there is one.
+func (b *build) decimal(n *node) (any, bool) {
+	low, high := n.limits.bounds(0, 100)
+	if n.limits != nil && n.limits.multipleOf != nil {
+		v := math.Ceil(low / *n.limits.multipleOf) * *n.limits.multipleOf
+		if v == math.Trunc(v) {
+			return int64(v), true
+		}
+		return v, v <= high
+	}
+	switch {
+	case high > low:
+		return low + 0.5, true
+	case high == low:
+		return int64(low), true
+	case n.limits.minimum != nil && n.limits.maximum != nil:
+		v := (*n.limits.minimum + *n.limits.maximum) / 2
+		return v, *n.limits.minimum <= *n.limits.maximum
+	}
+	return nil, false
+}
+
+// formats are samples of those that the API server checks.
+var formats = map[string][]string{
+	"date-time": {"2026-01-02T03:04:05Z"}, "date": {"2026-01-02"}, "duration": {"5m0s", "1h"},
+	"email": {"a@example.com"}, "hostname": {"example.com"}, "ipv4": {"10.1.2.3"}, "ipv6": {"2001:db8::1"}, "cidr": {"10.0.0.0/8"},
+	"mac": {"00:00:5e:00:53:01"}, "uri": {"https://example.com/a?b=c&d"}, "uuid": {"d9607e19-f88f-41e6-a518-52540026f73f"},
+	"uuid3": {"d9607e19-f88f-31e6-a518-52540026f73f"}, "uuid4": {"d9607e19-f88f-41e6-a518-52540026f73f"}, "uuid5": {"d9607e19-f88f-51e6-a518-52540026f73f"},
+	"byte": {"aGVsbG8="}, "bsonobjectid": {"507f1f77bcf86cd799439011"}, "isbn": {"0321751043"}, "isbn10": {"0321751043"},
+	"isbn13": {"978-0321751041"}, "creditcard": {"4111111111111111"}, "ssn": {"111-11-1111"}, "hexcolor": {"#ff00aa"},
+	"rgbcolor": {"rgb(1,2,3)"}, "password": {"secret"}, "datetime": {"2026-01-02T03:04:05Z"},
+	"k8s-short-name": {"a-name"}, "k8s-long-name": {"a.long-name"},
+}
+
+var plainTexts = []string{"a", "web", "some text", "x1", "<b>&", "ünïcode", "", "1", "true"}
+
+func (b *build) text(n *node) (any, bool) {
+	l := n.limits
+	if l == nil {
+		return pick(b, plainTexts...), true
+	}
+	if samples := formats[strings.ReplaceAll(l.format, "_", "-")]; samples != nil {
+		return pick(b, samples...), true
+	}
+	low, high := orElse(l.lengthMin, 0), orElse(l.lengthMax, math.MaxInt64)
+	for range 20 {
+		s := pick(b, plainTexts...)
+		if l.pattern != nil {
+			s = b.matching(l.pattern.String(), int(min(low, 1000)))
+		} else if b.may(traitEdge, 0.1) && high <= 1000 {
+			s = strings.Repeat("x", int(high))
+		}
+		for l.pattern == nil && int64(len([]rune(s))) < low {
+			s += strconv.Itoa(len(s) % 10)
+		}
+		if size := int64(len([]rune(s))); low <= size && size <= high && (l.pattern == nil || l.pattern.MatchString(s)) {
+			return s, true
+		}
+	}
+	return nil, false
+}

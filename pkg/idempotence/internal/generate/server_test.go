@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+const namespace = "generated"
+
+// A real API server accepts what is made of the kinds that the package knows, and what a stranger adds.
+func TestServerAcceptsObjects(t *testing.T) {
+	client := startServer(t)
+	var work sync.WaitGroup
+	for _, typ := range builtIn {
+		work.Go(func() { createMany(t, client, typ) })
+	}
+	work.Wait()
+}
+
+func startServer(t *testing.T) dynamic.Interface {
+	t.Helper()
+	server, err := apiserver.Start(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	server.Config.QPS = -1
+	client, err := dynamic.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}}
+	if _, err := resource(client, ForType(builtIn[12])).Create(t.Context(), &unstructured.Unstructured{Object: ns}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func resource(client dynamic.Interface, s *Schema) dynamic.ResourceInterface {
+	plural, _ := meta.UnsafeGuessKindToResource(s.GVK)
+	if s.Cluster {
+		return client.Resource(plural)
+	}
+	return client.Resource(plural).Namespace(namespace)
+}
+
+// createMany does not stop at the first fault: together they say more.
+func createMany(t *testing.T, client dynamic.Interface, typ reflect.Type) {
+	g := &Generator{Schema: ForType(typ), Namespace: namespace}
+	seeds := uint64(20)
+	if g.Schema.kind.pod != nil {
+		seeds = 60
+	}
+	if typ == builtIn[0] {
+		seeds = 400
+	}
+	to := resource(client, g.Schema)
+	for seed := range seeds {
+		r := source(seed)
+		o, traits := g.Object(r, nil)
+		if err := create(t.Context(), to, o); err != nil {
+			t.Errorf("%s, seed %d, traits %v: %v\n%s", typ, seed, traits, err, tree.Encode(o))
+			continue
+		}
+		with, places := o, g.Places(o)
+		for range 5 {
+			if a, ok := g.Addition(r, with, pick(&build{r: r}, places...)); ok {
+				with, _ = a.Apply(with)
+			}
+		}
+		if err := create(t.Context(), to, with); err != nil {
+			t.Errorf("%s, seed %d, with additions: %v\n%s\n→\n%s", typ, seed, err, tree.Encode(o), tree.Encode(with))
+		}
+	}
+}
+
+func create(ctx context.Context, to dynamic.ResourceInterface, o object) error {
+	_, err := to.Create(ctx, &unstructured.Unstructured{Object: clone(o)}, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+	})
+	return err
+}

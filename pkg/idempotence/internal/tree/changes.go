@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"maps"
+	"slices"
+)
+
+// A Kind is a kind of change.
+type Kind string
+
+// The kinds of changes.
+const (
+	Added    Kind = "added"
+	Removed  Kind = "removed"
+	Replaced Kind = "replaced"
+	// Moved is a list whose elements are in another order.
+	Moved Kind = "moved"
+)
+
+// A Change is one difference between two documents.
+type Change struct {
+	Kind     Kind
+	Path     Path
+	Old, New any
+}
+
+// Changes lists what makes y of x, the outermost value that is only in one of them where there
+// is one. The order is that of the members' names and of y's elements.
+func Changes(x, y any) []Change {
+	var d differ
+	d.value(nil, x, y)
+	return d.changes
+}
+
+type differ struct{ changes []Change }
+
+func (d *differ) add(k Kind, p Path, from, to any) {
+	d.changes = append(d.changes, Change{Kind: k, Path: slices.Clone(p), Old: from, New: to})
+}
+
+func (d *differ) value(p Path, x, y any) {
+	switch from := x.(type) {
+	case map[string]any:
+		if to, ok := y.(map[string]any); ok {
+			d.object(p, from, to)
+			return
+		}
+	case []any:
+		if to, ok := y.([]any); ok {
+			d.list(p, from, to)
+			return
+		}
+	}
+	if !Equal(x, y) {
+		d.add(Replaced, p, x, y)
+	}
+}
+
+func (d *differ) object(p Path, x, y map[string]any) {
+	names := slices.Sorted(maps.Keys(x))
+	for name := range y {
+		if _, ok := x[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		from, had := x[name]
+		to, has := y[name]
+		switch {
+		case !had:
+			d.add(Added, p.Member(name), nil, to)
+		case !has:
+			d.add(Removed, p.Member(name), from, nil)
+		default:
+			d.value(p.Member(name), from, to)
+		}
+	}
+}
+
+func (d *differ) list(p Path, x, y []any) {
+	before, after := steps(p, x), steps(p, y)
+	places := make(map[Step]int, len(x))
+	for i, s := range before {
+		places[s] = i
+	}
+	last, moved := -1, false
+	kept := map[Step]bool{}
+	for i, s := range after {
+		at, ok := places[s]
+		if !ok {
+			d.add(Added, append(slices.Clip(p), s), nil, y[i])
+			continue
+		}
+		kept[s] = true
+		moved = moved || at < last
+		last = max(last, at)
+		d.value(append(slices.Clip(p), s), x[at], y[i])
+	}
+	for i, s := range before {
+		if !kept[s] {
+			d.add(Removed, append(slices.Clip(p), s), x[i], nil)
+		}
+	}
+	if moved {
+		d.add(Moved, p, x, y)
+	}
+}
+
+// steps are the steps to the elements of a list.
+func steps(p Path, list []any) []Step {
+	out, seen := make([]Step, len(list)), map[string]int{}
+	for i, element := range list {
+		key := Identity(p, element)
+		out[i] = Step{Key: key, Nth: seen[key], Element: true}
+		seen[key]++
+	}
+	return out
+}
+
+// Leaves calls visit with each value that is neither an object nor a list, and each empty one,
+// and with the path to it.
+func Leaves(v any, visit func(p Path, value any)) { leaves(nil, v, visit) }
+
+func leaves(p Path, v any, visit func(Path, any)) {
+	switch value := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			leaves(p.Member(name), value[name], visit)
+		}
+		if len(value) > 0 {
+			return
+		}
+	case []any:
+		for i, s := range steps(p, value) {
+			leaves(append(slices.Clip(p), s), value[i], visit)
+		}
+		if len(value) > 0 {
+			return
+		}
+	}
+	visit(p, v)
+}
+
+// Lists calls visit with each list, and with the path to it.
+func Lists(v any, visit func(p Path, list []any)) { lists(nil, v, visit) }
+
+func lists(p Path, v any, visit func(Path, []any)) {
+	switch value := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			lists(p.Member(name), value[name], visit)
+		}
+	case []any:
+		visit(p, value)
+		for i, s := range steps(p, value) {
+			lists(append(slices.Clip(p), s), value[i], visit)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree compares and edits JSON documents as Kubernetes means them: an element of a list is
+// the one with the same name, mount path or port, wherever in the list it stands.
+//
+// A document is what sigs.k8s.io/json decodes: map[string]any, []any, string, bool, int64, float64
+// and nil. No function changes a document that it is given, but for those that say so.
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// Decode reads a document.
+func Decode(raw []byte) (any, error) {
+	var v any
+	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &v)
+	return v, err
+}
+
+// Encode writes a document, members sorted. Documents always encode.
+func Encode(v any) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("a JSON document that does not encode: %v", err))
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// Clone copies a document.
+func Clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for name, value := range v {
+			c[name] = Clone(value)
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i, value := range v {
+			c[i] = Clone(value)
+		}
+		return c
+	}
+	return v
+}
+
+// Equal reports whether two documents are the same.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, Equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, Equal)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+// Alike reports whether two documents are the same up to the order of the elements of lists.
+func Alike(a, b any) bool { return Equal(Sorted(a), Sorted(b)) }
+
+// Sorted returns the document with the elements of each list in the order of their text.
+func Sorted(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for name, value := range v {
+			c[name] = Sorted(value)
+		}
+		return c
+	case []any:
+		type element struct {
+			text  string
+			value any
+		}
+		elements := make([]element, len(v))
+		for i := range v {
+			value := Sorted(v[i])
+			elements[i] = element{string(Encode(value)), value}
+		}
+		slices.SortStableFunc(elements, func(a, b element) int { return strings.Compare(a.text, b.text) })
+		c := make([]any, len(v))
+		for i := range elements {
+			c[i] = elements[i].value
+		}
+		return c
+	}
+	return v
+}
+
+// Size counts the values of a document.
+func Size(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			n += Size(value)
+		}
+	case []any:
+		for _, value := range v {
+			n += Size(value)
+		}
+	}
+	return n + 1
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/encode"
+	"github.com/admitkit/admitkit/internal/shape"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A kind is what the objects of a run are.
+type kind struct {
+	schema.GroupVersionKind
+	resource metav1.GroupVersionResource
+	// goType is nil for custom resources, which are text to the API server.
+	goType reflect.Type
+}
+
+// kindOf finds out about a kind. Only built-in ones have a Go type: the API server has none for
+// the others.
+func kindOf(gvk schema.GroupVersionKind, builtins *runtime.Scheme) *kind {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	k := &kind{GroupVersionKind: gvk, resource: metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}}
+	if object, err := builtins.New(gvk); err == nil {
+		k.goType = reflect.TypeOf(object).Elem()
+	}
+	return k
+}
+
+// An object is a document as the API server holds it between two calls.
+type object struct {
+	raw []byte // as it is sent
+	doc any    // the same, decoded
+}
+
+// object has the API server take in a document: decode, default, encode again.
+func (k *kind) object(doc any) (*object, error) {
+	raw := tree.Encode(doc)
+	if k.goType == nil {
+		return &object{raw, doc}, nil
+	}
+	value := reflect.New(k.goType)
+	if err := decode.Unmarshal(raw, value.Interface()); err != nil {
+		return nil, fmt.Errorf("the API server cannot decode it as a %s: %w", k.Kind, err)
+	}
+	typed := value.Interface().(runtime.Object)
+	typed.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	builtin.Default(typed)
+	raw, err := encode.Append(nil, value.Elem(), shape.Of(k.goType))
+	if err != nil {
+		return nil, err
+	}
+	doc, err = tree.Decode(raw)
+	return &object{raw, doc}, err
+}
+
+// typed decodes an object into its Go type, or returns nil for a custom resource.
+func (k *kind) typed(o *object) runtime.Object {
+	if k.goType == nil {
+		return nil
+	}
+	value := reflect.New(k.goType)
+	if err := decode.Unmarshal(o.raw, value.Interface()); err != nil {
+		return nil
+	}
+	return value.Interface().(runtime.Object)
+}
+
+// problems are what the API server would refuse the object for.
+func (k *kind) problems(o *object) []string {
+	var texts []string
+	if typed := k.typed(o); typed != nil {
+		for _, err := range builtin.Validate(typed) {
+			texts = append(texts, err.Error())
+		}
+	}
+	return texts
+}
+
+// updateProblems are what the API server would refuse an update for.
+func (k *kind) updateProblems(o, old *object) []string {
+	var texts []string
+	if typed := k.typed(o); typed != nil {
+		for _, err := range builtin.ValidateUpdate(typed, k.typed(old)) {
+			texts = append(texts, err.Error())
+		}
+	}
+	return texts
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+// A Law is one that a webhook keeps if it is safe to call again. F(x) is one whole call for the
+// object x: encode it, call the webhook, check the answer, apply the patch, decode, default. g is
+// what another party may do to the object between two calls. ≡ is equality up to the order of
+// list elements.
+type Law string
+
+// The laws.
+const (
+	// L1: F(F(x)) = F(x), the second patch is empty, and F(x) is valid.
+	L1 Law = "L1"
+	// L2: if x is allowed, F(x) is; no panic and no server error for any valid x.
+	L2 Law = "L2"
+	// L3: the same request makes the same object, on every instance, whatever it did before.
+	L3 Law = "L3"
+	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and there are no more
+	// containers and volumes in it than in F(F(g(x))).
+	L4a Law = "L4a"
+	// L4b: for a g that only adds something of its own, F(g(F(x))) ≡ F(F(g(x))).
+	L4b Law = "L4b"
+	// L5: x may hold part of F(x), or what resembles a part: the result is valid and complete, and
+	// nothing of the user's disappears or is used as if it were the webhook's.
+	L5 Law = "L5"
+	// L6: on UPDATE, immutable fields of older objects are left alone, deletions can finish, and
+	// applying the same manifest again changes nothing.
+	L6 Law = "L6"
+	// L7: a dry run gives the same answer, writes nothing, and changes no later answer.
+	L7 Law = "L7"
+	// L8: v1 and v1beta1 reviews, and other encodings of the object, get the same decision in a
+	// correct envelope.
+	L8 Law = "L8"
+	// L9: a field that the webhook does not know survives, on the element that had it.
+	L9 Law = "L9"
+	// L10: the patch applies to the bytes that were sent and touches only what has to change.
+	L10 Law = "L10"
+	// L11: alternating with another webhook ends in the same state, whichever begins.
+	L11 Law = "L11"
+	// L12: alternating with another webhook reaches a state that neither changes.
+	L12 Law = "L12"
+)
+
+// Laws are all of them, in order.
+var Laws = []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
+
+var statements = map[Law]string{
+	L1:  "the second call changes nothing, and the result is valid",
+	L2:  "what is allowed once is allowed again, and no valid object makes the webhook fail",
+	L3:  "the same request makes the same object",
+	L4a: "what others edit between two calls leaves a valid object that the next call does not change",
+	L4b: "what others add between two calls is treated as if it had been there before",
+	L5:  "parts that are there already, or look like it, are completed and lose nothing",
+	L6:  "an update of an older object, a deletion, and the same manifest again go through unchanged",
+	L7:  "a dry run gives the same answer and has no effect",
+	L8:  "every review version and encoding gets the same decision in a correct envelope",
+	L9:  "fields that the webhook does not know survive where they are",
+	L10: "the patch applies to what was sent, and touches only what has to change",
+	L11: "with another webhook, the result does not depend on who is called first",
+	L12: "with another webhook, a state is reached that neither changes",
+}
+
+// Statement says in a sentence what the law demands.
+func (l Law) Statement() string { return statements[l] }
+
+// check has a law look at a case.
+func (r *run) check(c *Case) *Violation {
+	r.checks++
+	switch c.Law {
+	case L1:
+		return r.keepsResult(c)
+	case L2:
+		return r.neverFails(c)
+	case L3:
+		return r.isPure(c)
+	case L4a:
+		return r.standsEdits(c)
+	case L4b:
+		return r.treatsLateAlike(c)
+	case L5:
+		return r.completesParts(c)
+	case L6:
+		return r.updates(c)
+	case L7:
+		return r.dryRuns(c)
+	case L8:
+		return r.readsAll(c)
+	case L9:
+		return r.keepsUnknown(c)
+	case L10:
+		return r.patchesWell(c)
+	case L11:
+		return r.commutes(c)
+	case L12:
+		return r.settles(c)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// standsEdits is L4a.
+func (r *run) standsEdits(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	s := r.fresh()
+	first := r.f(s, query{object: x})
+	if !first.ok() {
+		return nil
+	}
+	edited, ok := r.edited(first.after, c.Edits)
+	if !ok {
+		return nil
+	}
+	second := r.f(s, query{object: edited})
+	if v := r.failed(c, second); v != nil {
+		return v
+	}
+	if !second.ok() {
+		return nil // that it denies this object, too, is for the calls of L3 to compare
+	}
+	if problems := r.kind.problems(second.after); len(problems) > 0 {
+		return r.violation(c, "invalid", "after an edit by another party, the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), first, second)
+	}
+	third := r.f(s, query{object: second.after})
+	if third.fault == "" && !third.allowed {
+		return r.violation(c, "denied", "after an edit by another party it allows the object and then denies what it made of it: "+third.message, first, second, third)
+	}
+	if third.ok() {
+		if changes := r.differences(c.Law, second.after, third.after); len(changes) > 0 {
+			return r.violation(c, changeWay(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
+		}
+	}
+	return r.accumulates(c, x, first, second)
+}
+
+// accumulates compares with an object that was edited before the webhook ever saw it.
+func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation {
+	early, ok := r.edited(x, c.Edits)
+	if !ok {
+		return nil
+	}
+	s := r.fresh()
+	fresh := r.f(s, query{object: early})
+	if !fresh.ok() {
+		return nil
+	}
+	if fresh = r.f(s, query{object: fresh.after}); !fresh.ok() {
+		return nil
+	}
+	if n, want := parts(second.after.doc), parts(fresh.after.doc); n > want {
+		return r.violation(c, "accumulates", fmt.Sprintf("after an edit by another party there are %d containers and volumes, where there would be %d had the edit come first", n, want), first, second)
+	}
+	return nil
+}
+
+// parts counts containers and volumes.
+func parts(doc any) (n int) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		switch p.Last() {
+		case "containers", "initContainers", "volumes":
+			n += len(list)
+		}
+	})
+	return n
+}
+
+// treatsLateAlike is L4b.
+func (r *run) treatsLateAlike(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	early, ok := r.edited(x, c.Edits)
+	if !ok {
+		return nil
+	}
+	s := r.fresh()
+	first := r.f(s, query{object: x})
+	if !first.ok() {
+		return nil
+	}
+	edited, ok := r.edited(first.after, c.Edits)
+	if !ok {
+		return nil
+	}
+	late := r.f(s, query{object: edited})
+	other := r.fresh()
+	fresh := r.f(other, query{object: early})
+	if fresh.ok() {
+		if again := r.f(other, query{object: fresh.after}); again.ok() {
+			fresh = again
+		}
+	}
+	switch {
+	case late.ok() != fresh.ok():
+		return r.violation(c, "decides differently", fmt.Sprintf("the object is %s when the addition comes between two calls, and %s when it was there before", late.verdict(), fresh.verdict()), first, late)
+	case !late.ok():
+		return nil
+	}
+	if len(r.content(c.Law, late.after, fresh.after)) == 0 {
+		return nil
+	}
+	return r.violation(c, "not treated alike", "what is added between two calls is not treated as if it had been there before: "+
+		summary(r.content(c.Law, late.after, fresh.after)), first, late, fresh)
+}

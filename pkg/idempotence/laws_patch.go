@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// keepsUnknown is L9: the fields of Edits are none that the Go types of today have.
+func (r *run) keepsUnknown(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	if known := r.f(r.fresh(), query{object: x}); !known.ok() {
+		return nil
+	}
+	doc := x.doc
+	for _, e := range c.Edits {
+		if next, ok := e.apply(doc); ok {
+			doc = next
+		}
+	}
+	out := r.f(r.fresh(), query{object: x, raw: tree.Encode(doc)})
+	if out.fault != "" {
+		return r.violation(c, "fails", "the webhook fails when an object has a field that it does not know: "+firstLine(out.fault), out)
+	}
+	if !out.allowed {
+		return nil // a webhook may refuse what it cannot read
+	}
+	for _, e := range c.Edits {
+		got, ok := tree.Get(out.documents(), e.Path)
+		if !tree.Has(doc, e.Path) || ok && tree.Equal(got, e.Value) || r.excepted(c.Law, e.Path) {
+			continue
+		}
+		if !tree.Has(out.documents(), e.Path[:len(e.Path)-1]) && r.excepted(c.Law, e.Path[:len(e.Path)-1]) {
+			continue
+		}
+		return r.violation(c, "loses", "a field that the webhook does not know is lost: "+e.Path.String(), out)
+	}
+	return nil
+}
+
+// documents is the document with the patches, as it was before any Go type was seen.
+func (o *outcome) documents() any { return o.answer.patched }
+
+// patchesWell is L10.
+func (r *run) patchesWell(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	out := r.f(r.fresh(), query{object: x})
+	if out.fault != "" && out.faultOf == L10 {
+		return r.violation(c, "does not apply", "the API server cannot apply the answer: "+out.fault, out)
+	}
+	if !out.ok() {
+		return nil
+	}
+	if v := r.lost(c, x, out, ""); v != nil {
+		return v
+	}
+	if out.patched && len(out.calls) == 1 && tree.Equal(x.doc, out.after.doc) {
+		return r.violation(c, "patch without effect", "there is nothing to do, but the webhook sends a patch: the API server counts that as a change and may call other webhooks again", out)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// object returns x of a case, if it is valid.
+func (r *run) object(c *Case) (*object, bool) { return r.valid(c.Object) }
+
+// keepsResult is L1.
+func (r *run) keepsResult(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	s := r.fresh()
+	first := r.f(s, query{object: x})
+	if !first.ok() {
+		return nil
+	}
+	if problems := r.kind.problems(first.after); len(problems) > 0 {
+		return r.violation(c, "invalid", "the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), first)
+	}
+	return r.unchanged(c, first, r.f(s, query{object: first.after}))
+}
+
+// unchanged tells what a call did to what the one before it made.
+func (r *run) unchanged(c *Case, before, again *outcome) *Violation {
+	if !again.ok() {
+		return nil // L2
+	}
+	if changes := r.differences(c.Law, before.after, again.after); len(changes) > 0 {
+		return r.violation(c, changeWay(changes), "the next call changes it again: "+summary(changes), before, again)
+	}
+	if again.patched && len(r.subject.webhooks) == 1 && tree.Equal(before.after.doc, again.after.doc) {
+		return r.violation(c, "patch without effect", "the next call has nothing to do, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
+	}
+	return nil
+}
+
+// changeWay names the way in which a result changes.
+func changeWay(changes []tree.Change) string {
+	for _, c := range changes {
+		if c.Kind == tree.Added {
+			return "grows"
+		}
+	}
+	return "changes"
+}
+
+// summary names a few changes.
+func summary(changes []tree.Change) string {
+	var texts []string
+	for i, c := range changes {
+		if i == 3 {
+			texts = append(texts, fmt.Sprintf("and %d more", len(changes)-3))
+			break
+		}
+		switch text := fmt.Sprintf("%s is %s", c.Path, c.Kind); c.Kind {
+		case tree.Replaced:
+			texts = append(texts, fmt.Sprintf("%s: %s → %s", c.Path, brief(c.Old), brief(c.New)))
+		default:
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// brief is a value, not longer than is good for a sentence.
+func brief(v any) string {
+	text := string(tree.Encode(v))
+	const most = 60
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// neverFails is L2.
+func (r *run) neverFails(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	s := r.fresh()
+	first := r.f(s, query{object: x})
+	if v := r.failed(c, first); v != nil || !first.allowed || first.fault != "" {
+		return v
+	}
+	again := r.f(s, query{object: first.after})
+	if v := r.failed(c, again); v != nil {
+		return v
+	}
+	if again.fault == "" && !again.allowed {
+		return r.violation(c, "denied", "it allows the object and then denies what it made of it: "+again.message, first, again)
+	}
+	return nil
+}
+
+// failed tells of an answer that is none. What is wrong with its envelope or its patch are
+// matters of L8 and L10.
+func (r *run) failed(c *Case, o *outcome) *Violation {
+	if o.fault == "" || o.faultOf != L2 {
+		return nil
+	}
+	return r.violation(c, "fails", "the webhook fails: "+firstLine(o.fault), o)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// repeats is how often a request is sent to see whether the answers agree. Go does not shuffle
+// small maps evenly: of two keys, one order comes back in 88 % of the runs.
+const repeats = 110
+
+// isPure is L3.
+func (r *run) isPure(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	same := r.fresh()
+	first := r.f(same, query{object: x})
+	times := repeats
+	if c.Way == "few" {
+		times = 4
+	}
+	for i := range times {
+		s, how := same, "sent again to the same instance"
+		if i%2 == 1 {
+			s, how = r.fresh(), "sent to a fresh instance"
+		}
+		if len(c.Before) > 0 {
+			how = "sent after other objects"
+			s = r.fresh()
+			for _, doc := range c.Before {
+				if o, ok := r.valid(doc); ok {
+					r.f(s, query{object: o})
+				}
+			}
+		}
+		if v := r.sameAnswer(c, first, r.f(s, query{object: x}), how); v != nil {
+			return v
+		}
+	}
+	for i, w := range r.subject.webhooks {
+		for _, replica := range w.replicas[min(1, len(w.replicas)):] {
+			s := append(servers(nil), same...)
+			s[i] = replica
+			if v := r.sameAnswer(c, first, r.f(s, query{object: x}), "sent to another replica"); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// sameAnswer compares two answers to one request.
+func (r *run) sameAnswer(c *Case, first, again *outcome, how string) *Violation {
+	switch {
+	case first.ok() != again.ok():
+		return r.violation(c, "decides differently", fmt.Sprintf("the same request, %s, is %s the first time and %s the second", how, first.verdict(), again.verdict()), first, again)
+	case !first.ok():
+		return nil
+	}
+	if changes := r.differences(c.Law, first.after, again.after); len(changes) > 0 {
+		return r.violation(c, "varies", fmt.Sprintf("the same request, %s, makes another object: %s", how, summary(changes)), first, again)
+	}
+	return nil
+}
+
+func (o *outcome) verdict() string {
+	switch {
+	case o.fault != "":
+		return "a failure (" + firstLine(o.fault) + ")"
+	case o.allowed:
+		return "allowed"
+	}
+	return "denied (" + o.message + ")"
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// dryRuns is L7.
+func (r *run) dryRuns(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok || !slices.ContainsFunc(r.subject.webhooks, (*webhook).dryRuns) {
+		return nil
+	}
+	never := r.f(r.fresh(), query{object: x})
+	s := r.fresh()
+	before := r.observe()
+	dry := r.f(s, query{object: x, dryRun: true})
+	if after := r.observe(); !bytes.Equal(before, after) {
+		return r.violation(c, "side effect", fmt.Sprintf("a dry run has an effect outside of the object: %s → %s", before, after), dry)
+	}
+	if v := r.sameAs(c, never, dry, "a dry run"); v != nil {
+		return v
+	}
+	return r.sameAs(c, never, r.f(s, query{object: x}), "the call after a dry run")
+}
+
+// sameAs compares a call with one that is as good as the same.
+func (r *run) sameAs(c *Case, plain, other *outcome, what string) *Violation {
+	switch {
+	case plain.ok() != other.ok():
+		return r.violation(c, "decides differently", fmt.Sprintf("the object is %s, but in %s it is %s", plain.verdict(), what, other.verdict()), plain, other)
+	case !plain.ok():
+		return nil
+	}
+	if changes := r.differences(c.Law, plain.after, other.after); len(changes) > 0 {
+		return r.violation(c, "differs", what+" makes another object: "+summary(changes), plain, other)
+	}
+	return nil
+}
+
+// observe asks the user's observer what the webhook has written outside.
+func (r *run) observe() []byte {
+	if r.opts.observe == nil {
+		return nil
+	}
+	text, err := json.Marshal(r.opts.observe())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text
+}
+
+// readsAll is L8.
+func (r *run) readsAll(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok {
+		return nil
+	}
+	first := r.f(r.fresh(), query{object: x})
+	if first.fault != "" && first.faultOf == L8 {
+		return r.violation(c, "envelope", "the API server cannot use the answer: "+first.fault, first)
+	}
+	for _, w := range r.subject.webhooks {
+		for _, version := range w.versions() {
+			out := r.f(r.fresh(), query{object: x, version: version})
+			if out.fault != "" && out.faultOf == L8 {
+				return r.violation(c, "envelope", fmt.Sprintf("the API server cannot use the answer to a review of version %s: %s", version, out.fault), out)
+			}
+			if v := r.sameAs(c, first, out, "a review of version "+version); v != nil {
+				return v
+			}
+		}
+	}
+	return r.sameAs(c, first, r.f(r.fresh(), query{object: x, raw: otherwise(x.doc)}), "another encoding of the object")
+}
+
+// otherwise encodes a document in another way: members backwards, white space, escapes.
+func otherwise(v any) []byte {
+	var out bytes.Buffer
+	writeOtherwise(&out, v)
+	return out.Bytes()
+}
+
+func writeOtherwise(out *bytes.Buffer, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		out.WriteString("{ ")
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		slices.Reverse(names)
+		for i, name := range names {
+			if i > 0 {
+				out.WriteString(" ,\n")
+			}
+			writeText(out, name)
+			out.WriteString(" : ")
+			writeOtherwise(out, v[name])
+		}
+		out.WriteString("\t}")
+	case []any:
+		out.WriteString("[ ")
+		for i, element := range v {
+			if i > 0 {
+				out.WriteString(" , ")
+			}
+			writeOtherwise(out, element)
+		}
+		out.WriteString(" ]")
+	case string:
+		writeText(out, v)
+	default:
+		out.Write(tree.Encode(v))
+	}
+}
+
+// writeText writes each letter e as an escape.
+func writeText(out *bytes.Buffer, text string) {
+	encoded := tree.Encode(text)
+	if !bytes.ContainsRune(encoded, '\\') {
+		encoded = bytes.ReplaceAll(encoded, []byte("e"), []byte(`\u0065`))
+	}
+	out.Write(encoded)
+}

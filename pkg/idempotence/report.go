@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// A Verdict is what was found out about a law.
+type Verdict string
+
+// The verdicts.
+const (
+	// Holds is a law that no case broke.
+	Holds Verdict = "holds"
+	// Violates is a law that is broken.
+	Violates Verdict = "violates"
+	// Impure is a webhook of which the answers to one request differ. What else it breaks is not
+	// looked for.
+	Impure Verdict = "impure"
+	// Inconclusive is a law for which there were too few objects to tell.
+	Inconclusive Verdict = "inconclusive"
+	// Advice is what may be intended.
+	Advice Verdict = "advice"
+	// NotApplicable is a law that does not apply, by the registration.
+	NotApplicable Verdict = "not applicable"
+)
+
+// A Report is what a run found out.
+type Report struct {
+	Webhooks []string `json:"webhooks"`
+	Kinds    []string `json:"kinds"`
+	Seed     int64    `json:"seed"`
+	// Objects is how many valid objects were tried, Allowed how many of them the webhook allows,
+	// and Changed how many it changes.
+	Objects int `json:"objects"`
+	Allowed int `json:"allowed"`
+	Changed int `json:"changed"`
+	Checks  int `json:"checks"`
+	Calls   int `json:"calls"`
+	// Laws are the verdicts, by kind of object and law.
+	Laws []LawResult `json:"laws"`
+	// Findings are what is to be mended, or thought about, the laws in order.
+	Findings   []*Violation `json:"findings"`
+	Exceptions []Exception  `json:"exceptions,omitempty"`
+	// Incomplete says why less was tried than was to be, or is empty.
+	Incomplete string `json:"incomplete,omitempty"`
+}
+
+// A LawResult is the verdict about one law.
+type LawResult struct {
+	Law     Law     `json:"law"`
+	Kind    string  `json:"kind"`
+	Verdict Verdict `json:"verdict"`
+	Cases   int     `json:"cases"`
+}
+
+// A Violation is a law that is broken, and the smallest case found that breaks it.
+type Violation struct {
+	Law     Law     `json:"law"`
+	Way     string  `json:"way"`
+	Verdict Verdict `json:"verdict"`
+	// Summary says what happened, Fix what usually helps.
+	Summary string `json:"summary"`
+	Fix     string `json:"fix"`
+	Case    Case   `json:"case"`
+	Calls   []Call `json:"calls"`
+}
+
+// A Call is one call of a webhook.
+type Call struct {
+	Webhook       string                `json:"webhook"`
+	Operation     admissionv1.Operation `json:"operation"`
+	DryRun        bool                  `json:"dryRun,omitempty"`
+	ReviewVersion string                `json:"reviewVersion"`
+	Object        json.RawMessage       `json:"object,omitempty"`
+	Status        int                   `json:"status"`
+	Response      []byte                `json:"response,omitempty"`
+	Patch         json.RawMessage       `json:"patch,omitempty"`
+	Outcome       string                `json:"outcome"`
+}
+
+// finish notes for the report what became of a call.
+func (a *answer) finish() {
+	if json.Valid(a.patch) {
+		a.Patch = a.patch
+	}
+	switch {
+	case a.fault != "":
+		a.Outcome = "failed: " + firstLine(a.fault)
+	case !a.allowed:
+		a.Outcome = "denied: " + a.message
+	case len(a.patch) > 0:
+		a.Outcome = "allowed, with a patch"
+	default:
+		a.Outcome = "allowed"
+	}
+}
+
+func newReport(subject Subject, o options) *Report {
+	r := &Report{Seed: o.seed, Exceptions: o.exceptions}
+	for _, w := range subject.webhooks {
+		r.Webhooks = append(r.Webhooks, w.Name)
+	}
+	return r
+}
+
+func (r *Report) found(v *Violation) { r.Findings = append(r.Findings, v) }
+
+// enough is how many objects a webhook has to change for a verdict.
+const enough = 3
+
+// add takes in what a run has counted.
+func (r *Report) add(of *run) {
+	name := of.kind.String()
+	r.Kinds = append(r.Kinds, name)
+	r.Objects, r.Allowed, r.Changed = r.Objects+of.objects, r.Allowed+of.allowed, r.Changed+of.changed
+	r.Checks, r.Calls = r.Checks+of.checks, r.Calls+of.calls
+	for _, law := range Laws {
+		result := LawResult{Law: law, Kind: name, Verdict: Holds, Cases: of.checksOf[law]}
+		switch {
+		case slices.Contains(of.opts.without, law), law == L6 && !of.handles(admissionv1.Update):
+			result.Verdict = NotApplicable
+		case of.broken[string(law)]:
+			result.Verdict = Violates
+			if law == L3 {
+				result.Verdict = Impure
+			}
+		case result.Cases == 0, of.changed < enough:
+			result.Verdict = Inconclusive
+		}
+		r.Laws = append(r.Laws, result)
+	}
+}
+
+func (r *Report) finish(ctx context.Context) {
+	if err := ctx.Err(); err != nil {
+		r.Incomplete = "the run ended early: " + err.Error()
+	} else if r.Changed == 0 {
+		r.Incomplete = fmt.Sprintf("the webhook changed none of %d objects: give samples that switch it on, see Samples", r.Objects)
+	}
+	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+}
+
+// OK reports whether no law is broken. Advice is none.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Findings, func(v *Violation) bool { return v.Verdict != Advice })
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A rival is another party that changes objects.
+type rival struct {
+	name string
+	// start makes a fresh one.
+	start func(r *run) func(*object) *outcome
+}
+
+// allRivals are those declared, and some that every webhook has to live with.
+func (r *run) allRivals() map[string]rival {
+	rivals := map[string]rival{}
+	for _, s := range r.opts.rivals {
+		name := s.webhooks[0].Name
+		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
+			other := *r
+			other.subject = s
+			servers := other.fresh()
+			return func(o *object) *outcome {
+				defer func() { r.calls = other.calls }()
+				other.calls = r.calls
+				if !other.handles(r.operation) {
+					return &outcome{answer: &answer{allowed: true, after: o}}
+				}
+				return other.f(servers, query{object: o})
+			}
+		}}
+	}
+	for name, change := range strangers {
+		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
+			return func(o *object) *outcome {
+				a := &answer{allowed: true, after: o}
+				if doc := change(o.doc); !tree.Equal(doc, o.doc) {
+					if next, ok := r.valid(doc); ok {
+						a.after = next
+					}
+				}
+				return &outcome{answer: a}
+			}
+		}}
+	}
+	return rivals
+}
+
+func (r *run) rivalNames() []string {
+	var names []string
+	for name := range r.rivals {
+		if !slices.ContainsFunc(r.opts.exceptions, func(e Exception) bool { return e.Path == "rival:"+name }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// strangers are well-behaved webhooks that only look after their own parts.
+var strangers = map[string]func(doc any) any{
+	"appends a sidecar": func(doc any) any { return withSidecar(doc, false) },
+	"inserts a sidecar": func(doc any) any { return withSidecar(doc, true) },
+	"keeps its sidecar first": func(doc any) any {
+		doc = withSidecar(doc, true)
+		for _, p := range containerLists(doc) {
+			value, _ := tree.Get(doc, p)
+			list := slices.Clone(value.([]any))
+			slices.SortStableFunc(list, func(a, b any) int { return order(a) - order(b) })
+			doc, _ = tree.Put(doc, p, list)
+		}
+		return doc
+	},
+	"sets an environment variable": func(doc any) any {
+		for _, p := range containerLists(doc) {
+			doc = inEach(doc, p, func(at tree.Path) Edit {
+				return Edit{What: Insert, Path: at.Member("env"), Value: map[string]any{"name": "RIVAL", "value": "here"}}
+			})
+		}
+		return doc
+	},
+	"annotates and labels": func(doc any) any {
+		for _, p := range []tree.Path{annotations.Member("rival.example.com/seen"), metadata.Member("labels").Member("rival.example.com/seen")} {
+			if !tree.Has(doc, p) {
+				if next, ok := tree.Put(doc, p, "yes"); ok {
+					doc = next
+				}
+			}
+		}
+		return doc
+	},
+}
+
+// order puts the rival's sidecar before all others.
+func order(container any) int {
+	if fields, ok := container.(map[string]any); ok && fields["name"] == rivalName {
+		return 0
+	}
+	return 1
+}
+
+const rivalName = "rival"
+
+func withSidecar(doc any, front bool) any {
+	for _, p := range containerLists(doc) {
+		if next, ok := (Edit{What: Insert, Path: p, Front: front, Value: rivalContainer()}).apply(doc); ok {
+			doc = next
+		}
+	}
+	return doc
+}
+
+func rivalContainer() map[string]any {
+	return map[string]any{"name": rivalName, "image": "registry.example.com/rival:1"}
+}
+
+// containerLists are the paths of the lists of containers of a document.
+func containerLists(doc any) (paths []tree.Path) {
+	tree.Lists(doc, func(p tree.Path, _ []any) {
+		if p.Last() == "containers" {
+			paths = append(paths, slices.Clone(p))
+		}
+	})
+	return paths
+}
+
+// inEach applies an edit in each element of a list.
+func inEach(doc any, list tree.Path, edit func(at tree.Path) Edit) any {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		if next, ok := edit(list.Element(tree.Identity(list, element), 0)).apply(doc); ok {
+			doc = next
+		}
+	}
+	return doc
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// builtins are the types that the API server has in Go.
+var builtins = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
+}()
+
+// Run tests a subject and reports what it found. An error means that it could not be tested; a
+// webhook that breaks laws is a report. It makes the same calls in the same order for the same
+// subject and options, one at a time.
+func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
+	o := newOptions(opts)
+	if err := errors.Join(append(o.errs, subject.check())...); err != nil {
+		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.budget)
+	defer cancel()
+	report := newReport(subject, o)
+	kinds, err := kindsOf(subject, o.samples)
+	if err != nil {
+		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+	}
+	for _, k := range kinds {
+		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, broken: map[string]bool{}}
+		r.operation = r.firstOperation()
+		r.rivals = r.allRivals()
+		r.explore()
+		report.add(r)
+	}
+	report.finish(ctx)
+	return report, nil
+}
+
+// A run tests a subject with objects of one kind.
+type run struct {
+	ctx       context.Context
+	opts      options
+	subject   Subject
+	kind      *kind
+	operation admissionv1.Operation // of reinvocations
+	rivals    map[string]rival
+	report    *Report
+
+	calls, checks             int
+	objects, allowed, changed int
+	broken                    map[string]bool // laws and ways that were found broken
+	impure                    bool
+	checksOf                  map[Law]int
+}
+
+func (r *run) firstOperation() admissionv1.Operation {
+	if r.handles(admissionv1.Create) {
+		return admissionv1.Create
+	}
+	return admissionv1.Update
+}
+
+// kindsOf are the kinds of the samples, and the built-in kinds that the rules name.
+func kindsOf(subject Subject, samples []sample) ([]*kind, error) {
+	var kinds []*kind
+	seen := map[schema.GroupVersionKind]bool{}
+	add := func(gvk schema.GroupVersionKind) {
+		k := kindOf(gvk, builtins)
+		if !seen[gvk] && slices.ContainsFunc(subject.webhooks, func(w *webhook) bool {
+			return w.handles(k, admissionv1.Create) || w.handles(k, admissionv1.Update)
+		}) {
+			seen[gvk], kinds = true, append(kinds, k)
+		}
+	}
+	for _, s := range samples {
+		gvk, err := gvkOf(s.doc)
+		if err != nil {
+			return nil, err
+		}
+		add(gvk)
+	}
+	if len(kinds) > 0 {
+		return kinds, nil
+	}
+	for _, gvk := range usualKinds {
+		add(gvk)
+	}
+	if len(kinds) == 0 {
+		return nil, errors.New("its rules are for none of the kinds that have a Pod template: give a sample of the objects that it is for, see Samples")
+	}
+	return kinds, nil
+}
+
+// usualKinds are the kinds that webhooks mutate most: those with a Pod template, and some more.
+var usualKinds = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "Pod"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	{Group: "batch", Version: "v1", Kind: "Job"},
+	{Group: "batch", Version: "v1", Kind: "CronJob"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ServiceAccount"},
+}
+
+func gvkOf(doc any) (schema.GroupVersionKind, error) {
+	fields, _ := doc.(map[string]any)
+	apiVersion, _ := fields["apiVersion"].(string)
+	kind, _ := fields["kind"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || kind == "" {
+		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q", apiVersion, kind)
+	}
+	return gv.WithKind(kind), nil
+}
+
+// differences are the changes from a to b that no exception allows.
+func (r *run) differences(law Law, a, b *object) []tree.Change {
+	if string(a.raw) == string(b.raw) {
+		return nil
+	}
+	return slices.DeleteFunc(tree.Changes(a.doc, b.doc), func(c tree.Change) bool { return r.excepted(law, c.Path) })
+}
+
+// content are the differences that are more than another order of elements.
+func (r *run) content(law Law, a, b *object) []tree.Change {
+	return slices.DeleteFunc(r.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
+}
+
+// excepted reports whether what happens at a path is intended.
+func (r *run) excepted(law Law, path tree.Path) bool {
+	return slices.ContainsFunc(r.opts.exceptions, func(e Exception) bool {
+		return (e.Law == "" || e.Law == law) && path.Matches(e.Path)
+	})
+}
+
+// over reports whether the run has to end.
+func (r *run) over() bool { return r.ctx.Err() != nil }
+
+// violation makes a finding.
+func (r *run) violation(c *Case, way, text string, outcomes ...*outcome) *Violation {
+	found := *c
+	found.Kind, found.Operation = r.kind.GroupVersionKind, r.operation
+	return &Violation{Law: c.Law, Way: way, Verdict: Violates, Summary: text, Fix: fixFor(c.Law, way), Case: found, Calls: trace(outcomes...)}
+}

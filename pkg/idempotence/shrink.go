@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// mostShrinks bounds how many smaller cases are tried for one finding.
+const mostShrinks = 400
+
+// shrink looks for the smallest case that breaks the law in the same way.
+func (r *run) shrink(v *Violation) *Violation {
+	tries := 0
+	fails := func(c Case) bool {
+		if tries++; tries > mostShrinks || r.over() {
+			return false
+		}
+		if smaller := r.check(&c); smaller != nil && smaller.Way == v.Way {
+			v = smaller
+			return true
+		}
+		return false
+	}
+	for again := true; again && tries < mostShrinks; {
+		again = shrinkLists(&v, fails) || shrinkObject(&v, fails)
+	}
+	return v
+}
+
+// shrinkLists leaves out edits and earlier objects.
+func shrinkLists(v **Violation, fails func(Case) bool) (smaller bool) {
+	for i := len((*v).Case.Edits) - 1; i >= 0; i-- {
+		c := (*v).Case
+		if len(c.Edits) < 2 {
+			break
+		}
+		if c.Edits = slices.Delete(slices.Clone(c.Edits), i, i+1); fails(c) {
+			smaller = true
+		}
+	}
+	for i := len((*v).Case.Before) - 1; i >= 0; i-- {
+		c := (*v).Case
+		if c.Before = slices.Delete(slices.Clone(c.Before), i, i+1); len(c.Before) > 0 && fails(c) {
+			smaller = true
+		}
+	}
+	return smaller
+}
+
+// shrinkObject leaves out parts of the object, the largest first.
+func shrinkObject(v **Violation, fails func(Case) bool) (smaller bool) {
+	for _, p := range removable((*v).Case.Object) {
+		c := (*v).Case
+		doc, ok := tree.Remove(c.Object, p)
+		if !ok {
+			continue // it went with a larger part
+		}
+		if c.Object = doc; fails(c) {
+			smaller = true
+		}
+	}
+	return smaller
+}
+
+// removable are the paths of what an object may do without, the largest parts first.
+func removable(doc any) (paths []tree.Path) {
+	sizes := map[string]int{}
+	var walk func(p tree.Path, v any)
+	walk = func(p tree.Path, v any) {
+		if len(p) > 0 && !(len(p) == 1 && (p[0].Name == "apiVersion" || p[0].Name == "kind")) {
+			paths = append(paths, slices.Clone(p))
+			sizes[p.String()] = tree.Size(v)
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			for name, value := range v {
+				walk(p.Member(name), value)
+			}
+		case []any:
+			seen := map[string]int{}
+			for _, element := range v {
+				key := tree.Identity(p, element)
+				walk(p.Element(key, seen[key]), element)
+				seen[key]++
+			}
+		}
+	}
+	walk(nil, doc)
+	slices.SortStableFunc(paths, func(a, b tree.Path) int {
+		x, y := a.String(), b.String()
+		if d := sizes[y] - sizes[x]; d != 0 {
+			return d
+		}
+		if x < y {
+			return -1
+		}
+		return 1
+	})
+	return paths
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// A Subject is the webhook, or the webhooks, to be tested. Make one with [Handler], [URL] or
+// [Together].
+type Subject struct{ webhooks []*webhook }
+
+// A webhook is a registration and who answers for it.
+type webhook struct {
+	admissionregistrationv1.MutatingWebhook
+	fresh func() caller // an instance that has seen no calls
+	// replicas are instances that run already and must agree.
+	replicas  []caller
+	inProcess bool
+}
+
+// Handler is a webhook served in this process. newHandler makes an instance, as a restart of the
+// server does: what it keeps outside of what it returns is shared by all instances. The
+// registration tells what the webhook is called for; its clientConfig is not used.
+func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler func() http.Handler) Subject {
+	return Subject{[]*webhook{{
+		MutatingWebhook: registration, inProcess: true,
+		fresh: func() caller { return handlerCaller{newHandler()} },
+	}}}
+}
+
+// URL is a webhook that is served elsewhere. Several URLs are replicas of one webhook, which must
+// agree. The client, or http.DefaultClient if it is nil, trusts the server's certificate.
+func URL(registration admissionregistrationv1.MutatingWebhook, client *http.Client, urls ...string) Subject {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	w := &webhook{MutatingWebhook: registration}
+	for _, url := range urls {
+		w.replicas = append(w.replicas, urlCaller{client, url})
+	}
+	w.fresh = func() caller { return w.replicas[0] }
+	return Subject{[]*webhook{w}}
+}
+
+// Together are webhooks that serve one cluster, in this order: the set must be safe to call again,
+// too, and each is a rival of the others.
+func Together(subjects ...Subject) Subject {
+	var all Subject
+	for _, s := range subjects {
+		all.webhooks = append(all.webhooks, s.webhooks...)
+	}
+	return all
+}
+
+func (s Subject) check() error {
+	var errs []error
+	if len(s.webhooks) == 0 {
+		errs = append(errs, errors.New("no webhook to test"))
+	}
+	for _, w := range s.webhooks {
+		if w.Name == "" {
+			errs = append(errs, errors.New("the registration of a webhook has no name"))
+		}
+		if len(w.Rules) == 0 {
+			errs = append(errs, fmt.Errorf("webhook %q: the registration has no rules, so the API server never calls it", w.Name))
+		}
+		if !w.inProcess && len(w.replicas) == 0 {
+			errs = append(errs, fmt.Errorf("webhook %q: no URL to call", w.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// handles reports whether the registration has the webhook called for an operation on a resource.
+func (w *webhook) handles(k *kind, operation admissionv1.Operation) bool {
+	for _, rule := range w.Rules {
+		if hasOrAll(rule.Operations, admissionregistrationv1.OperationType(operation), admissionregistrationv1.OperationAll) &&
+			hasOrAll(rule.APIGroups, k.resource.Group, "*") && hasOrAll(rule.APIVersions, k.resource.Version, "*") &&
+			slices.ContainsFunc(rule.Resources, func(r string) bool {
+				return r == "*" || r == "*/*" || r == k.resource.Resource || r == k.resource.Resource+"/*"
+			}) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasOrAll[T comparable](list []T, one, all T) bool {
+	return slices.Contains(list, one) || slices.Contains(list, all)
+}
+
+// versions are the review versions that the webhook declares and the API server knows, the one
+// it sends first.
+func (w *webhook) versions() []string {
+	var known []string
+	for _, v := range w.AdmissionReviewVersions {
+		if v == "v1" || v == "v1beta1" {
+			known = append(known, v)
+		}
+	}
+	if len(known) == 0 {
+		return []string{"v1"}
+	}
+	return known
+}
+
+// dryRuns reports whether the API server calls the webhook in a dry run.
+func (w *webhook) dryRuns() bool {
+	return w.SideEffects == nil || *w.SideEffects == admissionregistrationv1.SideEffectClassNone ||
+		*w.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+}

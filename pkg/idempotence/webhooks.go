@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// servers are one instance of each webhook of the subject.
+type servers []caller
+
+// fresh makes instances that have seen no calls.
+func (r *run) fresh() servers {
+	s := make(servers, len(r.subject.webhooks))
+	for i, w := range r.subject.webhooks {
+		s[i] = w.fresh()
+	}
+	return s
+}
+
+// An outcome is F(x): what one API request comes to.
+type outcome struct {
+	*answer           // of the last call, which decided
+	calls   []*answer // all of them
+	patched bool      // by any
+}
+
+// f is F: it has the API server run a request through the webhooks of the subject.
+func (r *run) f(s servers, q query) *outcome {
+	if q.operation == "" {
+		q.operation = r.operation
+	}
+	if q.operation == admissionv1.Update && q.old == nil {
+		q.old = q.object
+	}
+	out := &outcome{answer: &answer{allowed: true, after: q.object}}
+	seen := make([]any, len(s)) // the object after the last call of each
+	for round := range 2 {
+		changed := false
+		for i, w := range r.subject.webhooks {
+			again := w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
+			if !w.handles(r.kind, q.operation) || q.dryRun && !w.dryRuns() ||
+				round > 0 && (!again || tree.Equal(seen[i], q.object.doc)) {
+				continue
+			}
+			a := r.ask(w, s[i], q)
+			out.answer, out.calls = a, append(out.calls, a)
+			if a.fault != "" || !a.allowed {
+				return out
+			}
+			out.patched = out.patched || len(a.patch) > 0
+			changed = changed || len(a.patch) > 0
+			q.object, q.raw = a.after, nil
+			seen[i] = q.object.doc
+		}
+		if !changed || len(s) == 1 {
+			break // a webhook is called again when another changed something
+		}
+	}
+	return out
+}
+
+// ok reports whether the request came through.
+func (o *outcome) ok() bool { return o.allowed && o.fault == "" }
+
+// trace is the calls for a report.
+func trace(outcomes ...*outcome) []Call {
+	var calls []Call
+	for _, o := range outcomes {
+		for _, a := range o.calls {
+			calls = append(calls, a.Call)
+		}
+	}
+	return calls
+}
