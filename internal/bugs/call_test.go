@@ -15,6 +15,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	webhookrequest "k8s.io/apiserver/pkg/admission/plugin/webhook/request"
@@ -183,10 +184,28 @@ func invalid(doc object) error {
 				return fmt.Errorf("a mount of %v, which is no volume", m["name"])
 			}
 		}
+		if err := aboveLimit(c); err != nil {
+			return err
+		}
 		for _, e := range listAt(c, "env") {
 			if value, _ := e["value"].(string); value != "" && e["valueFrom"] != nil {
 				return fmt.Errorf("the variable %v has two values", e["name"])
 			}
+		}
+	}
+	return nil
+}
+
+func aboveLimit(c object) error {
+	limits, _ := member[object](c, "resources", "limits")
+	requests, _ := member[object](c, "resources", "requests")
+	for name, request := range requests {
+		limit, ok := limits[name].(string)
+		if !ok {
+			continue
+		}
+		if want := resource.MustParse(request.(string)); want.Cmp(resource.MustParse(limit)) > 0 {
+			return fmt.Errorf("requests more %s than the limit", name)
 		}
 	}
 	return nil

@@ -62,8 +62,13 @@ func envelopeCase(name string, spoil func(*envelope)) Case {
 				return
 			}
 			spoil(e)
+			out, err := json.Marshal(e)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
 			w.Header().Set("Content-Type", "application/json")
-			json.NewEncoder(w).Encode(e)
+			w.Write(out)
 		})
 	})
 }

@@ -116,7 +116,7 @@ func lastSeen(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func firstSeen(r *review.Request, p *corev1.Pod) error {
+func firstSeen(_ *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["agent/first-seen"]; ok {
 		return nil
 	}

@@ -75,10 +75,18 @@ func tokenOnce(_ *review.Request, p *corev1.Pod) error {
 		case e.ValueFrom != nil:
 			return denial("OPTS must be a plain value")
 		case !slices.Contains(strings.Fields(e.Value), "-agent"):
-			e.Value = strings.TrimSpace(e.Value + " -agent")
+			e.Value = extended(e.Value, "-agent")
 		}
 	}
 	return nil
+}
+
+// extended appends a token to others.
+func extended(value, token string) string {
+	if value == "" {
+		return token
+	}
+	return value + " " + token
 }
 
 const probePort = 15020

@@ -240,7 +240,7 @@ func mountStore(s *step) error {
 }
 
 func blindOption(w *widget) error {
-	w.Spec.Options = strings.TrimSpace(w.Spec.Options + " -agent")
+	w.Spec.Options = extended(w.Spec.Options, "-agent")
 	return nil
 }
 
