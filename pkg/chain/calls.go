@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apiserver/pkg/admission"
 	mutatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 )
 
@@ -106,6 +107,8 @@ func (r *run) annotated(key, value string, level auditinternal.Level) {
 		r.last().patched = true
 	} else if _, ok := callIndex(key, mutatingplugin.MutationAuditAnnotationFailedOpenKeyPrefix); ok {
 		r.last().failedOpen = true
+	} else if strings.HasPrefix(key, validatingplugin.ValidatingAuditAnnotationFailedOpenKeyPrefix) {
+		r.failedOpen = true
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
@@ -40,8 +39,8 @@ type Chain struct {
 	admission            chained
 	objects              *objects
 	managed              fieldManagers
-	equivalents          runtime.EquivalentResourceMapper
 	predicates           predicates
+	guessedAuthorizer    bool
 	knownNamespaces      cache.Store
 	clients              *clients
 	// realHosts turns the keys of endpoints in messages back into hosts.
@@ -71,10 +70,9 @@ func New(w Webhooks, opts ...Option) (*Chain, error) {
 		return nil, err
 	}
 	if c.authorizer == nil {
-		c.authorizer = mastersMay
+		c.authorizer, c.guessedAuthorizer = mastersMay, true
 	}
 	c.managed.objects = c.objects
-	c.equivalents = runtime.NewEquivalentResourceRegistry()
 	c.mutating, c.validating = registered.register(w.Handlers)
 	c.clients = newClients(c.resolve, c.mutating, c.validating)
 	c.realHosts = realHosts(c.mutating, c.validating)

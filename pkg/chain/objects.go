@@ -31,6 +31,8 @@ type objects struct {
 	scheme   *runtime.Scheme
 	defaults func(runtime.Object)
 	added    bool // types other than Kubernetes' own
+
+	convertible sync.Map // of kinds to their versions
 }
 
 func newObjects(o *options) (*objects, error) {
@@ -134,7 +136,7 @@ func (i interfaces) GetObjectTyper() runtime.ObjectTyper         { return i.obje
 func (i interfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return i }
 func (i interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i.objects }
 func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
-	return i.run.chain.equivalents
+	return equivalents{i.run}
 }
 
 // Default is called after a patch has been applied.

@@ -115,16 +115,14 @@ func (r *run) told(called map[*hook]bool) []Verdict {
 // judge decides what became of each call. The API server tells of failures that it ignored, and
 // of one that it did not: its error.
 func (r *run) judge(err error) {
-	for _, c := range r.calls {
+	for i, c := range r.calls {
 		c.Outcome = Allowed
 		c.answered()
-		last := c == r.calls[len(r.calls)-1]
 		switch {
 		case c.failedOpen:
 			c.Outcome, c.Error = FailedOpen, c.failure()
-		case err == nil && c.Mutating, c.Mutating && !last:
-		case c.Mutating:
-			c.judgeBy(err)
+		case err == nil && (c.Mutating || !r.failedOpen):
+		case c.Mutating && i < len(r.calls)-1:
 		default:
 			c.judgeBy(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/ptr"
 )
 
 // requestTimeout is the API server's upper bound of a request's time.
@@ -43,6 +45,7 @@ type run struct {
 	open        map[*hook]*call
 	annotations []Annotation
 	seen        map[string]bool
+	failedOpen  bool // a validating webhook
 }
 
 // A verdict is of one hook, in the order of the hooks.
@@ -58,6 +61,7 @@ func runOf(ctx context.Context) *run { return ctx.Value(runKey{}).(*run) }
 // admit does what the API server's handlers and storage do for a request.
 func (r *run) admit(ctx context.Context) error {
 	r.ctx = context.WithValue(ctx, runKey{}, r)
+	defer r.decideRest()
 	if r.operation == admission.Connect {
 		return r.connect()
 	}
@@ -201,7 +205,12 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 		m.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(m, r.namespaced(), pathSegment, field.NewPath("metadata"))
-	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(m, old, field.NewPath("metadata"))...)
+	for _, err := range apivalidation.ValidateObjectMetaAccessorUpdate(m, old, field.NewPath("metadata")) {
+		// A stored object has a version. One that was written down need not.
+		if err.Field != "metadata.resourceVersion" || old.GetResourceVersion() != "" {
+			errs = append(errs, err)
+		}
+	}
 	errs = append(errs, r.invalid()...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
@@ -209,14 +218,48 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 	return nil
 }
 
-// delete asks both sorts of webhooks about the same attributes.
 func (r *run) delete() error {
-	if old, err := meta.Accessor(r.old); err == nil {
-		if err := r.matchNamespace(old); err != nil {
-			return err
-		}
+	old, err := meta.Accessor(r.old)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
 	}
-	a := r.record(nil, r.old)
+	if err := r.matchNamespace(old); err != nil {
+		return err
+	}
+	twice := r.gracePeriod(old)
+	if err := r.admitDelete(); err != nil || !twice {
+		return err
+	}
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	old.SetDeletionTimestamp(&now)
+	old.SetDeletionGracePeriodSeconds(ptr.To[int64](0))
+	clear(r.open)
+	return r.admitDelete()
+}
+
+// gracePeriod fills in that of a Pod. It reports whether the Pod is deleted at once: that is
+// done in two steps, and webhooks are asked about both.
+func (r *run) gracePeriod(old metav1.Object) bool {
+	pod, ok := r.old.(*corev1.Pod)
+	if !ok || old.GetDeletionTimestamp() != nil || r.SubResource != "" {
+		return false
+	}
+	period := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)
+	if r.chain.defaulter == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
+		period = corev1.DefaultTerminationGracePeriodSeconds
+	}
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		period = 0
+	} else if period < 0 {
+		period = 1
+	}
+	r.options.(*metav1.DeleteOptions).GracePeriodSeconds = &period
+	return period == 0 && len(old.GetFinalizers()) == 0
+}
+
+// admitDelete asks both sorts of webhooks about the same attributes.
+func (r *run) admitDelete() error {
+	a := r.record(nil, r.old.DeepCopyObject())
 	if err := r.mutate(a); err != nil {
 		return err
 	}
@@ -262,6 +305,16 @@ func (r *run) decideValidating() {
 	for _, h := range r.chain.validating[len(r.verdicts)-len(r.chain.mutating):] {
 		r.verdicts = append(r.verdicts, verdict{h, r.chain.predicates.decide(r.ctx, h, r.now(), interfaces{r.chain.objects, r})})
 	}
+}
+
+// decideRest finds the reasons for webhooks that the run never came to.
+func (r *run) decideRest() {
+	r.ctx = context.WithoutCancel(r.ctx)
+	if r.attributes == nil {
+		r.attributes = r.record(r.object, r.old)
+	}
+	r.decide(len(r.chain.mutating))
+	r.decideValidating()
 }
 
 // invalid is what the validation of the resource finds.
