@@ -21,7 +21,9 @@ func TestAdditionsAreNewAndDecode(t *testing.T) {
 				r := source(seed)
 				o, _ := g.Object(r, nil)
 				before := tree.Clone(o)
-				for _, at := range g.Places(o) {
+				places := g.Places(o)
+				r.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+				for _, at := range places[:min(len(places), 12)] {
 					a, ok := g.Addition(r, o, at)
 					if !ok {
 						continue

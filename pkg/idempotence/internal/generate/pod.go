@@ -60,7 +60,7 @@ var podTraits = []choice{
 	one(0.2, "shared processes", setOne("shareProcessNamespace", true, false)),
 	one(0.2, "service links", setOne("enableServiceLinks", false, true)),
 	one(0.2, "host network", hostNetwork),
-	one(0.1, "host IPC", setOne("hostIPC", true)),
+	one(0.1, "host IPC", hostIPC),
 	one(0.2, "os", setOne("os", object{"name": "linux"})),
 	one(0.2, "deadline", func(s *scope) bool { return !s.rules.noDeadline && put(s.spec, "activeDeadlineSeconds", int64(600)) }),
 	one(0.2, "readiness gates", setOne("readinessGates", []any{object{"conditionType": "example.com/ready"}})),
@@ -136,6 +136,12 @@ func hostNetwork(s *scope) bool {
 		}
 	}
 	return put(s.spec, "hostNetwork", true)
+}
+
+// hostIPC is not legal with settings of the kernel that are the pod's own.
+func hostIPC(s *scope) bool {
+	m, _ := s.spec["securityContext"].(object)
+	return m["sysctls"] == nil && put(s.spec, "hostIPC", true)
 }
 
 func schedulingGates(s *scope) bool {

@@ -18,8 +18,8 @@ var sources = []struct {
 	{"csi", func(*scope) object {
 		return object{"driver": "csi.example.com", "volumeAttributes": object{"share": "a"}}
 	}},
-	{"nfs", func(b *build) object {
-		return object{"server": "nfs.example.com", "path": "/", "readOnly": b.chance(0.5)}
+	{"nfs", func(s *scope) object {
+		return object{"server": "nfs.example.com", "path": "/", "readOnly": s.chance(0.5)}
 	}},
 }
 
@@ -48,7 +48,9 @@ func (b *build) files(v object) object {
 	return v
 }
 
-func configMap(s *scope) object { return s.files(object{"name": pick(s.build, "settings", "settings.v2")}) }
+func configMap(s *scope) object {
+	return s.files(object{"name": pick(s.build, "settings", "settings.v2")})
+}
 
 func secret(s *scope) object { return s.files(object{"secretName": pick(s.build, "tls", "tls.v2")}) }
 
