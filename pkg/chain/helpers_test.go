@@ -3,11 +3,13 @@
 package chain_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -154,4 +156,10 @@ func podJSON(name string) []byte {
 
 func createPod(name string) chain.Request {
 	return chain.Request{Operation: admissionv1.Create, Resource: pods, Object: podJSON(name)}
+}
+
+func contextWithCancelAfter(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := time.AfterFunc(d, cancel)
+	return ctx, func() { timer.Stop(); cancel() }
 }
