@@ -60,10 +60,17 @@ func startControl(t *testing.T) control {
 // TestConnect runs everything against one API server.
 func TestConnect(t *testing.T) {
 	c := startControl(t)
-	for name, test := range map[string]func(*testing.T, control){
-		"create": testCreate,
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, control)
+	}{
+		{"create", testCreate}, {"update", testUpdate}, {"delete", testDelete}, {"custom resources", testCustomResources},
+		{"connect", testExec}, {"rejections", testRejections}, {"failures", testFailures}, {"warnings", testWarnings},
+		{"user", testUser}, {"addresses", testAddresses}, {"without an audit log", testNoAuditLog},
+		{"others notice nothing", testOthers}, {"what is there already", testThereAlready}, {"at the same time", testConcurrent},
+		{"close", testClose}, {"left behind", testLeftBehind}, {"refused", testRefused}, {"redirects and retries", testAgain},
 	} {
-		t.Run(name, func(t *testing.T) { test(t, c) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
 }
 

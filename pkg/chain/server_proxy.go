@@ -4,6 +4,7 @@ package chain
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -154,6 +155,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &answerWriter{ResponseWriter: w, prefix: t.prefix}
 	defer func() {
 		failure := recover()
+		if failure == nil && r.Context().Err() != nil { // nobody read the answer
+			failure = context.DeadlineExceeded
+		}
 		rec.end(call, answer, failure)
 		if failure != nil {
 			panic(http.ErrAbortHandler) // what a server does whose handler panics
@@ -226,10 +230,10 @@ func takeID(review []byte) (id string, without []byte) {
 	}
 	id = string(value[:length])
 	before, after := review[:from], value[length+2:]
-	const alone = `,"extra":{`
+	const alone = `"extra":{`
 	switch {
 	case bytes.HasSuffix(before, []byte(alone)) && bytes.HasPrefix(after, []byte("}")):
-		before, after = before[:len(before)-len(alone)], after[1:]
+		before, after = bytes.TrimSuffix(before[:len(before)-len(alone)], []byte(",")), after[1:]
 	case bytes.HasSuffix(before, []byte(",")):
 		before = before[:len(before)-1]
 	default:

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// FuzzTakeID puts an id into reviews, beside whatever users and objects say, and takes it out.
+func FuzzTakeID(f *testing.F) {
+	f.Add("jane", "team", "a", `{"x":"y"}`)
+	f.Add(`"chain.admitkit/request":["x"]`, "a", "b", `{"userInfo":{"extra":{"chain.admitkit/request":["other"]}}}`)
+	f.Add("", "zzz", "", `null`)
+	f.Add("", "", "", `null`)
+	f.Fuzz(func(t *testing.T, name, key, value, object string) {
+		if !json.Valid([]byte(object)) || key == requestKey {
+			return
+		}
+		user := authenticationv1.UserInfo{Username: name}
+		if key != "" {
+			user.Extra = map[string]authenticationv1.ExtraValue{key: {value}}
+		}
+		review := func(user authenticationv1.UserInfo) []byte {
+			return encode(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
+				UID: "1", Name: name, UserInfo: user, Object: runtime.RawExtension{Raw: []byte(object)},
+			}})
+		}
+		id, without := takeID(review(withIDOnly(user, "e-1")))
+		if id != "e-1" {
+			t.Fatalf("id %q", id)
+		}
+		if diff := cmp.Diff(string(review(user)), string(without)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// withIDOnly keeps a user that says nothing.
+func withIDOnly(user authenticationv1.UserInfo, id string) authenticationv1.UserInfo {
+	name := user.Username
+	if name == "" {
+		user.Username = "nobody"
+	}
+	user = withID(user, id)
+	user.Username = name
+	return user
+}
+
+func TestContains(t *testing.T) {
+	for _, test := range []struct {
+		whole, part string
+		want        bool
+	}{
+		{`{"a":1,"b":2}`, `{"a":1}`, true},
+		{`{"a":1}`, `{"a":1,"b":2}`, false},
+		{`{"a":1}`, `{"a":1,"b":{}}`, true},
+		{`{"a":[{"n":"x","d":1}]}`, `{"a":[{"n":"x"}]}`, true},
+		{`{"a":[1,2]}`, `{"a":[1]}`, false},
+		{`{"a":"1"}`, `{"a":1}`, false},
+		{`{}`, `{"a":{"b":[]}}`, true},
+	} {
+		var whole, part any
+		if err := json.Unmarshal([]byte(test.whole), &whole); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(test.part), &part); err != nil {
+			t.Fatal(err)
+		}
+		if got := contains(whole, part); got != test.want {
+			t.Errorf("contains(%s, %s) = %t", test.whole, test.part, got)
+		}
+	}
+}
