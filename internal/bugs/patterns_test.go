@@ -130,7 +130,10 @@ func inputs(c Case) []object {
 	case "deployments":
 		return []object{deployment(plain), deployment(rich)}
 	}
-	list := []object{parse(plain), parse(rich), parse(generated), parse(taken), parse(ownAgent), parse(initAgent)}
+	list := []object{parse(plain), parse(rich), parse(generated)}
+	if number(c) != "seed" { // random handlers do not know these names
+		list = append(list, parse(taken), parse(ownAgent), parse(initAgent))
+	}
 	for _, s := range c.Samples {
 		list = append(list, parse(text(s)))
 	}
@@ -179,22 +182,21 @@ func valid(c Case, doc object) error {
 
 // freshly is the same call to fresh instances: enough of them to see the order of a map of four.
 func freshly(c Case) error {
-	return each(c, func(c Case, doc object) error {
-		want, err := do(c.New(), call{object: doc})
+	doc := inputs(c)[0]
+	want, err := do(c.New(), call{object: doc})
+	if err != nil {
+		return err
+	}
+	for range 20 {
+		got, err := do(c.New(), call{object: doc})
 		if err != nil {
 			return err
 		}
-		for range 20 {
-			got, err := do(c.New(), call{object: doc})
-			if err != nil {
-				return err
-			}
-			if !reflect.DeepEqual(got.object, want.object) {
-				return difference(fmt.Sprintf("once %s, once %s", text(want.object), text(got.object)))
-			}
+		if !reflect.DeepEqual(got.object, want.object) {
+			return difference(fmt.Sprintf("once %s, once %s", text(want.object), text(got.object)))
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // addedLater is law L4b for a container, or a step, at either end.
