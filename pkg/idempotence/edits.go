@@ -228,6 +228,40 @@ func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
 	return edits
 }
 
+// twins are legal duplicates: elements that have most in common, but are not the same.
+func (r *run) twins(doc any) (edits []Edit) {
+	for _, p := range containerLists(doc) {
+		spec := p[:len(p)-1]
+		for _, effect := range []string{"NoSchedule", "NoExecute"} {
+			edits = append(edits, Edit{What: Insert, Path: spec.Member("tolerations"),
+				Value: map[string]any{"key": "rival.example.com", "operator": "Exists", "effect": effect}})
+		}
+		value, _ := tree.Get(doc, p)
+		list, _ := value.([]any)
+		for _, c := range list[:min(1, len(list))] {
+			at := p.Element(tree.Identity(p, c), 0)
+			for _, protocol := range []string{"TCP", "UDP"} {
+				edits = append(edits, Edit{What: Insert, Path: at.Member("ports"), Value: map[string]any{"containerPort": int64(5353), "protocol": protocol}})
+			}
+			env, _ := tree.Get(doc, at.Member("env"))
+			variables, _ := env.([]any)
+			edits = append(edits, Edit{What: Put, Path: at.Member("env"), Value: append(slices.Clone(variables),
+				map[string]any{"name": "RIVAL", "value": "first"}, map[string]any{"name": "RIVAL", "value": "second"})})
+		}
+	}
+	return edits
+}
+
+// legal leaves out the edits after which the API server would refuse the object.
+func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
+	for _, e := range edits {
+		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {
+			legal = append(legal, e)
+		}
+	}
+	return legal
+}
+
 // customAdditions add to the lists and maps of a custom resource what looks like what is there.
 func customAdditions(doc any) (edits []Edit) {
 	tree.Lists(doc, func(p tree.Path, list []any) {

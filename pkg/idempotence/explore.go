@@ -18,7 +18,7 @@ func (r *run) explore() {
 		if r.over() {
 			return
 		}
-		doc := r.input(random, i)
+		doc := r.inputs.object(random, i)
 		x, ok := r.valid(doc)
 		if !ok {
 			continue
@@ -90,6 +90,13 @@ func (r *run) tryParts(x, result *object, changes []tree.Change, try func(Law, f
 // tryEdits has L4a and L4b look at what others do between two calls.
 func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
 	additions := r.additions(random, x.doc)
+	for _, edits := range [][]Edit{additions, r.twins(x.doc)} {
+		if full, ok := r.edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
+			for _, law := range []Law{L10, L2, L1} {
+				try(law, func(c *Case) { c.Object = full.doc })
+			}
+		}
+	}
 	for _, e := range additions {
 		try(L4b, func(c *Case) { c.Edits = []Edit{e} })
 	}
@@ -108,15 +115,20 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 // try checks a case, unless its law is known to be broken in that way, and makes what it finds
 // small.
 func (r *run) try(c *Case) {
-	if r.over() || slices.Contains(r.opts.without, c.Law) || r.broken[string(c.Law)] {
+	if r.over() || slices.Contains(r.opts.without, c.Law) || r.broken[c.Law] {
 		return
 	}
 	r.checksOf[c.Law]++
 	v := r.check(c)
-	if v == nil {
+	if v == nil || r.advised[v.Law] && v.Verdict == Advice {
 		return
 	}
-	r.broken[string(c.Law)] = true
+	if v.Verdict == Advice {
+		r.advised[v.Law] = true
+		r.report.found(r.shrink(v))
+		return
+	}
+	r.broken[c.Law] = true
 	v = r.shrink(v)
 	if c.Law == L3 {
 		r.impure = true

@@ -4,37 +4,55 @@ package idempotence
 
 import (
 	"math/rand/v2"
-	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// input makes an object of the kind: of a sample, if there is one.
-func (r *run) input(random *rand.Rand, i int) any {
-	var own []any
-	for _, s := range r.opts.samples {
-		if gvk, err := gvkOf(s.doc); err == nil && gvk == r.kind.GroupVersionKind {
-			own = append(own, s.doc)
+// inputs makes the objects of one kind.
+type inputs struct {
+	samples []map[string]any
+	made    generate.Generator
+}
+
+func newInputs(k *kind, samples []sample) *inputs {
+	in := &inputs{made: generate.Generator{Namespace: testNamespace}}
+	for _, s := range samples {
+		if gvk, err := gvkOf(s.doc); err == nil && gvk == k.GroupVersionKind {
+			in.samples = append(in.samples, s.doc.(map[string]any))
 		}
 	}
-	doc := tree.Clone(r.simplest())
-	if len(own) > 0 {
-		doc = tree.Clone(own[i%len(own)])
+	if k.goType != nil {
+		in.made.Schema = generate.ForType(k.goType)
 	}
-	return r.inNamespace(doc)
+	return in
 }
 
-func (r *run) inNamespace(doc any) any {
+// object makes the i-th object: of the samples in turns, if there are any, and first the samples
+// as they are.
+func (in *inputs) object(random *rand.Rand, i int) any {
+	var sample map[string]any
+	if n := len(in.samples); n > 0 {
+		if sample = in.samples[i%n]; i < n || in.made.Schema == nil {
+			return inNamespace(tree.Clone(sample))
+		}
+	}
+	object, _ := in.made.Object(random, sample)
+	return inNamespace(object)
+}
+
+// given reports whether a value is one of a sample's, and so may be there to be changed.
+func (in *inputs) given(p tree.Path) bool {
+	for _, s := range in.samples {
+		if tree.Has(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// inNamespace is what the API server does before it calls a webhook.
+func inNamespace(doc any) any {
 	doc, _ = tree.Put(doc, metadata.Member("namespace"), testNamespace)
-	_ = slices.Contains[[]string]
-	_ = random0
 	return doc
-}
-
-var random0 = 0
-
-func (r *run) simplest() any {
-	apiVersion, kind := r.kind.ToAPIVersionAndKind()
-	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "example"}, "spec": map[string]any{
-		"containers": []any{map[string]any{"name": "app", "image": "registry.example.com/app:1"}}}}
 }

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -46,7 +47,8 @@ func (r *run) completesParts(c *Case) *Violation {
 	return r.unchanged(c, out, again)
 }
 
-// lost tells what of the object a call has removed.
+// lost tells what of the object a call has removed. What is in a sample may be there for the
+// webhook to remove, so about that there is only advice.
 func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violation {
 	var gone []tree.Change
 	for _, change := range r.differences(c.Law, before, out.after) {
@@ -57,7 +59,13 @@ func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violatio
 	if len(gone) == 0 {
 		return nil
 	}
-	return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(gone), out)
+	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool { return r.inputs.given(c.Path) })
+	if len(foreign) == 0 {
+		v := r.violation(c, "removes of the sample", when+"the webhook removes what is in a sample: "+summary(gone), out)
+		v.Verdict = Advice
+		return v
+	}
+	return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(foreign), out)
 }
 
 // missing tells what the webhook adds to the object as a rule, but not here.

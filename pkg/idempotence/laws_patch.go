@@ -12,7 +12,8 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
-	if known := r.f(r.fresh(), query{object: x}); !known.ok() {
+	known := r.f(r.fresh(), query{object: x})
+	if !known.ok() {
 		return nil
 	}
 	doc := x.doc
@@ -33,8 +34,8 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 		if !tree.Has(doc, e.Path) || ok && tree.Equal(got, e.Value) || r.excepted(c.Law, e.Path) {
 			continue
 		}
-		if !tree.Has(out.documents(), e.Path[:len(e.Path)-1]) && r.excepted(c.Law, e.Path[:len(e.Path)-1]) {
-			continue
+		if !tree.Has(known.after.doc, e.Path[:len(e.Path)-1]) {
+			continue // it went with its element
 		}
 		return r.violation(c, "loses", "a field that the webhook does not know is lost: "+e.Path.String(), out)
 	}
@@ -50,12 +51,16 @@ func (r *run) patchesWell(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
-	out := r.f(r.fresh(), query{object: x})
+	s := r.fresh()
+	out := r.f(s, query{object: x})
 	if out.fault != "" && out.faultOf == L10 {
 		return r.violation(c, "does not apply", "the API server cannot apply the answer: "+out.fault, out)
 	}
 	if !out.ok() {
 		return nil
+	}
+	if again := r.f(s, query{object: out.after}); again.fault != "" && again.faultOf == L10 {
+		return r.violation(c, "does not apply again", "the API server cannot apply the answer to the next call: "+again.fault, out, again)
 	}
 	if v := r.lost(c, x, out, ""); v != nil {
 		return v

@@ -2,7 +2,12 @@
 
 package idempotence
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
 
 // mostRounds is how often two webhooks take turns before they are said never to settle.
 const mostRounds = 8
@@ -19,7 +24,7 @@ func (r *run) settles(c *Case) *Violation {
 	}
 	last := history[len(history)-1]
 	return r.violation(c, "never settles", fmt.Sprintf("the webhook and another, %q, change the object in turns for ever: %s",
-		c.Rival, summary(r.differences(c.Law, history[len(history)-2].after, last.after))), history[len(history)-3:]...)
+		c.Rival, summary(r.differences(c.Law, history[len(history)-2].after, last.after))), history[:4]...)
 }
 
 // commutes is L11.
@@ -30,15 +35,26 @@ func (r *run) commutes(c *Case) *Violation {
 	}
 	first, history, settled := r.alternate(x, rival, false)
 	second, other, also := r.alternate(x, rival, true)
-	if !settled || !also {
+	if !settled || !also || first == nil || second == nil {
 		return nil // L12
 	}
 	if len(r.content(c.Law, first, second)) == 0 {
 		return nil
 	}
+	differences := r.content(c.Law, first, second)
 	v := r.violation(c, "depends on the order", fmt.Sprintf("with another webhook, %q, the result depends on who is called first: %s",
-		c.Rival, summary(r.content(c.Law, first, second))), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
+		c.Rival, summary(differences)), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
+	if !slices.ContainsFunc(differences, func(d tree.Change) bool {
+		return !writes(history[0].after, x, d.Path) || !writes(other[0].after, x, d.Path)
+	}) {
+		v.Verdict = Advice // both are meant to write there
+	}
 	return v
+}
+
+// writes reports whether a call changed what is at a path.
+func writes(after, x *object, p tree.Path) bool {
+	return slices.ContainsFunc(tree.Changes(x.doc, after.doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
 }
 
 // contest finds x and the rival of a case.
@@ -54,8 +70,8 @@ func (r *run) alternate(x *object, other rival, otherFirst bool) (last *object, 
 	s := r.fresh()
 	call := other.start(r)
 	at := x
-	for round := range mostRounds {
-		before := at
+	for range mostRounds {
+		changed := false
 		for turn := range 2 {
 			var out *outcome
 			if (turn == 0) == otherFirst {
@@ -66,9 +82,10 @@ func (r *run) alternate(x *object, other rival, otherFirst bool) (last *object, 
 			if !out.ok() {
 				return nil, nil, true
 			}
+			changed = changed || len(r.differences(L12, at, out.after)) > 0
 			history, at = append(history, out), out.after
 		}
-		if round > 0 && len(r.differences(L12, before, at)) == 0 {
+		if !changed {
 			return at, history, true
 		}
 	}

@@ -126,7 +126,7 @@ func (r *Report) add(of *run) {
 		switch {
 		case slices.Contains(of.opts.without, law), law == L6 && !of.handles(admissionv1.Update):
 			result.Verdict = NotApplicable
-		case of.broken[string(law)]:
+		case of.broken[law]:
 			result.Verdict = Violates
 			if law == L3 {
 				result.Verdict = Impure

@@ -41,9 +41,9 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
 	for _, k := range kinds {
-		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, broken: map[string]bool{}}
+		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, broken: map[Law]bool{}, advised: map[Law]bool{}}
 		r.operation = r.firstOperation()
-		r.rivals = r.allRivals()
+		r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
 		r.explore()
 		report.add(r)
 	}
@@ -59,11 +59,13 @@ type run struct {
 	kind      *kind
 	operation admissionv1.Operation // of reinvocations
 	rivals    map[string]rival
+	inputs    *inputs
 	report    *Report
 
 	calls, checks             int
 	objects, allowed, changed int
-	broken                    map[string]bool // laws and ways that were found broken
+	broken                    map[Law]bool // laws that were found broken
+	advised                   map[Law]bool // laws with advice
 	impure                    bool
 	checksOf                  map[Law]int
 }

@@ -18,7 +18,7 @@ func (r *run) shrink(v *Violation) *Violation {
 		if tries++; tries > mostShrinks || r.over() {
 			return false
 		}
-		if smaller := r.check(&c); smaller != nil && smaller.Way == v.Way {
+		if smaller := r.check(&c); smaller != nil && smaller.Way == v.Way && smaller.Verdict == v.Verdict {
 			v = smaller
 			return true
 		}

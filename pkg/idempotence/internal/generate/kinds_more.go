@@ -73,9 +73,17 @@ var serviceTraits = []choice{
 		return true
 	}),
 	one(0.7, "selector", inside("selector", object{"app": "web"}, object{})),
-	{0.6, []trait{{"type ClusterIP", inside("type", "ClusterIP")}, {"type NodePort", inside("type", "NodePort")}, {"type LoadBalancer", inside("type", "LoadBalancer")}}},
+	{0.6, []trait{{"type ClusterIP", inside("type", "ClusterIP")}, {"type NodePort", outside("NodePort")}, {"type LoadBalancer", outside("LoadBalancer")}}},
 	one(0.3, "session affinity", inside("sessionAffinity", "None", "ClientIP")),
 	one(0.3, "not ready", inside("publishNotReadyAddresses", true)),
+}
+
+// outside is a type of service that needs an address.
+func outside(name string) func(*scope) bool {
+	return func(s *scope) bool {
+		spec := child(s.spec, "spec")
+		return spec["clusterIP"] == nil && put(spec, "type", name)
+	}
 }
 
 func (b *build) ingressRule() object {

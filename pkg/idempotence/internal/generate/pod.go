@@ -43,7 +43,7 @@ var podTraits = []choice{
 	{0.4, []trait{{"restartPolicy Always", restart("Always")}, {"restartPolicy OnFailure", restart("OnFailure")}, {"restartPolicy Never", restart("Never")}}},
 	{0.3, []trait{{"dnsPolicy None", dnsNone}, {"dnsPolicy ClusterFirst", setOne("dnsPolicy", "ClusterFirst")}, {"dnsPolicy Default", setOne("dnsPolicy", "Default")}, {"dnsPolicy ClusterFirstWithHostNet", setOne("dnsPolicy", "ClusterFirstWithHostNet")}}},
 	{0.3, []trait{{"dns config", dnsConfig}}},
-	one(0.3, "grace period", setOne("terminationGracePeriodSeconds", int64(0), int64(5), int64(60))),
+	one(0.3, "grace period", gracePeriod),
 	one(0.3, "lifecycle hooks", inRegular(lifecycle)),
 	one(0.3, "pod security context", podSecurity),
 	one(0.4, "tolerations", tolerations),
@@ -54,10 +54,10 @@ var podTraits = []choice{
 	one(0.2, "host aliases", hostAliases),
 	one(0.3, "image pull secrets", pullSecrets),
 	one(0.2, "automount off", setOne("automountServiceAccountToken", false, true)),
-	one(0.2, "priority class", setOne("priorityClassName", "system-cluster-critical", "system-node-critical")),
+	one(0.2, "priority class", priorityClass),
 	one(0.2, "scheduler", setOne("schedulerName", "default-scheduler", "example-scheduler")),
 	one(0.2, "host name", hostName),
-	one(0.2, "shared processes", setOne("shareProcessNamespace", true, false)),
+	one(0.2, "shared processes", sharedProcesses),
 	one(0.2, "service links", setOne("enableServiceLinks", false, true)),
 	one(0.2, "host network", hostNetwork),
 	one(0.1, "host IPC", hostIPC),
@@ -80,6 +80,31 @@ func restart(policy string) func(*scope) bool {
 		}
 		return false
 	}
+}
+
+// gracePeriod leaves time for hooks that sleep.
+func gracePeriod(s *scope) bool {
+	for _, c := range s.all() {
+		if c["lifecycle"] != nil {
+			return put(s.spec, "terminationGracePeriodSeconds", int64(60))
+		}
+	}
+	return put(s.spec, "terminationGracePeriodSeconds", pick(s.build, int64(0), 5, 60))
+}
+
+// priorityClass is one that every cluster has. It sets the priority.
+func priorityClass(s *scope) bool {
+	return s.spec["priority"] == nil && put(s.spec, "priorityClassName", pick(s.build, "system-cluster-critical", "system-node-critical"))
+}
+
+func sharedProcesses(s *scope) bool {
+	return s.spec["hostPID"] == nil && !s.windows() && put(s.spec, "shareProcessNamespace", s.chance(0.5))
+}
+
+// windows pods may have nothing that only Linux has.
+func (s *scope) windows() bool {
+	os, _ := s.spec["os"].(object)
+	return os["name"] == "windows"
 }
 
 func dnsNone(s *scope) bool {
@@ -135,13 +160,14 @@ func hostNetwork(s *scope) bool {
 			seen[key] = true
 		}
 	}
-	return put(s.spec, "hostNetwork", true)
+	m, _ := s.spec["securityContext"].(object)
+	return m["sysctls"] == nil && s.spec["hostUsers"] == nil && s.spec["hostnameOverride"] == nil && !s.windows() && put(s.spec, "hostNetwork", true)
 }
 
 // hostIPC is not legal with settings of the kernel that are the pod's own.
 func hostIPC(s *scope) bool {
 	m, _ := s.spec["securityContext"].(object)
-	return m["sysctls"] == nil && put(s.spec, "hostIPC", true)
+	return m["sysctls"] == nil && s.spec["hostUsers"] == nil && !s.windows() && put(s.spec, "hostIPC", true)
 }
 
 func schedulingGates(s *scope) bool {

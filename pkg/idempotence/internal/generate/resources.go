@@ -41,7 +41,10 @@ func (b *build) resources(c object, limits, requests bool, from map[string]size)
 }
 
 func resources(limits, requests bool, from map[string]size) func(*scope) bool {
-	return inSome(func(s *scope, c object) bool { return s.resources(c, limits, requests, from) })
+	return inSome(func(s *scope, c object) bool {
+		// Where the pod as a whole has resources, its containers must fit.
+		return s.spec["resources"] == nil && s.resources(c, limits, requests, from)
+	})
 }
 
 // device is an extended resource: a whole number, and requested as much as limited.

@@ -15,7 +15,7 @@ func (b *build) settings(m object, members ...func(object)) {
 func with(name string, value any) func(object) { return func(m object) { put(m, name, value) } }
 
 func podSecurity(s *scope) bool {
-	if s.spec["securityContext"] != nil {
+	if s.spec["securityContext"] != nil || s.windows() {
 		return false
 	}
 	m := object{}
@@ -29,7 +29,7 @@ func podSecurity(s *scope) bool {
 		)
 	}
 	s.spec["securityContext"] = m
-	if s.spec["hostIPC"] == true {
+	if s.spec["hostIPC"] == true || s.spec["hostNetwork"] == true {
 		delete(m, "sysctls") // those of the host
 	}
 	return true
@@ -44,7 +44,7 @@ func (b *build) seccomp() object {
 }
 
 func containerSecurity(s *scope, c object) bool {
-	if c["securityContext"] != nil {
+	if c["securityContext"] != nil || s.windows() {
 		return false
 	}
 	m := object{}

@@ -87,6 +87,13 @@ func createMany(t *testing.T, client dynamic.Interface, typ reflect.Type) {
 		if err := create(t.Context(), to, with); err != nil {
 			t.Errorf("%s, seed %d, with additions: %v\n%s\n→\n%s", typ, seed, err, tree.Encode(o), tree.Encode(with))
 		}
+		if seed%2 == 0 {
+			continue
+		}
+		more, traits := g.Object(r, with)
+		if err := create(t.Context(), to, more); err != nil {
+			t.Errorf("%s, seed %d, as a sample, traits %v: %v\n%s", typ, seed, traits, err, tree.Encode(more))
+		}
 	}
 }
 

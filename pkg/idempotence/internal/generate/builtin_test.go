@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// What the API server accepts, the harness must not call invalid: the defaults and the validation of
+// internal/builtin agree with what is made here, with what strangers add, and with samples.
+func TestBuiltinValidatesObjects(t *testing.T) {
+	for _, typ := range builtIn {
+		g := generator(typ)
+		for seed := range uint64(500) {
+			r := source(seed)
+			o, traits := g.Object(r, nil)
+			refuse := func(o object, what string) {
+				v := decodeStrictly(t, typ, o).(runtime.Object)
+				builtin.Default(v)
+				if errs := builtin.Validate(v); len(errs) > 0 {
+					t.Errorf("%s, seed %d, traits %v, %s: %v\n%s", typ, seed, traits, what, errs, tree.Encode(o))
+				}
+			}
+			refuse(o, "made")
+			places := g.Places(o)
+			for range 5 {
+				if a, ok := g.Addition(r, o, pick(&build{r: r}, places...)); ok {
+					o, _ = a.Apply(o)
+				}
+			}
+			refuse(o, "with additions")
+			o, traits = g.Object(r, o)
+			refuse(o, "as a sample")
+		}
+	}
+}
