@@ -123,6 +123,9 @@ func (b *build) fillMap(n *node, depth int) (any, bool) {
 	if n.limits.minProperties() == 0 && (depth > deep || b.may(traitEmptyMap, 0.1)) {
 		count = 0
 	}
+	if count > mostItems {
+		return nil, false
+	}
 	for i := range count {
 		v, ok := b.fill(n.elem, depth+1)
 		if !ok {
@@ -144,6 +147,9 @@ func (b *build) fillList(n *node, depth int) (any, bool) {
 		count = n.limits.size(low, high, 30)
 	}
 	list := []any{}
+	if low > mostItems {
+		return nil, false
+	}
 	for tries := count * 4; int64(len(list)) < count && tries > 0; tries-- {
 		e, ok := b.fill(n.elem, depth+1)
 		if ok && !n.holds(list, e) {

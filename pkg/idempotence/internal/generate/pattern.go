@@ -25,7 +25,11 @@ type matcher struct {
 	more int // how long the text should be at least
 }
 
-const mostText = 2000
+// What a schema asks for at least is made up to these bounds; longer texts and lists need a sample.
+const (
+	mostText  = 2000
+	mostItems = 1000
+)
 
 func (m *matcher) write(re *syntax.Regexp) {
 	if m.out.Len() > mostText {

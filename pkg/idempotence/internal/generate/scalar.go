@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -230,6 +229,9 @@ func (b *build) text(n *node) (any, bool) {
 		return pick(b, samples...), true
 	}
 	low, high := orElse(l.lengthMin, 0), orElse(l.lengthMax, math.MaxInt64)
+	if low > mostText {
+		return nil, false
+	}
 	for range 20 {
 		s := pick(b, plainTexts...)
 		if l.pattern != nil {
@@ -237,8 +239,8 @@ func (b *build) text(n *node) (any, bool) {
 		} else if b.may(traitEdge, 0.1) && high <= 1000 {
 			s = strings.Repeat("x", int(high))
 		}
-		for l.pattern == nil && int64(len([]rune(s))) < low {
-			s += strconv.Itoa(len(s) % 10)
+		if missing := low - int64(len([]rune(s))); l.pattern == nil && missing > 0 {
+			s += strings.Repeat("0123456789", int(missing/10)+1)[:missing]
 		}
 		if size := int64(len([]rune(s))); low <= size && size <= high && (l.pattern == nil || l.pattern.MatchString(s)) {
 			return s, true
