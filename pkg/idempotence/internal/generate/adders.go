@@ -62,7 +62,7 @@ var adders = map[memberOf]adder{
 		return "", m, m != nil
 	},
 	{containerType, "args"}:                                      element(func(a *adding) any { return pick(a.build, "--added", "-v=3", "") }),
-	{containerType, "command"}:                                   behind("command", func(a *adding) any { return "--added" }),
+	{containerType, "command"}:                                   behind("command", func(*adding) any { return "--added" }),
 	{reflect.TypeFor[corev1.ResourceRequirements](), "limits"}:   strangeSize,
 	{reflect.TypeFor[corev1.ResourceRequirements](), "requests"}: strangeSize,
 
@@ -79,13 +79,15 @@ var adders = map[memberOf]adder{
 	{metaType, "finalizers"}:      element(freshFinalizer),
 	{metaType, "ownerReferences"}: element(func(a *adding) any { return a.owner(false) }),
 
-	{reflect.TypeFor[corev1.ConfigMap](), "data"}:                  entryOfData("data", "text\n"),
-	{reflect.TypeFor[corev1.Secret](), "data"}:                     entryOfData("data", blob),
-	{reflect.TypeFor[corev1.Secret](), "stringData"}:               entryOfData("stringData", "text\n"),
-	{reflect.TypeFor[corev1.ServiceAccount](), "imagePullSecrets"}: element(func(a *adding) any { return object{"name": "stranger"} }),
-	{reflect.TypeFor[corev1.ServiceSpec](), "ports"}:               strangePort,
-	{reflect.TypeFor[corev1.ServiceSpec](), "selector"}:            entryOf("selector"),
-	{reflect.TypeFor[networkingv1.IngressSpec](), "rules"}:         element(func(a *adding) any { return a.ingressRule() }),
+	{reflect.TypeFor[corev1.ConfigMap](), "data"}:    entryOfData("text\n"),
+	{reflect.TypeFor[corev1.Secret](), "data"}:       entryOfData(blob),
+	{reflect.TypeFor[corev1.Secret](), "stringData"}: entryOfData("text\n"),
+	{reflect.TypeFor[corev1.ServiceAccount](), "imagePullSecrets"}: element(func(a *adding) any {
+		return object{"name": a.fresh(func(name string) bool { return has(a.m, "imagePullSecrets", "name", name) }, "registry", "stranger")}
+	}),
+	{reflect.TypeFor[corev1.ServiceSpec](), "ports"}:       strangePort,
+	{reflect.TypeFor[corev1.ServiceSpec](), "selector"}:    entryOf("selector"),
+	{reflect.TypeFor[networkingv1.IngressSpec](), "rules"}: element(func(a *adding) any { return a.ingressRule() }),
 	{reflect.TypeFor[appsv1.StatefulSetSpec](), "volumeClaimTemplates"}: element(func(a *adding) any {
 		taken := claimTemplates(object{"spec": a.m})
 		name := a.fresh(func(name string) bool {
@@ -100,17 +102,17 @@ var adders = map[memberOf]adder{
 	}),
 }
 
-func element(make func(*adding) any) adder {
-	return func(a *adding) (string, any, bool) { return "", make(a), true }
+func element(of func(*adding) any) adder {
+	return func(a *adding) (string, any, bool) { return "", of(a), true }
 }
 
 // behind adds only behind what is there: the first element means something else.
-func behind(list string, make func(*adding) any) adder {
+func behind(list string, of func(*adding) any) adder {
 	return func(a *adding) (string, any, bool) {
 		if len(listOf(a.m, list)) == 0 {
 			return "", nil, false
 		}
-		return "", make(a), true
+		return "", of(a), true
 	}
 }
 
@@ -123,7 +125,8 @@ func entryOf(name string) adder {
 	}
 }
 
-func entryOfData(name, value string) adder {
+// entryOfData adds to one of the maps of a ConfigMap or Secret. What is immutable stays as it is.
+func entryOfData(value string) adder {
 	return func(a *adding) (string, any, bool) {
 		if a.m["immutable"] == true && a.Update {
 			return "", nil, false

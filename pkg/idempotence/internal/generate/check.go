@@ -14,13 +14,12 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// newCheck returns what finds the faults of a custom resource that is created.
+// newCheck returns what finds the faults of a custom resource that is created, those in metadata apart.
 func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.ErrorList, error) {
 	var internal apiextensions.CustomResourceValidation
 	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v, &internal, nil); err != nil {
@@ -43,7 +42,6 @@ func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.E
 		defaulting.PruneNonNullableNullsWithoutDefaults(o, structural)
 		defaulting.Default(o, structural)
 		errs := validation.ValidateCustomResource(nil, o, validator)
-		errs = append(errs, objectmeta.Validate(nil, o, structural, true)...)
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, o)...)
 		if rules != nil && len(errs) == 0 { // rules rely on the types
 			more, _ := rules.Validate(context.Background(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)

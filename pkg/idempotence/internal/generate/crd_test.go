@@ -111,7 +111,6 @@ func note(seen map[string]bool, n *node, v any, path string) {
 	case object:
 		for name, inner := range v {
 			if n.sort == mapSort {
-				name = "*"
 				note(seen, n.elem, inner, path+".*")
 			} else {
 				note(seen, n.member(name), inner, path+"."+name)

@@ -68,12 +68,3 @@ func (s *scope) run(choices []choice) {
 func setOne(name string, values ...any) func(*scope) bool {
 	return func(s *scope) bool { return put(s.spec, name, tree.Clone(pick(s.build, values...))) }
 }
-
-// enum is a choice of the values of a member, each a trait of its own.
-func enum(weight float64, name string, values ...string) choice {
-	c := choice{weight: weight}
-	for _, v := range values {
-		c.traits = append(c.traits, trait{name + " " + v, setOne(name, v)})
-	}
-	return c
-}
