@@ -53,6 +53,9 @@ func TestFindsAllPatterns(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runCase(t, c)
+			if c.Advice && report.OK() {
+				return
+			}
 			if !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 				return v.Verdict != Advice && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
 			}) {

@@ -252,6 +252,25 @@ func (r *run) twins(doc any) (edits []Edit) {
 	return edits
 }
 
+// twinsOf are elements like those that the webhook removes, and one behind them that is not.
+func twinsOf(changes []tree.Change) (edits []Edit) {
+	for _, c := range changes {
+		element, ok := tree.Clone(c.Old).(map[string]any)
+		if c.Kind != tree.Removed || !ok || !c.Path[len(c.Path)-1].Element {
+			continue
+		}
+		name, ok := element["name"].(string)
+		if !ok {
+			continue
+		}
+		stranger := tree.Clone(element).(map[string]any)
+		element["name"], stranger["name"] = name+twin, "rival-data"
+		list := c.Path[:len(c.Path)-1]
+		edits = append(edits, Edit{What: Insert, Path: list, Value: element}, Edit{What: Insert, Path: list, Value: stranger})
+	}
+	return edits
+}
+
 // legal leaves out the edits after which the API server would refuse the object.
 func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
 	for _, e := range edits {

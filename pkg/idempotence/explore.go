@@ -54,6 +54,7 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 	if len(before) > 0 {
 		try(L3, func(c *Case) { c.Way, c.Before = "few", slices.Clone(before) })
 	}
+	try(L3, way(withoutNamespace))
 	for _, law := range []Law{L8, L10, L2, L1} {
 		try(law, nil)
 	}
@@ -90,7 +91,7 @@ func (r *run) tryParts(x, result *object, changes []tree.Change, try func(Law, f
 // tryEdits has L4a and L4b look at what others do between two calls.
 func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
 	additions := r.additions(random, x.doc)
-	for _, edits := range [][]Edit{additions, r.twins(x.doc)} {
+	for _, edits := range [][]Edit{additions, r.twins(x.doc), twinsOf(changes)} {
 		if full, ok := r.edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
 			for _, law := range []Law{L10, L2, L1} {
 				try(law, func(c *Case) { c.Object = full.doc })

@@ -4,6 +4,8 @@ package idempotence
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -28,21 +30,33 @@ func newInputs(k *kind, samples []sample) *inputs {
 	return in
 }
 
-// object makes the i-th object: of the samples in turns, if there are any, and first the samples
-// as they are.
+// object makes the i-th object: of the samples in turns, if there are any. First come the samples as
+// they are, or an object with nothing in it, and then one with a bit of everything.
 func (in *inputs) object(random *rand.Rand, i int) any {
 	var sample map[string]any
-	if n := len(in.samples); n > 0 {
+	n := len(in.samples)
+	if n > 0 {
 		if sample = in.samples[i%n]; i < n || in.made.Schema == nil {
 			return inNamespace(tree.Clone(sample))
 		}
 	}
 	object, _ := in.made.Object(random, sample)
+	if i == max(n, 1) {
+		return inNamespace(furnished(object))
+	}
 	return inNamespace(object)
 }
 
-// given reports whether a value is one of a sample's, and so may be there to be changed.
+// twin is at the end of the name of what is made like an element of a sample.
+const twin = "-twin"
+
+// given reports whether a value is one of a sample's, and so may be there to be changed, or
+// is made like one.
 func (in *inputs) given(p tree.Path) bool {
+	p = slices.Clone(p)
+	for i := range p {
+		p[i].Key = strings.TrimSuffix(p[i].Key, twin)
+	}
 	for _, s := range in.samples {
 		if tree.Has(s, p) {
 			return true

@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -128,6 +129,9 @@ func (r *run) isPure(c *Case) *Violation {
 	}
 	same := r.fresh()
 	first := r.f(same, query{object: x})
+	if c.Way == withoutNamespace {
+		return r.readsNamespace(c, x, first)
+	}
 	times := repeats
 	if c.Way == "few" {
 		times = 4
@@ -160,6 +164,29 @@ func (r *run) isPure(c *Case) *Violation {
 		}
 	}
 	return nil
+}
+
+// withoutNamespace is a way to look for webhooks that read metadata.namespace.
+const withoutNamespace = "without namespace"
+
+// readsNamespace compares with an object without metadata.namespace, as API servers of old sent it.
+func (r *run) readsNamespace(c *Case, x *object, first *outcome) *Violation {
+	doc, ok := tree.Remove(x.doc, metadata.Member("namespace"))
+	if !ok || !first.ok() {
+		return nil
+	}
+	out := r.f(r.fresh(), query{object: x, raw: tree.Encode(doc)})
+	if out.ok() {
+		changes := slices.DeleteFunc(r.differences(c.Law, first.after, out.after), func(c tree.Change) bool {
+			return c.Path.String() == "metadata.namespace"
+		})
+		if len(changes) == 0 {
+			return nil
+		}
+	}
+	v := r.violation(c, withoutNamespace, "the webhook reads metadata.namespace, which older API servers leave empty: use request.namespace", first, out)
+	v.Verdict = Advice
+	return v
 }
 
 // sameAnswer compares two answers to one request.

@@ -37,13 +37,11 @@ func (r *run) allRivals() map[string]rival {
 	for name, change := range strangers {
 		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
 			return func(o *object) *outcome {
-				a := &answer{allowed: true, after: o}
-				if doc := change(o.doc); !tree.Equal(doc, o.doc) {
-					if next, ok := r.valid(doc); ok {
-						a.after = next
-					}
+				next, ok := r.valid(change(o.doc))
+				if !ok {
+					return &outcome{answer: &answer{message: "the API server refuses what the other webhook makes"}}
 				}
-				return &outcome{answer: a}
+				return &outcome{answer: &answer{allowed: true, after: next}}
 			}
 		}}
 	}
