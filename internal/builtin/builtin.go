@@ -22,12 +22,16 @@ import (
 
 // Default fills in what kube-apiserver fills in when it decodes obj: the defaults of the v1
 // types, and what its way through the internal types adds or takes away (serviceAccount follows
-// serviceAccountName, stringData becomes data). It reports false for a type it does not know.
+// serviceAccountName, stringData becomes data, an owner is there once). It reports false for a
+// type it does not know.
 //
 // What is set later is not part of it: by admission plugins (the default ServiceAccount and its
 // token volume, tolerations of every Pod, priority), and by what prepares an object for storage
 // (status, generation, a Job's selector, a Service's addresses).
 func Default(obj runtime.Object) bool {
+	if m, _ := named(obj); m != nil && len(m.OwnerReferences) > 1 {
+		m.OwnerReferences = distinct(m.OwnerReferences)
+	}
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		defaultPod(o)

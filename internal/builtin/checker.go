@@ -12,6 +12,8 @@ import (
 // parts are made only where there is something to say, as most objects are right.
 type checker struct {
 	errs field.ErrorList
+	// isUpdate is true where an object that exists may keep what a new one may not have.
+	isUpdate bool
 }
 
 func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }

@@ -101,10 +101,12 @@ func edits(path string, v any, set func(any), list *[]edit) {
 	case tree:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			at := path + "." + key
-			if path == "" && (key == "apiVersion" || key == "kind") || strings.HasSuffix(at, "metadata.namespace") {
+			if at == ".apiVersion" || at == ".kind" || at == ".metadata.namespace" {
 				continue
 			}
-			*list = append(*list, edit{at, func(*rand.Rand) string { delete(v, key); return "removed" }})
+			if at != ".metadata" {
+				*list = append(*list, edit{at, func(*rand.Rand) string { delete(v, key); return "removed" }})
+			}
 			edits(at, v[key], func(x any) { v[key] = x }, list)
 			if isMapPath(path) {
 				*list = append(*list, edit{at, func(r *rand.Rand) string {
@@ -123,7 +125,11 @@ func edits(path string, v any, set func(any), list *[]edit) {
 			return
 		}
 		*list = append(*list, edit{path, func(r *rand.Rand) string { set(append(slices.Clone(v), copied(v[r.IntN(len(v))]))); return "repeated" }},
-			edit{path, func(r *rand.Rand) string { i := r.IntN(len(v)); set(slices.Delete(slices.Clone(v), i, i+1)); return "shortened" }})
+			edit{path, func(r *rand.Rand) string {
+				i := r.IntN(len(v))
+				set(slices.Delete(slices.Clone(v), i, i+1))
+				return "shortened"
+			}})
 	case string:
 		*list = append(*list, edit{path, func(r *rand.Rand) string { s := oddText(r); set(s); return fmt.Sprintf("= %q", s) }})
 	case float64:
@@ -174,6 +180,9 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	for range removals { // most of what can be removed may be: the fewer fields, the more defaults
 		var list []edit
 		edits("", object, nil, &list)
+		if len(list) == 0 {
+			break
+		}
 		e := list[r.IntN(len(list))]
 		if !strings.HasPrefix(e.path, ".spec.") || strings.Contains(e.path, "selector") {
 			continue
@@ -188,6 +197,9 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	for range [...]int{0, 1, 1, 1, 2, 3}[r.IntN(6)] {
 		var list []edit
 		edits("", object, nil, &list)
+		if len(list) == 0 {
+			break
+		}
 		e := list[r.IntN(len(list))]
 		log = append(log, e.path+" "+e.do(r))
 	}

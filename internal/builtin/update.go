@@ -26,9 +26,9 @@ func ValidateUpdate(obj, old runtime.Object) field.ErrorList {
 	if m == nil || oldMeta == nil {
 		return nil
 	}
-	var c checker
+	c := checker{isUpdate: true}
 	c.metadataUpdate(m, oldMeta)
-	c.content(obj, false)
+	c.content(obj)
 	c.update(obj, old)
 	return c.errs
 }

@@ -106,6 +106,7 @@ func (c *checker) frozen(spec, old *corev1.PodSpec) {
 	}
 	if len(old.SchedulingGates) > 0 {
 		c.nodeSelectorUpdate(spec.NodeSelector, was.NodeSelector)
+		c.nodeTermsUpdate(requiredTerms(spec), requiredTerms(was))
 		was.NodeSelector = spec.NodeSelector
 		takeNodeAffinity(was, spec)
 	}
@@ -124,6 +125,34 @@ func (c *checker) nodeSelectorUpdate(now, was map[string]string) {
 			return
 		}
 	}
+}
+
+func requiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
+	a := spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+}
+
+// nodeTermsUpdate is for Pods with gates, too: each term may get more requirements.
+func (c *checker) nodeTermsUpdate(now, was []corev1.NodeSelectorTerm) {
+	at := specPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	if len(was) > 0 && len(now) != len(was) {
+		c.invalid(at, len(now), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+		return
+	}
+	for i := range was {
+		old, term := &was[i], &now[i]
+		begun := len(old.MatchExpressions)+len(old.MatchFields) > 0 || len(term.MatchExpressions)+len(term.MatchFields) == 0
+		if !begun || !beginsWith(term.MatchExpressions, old.MatchExpressions) || !beginsWith(term.MatchFields, old.MatchFields) {
+			c.invalid(at.Index(i), "", "only additions are allowed (no mutations or deletions)")
+		}
+	}
+}
+
+func beginsWith(list, start []corev1.NodeSelectorRequirement) bool {
+	return len(list) >= len(start) && equality.Semantic.DeepEqual(list[:len(start)], start)
 }
 
 // changed names the fields of a spec that differ.

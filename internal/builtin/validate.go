@@ -23,7 +23,7 @@ func (c *checker) object(obj runtime.Object) {
 	}
 	if m, rule := named(obj); m != nil {
 		c.metadata(m, rule)
-		c.content(obj, true)
+		c.content(obj)
 	}
 }
 
@@ -67,7 +67,7 @@ func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
 }
 
 // content checks all but the metadata.
-func (c *checker) content(obj runtime.Object, isNew bool) {
+func (c *checker) content(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		c.podSpec(o)
@@ -76,7 +76,7 @@ func (c *checker) content(obj runtime.Object, isNew bool) {
 	case *appsv1.ReplicaSet:
 		c.replicaSet(o)
 	case *appsv1.StatefulSet:
-		c.statefulSet(o, isNew)
+		c.statefulSet(o)
 	case *appsv1.DaemonSet:
 		c.daemonSet(o)
 	case *batchv1.Job:

@@ -147,5 +147,15 @@ func (p *podCheck) resourceRef(at *field.Path, ref *corev1.ResourceFieldSelector
 		p.required(at.Child("resource"), "")
 	case !slices.Contains(resourceFields, ref.Resource) && !strings.HasPrefix(ref.Resource, "limits.hugepages-") && !strings.HasPrefix(ref.Resource, "requests.hugepages-"):
 		p.add(field.NotSupported(at.Child("resource"), ref.Resource, resourceFields))
+	case ref.Divisor.Sign() != 0 && !slices.Contains(divisors(ref.Resource), ref.Divisor.String()):
+		p.invalid(at.Child("divisor"), ref.Resource, "divisor is not supported with the resource")
 	}
+}
+
+// divisors are the units that a resource can be told in.
+func divisors(resource string) []string {
+	if strings.HasSuffix(resource, ".cpu") {
+		return []string{"1m", "1"}
+	}
+	return []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 }

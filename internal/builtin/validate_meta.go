@@ -3,8 +3,10 @@
 package builtin
 
 import (
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,7 +40,7 @@ func (c *checker) metadata(m *metav1.ObjectMeta, rule nameRule) {
 // references checks what other objects and controllers hold an object by.
 func (c *checker) references(at *field.Path, m *metav1.ObjectMeta) {
 	if len(m.OwnerReferences) > 0 {
-		c.errs = append(c.errs, apivalidation.ValidateOwnerReferences(m.OwnerReferences, at.Child("ownerReferences"))...)
+		c.errs = append(c.errs, apivalidation.ValidateOwnerReferences(distinct(m.OwnerReferences), at.Child("ownerReferences"))...)
 	}
 	if len(m.Finalizers) > 0 {
 		c.finalizers(at.Child("finalizers"), m.Finalizers)
@@ -102,6 +104,17 @@ func (c *checker) annotations(at *field.Path, annotations map[string]string) {
 	if size > apivalidation.TotalAnnotationSizeLimitB {
 		c.add(field.TooLong(at.Child("annotations"), "", apivalidation.TotalAnnotationSizeLimitB))
 	}
+}
+
+// distinct leaves out owners that come again, as the API server does.
+func distinct(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	list := owners[:0:0]
+	for _, owner := range owners {
+		if !slices.ContainsFunc(list, func(o metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(o, owner) }) {
+			list = append(list, owner)
+		}
+	}
+	return list
 }
 
 func (c *checker) finalizers(at *field.Path, names []string) {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -121,18 +122,18 @@ func (c *checker) host(at *field.Path, host string) {
 	c.invalid(at, host, badSubdomain(host)...)
 }
 
-func (c *checker) httpPath(at *field.Path, path *networkingv1.HTTPIngressPath) {
-	kind := path.PathType
+func (c *checker) httpPath(at *field.Path, rule *networkingv1.HTTPIngressPath) {
+	kind := rule.PathType
 	if kind == nil {
 		c.required(at.Child("pathType"), "pathType must be specified")
 		return
 	}
 	enumIf(c, at, "pathType", kind, networkingv1.PathTypeExact, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific)
 	needed := *kind == networkingv1.PathTypeExact || *kind == networkingv1.PathTypePrefix
-	if !strings.HasPrefix(path.Path, "/") && (needed || path.Path != "" && *kind == networkingv1.PathTypeImplementationSpecific) {
-		c.invalid(at.Child("path"), path.Path, "must be an absolute path")
+	if !strings.HasPrefix(rule.Path, "/") && (needed || rule.Path != "" && *kind == networkingv1.PathTypeImplementationSpecific) {
+		c.invalid(at.Child("path"), rule.Path, "must be an absolute path")
 	}
-	c.backend(at.Child("backend"), &path.Backend)
+	c.backend(at.Child("backend"), &rule.Backend)
 }
 
 func (c *checker) backend(at *field.Path, b *networkingv1.IngressBackend) {
@@ -141,6 +142,7 @@ func (c *checker) backend(at *field.Path, b *networkingv1.IngressBackend) {
 		c.invalid(at, "", "one of resource and service backend is required")
 		return
 	case b.Service == nil:
+		c.bucket(at.Child("resource"), b.Resource)
 		return
 	}
 	if b.Service.Name == "" {
@@ -148,7 +150,28 @@ func (c *checker) backend(at *field.Path, b *networkingv1.IngressBackend) {
 	} else {
 		c.invalid(at.Child("service", "name"), b.Service.Name, badLabel(b.Service.Name)...)
 	}
-	port := b.Service.Port
+	c.backendPort(at, &b.Service.Port)
+}
+
+// bucket checks a backend that is an object of any kind.
+func (c *checker) bucket(at *field.Path, ref *corev1.TypedLocalObjectReference) {
+	if ref.APIGroup != nil {
+		c.invalid(at.Child("apiGroup"), *ref.APIGroup, badSubdomain(*ref.APIGroup)...)
+	}
+	c.segment(at.Child("kind"), ref.Kind)
+	c.segment(at.Child("name"), ref.Name)
+}
+
+// segment checks a text that can be a part of a URL's path.
+func (c *checker) segment(at *field.Path, text string) {
+	if text == "" {
+		c.required(at, "")
+	} else {
+		c.invalid(at, text, content.IsPathSegmentName(text)...)
+	}
+}
+
+func (c *checker) backendPort(at *field.Path, port *networkingv1.ServiceBackendPort) {
 	switch {
 	case (port.Name == "") == (port.Number == 0):
 		c.required(at, "one of port name and number is required")

@@ -4,6 +4,7 @@ package builtin
 
 import (
 	"math"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -139,11 +140,14 @@ func (p *podCheck) checkNetwork() {
 
 func (p *podCheck) checkDNS(at *field.Path, dns *corev1.PodDNSConfig) {
 	const mostServers, mostSearches = 3, 32
-	if p.spec.DNSPolicy == corev1.DNSNone && (dns == nil || len(dns.Nameservers) == 0) {
-		p.required(at, "must provide at least one DNS nameserver when `dnsPolicy` is None")
-	}
 	if dns == nil {
+		if p.spec.DNSPolicy == corev1.DNSNone {
+			p.required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
+		}
 		return
+	}
+	if p.spec.DNSPolicy == corev1.DNSNone && len(dns.Nameservers) == 0 {
+		p.required(at.Child("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
 	}
 	if len(dns.Nameservers) > mostServers {
 		p.invalid(at.Child("nameservers"), dns.Nameservers, "must not have more than 3 nameservers")
@@ -155,6 +159,11 @@ func (p *podCheck) checkDNS(at *field.Path, dns *corev1.PodDNSConfig) {
 	}
 	if len(dns.Searches) > mostSearches {
 		p.invalid(at.Child("searches"), dns.Searches, "must not have more than 32 search paths")
+	}
+	for i, search := range dns.Searches {
+		if domain := strings.TrimSuffix(search, "."); search != "." && badSubdomain(domain) != nil {
+			p.invalid(at.Child("searches").Index(i), search, validation.IsDNS1123SubdomainWithUnderscore(domain)...)
+		}
 	}
 	for i, option := range dns.Options {
 		if option.Name == "" {
@@ -189,6 +198,12 @@ func (p *podCheck) checkClaims() {
 		}
 		if (claim.ResourceClaimName == nil) == (claim.ResourceClaimTemplateName == nil) {
 			p.invalid(at, claim.Name, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+		}
+		if name := claim.ResourceClaimName; name != nil {
+			p.invalid(at.Child("resourceClaimName"), *name, badSubdomain(*name)...)
+		}
+		if name := claim.ResourceClaimTemplateName; name != nil {
+			p.invalid(at.Child("resourceClaimTemplateName"), *name, badSubdomain(*name)...)
 		}
 	}
 }

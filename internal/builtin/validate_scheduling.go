@@ -97,7 +97,7 @@ func (p *podCheck) affinity(at *field.Path, a *corev1.Affinity) {
 	if n := a.NodeAffinity; n != nil {
 		at := at.Child("nodeAffinity")
 		if required := n.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
-			p.nodeSelector(at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"), required.NodeSelectorTerms)
+			p.nodeTerms(at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"), required.NodeSelectorTerms)
 		}
 		for i, term := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			at := at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
@@ -119,15 +119,27 @@ func (c *checker) weight(at *field.Path, weight int32) {
 	}
 }
 
-func (p *podCheck) nodeSelector(at *field.Path, terms []corev1.NodeSelectorTerm) {
+func (p *podCheck) nodeTerms(at *field.Path, terms []corev1.NodeSelectorTerm) {
 	if len(terms) == 0 {
 		p.required(at, "must have at least one node selector term")
 	}
 	for i := range terms {
 		p.nodeTerm(at.Index(i), &terms[i])
+		if !p.isUpdate {
+			p.nodeValues(at.Index(i), &terms[i])
+		}
 	}
 }
 
+func (p *podCheck) nodeValues(at *field.Path, term *corev1.NodeSelectorTerm) {
+	for i, r := range term.MatchExpressions {
+		for j, value := range r.Values {
+			p.invalid(at.Child("matchExpressions").Index(i).Child("values").Index(j), value, badLabelValue(value)...)
+		}
+	}
+}
+
+// nodeTerm does not look at values: in a preference they may be anything.
 func (p *podCheck) nodeTerm(at *field.Path, term *corev1.NodeSelectorTerm) {
 	for i, r := range term.MatchExpressions {
 		at := at.Child("matchExpressions").Index(i)

@@ -3,6 +3,7 @@
 package builtin
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -26,8 +27,9 @@ func (p *podCheck) checkVolumes() {
 		}
 		if p.volumes[v.Name] != nil {
 			p.duplicate(at.Index(i).Child("name"), v.Name)
+		} else {
+			p.volumes[v.Name] = v
 		}
-		p.volumes[v.Name] = v
 		p.volume(at.Index(i), v)
 	}
 }
@@ -35,7 +37,9 @@ func (p *podCheck) checkVolumes() {
 // volume checks the source. None is right: it becomes an emptyDir.
 func (p *podCheck) volume(at *field.Path, v *corev1.Volume) {
 	if sources(&v.VolumeSource) > 1 {
-		p.forbidden(at, "may not specify more than 1 volume type")
+		for _, name := range sourceNames(&v.VolumeSource)[1:] {
+			p.forbidden(at.Child(name), "may not specify more than 1 volume type")
+		}
 		return
 	}
 	switch {
@@ -73,6 +77,22 @@ func (p *podCheck) volume(at *field.Path, v *corev1.Volume) {
 			p.invalid(at.Child("nfs", "path"), v.NFS.Path, "must be an absolute path")
 		}
 	}
+}
+
+// sourceNames are the types that a volume has, emptyDir first.
+func sourceNames(source *corev1.VolumeSource) []string {
+	var names []string
+	v := reflect.ValueOf(source).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	if i := slices.Index(names, "emptyDir"); i > 0 {
+		names[0], names[i] = names[i], names[0]
+	}
+	return names
 }
 
 // present checks a text that must not be empty.

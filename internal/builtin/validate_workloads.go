@@ -123,18 +123,18 @@ func (c *checker) daemonSet(o *appsv1.DaemonSet) {
 	}
 }
 
-func (c *checker) statefulSet(o *appsv1.StatefulSet, isNew bool) {
+func (c *checker) statefulSet(o *appsv1.StatefulSet) {
 	spec := &o.Spec
 	notNegativeIf(c, specPath, "replicas", spec.Replicas)
 	c.notNegative(specPath, "minReadySeconds", int64(spec.MinReadySeconds))
 	if spec.Ordinals != nil {
 		c.notNegative(specPath, "ordinals.start", int64(spec.Ordinals.Start))
 	}
-	if isNew && spec.ServiceName != "" {
+	if !c.isUpdate && spec.ServiceName != "" {
 		c.invalid(specPath.Child("serviceName"), spec.ServiceName, badLabel(spec.ServiceName)...)
 	}
 	for i := range spec.VolumeClaimTemplates {
-		if isNew {
+		if !c.isUpdate {
 			c.claimSpec(specPath.Child("volumeClaimTemplates").Index(i).Child("spec"), &spec.VolumeClaimTemplates[i].Spec)
 		}
 	}
@@ -167,7 +167,7 @@ func identified(spec *appsv1.StatefulSetSpec) corev1.PodTemplateSpec {
 		return t
 	}
 	own := slices.DeleteFunc(slices.Clone(t.Spec.Volumes), func(v corev1.Volume) bool { return names.has(v.Name) })
-	t.Spec.Volumes = append(own, claimed...)
+	t.Spec.Volumes = slices.Concat(own, claimed)
 	return t
 }
 
