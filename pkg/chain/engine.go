@@ -76,6 +76,9 @@ func New(w Webhooks, opts ...Option) (*Chain, error) {
 	c.mutating, c.validating = registered.register(w.Handlers)
 	c.clients = newClients(c.resolve, c.mutating, c.validating)
 	c.realHosts = realHosts(c.mutating, c.validating)
+	if err := c.convertible(); err != nil {
+		return nil, err
+	}
 	return c, c.build(registered)
 }
 

@@ -17,6 +17,9 @@ var _ runtime.EquivalentResourceMapper = equivalents{}
 
 func (e equivalents) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{resource}
+	if r := e.run.chain.objects.custom[e.run.kind.GroupKind()]; r != nil {
+		return r.equivalents(resource, subresource)
+	}
 	if subresource != "" && subresource != "status" {
 		return all
 	}
@@ -32,6 +35,17 @@ func (e equivalents) KindFor(resource schema.GroupVersionResource, _ string) sch
 	kind := e.run.kind
 	kind.Version = resource.Version
 	return kind
+}
+
+// equivalents are all versions of a custom resource that have the subresource.
+func (r *customResource) equivalents(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
+	var all []schema.GroupVersionResource
+	for _, v := range r.definition.Spec.Versions {
+		if subresource == "" || subresource == "status" && r.versions[v.Name].hasStatus {
+			all = append(all, resource.GroupResource().WithVersion(v.Name))
+		}
+	}
+	return all
 }
 
 // versions are those to which and from which objects of a kind can be converted, its own among

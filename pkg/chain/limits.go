@@ -36,6 +36,9 @@ func (r *run) limits() []string {
 }
 
 func (r *run) customLimits(add func(string, ...any)) {
+	if r.customVersion() != nil {
+		return
+	}
 	add("No schema of %s is known: it is neither pruned nor defaulted nor validated. Give its CustomResourceDefinition with WithCRDs.", r.kind.Kind)
 }
 

@@ -57,7 +57,7 @@ func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	var m *managedfields.FieldManager
 	var err error
 	gv := kind.GroupVersion()
-	if builtIn().Recognizes(kind.GroupVersionKind) {
+	if hasSchema(kind.GroupVersionKind) {
 		m, err = managedfields.NewDefaultFieldManager(builtInFields(), f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
 	} else {
 		m, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
@@ -67,6 +67,17 @@ func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	}
 	f.known.Store(kind, m)
 	return m, nil
+}
+
+// hasSchema tries it: Kubernetes' own types without clients, such as Scale, have none.
+func hasSchema(kind schema.GroupVersionKind) bool {
+	obj, err := builtIn().New(kind)
+	if err != nil {
+		return false
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	_, err = builtInFields().ObjectToTyped(obj)
+	return err == nil
 }
 
 // internal takes the TypeMeta from a built-in object.

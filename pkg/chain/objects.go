@@ -30,13 +30,14 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 type objects struct {
 	scheme   *runtime.Scheme
 	defaults func(runtime.Object)
+	custom   map[schema.GroupKind]*customResource
 	added    bool // types other than Kubernetes' own
 
 	convertible sync.Map // of kinds to their versions
 }
 
 func newObjects(o *options) (*objects, error) {
-	all := &objects{scheme: builtIn(), defaults: o.defaulter}
+	all := &objects{scheme: builtIn(), defaults: o.defaulter, custom: map[schema.GroupKind]*customResource{}}
 	if len(o.types) > 0 {
 		all.scheme, all.added = runtime.NewScheme(), true
 		utilruntime.Must(scheme.AddToScheme(all.scheme))
@@ -46,6 +47,13 @@ func newObjects(o *options) (*objects, error) {
 				return nil, fmt.Errorf("cannot add types: %w", err)
 			}
 		}
+	}
+	for _, definition := range o.definitions {
+		r, err := newCustomResource(definition)
+		if err != nil {
+			return nil, err
+		}
+		all.custom[schema.GroupKind{Group: r.definition.Spec.Group, Kind: r.definition.Spec.Names.Kind}] = r
 	}
 	return all, nil
 }
@@ -80,6 +88,9 @@ func (o *objects) Recognizes(schema.GroupVersionKind) bool { return true }
 
 // Default implements runtime.ObjectDefaulter.
 func (o *objects) Default(obj runtime.Object) {
+	if r := o.customOf(obj); r != nil {
+		r.defaults(obj.(*unstructured.Unstructured))
+	}
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return
 	}
@@ -97,6 +108,9 @@ func (o *objects) Convert(in, out, context any) error {
 	if !ok {
 		return o.scheme.Convert(in, out, context)
 	}
+	if r := o.customOf(from); r != nil {
+		return r.convertor.Convert(in, out, context)
+	}
 	to, ok := out.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("cannot convert an unstructured object to %T", out)
@@ -111,6 +125,9 @@ func (o *objects) Convert(in, out, context any) error {
 
 // ConvertToVersion implements runtime.ObjectConvertor.
 func (o *objects) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	if r := o.customOf(in); r != nil {
+		return r.convertor.ConvertToVersion(in, to)
+	}
 	if _, ok := in.(*unstructured.Unstructured); ok {
 		return in, nil
 	}

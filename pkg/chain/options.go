@@ -5,8 +5,10 @@ package chain
 import (
 	"context"
 	"maps"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,6 +27,9 @@ type options struct {
 	resolve    func(ctx context.Context, namespace, name string, port int32) (address string, err error)
 	defaulter  func(runtime.Object)
 	validator  func(obj, old runtime.Object) field.ErrorList
+	// definitions are of custom resources.
+	definitions []*apiextensionsv1.CustomResourceDefinition
+	conversions map[string]http.Handler
 }
 
 type plugin struct {
@@ -43,6 +48,25 @@ func WithPlugin(name string, p admission.Interface) Option {
 // and their defaulting functions run. Custom resources are not such types: see [WithCRDs].
 func WithTypes(addToScheme ...func(*runtime.Scheme) error) Option {
 	return func(o *options) { o.types = append(o.types, addToScheme...) }
+}
+
+// WithCRDs makes custom resources known: their objects are pruned, defaulted and validated by
+// their schemas, and webhooks with matchPolicy Equivalent are called with any of their versions.
+// Conversion webhooks are called where their clientConfig says, unless WithConversion says who
+// answers.
+func WithCRDs(definitions ...*apiextensionsv1.CustomResourceDefinition) Option {
+	return func(o *options) { o.definitions = append(o.definitions, definitions...) }
+}
+
+// WithConversion answers the conversion reviews of a CustomResourceDefinition, by its name, whatever its
+// clientConfig says.
+func WithConversion(definition string, handler http.Handler) Option {
+	return func(o *options) {
+		if o.conversions == nil {
+			o.conversions = map[string]http.Handler{}
+		}
+		o.conversions[definition] = handler
+	}
 }
 
 // WithNamespaces says which namespaces exist, with their labels; kubernetes.io/metadata.name is

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -60,7 +61,9 @@ func (o *objects) decode(req Request) (a *asked, refusal, err error) {
 		}
 	}
 	if needsObject {
-		if a.object, a.kind, a.unknown, refusal = o.decodeObject(req.Object); refusal != nil {
+		if a.object, a.kind, a.unknown, refusal = o.decodeObject(req.Object); errors.Is(refusal, errNotServed) {
+			return nil, nil, refusal
+		} else if refusal != nil {
 			return a, apierrors.NewBadRequest(refusal.Error()), nil
 		}
 	}
@@ -69,7 +72,7 @@ func (o *objects) decode(req Request) (a *asked, refusal, err error) {
 			gv, a.resource.GroupVersion())), nil
 	}
 	a.options = optionsOf(req)
-	return a, a.place(), nil
+	return a, a.place(o.customVersion(a.kind)), nil
 }
 
 // decodeObject decodes as the API server does when it is asked to warn of unknown fields, which
@@ -81,6 +84,9 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 	}
 	if kind.Kind == "" || kind.Version == "" {
 		return nil, *kind, nil, errors.New("the object has no kind, or no apiVersion")
+	}
+	if err := o.serves(*kind); err != nil {
+		return nil, *kind, nil, err
 	}
 	into, err := o.New(*kind)
 	if err != nil {
@@ -94,12 +100,19 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 	if err != nil {
 		return nil, *kind, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", kind.Kind, kind.Version, kind.Kind, err)
 	}
+	if r := o.customOf(obj); r != nil {
+		pruned, err := r.coerce(obj.(*unstructured.Unstructured))
+		if err != nil {
+			return nil, *kind, nil, err
+		}
+		unknown = append(unknown, pruned...)
+	}
 	o.Default(obj)
 	return o.internal(obj), *kind, unknown, nil
 }
 
 // place finds out namespace and name, and checks that the object agrees.
-func (a *asked) place() error {
+func (a *asked) place(custom *customVersion) error {
 	obj := a.object
 	if obj == nil {
 		obj = a.old
@@ -111,7 +124,10 @@ func (a *asked) place() error {
 	if a.namespace == "" {
 		a.namespace = m.GetNamespace()
 	}
-	if a.namespace == "" && namespacedByDefault(a.kind, a.resource) {
+	switch {
+	case custom != nil && !custom.namespaced:
+		a.namespace = ""
+	case a.namespace == "" && (custom != nil || namespacedByDefault(a.kind, a.resource)):
 		a.namespace = metav1.NamespaceDefault
 	}
 	if a.name == "" {

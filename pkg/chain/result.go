@@ -10,6 +10,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -37,6 +38,12 @@ func (r *run) result(err error) (*Result, error) {
 	if err != nil {
 		result.Rejection = r.rejection(err)
 	} else if r.object != nil {
+		// Only what is stored is pruned again: webhooks see each other's unknown fields.
+		if custom := r.chain.objects.customOf(r.object); custom != nil {
+			if _, err := custom.coerce(r.object.(*unstructured.Unstructured)); err != nil {
+				return nil, err
+			}
+		}
 		var encoding error
 		if result.Object, encoding = r.chain.objects.encode(r.object, r.kind); encoding != nil {
 			return nil, encoding

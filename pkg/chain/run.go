@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
@@ -68,6 +70,9 @@ func (r *run) admit(ctx context.Context) error {
 	var cancel context.CancelFunc
 	r.ctx, cancel = context.WithTimeout(r.ctx, requestTimeout)
 	defer cancel()
+	if v := r.customVersion(); v != nil && v.deprecation != "" {
+		warning.AddWarning(r.ctx, "", v.deprecation)
+	}
 	for _, err := range r.unknown {
 		warning.AddWarning(r.ctx, "", err.Error())
 	}
@@ -135,6 +140,9 @@ func (r *run) beforeCreate(m metav1.Object) error {
 	if err := r.matchNamespace(m); err != nil {
 		return err
 	}
+	if v := r.customVersion(); v != nil {
+		v.prepareForCreate(r.object.(*unstructured.Unstructured))
+	}
 	if errs := r.invalid(); len(errs) > 0 {
 		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
 	}
@@ -192,6 +200,9 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 		return err
 	}
 	m.SetGeneration(old.GetGeneration())
+	if v := r.customVersion(); v != nil {
+		v.prepareForUpdate(r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
+	}
 	if m.GetUID() == "" {
 		m.SetUID(old.GetUID())
 	}
@@ -205,13 +216,12 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 		m.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(m, r.namespaced(), pathSegment, field.NewPath("metadata"))
-	for _, err := range apivalidation.ValidateObjectMetaAccessorUpdate(m, old, field.NewPath("metadata")) {
-		// A stored object has a version. One that was written down need not.
-		if err.Field != "metadata.resourceVersion" || old.GetResourceVersion() != "" {
-			errs = append(errs, err)
-		}
-	}
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(m, old, field.NewPath("metadata"))...)
 	errs = append(errs, r.invalid()...)
+	// A stored object has a version. One that was written down need not.
+	errs = slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return err.Field == "metadata.resourceVersion" && old.GetResourceVersion() == ""
+	})
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
 	}
@@ -319,6 +329,11 @@ func (r *run) decideRest() {
 
 // invalid is what the validation of the resource finds.
 func (r *run) invalid() field.ErrorList {
+	if v := r.customVersion(); v != nil && r.operation == admission.Create {
+		return v.validate(r.ctx, r.object.(*unstructured.Unstructured))
+	} else if v != nil {
+		return v.validateUpdate(r.ctx, r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
+	}
 	if _, ok := r.object.(runtime.Unstructured); ok || r.chain.validator == nil {
 		return nil
 	}
@@ -327,6 +342,9 @@ func (r *run) invalid() field.ErrorList {
 	}
 	return r.chain.validator(r.object, r.old)
 }
+
+// customVersion is nil for other objects, such as the Scale of a custom resource.
+func (r *run) customVersion() *customVersion { return r.chain.objects.customVersion(r.kind) }
 
 func (r *run) namespaced() bool { return r.namespace != "" && !isNamespace(r.resource) }
 

@@ -150,6 +150,9 @@ func (t *hookTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if sent.URL.Host == t.hook.key {
 		sent.URL.Host, sent.Host = t.hook.host, t.hook.host
 	}
+	if t.hook.WebhookAccessor == nil { // a conversion webhook
+		return t.next.RoundTrip(sent)
+	}
 	call := runOf(req.Context()).began(t.hook, body)
 	resp, err := t.next.RoundTrip(sent)
 	if err != nil {
