@@ -40,7 +40,7 @@ type answer struct {
 	warnings []string
 	// patched is the document with the patch, after is what the API server goes on with. Both are
 	// there if the request is allowed and there is no fault.
-	patched any
+	patched []byte
 	after   *object
 
 	Call // for the report
@@ -130,11 +130,7 @@ func (a *answer) read(q query, uid types.UID, response []byte) {
 // apply applies the patch (mutatingDispatcher.callAttrMutatingHook) and takes in what it makes.
 func (a *answer) apply(k *kind, q query) {
 	if len(a.patch) == 0 {
-		if a.after = q.object; q.raw != nil {
-			a.patched, _ = tree.Decode(q.raw)
-		} else if q.object != nil {
-			a.patched = q.object.doc
-		}
+		a.after, a.patched = q.object, q.sent()
 		return
 	}
 	if q.sent() == nil {
@@ -151,15 +147,11 @@ func (a *answer) apply(k *kind, q query) {
 		a.apply(k, q)
 		return
 	}
-	patched, err := operations.Apply(q.sent())
-	if err != nil {
+	if a.patched, err = operations.Apply(q.sent()); err != nil {
 		a.fault = "the patch cannot be applied to the object that was sent: " + err.Error()
 		return
 	}
-	if a.patched, err = tree.Decode(patched); err == nil {
-		a.after, err = k.object(a.patched)
-	}
-	if err != nil {
+	if a.after, err = k.takeIn(a.patched); err != nil {
 		a.fault = "what the patch makes is no object: " + err.Error()
 	}
 }

@@ -39,15 +39,28 @@ func kindOf(gvk schema.GroupVersionKind, builtins *runtime.Scheme) *kind {
 
 // An object is a document as the API server holds it between two calls.
 type object struct {
-	raw []byte // as it is sent
-	doc any    // the same, decoded
+	raw   []byte         // as it is sent
+	doc   any            // the same, decoded
+	typed runtime.Object // the same in Go, for a built-in kind
+	// refused are the problems of the object, once they were looked for.
+	refused []string
+	judged  bool
 }
 
 // object has the API server take in a document: decode, default, encode again.
 func (k *kind) object(doc any) (*object, error) {
-	raw := tree.Encode(doc)
+	if raw := tree.Encode(doc); k.goType != nil {
+		return k.takeIn(raw)
+	} else {
+		return &object{raw: raw, doc: doc}, nil
+	}
+}
+
+// takeIn is object for a document as text.
+func (k *kind) takeIn(raw []byte) (*object, error) {
 	if k.goType == nil {
-		return &object{raw, doc}, nil
+		doc, err := tree.Decode(raw)
+		return &object{raw: raw, doc: doc}, err
 	}
 	value := reflect.New(k.goType)
 	if err := decode.Unmarshal(raw, value.Interface()); err != nil {
@@ -60,38 +73,26 @@ func (k *kind) object(doc any) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err = tree.Decode(raw)
-	return &object{raw, doc}, err
-}
-
-// typed decodes an object into its Go type, or returns nil for a custom resource.
-func (k *kind) typed(o *object) runtime.Object {
-	if k.goType == nil {
-		return nil
-	}
-	value := reflect.New(k.goType)
-	if err := decode.Unmarshal(o.raw, value.Interface()); err != nil {
-		return nil
-	}
-	return value.Interface().(runtime.Object)
+	doc, err := tree.Decode(raw)
+	return &object{raw: raw, doc: doc, typed: typed}, err
 }
 
 // problems are what the API server would refuse the object for.
 func (k *kind) problems(o *object) []string {
-	var texts []string
-	if typed := k.typed(o); typed != nil {
-		for _, err := range builtin.Validate(typed) {
-			texts = append(texts, err.Error())
+	if !o.judged && o.typed != nil {
+		for _, err := range builtin.Validate(o.typed) {
+			o.refused = append(o.refused, err.Error())
 		}
 	}
-	return texts
+	o.judged = true
+	return o.refused
 }
 
 // updateProblems are what the API server would refuse an update for.
 func (k *kind) updateProblems(o, old *object) []string {
 	var texts []string
-	if typed := k.typed(o); typed != nil {
-		for _, err := range builtin.ValidateUpdate(typed, k.typed(old)) {
+	if o.typed != nil {
+		for _, err := range builtin.ValidateUpdate(o.typed, old.typed) {
 			texts = append(texts, err.Error())
 		}
 	}

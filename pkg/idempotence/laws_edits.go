@@ -16,7 +16,7 @@ func (r *run) standsEdits(c *Case) *Violation {
 		return nil
 	}
 	s := r.fresh()
-	first := r.f(s, query{object: x})
+	first := r.first(x)
 	if !first.ok() {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 		return nil
 	}
 	s := r.fresh()
-	first := r.f(s, query{object: x})
+	first := r.first(x)
 	if !first.ok() {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (r *run) completesParts(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
-	plain := r.f(r.fresh(), query{object: x})
+	plain := r.first(x)
 	if !plain.ok() {
 		return nil
 	}

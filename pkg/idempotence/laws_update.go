@@ -103,7 +103,7 @@ func addsFinalizer(before, after *object) bool {
 // takesAgain applies the manifest again that the object was created from.
 func (r *run) takesAgain(c *Case, x *object) *Violation {
 	s := r.fresh()
-	stored := r.f(s, query{object: x})
+	stored := r.first(x)
 	if !stored.ok() {
 		return nil
 	}

@@ -60,6 +60,7 @@ type run struct {
 	operation admissionv1.Operation // of reinvocations
 	rivals    map[string]rival
 	inputs    *inputs
+	memo      memo
 	report    *Report
 
 	calls, checks             int

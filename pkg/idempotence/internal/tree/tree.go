@@ -13,27 +13,85 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
+	"github.com/admitkit/admitkit/internal/decode"
 )
 
 // Decode reads a document.
 func Decode(raw []byte) (any, error) {
 	var v any
-	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &v)
+	err := decode.Unmarshal(raw, &v)
 	return v, err
 }
 
-// Encode writes a document, members sorted. Documents always encode.
-func Encode(v any) []byte {
+// Encode writes a document, members sorted.
+func Encode(v any) []byte { return appendValue(make([]byte, 0, 256), v) }
+
+func appendValue(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case map[string]any:
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for i, name := range names {
+			dst = appendText(append(dst, opening(i, '{')), name)
+			dst = appendValue(append(dst, ':'), v[name])
+		}
+		if len(names) == 0 {
+			dst = append(dst, '{')
+		}
+		return append(dst, '}')
+	case []any:
+		for i, value := range v {
+			dst = appendValue(append(dst, opening(i, '[')), value)
+		}
+		if len(v) == 0 {
+			dst = append(dst, '[')
+		}
+		return append(dst, ']')
+	case string:
+		return appendText(dst, v)
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case nil:
+		return append(dst, "null"...)
+	}
+	return appendOdd(dst, v)
+}
+
+// opening is what stands before the i-th value of an object or a list.
+func opening(i int, bracket byte) byte {
+	if i == 0 {
+		return bracket
+	}
+	return ','
+}
+
+func appendText(dst []byte, text string) []byte {
+	for i := range len(text) {
+		if b := text[i]; b < ' ' || b > '~' || b == '"' || b == '\\' {
+			return appendOdd(dst, text)
+		}
+	}
+	dst = append(append(dst, '"'), text...)
+	return append(dst, '"')
+}
+
+// appendOdd leaves to encoding/json what is rare.
+func appendOdd(dst []byte, v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		panic(fmt.Sprintf("a JSON document that does not encode: %v", err))
 	}
-	return bytes.TrimRight(out.Bytes(), "\n")
+	return append(dst, bytes.TrimRight(out.Bytes(), "\n")...)
 }
 
 // Clone copies a document.

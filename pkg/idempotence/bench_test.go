@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// BenchmarkRun tests a small webhook for Pods as Check does by default.
+func BenchmarkRun(b *testing.B) {
+	var c bugs.Case
+	for _, c = range bugs.Lookalikes() {
+		if c.Name == "P01 append if absent" {
+			break
+		}
+	}
+	checks := 0
+	for b.Loop() {
+		report, err := Run(b.Context(), Handler(c.Webhook, c.New))
+		if err != nil || !report.OK() {
+			b.Fatal(report, err)
+		}
+		checks += report.Checks
+	}
+	b.ReportMetric(float64(checks)/b.Elapsed().Seconds(), "checks/s")
+}
