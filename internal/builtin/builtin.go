@@ -68,8 +68,9 @@ func Default(obj runtime.Object) bool {
 }
 
 // Validate returns what kube-apiserver would refuse if obj were created, with the paths it
-// would name. Of what it would fill in (see Default) nothing need be there; metadata.name may be
-// missing where generateName is there, and metadata.namespace always, as it is in the request.
+// would name, or more exact ones. Of what it would fill in (see Default) nothing need be there;
+// metadata.name may be missing where generateName is there, and metadata.namespace always, as it
+// is in the request.
 //
 // It covers, for all kinds: names, labels, annotations, owner references, finalizers.
 // For pods and templates: names and duplicates of containers (across all three lists), volumes,
