@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// registration is for webhooks that are called when a Pod is created.
+func registration(name string) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))}
+}
+
+// subject is a webhook made with pkg/webhook. Any other http.Handler would do.
+func subject(name string, mutate func(pod *corev1.Pod)) idempotence.Subject {
+	return idempotence.Handler(registration(name), func() http.Handler {
+		return webhook.Mutating(registration(name), func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
+			mutate(req.Object)
+			return nil
+		})
+	})
+}
+
+var proxy = corev1.Container{Name: "proxy", Image: "registry.example.com/proxy:2"}
+
+// appendProxy does not look whether the proxy is there.
+func appendProxy(pod *corev1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, proxy) }
+
+// ensureProxy does.
+func ensureProxy(pod *corev1.Pod) {
+	isProxy := func(c corev1.Container) bool { return c.Name == proxy.Name }
+	if !slices.ContainsFunc(pod.Spec.Containers, isProxy) && !slices.ContainsFunc(pod.Spec.InitContainers, isProxy) {
+		pod.Spec.Containers = append(pod.Spec.Containers, proxy)
+	}
+}
+
+// One webhook that may be called again, and one that may not. In a test of your own, use
+// [idempotence.Check], which prints the whole report.
+func ExampleRun() {
+	for _, s := range []idempotence.Subject{subject("ensure.example.com", ensureProxy), subject("append.example.com", appendProxy)} {
+		report, err := idempotence.Run(context.Background(), s, idempotence.Objects(6))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: safe to call again: %t\n", report.Webhooks[0], report.OK())
+		for _, v := range report.Findings {
+			if v.Law == idempotence.L1 {
+				fmt.Printf("%s is broken: %s\n%s\n", v.Law, v.Law.Statement(), v.Summary)
+			}
+		}
+	}
+	// Output:
+	// ensure.example.com: safe to call again: true
+	// append.example.com: safe to call again: false
+	// L1 is broken: the second call changes nothing, and the result is valid
+	// the next call changes it again: spec.containers[name=proxy#2] is added
+}
