@@ -40,6 +40,7 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
+	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
 		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, broken: map[Law]bool{}, advised: map[Law]bool{}}
 		r.operation = r.firstOperation()
@@ -50,6 +51,9 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	report.finish(ctx)
 	return report, nil
 }
+
+// fewestObjects are made of a kind, however many kinds there are.
+const fewestObjects = 6
 
 // A run tests a subject with objects of one kind.
 type run struct {

@@ -10,6 +10,10 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A Subject is the webhook, or the webhooks, to be tested. Make one with [Handler], [URL] or
@@ -23,6 +27,7 @@ type webhook struct {
 	// replicas are instances that run already and must agree.
 	replicas  []caller
 	inProcess bool
+	selector  labels.Selector // of objects
 }
 
 // Handler is a webhook served in this process. newHandler makes an instance, as a restart of the
@@ -61,6 +66,12 @@ func Together(subjects ...Subject) Subject {
 
 func (s Subject) check() error {
 	var errs []error
+	for _, w := range s.webhooks {
+		var err error
+		if w.selector, err = objectSelector(w.ObjectSelector); err != nil {
+			errs = append(errs, fmt.Errorf("webhook %q: objectSelector: %w", w.Name, err))
+		}
+	}
 	if len(s.webhooks) == 0 {
 		errs = append(errs, errors.New("no webhook to test"))
 	}
@@ -86,6 +97,35 @@ func (w *webhook) handles(k *kind, operation admissionv1.Operation) bool {
 			slices.ContainsFunc(rule.Resources, func(r string) bool {
 				return r == "*" || r == "*/*" || r == k.resource.Resource || r == k.resource.Resource+"/*"
 			}) {
+			return true
+		}
+	}
+	return false
+}
+
+// objectSelector reads a selector: none is one that selects everything, as the API server's
+// defaults have it.
+func objectSelector(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}
+
+// selects reports whether the objectSelector has the webhook called (predicates/object.Matcher): it
+// matches the object, or the old one.
+func (w *webhook) selects(objects ...*object) bool {
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		set := labels.Set{}
+		value, _ := tree.Get(o.doc, metadata.Member("labels"))
+		found, _ := value.(map[string]any)
+		for name, text := range found {
+			set[name], _ = text.(string)
+		}
+		if w.selector.Matches(set) {
 			return true
 		}
 	}

@@ -42,7 +42,7 @@ func (r *run) f(s servers, q query) *outcome {
 		changed := false
 		for i, w := range r.subject.webhooks {
 			again := w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
-			if !w.handles(r.kind, q.operation) || q.dryRun && !w.dryRuns() ||
+			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || q.dryRun && !w.dryRuns() ||
 				round > 0 && (!again || tree.Equal(seen[i], q.object.doc)) {
 				continue
 			}

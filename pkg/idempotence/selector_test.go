@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// broken returns the first pattern with that number.
+func broken(t *testing.T, number string) bugs.Case {
+	t.Helper()
+	i := slices.IndexFunc(bugs.Patterns(), func(c bugs.Case) bool { return strings.HasPrefix(c.Name, number) })
+	if i < 0 {
+		t.Fatalf("no pattern %s", number)
+	}
+	return bugs.Patterns()[i]
+}
+
+func TestCallsOnlyForObjectsSelected(t *testing.T) {
+	c := broken(t, "P01")
+	c.Webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
+	report := runCase(t, c)
+	if !report.OK() || report.Changed != 0 || !strings.Contains(report.Incomplete, "give samples") {
+		t.Errorf("without a sample that is selected:\n%s", text(report))
+	}
+	c.Samples = append(c.Samples, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"inject": "yes"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+	})
+	if report := runCase(t, c); report.OK() {
+		t.Errorf("with a sample that is selected:\n%s", text(report))
+	}
+}
