@@ -56,8 +56,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer engine.Close()
-
 	result, err := engine.Admit(context.Background(), chain.Request{
 		Operation: admissionv1.Create,
 		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
@@ -71,6 +69,9 @@ func Example() {
 	}
 	for _, v := range result.Webhooks {
 		fmt.Printf("%s called: %t, %s: %s\n", v.Webhook, v.Called, v.Decision, v.Detail)
+	}
+	if err := engine.Close(); err != nil {
+		log.Fatal(err)
 	}
 	// Output:
 	// round 0: team.example.com Allowed, mutated true

@@ -86,8 +86,10 @@ func TestAnswers(t *testing.T) {
 		{"gzip", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
-			defer z.Close()
 			raw(200, v1(`{"uid":"UID","allowed":true}`)).ServeHTTP(onlyBody{w, z}, r)
+			if err := z.Close(); err != nil {
+				panic(err)
+			}
 		}), allow, allow, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -60,8 +60,8 @@ func (e endpoint) clientConfig(c admissionregistrationv1.WebhookClientConfig) ad
 	u := url.URL{Scheme: "https", Host: e.key}
 	if e.service != nil {
 		u.Path = ptr.Deref(e.service.Path, "")
-	} else if real, err := url.Parse(*c.URL); err == nil {
-		u.Path, u.RawPath = real.Path, real.RawPath
+	} else if own, err := url.Parse(*c.URL); err == nil {
+		u.Path, u.RawPath = own.Path, own.RawPath
 	}
 	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(u.String()), CABundle: c.CABundle}
 }
@@ -170,7 +170,7 @@ func readAll(body io.ReadCloser, length int64) ([]byte, error) {
 	if body == nil || body == http.NoBody {
 		return nil, nil
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }()
 	var b bytes.Buffer
 	if length > 0 && length < 1<<20 {
 		b.Grow(int(length) + bytes.MinRead)
