@@ -47,7 +47,7 @@ func testRejections(t *testing.T, c control) {
 		if s := result.Rejection; s == nil || s.Message != want.message || s.Code != http.StatusConflict || s.Reason != "Busy" {
 			t.Error(s)
 		}
-		if last := result.Calls[len(result.Calls)-1]; last.Error != "not by "+label {
+		if last := result.Calls[len(result.Calls)-1]; last.Error != want.message {
 			t.Error(last.Error)
 		}
 		var called []bool

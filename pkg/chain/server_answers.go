@@ -17,11 +17,12 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	webhookrequest "k8s.io/apiserver/pkg/admission/plugin/webhook/request"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
@@ -65,7 +66,7 @@ func (c *observedCall) read() reading {
 		return reading{failure: fmt.Errorf("received invalid webhook response: %w", err)}
 	}
 	if !answer.Allowed {
-		return reading{denial: denial(answer.Result)}
+		return reading{denial: webhookerrors.ToStatusErr(c.target.webhook, answer.Result).Error()}
 	}
 	r := reading{allowed: true}
 	if c.target.mutating && len(answer.Patch) > 0 {
@@ -151,7 +152,7 @@ func (c *observedCall) apply(r *reading, raw []byte, patchType admissionv1.Patch
 	}
 	object := c.object()
 	if object == nil {
-		r.failure, r.final = fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", c.target.webhook), true
+		r.fail(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", c.target.webhook))
 		return
 	}
 	if patchType != admissionv1.PatchTypeJSONPatch {
@@ -160,21 +161,10 @@ func (c *observedCall) apply(r *reading, raw []byte, patchType admissionv1.Patch
 	}
 	r.patched, err = patch.Apply(object)
 	if err != nil {
-		r.failure, r.final = err, true
+		r.fail(err)
 		return
 	}
 	r.changed = !jsonpatch.Equal(object, r.patched)
-}
-
-// denial is what the webhook says why, if anything.
-func denial(s *metav1.Status) string {
-	switch {
-	case s == nil:
-		return ""
-	case s.Message != "":
-		return s.Message
-	}
-	return string(s.Reason)
 }
 
 // patch is the JSON Patch of an answer, of one that cannot be used too.
@@ -189,6 +179,9 @@ func patch(answer []byte) json.RawMessage {
 	}
 	return review.Response.Patch
 }
+
+// fail is for what no failurePolicy forgives.
+func (r *reading) fail(err error) { r.failure, r.final = apierrors.NewInternalError(err), true }
 
 // outcome is what the API server makes of a reading.
 func (c *observedCall) outcome(r reading) Outcome {

@@ -5,8 +5,10 @@ package chain
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
@@ -53,12 +55,18 @@ func (o *observed) begin(t *target, review []byte) *observedCall {
 	return c
 }
 
+// panickedPrefix begins the failure of a handler that did not come back.
+const panickedPrefix = "the handler panicked: "
+
 func (o *observed) end(c *observedCall, w *answerWriter, failure any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.ended = time.Now()
 	if failure != nil {
 		c.failure = fmt.Sprint(failure)
+		if _, ok := c.target.handler.(*httputil.ReverseProxy); !ok && failure != any(context.DeadlineExceeded) {
+			c.failure = panickedPrefix + c.failure
+		}
 		return
 	}
 	c.status, c.header, c.response = w.answered()

@@ -184,13 +184,19 @@ func (p *proxy) has(configuration, webhook string) bool {
 	return false
 }
 
-// realAddresses puts the addresses of webhooks into a message in place of those at the proxy.
-func (p *proxy) realAddresses(message string) string {
+// realAddresses puts the addresses of webhooks into messages in place of those at the proxy.
+func (p *proxy) realAddresses(s *metav1.Status) {
+	var pairs []string
 	for _, t := range p.targets {
-		message = strings.ReplaceAll(message, t.proxied+"/", t.original+"/")
-		message = strings.ReplaceAll(message, t.proxied+"?", t.original+"?")
+		pairs = append(pairs, t.proxied+"/", t.original+"/", t.proxied+"?", t.original+"?")
 	}
-	return message
+	real := strings.NewReplacer(pairs...)
+	s.Message = real.Replace(s.Message)
+	if s.Details != nil {
+		for i := range s.Details.Causes {
+			s.Details.Causes[i].Message = real.Replace(s.Details.Causes[i].Message)
+		}
+	}
 }
 
 // expect makes the proxy answer the calls of a request, until it is forgotten.

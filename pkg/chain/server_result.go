@@ -21,7 +21,7 @@ import (
 func (a *admissionRun) result(ctx context.Context, r *reply, event <-chan map[string]string, calls []observedCall) (*Result, error) {
 	result := &Result{Rejection: r.status(), Warnings: r.warnings}
 	if result.Rejection != nil {
-		result.Rejection.Message = a.proxy.realAddresses(result.Rejection.Message)
+		a.proxy.realAddresses(result.Rejection)
 	}
 	if a.Operation == admissionv1.Connect && connected(result.Rejection, r.code) {
 		result.Rejection = nil
@@ -34,6 +34,7 @@ func (a *admissionRun) result(ctx context.Context, r *reply, event <-chan map[st
 		return nil, err
 	}
 	blameLast(result)
+	takeErrors(result)
 	result.Webhooks = a.verdicts(result)
 	a.tellLimits(result)
 	result.Limits = a.limits
@@ -140,6 +141,22 @@ func blameLast(r *Result) {
 	}
 	if last.Mutating && len(last.Patch) > 0 {
 		last.Outcome, last.Error, last.Mutated = Failed, r.Rejection.Message, false
+	}
+}
+
+// takeErrors takes what the API server says of a call that failed: it knows more than the answer.
+func takeErrors(r *Result) {
+	if r.Rejection == nil {
+		return
+	}
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		if _, text, ok := strings.Cut(r.Rejection.Message, fmt.Sprintf("failed calling webhook %q: ", c.Webhook)); ok && c.Outcome == Failed {
+			if _, cause, ok := strings.Cut(c.Error, panickedPrefix); ok {
+				text += " (" + panickedPrefix + cause + ")"
+			}
+			c.Error = text
+		}
 	}
 }
 

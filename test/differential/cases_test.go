@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// A testCase is one request for both engines.
+type testCase struct {
+	seed    uint64
+	kind    string // the resource
+	scripts map[string]any
+	untyped bool // a field has a value of another type than the schema says
+	request chain.Request
+}
+
+// on reports whether one of these slots is switched on.
+func (c testCase) on(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return c.scripts["script/"+name] != nil })
+}
+
+// does reports whether a slot is told to do this.
+func (c testCase) does(what string) bool {
+	for _, told := range c.scripts {
+		if told == what {
+			return true
+		}
+	}
+	return false
+}
+
+func (c testCase) String() string {
+	return fmt.Sprintf("seed %d: %s %s dryRun=%t\nobject %s\nold    %s", c.seed, c.request.Operation, c.kind, c.request.DryRun, c.request.Object, c.request.OldObject)
+}
+
+// Where requests go: the second has the label team=special.
+const plain, special = "diff-plain", "diff-special"
+
+// A kind of object that cases are about.
+type kind struct {
+	name   string
+	gvr    metav1.GroupVersionResource
+	object func(r *rand.Rand) map[string]any
+	// global objects are in no namespace.
+	global bool
+}
+
+var kinds = []kind{
+	{name: "pods", gvr: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, object: pod},
+	{name: "configmaps", gvr: metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"}, object: configMap},
+	{name: "deployments", gvr: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, object: deployment},
+	{name: "namespaces", gvr: metav1.GroupVersionResource{Version: "v1", Resource: "namespaces"}, object: namespace, global: true},
+	{name: "autoscalers", gvr: metav1.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, object: autoscaler},
+	{name: "widgets", gvr: metav1.GroupVersionResource{Group: "diff.example.com", Version: "v1", Resource: "widgets"}, object: widget("v1")},
+	{name: "widgets", gvr: metav1.GroupVersionResource{Group: "diff.example.com", Version: "v1alpha1", Resource: "widgets"}, object: widget("v1alpha1")},
+}
+
+func pod(r *rand.Rand) map[string]any {
+	spec := map[string]any{"containers": []any{container(r, "app")}}
+	if r.IntN(3) == 0 {
+		spec["initContainers"] = []any{container(r, "init")}
+		spec["volumes"] = []any{map[string]any{"name": "tmp", "emptyDir": map[string]any{}}}
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}
+}
+
+func container(r *rand.Rand, name string) map[string]any {
+	c := map[string]any{"name": name, "image": "example.com/" + name + ":1"}
+	if r.IntN(2) == 0 {
+		c["resources"] = map[string]any{"requests": map[string]any{"cpu": []string{"100m", "0.1", "1"}[r.IntN(3)]}, "limits": map[string]any{"memory": "64Mi"}}
+	}
+	if r.IntN(3) == 0 {
+		c["ports"] = []any{map[string]any{"containerPort": 8080}}
+	}
+	return c
+}
+
+func configMap(r *rand.Rand) map[string]any {
+	o := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	if r.IntN(2) == 0 {
+		o["data"] = map[string]any{"key": fmt.Sprint(r.IntN(10))}
+	}
+	return o
+}
+
+func deployment(r *rand.Rand) map[string]any {
+	labels := map[string]any{"app": "a"}
+	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
+		"selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod(r)["spec"]},
+	}}
+}
+
+func autoscaler(*rand.Rand) map[string]any {
+	return map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": map[string]any{
+		"maxReplicas": 3, "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+	}}
+}
+
+func namespace(*rand.Rand) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace"}
+}
+
+func widget(version string) func(*rand.Rand) map[string]any {
+	return func(r *rand.Rand) map[string]any {
+		spec := map[string]any{"color": []string{"red", "blue", "green"}[r.IntN(3)]}
+		if r.IntN(2) == 0 {
+			spec["size"] = r.IntN(9)
+		}
+		if r.IntN(2) == 0 {
+			spec["free"] = map[string]any{"any": []any{1, "x", map[string]any{}}}
+		}
+		if r.IntN(3) == 0 {
+			spec["parts"] = []any{map[string]any{"name": "a"}, map[string]any{"name": "b", "pruned": true}}
+		}
+		o := map[string]any{"apiVersion": "diff.example.com/" + version, "kind": "Widget", "spec": spec}
+		if r.IntN(3) == 0 {
+			o["status"] = map[string]any{"phase": "New"}
+		}
+		return o
+	}
+}
+
+// spoil makes a widget one that its schema, or a rule in it, refuses.
+func (c *testCase) spoil(r *rand.Rand, object map[string]any) {
+	spec := object["spec"].(map[string]any)
+	switch r.IntN(3) {
+	case 0:
+		spec["color"] = "purple"
+	case 1:
+		spec["color"], spec["size"] = "red", 9
+	default:
+		spec["size"], c.untyped = "large", true
+	}
+}
+
+// newCase makes the case of a seed.
+func newCase(seed uint64) testCase {
+	r := rand.New(rand.NewPCG(seed, 1))
+	if r.IntN(10) == 0 {
+		return newConnect(seed, r)
+	}
+	k := kinds[r.IntN(len(kinds))]
+	c := testCase{seed: seed, kind: k.name}
+	c.request = chain.Request{
+		Operation: []admissionv1.Operation{admissionv1.Create, admissionv1.Create, admissionv1.Update, admissionv1.Delete}[r.IntN(4)],
+		Resource:  k.gvr, DryRun: r.IntN(2) == 0, User: someUser(r),
+	}
+	if r.IntN(3) == 0 {
+		c.request.FieldManager = "somebody"
+	}
+	name := fmt.Sprintf("diff-%d", seed)
+	metadata := map[string]any{"name": name}
+	if !k.global {
+		c.request.Namespace = []string{plain, special}[r.IntN(2)]
+		metadata["namespace"] = c.request.Namespace
+	}
+	labels, annotations := script(r, c.request.Operation)
+	c.scripts = annotations
+	object := k.object(r)
+	metadata["labels"], metadata["annotations"] = labels, annotations
+	object["metadata"] = metadata
+	switch c.request.Operation {
+	case admissionv1.Create:
+		if r.IntN(4) == 0 {
+			delete(metadata, "name")
+			metadata["generateName"] = name + "-"
+		}
+		if r.IntN(8) == 0 {
+			object["unknown"] = "field" // of which the API server warns
+		}
+		if r.IntN(12) == 0 {
+			labels["invalid"] = "not valid!"
+		}
+		if k.name == "widgets" && r.IntN(8) == 0 {
+			c.spoil(r, object)
+		}
+		c.request.Object = encode(object)
+	case admissionv1.Update:
+		c.request.OldObject = encode(object)
+		metadata["labels"] = maps.Clone(labels)
+		metadata["labels"].(map[string]any)["new"] = "yes"
+		if r.IntN(3) == 0 { // switched on by the old object only, or by both
+			delete(metadata["labels"].(map[string]any), slices.Sorted(maps.Keys(labels))[0])
+		}
+		if k.name == "widgets" && r.IntN(8) == 0 {
+			c.spoil(r, object)
+		}
+		c.request.Object = encode(object)
+	case admissionv1.Delete:
+		c.request.Name = name
+		c.request.OldObject = encode(object)
+	}
+	return c
+}
+
+// newConnect is an exec into a Pod that is not there.
+func newConnect(seed uint64, r *rand.Rand) testCase {
+	all := slices.Sorted(maps.Keys(responses))
+	all = append(all, slices.Sorted(maps.Keys(rawAnswers))...)
+	slot, what := []string{"mx", "vx"}[r.IntN(2)], all[r.IntN(len(all))]
+	if r.IntN(3) == 0 {
+		slot, what = "mx", "stdin"
+	}
+	object := map[string]any{"apiVersion": "v1", "kind": "PodExecOptions", "container": slot + "-" + what, "command": []any{"ls"}, "stdout": true}
+	c := testCase{seed: seed, kind: "pods/exec", scripts: map[string]any{"script/" + slot: what}}
+	c.request = chain.Request{
+		Operation: admissionv1.Connect, Resource: kinds[0].gvr, SubResource: "exec", Namespace: special, Name: fmt.Sprintf("diff-%d", seed), User: someUser(r),
+		Object: encode(object),
+	}
+	return c
+}
+
+func someUser(r *rand.Rand) authenticationv1.UserInfo {
+	switch r.IntN(3) {
+	case 0:
+		return authenticationv1.UserInfo{Username: "jane", UID: "7", Groups: []string{"system:masters", "system:authenticated"}}
+	case 1:
+		return authenticationv1.UserInfo{
+			Username: "joe", Groups: []string{"system:masters", "system:authenticated"},
+			Extra: map[string]authenticationv1.ExtraValue{"team": {"a", "b"}, "zone": {"z"}},
+		}
+	}
+	return authenticationv1.UserInfo{}
+}
+
+// Scripts that let a request go on, for each slot, and on DELETE, where nothing can be patched.
+var (
+	well     = []string{"annotate", "count", "noop", "same", "nothing", "unknown", "switchon", "warn", "audit", "auditcount", "emptymap", "warnannotate", "failagain", ""}
+	harmless = []string{"nothing", "warn", "audit", "allowstatus", ""}
+)
+
+// script switches some slots on and says what they do: mostly what goes well.
+func script(r *rand.Rand, operation admissionv1.Operation) (labels, annotations map[string]any) {
+	every := append(slices.Sorted(maps.Keys(responses)), slices.Sorted(maps.Keys(rawAnswers))...)
+	labels, annotations = map[string]any{}, map[string]any{"by": "differential"}
+	if r.IntN(3) != 0 {
+		annotations["asked"] = []string{"x", "y"}[r.IntN(2)]
+	}
+	for _, s := range slots {
+		if s.unselected || r.IntN(3) != 0 {
+			continue
+		}
+		labels[s.name] = "on"
+		from := well
+		if !s.mutating || operation == admissionv1.Delete {
+			from = harmless
+		}
+		if r.IntN(8) == 0 {
+			from = every
+		}
+		annotations["script/"+s.name] = from[r.IntN(len(from))]
+	}
+	if len(labels) == 0 {
+		labels["none"] = "on"
+	}
+	return labels, annotations
+}
+
+func encode(object any) []byte {
+	b, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// A view is a result as paths and the values there, in text, without what is new each time.
+type view map[string]string
+
+// What is new each time, in texts.
+var (
+	uids      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	generated = regexp.MustCompile(`(diff-[0-9]+)-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+	times     = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
+	timeouts  = regexp.MustCompile(`timeout=[0-9]+s`)
+)
+
+func normal(text string) string {
+	text = uids.ReplaceAllString(text, "<uid>")
+	text = generated.ReplaceAllString(text, "$1-<generated>")
+	text = times.ReplaceAllString(text, "<time>")
+	return timeouts.ReplaceAllString(text, "timeout=<timeout>")
+}
+
+func (v view) add(path string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			v.add(path+"."+key, member)
+		}
+		if len(value) == 0 {
+			v[path] = "{}"
+		}
+	case []any:
+		for i, element := range value {
+			v.add(fmt.Sprintf("%s[%v]", path, place(path, i, element)), element)
+		}
+		if len(value) == 0 {
+			v[path] = "[]"
+		}
+	case string:
+		v[path] = normal(value)
+	default:
+		v[path] = fmt.Sprint(value)
+	}
+}
+
+// place is that of an element: for managedFields, which are sorted by their times, who manages.
+func place(path string, i int, element any) any {
+	entry, ok := element.(map[string]any)
+	if !ok || !strings.HasSuffix(path, ".managedFields") {
+		return i
+	}
+	return fmt.Sprintf("%v %v %v %v", entry["manager"], entry["operation"], entry["subresource"], entry["apiVersion"])
+}
+
+// addJSON adds a document, or text if it is none.
+func (v view) addJSON(path string, raw []byte) {
+	if raw == nil {
+		return
+	}
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		v[path] = normal(string(raw))
+		return
+	}
+	v.add(path, value)
+}
+
+// notOfWebhooks are annotations that other parts of the API server add.
+var notOfWebhooks = []string{"authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"}
+
+// addWarnings adds each with the one before it, unless their order is that of calls made at the
+// same time. Those of strategies are between the others.
+func (v view) addWarnings(r *chain.Result) {
+	validating := 0
+	for _, c := range r.Calls {
+		if !c.Mutating {
+			validating++
+		}
+	}
+	before := "first"
+	for _, w := range r.Warnings {
+		w = normal(w)
+		if validating > 1 {
+			before = "shown"
+		}
+		v["warning "+w] = before
+		if !strings.HasPrefix(w, strategyWarning) {
+			before = w
+		}
+	}
+}
+
+// strategyWarning begins the warnings of built-in types about themselves.
+const strategyWarning = "spec."
+
+// raced reports whether several validating webhooks rejected the request: the API server tells of
+// the one that did so first.
+func raced(r *chain.Result) bool {
+	n := 0
+	for _, c := range r.Calls {
+		if !c.Mutating && (c.Outcome == chain.Denied || c.Outcome == chain.Failed) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+func viewOf(r *chain.Result) view {
+	v := view{}
+	v.addJSON("object", r.Object)
+	if r.Rejection != nil && !raced(r) {
+		v.addJSON("rejection", encode(r.Rejection))
+	}
+	v.addWarnings(r)
+	for _, a := range r.Annotations {
+		if slices.ContainsFunc(notOfWebhooks, func(prefix string) bool { return strings.HasPrefix(a.Key, prefix) }) {
+			continue
+		}
+		v.addJSON("annotations "+a.Level+" "+a.Key, []byte(a.Value))
+	}
+	for i, c := range r.Calls {
+		at := fmt.Sprintf("calls[%d]", i)
+		v[at] = fmt.Sprintf("%s/%s mutating=%t round %d index %d attempts %d", c.Configuration, c.Webhook, c.Mutating, c.Round, c.Index, c.Attempts)
+		v[at+".outcome"] = fmt.Sprintf("%s status=%d mutated=%t", c.Outcome, c.Status, c.Mutated)
+		if c.Outcome != chain.FailedOpen && (c.Mutating || !raced(r)) { // else nobody is told of that text
+			v[at+".error"] = normal(c.Error)
+		}
+		v.addJSON(at+".request", c.Request)
+		v.addJSON(at+".response", c.Response)
+		v.addJSON(at+".patch", c.Patch)
+	}
+	for i, w := range r.Webhooks {
+		v[fmt.Sprintf("webhooks[%d]", i)] = fmt.Sprintf("%s/%s mutating=%t index %d called=%t", w.Configuration, w.Webhook, w.Mutating, w.Index, w.Called)
+	}
+	return v
+}
+
+// A difference is at one path: "" stands for nothing there.
+type difference struct{ path, process, server string }
+
+func (d difference) String() string {
+	return fmt.Sprintf("%s\n   in process %s\n   server     %s", d.path, d.process, d.server)
+}
+
+func compare(process, server view) []difference {
+	var all []difference
+	for path, p := range process {
+		if s := server[path]; p != s {
+			all = append(all, difference{path, p, s})
+		}
+	}
+	for path, s := range server {
+		if _, ok := process[path]; !ok && s != "" {
+			all = append(all, difference{path, "", s})
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].path < all[j].path })
+	return all
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"regexp"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// A limit is a difference between the engines that is known, with its reason.
+type limit struct {
+	name, reason string
+	covers       func(c testCase, d difference) bool
+}
+
+// at matches the paths of differences: below the object that is stored, and the one that webhooks
+// are sent.
+func at(pattern string) func(difference) bool {
+	re := regexp.MustCompile(`^(object|calls\[\d+\]\.request\.request\.object)` + pattern + `$`)
+	return func(d difference) bool { return re.MatchString(d.path) }
+}
+
+var limits = []limit{
+	{
+		"storage", "only what is stored has a resourceVersion",
+		func(c testCase, d difference) bool {
+			return !c.request.DryRun && d.path == "object.metadata.resourceVersion"
+		},
+	},
+	{
+		"generation", "the strategies of resources count generations: before validating webhooks are called",
+		func(_ testCase, d difference) bool { return at(`\.metadata\.generation`)(d) },
+	},
+	{
+		"status", "the strategies of built-in types set the status: before validating webhooks are called",
+		func(c testCase, d difference) bool { return c.kind != "widgets" && at(`\.status(\..*)?`)(d) },
+	},
+	{
+		"namespaces", "the strategy of Namespaces adds a finalizer, and a label with a generated name; their storage deletes with a precondition",
+		func(c testCase, d difference) bool {
+			return c.kind == "namespaces" && (at(`\.spec(\.finalizers\[0\])?`)(d) || at(`\.metadata\.labels\.kubernetes\.io/metadata\.name`)(d) ||
+				strings.HasSuffix(d.path, "options.preconditions.uid"))
+		},
+	},
+	{
+		"defaulting of Namespaces", "internal/builtin does not default their status",
+		func(c testCase, d difference) bool {
+			return c.kind == "namespaces" && at(`\.metadata\.managedFields\[[^\]]*\]\.fieldsV1\.f:status\.f:phase`)(d)
+		},
+	},
+	{
+		"conversion", "built-in types are not converted to other versions: the webhook for HorizontalPodAutoscalers in v1 is not called",
+		func(c testCase, _ difference) bool { return c.kind == "autoscalers" && c.on("mc") },
+	},
+	{
+		"defaulting of HorizontalPodAutoscalers", "internal/builtin does not know them",
+		func(c testCase, d difference) bool {
+			return c.kind == "autoscalers" && (at(`\.spec\..*`)(d) || at(`\.metadata\.managedFields\[[^\]]*\]\.fieldsV1\.f:spec\..*`)(d))
+		},
+	},
+	{
+		"managedFields of a status", "in process the status that a new custom resource comes with is recorded as managed, though it is dropped",
+		func(c testCase, d difference) bool {
+			return c.kind == "widgets" && at(`\.metadata\.managedFields\[[^\]]*\]\.fieldsV1\.f:status\..*`)(d)
+		},
+	},
+	{
+		"managedFields of another type", "in process they are deduced from the object; the API server leaves them when the schema does not fit",
+		func(c testCase, d difference) bool { return c.untyped && at(`\.metadata\.managedFields\b.*`)(d) },
+	},
+	{
+		"Pods that go at once", "the API server asks twice; in process the calls of both times are not in their order",
+		func(c testCase, _ difference) bool {
+			return c.kind == "pods" && c.request.Operation == admissionv1.Delete
+		},
+	},
+	{
+		"deleted Namespaces", "in process a Namespace does not exist because it is the old object, so that its labels are not found",
+		func(c testCase, _ difference) bool {
+			return c.kind == "namespaces" && c.request.Operation == admissionv1.Delete && c.on("m4", "v3")
+		},
+	},
+	{
+		"another kind", "in process a patch can make an object of a kind that does not exist",
+		func(c testCase, _ difference) bool { return c.does("kind") },
+	},
+	{
+		"text of validation", "built-in types are validated by the rules of the API server, not always in its words",
+		func(c testCase, d difference) bool {
+			return c.kind != "widgets" && (d.path == "rejection.message" && strings.Contains(d.server, " is invalid: ") && strings.Contains(d.process, " is invalid: ") ||
+				strings.HasPrefix(d.path, "rejection.details.causes[") && !strings.Contains(d.process+d.server, "webhook"))
+		},
+	},
+	{
+		"warnings of strategies", "the strategies of built-in types warn of odd values",
+		func(c testCase, d difference) bool {
+			return c.kind != "widgets" && c.request.Operation != admissionv1.Delete && strings.HasPrefix(d.path, "warning "+strategyWarning)
+		},
+	},
+}
+
+func (c *tally) declared(t testCase, d difference) bool {
+	for _, l := range limits {
+		if l.covers(t, d) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.used == nil {
+				c.used = map[string]int{}
+			}
+			c.used[l.name]++
+			return true
+		}
+	}
+	return false
+}
