@@ -16,7 +16,7 @@ import (
 func TestBuiltinValidatesObjects(t *testing.T) {
 	for _, typ := range builtIn {
 		g := generator(typ)
-		for seed := range uint64(500) {
+		for seed := range uint64(200) {
 			r := source(seed)
 			o, traits := g.Object(r, nil)
 			refuse := func(o object, what string) {
