@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,5 +37,24 @@ func TestCallsOnlyForObjectsSelected(t *testing.T) {
 	})
 	if report := runCase(t, c); report.OK() {
 		t.Errorf("with a sample that is selected:\n%s", text(report))
+	}
+}
+
+func TestCallsOnlyWhereConditionsMatch(t *testing.T) {
+	c := broken(t, "P01")
+	c.Webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
+		{Name: "not-injected", Expression: `!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, c.name == "agent")`},
+		{Name: "may", Expression: `authorizer.group("").resource("pods").check("create").allowed()`},
+	}
+	if report := runCase(t, c); !report.OK() || report.Changed == 0 {
+		t.Errorf("a condition keeps the webhook from a second call:\n%s", text(report))
+	}
+	c.Webhook.MatchConditions[0].Expression = "object.spec.containers.size() > 0"
+	if report := runCase(t, c); report.OK() {
+		t.Errorf("a condition that is always true:\n%s", text(report))
+	}
+	c.Webhook.MatchConditions[0].Expression = "object.spec.nothing"
+	if report := runCase(t, c); report.OK() || !strings.Contains(text(report), "matchCondition") {
+		t.Errorf("a condition that cannot be evaluated:\n%s", text(report))
 	}
 }

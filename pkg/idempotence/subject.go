@@ -28,6 +28,7 @@ type webhook struct {
 	replicas  []caller
 	inProcess bool
 	selector  labels.Selector // of objects
+	matches   conditions
 }
 
 // Handler is a webhook served in this process. newHandler makes an instance, as a restart of the
@@ -71,6 +72,7 @@ func (s Subject) check() error {
 		if w.selector, err = objectSelector(w.ObjectSelector); err != nil {
 			errs = append(errs, fmt.Errorf("webhook %q: objectSelector: %w", w.Name, err))
 		}
+		w.matches = w.compile()
 	}
 	if len(s.webhooks) == 0 {
 		errs = append(errs, errors.New("no webhook to test"))

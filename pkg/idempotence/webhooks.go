@@ -46,7 +46,14 @@ func (r *run) f(s servers, q query) *outcome {
 				round > 0 && (!again || tree.Equal(seen[i], q.object.doc)) {
 				continue
 			}
-			a := r.ask(w, s[i], q)
+			matches, err := w.matches(r.ctx, r.kind, &q)
+			if err == nil && !matches {
+				continue
+			}
+			a := unmatched(w, err)
+			if err == nil {
+				a = r.ask(w, s[i], q)
+			}
 			out.answer, out.calls = a, append(out.calls, a)
 			if a.fault != "" || !a.allowed {
 				return out
@@ -65,14 +72,3 @@ func (r *run) f(s servers, q query) *outcome {
 
 // ok reports whether the request came through.
 func (o *outcome) ok() bool { return o.allowed && o.fault == "" }
-
-// trace is the calls for a report.
-func trace(outcomes ...*outcome) []Call {
-	var calls []Call
-	for _, o := range outcomes {
-		for _, a := range o.calls {
-			calls = append(calls, a.Call)
-		}
-	}
-	return calls
-}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	apiwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// compiler compiles the matchConditions of all runs.
+var compiler = sync.OnceValue(func() plugincel.ConditionCompiler {
+	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+})
+
+// adminMay is for conditions that ask what the user may do: the user is in system:masters.
+var adminMay = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionAllow, "", nil
+})
+
+// conditions are the matchConditions of a webhook, evaluated by the API server's own code. An error
+// is what rejects the request under failurePolicy Fail.
+type conditions func(ctx context.Context, k *kind, q *query) (matches bool, err error)
+
+func (w *webhook) compile() conditions {
+	if len(w.MatchConditions) == 0 {
+		return func(context.Context, *kind, *query) (bool, error) { return true, nil }
+	}
+	matcher := apiwebhook.NewMutatingWebhookAccessor(w.Name, "idempotence", &w.MutatingWebhook).GetCompiledMatcher(compiler())
+	return func(ctx context.Context, k *kind, q *query) (bool, error) {
+		result := matcher.Match(ctx, attributes(k, q), nil, adminMay)
+		return result.Matches, result.Error
+	}
+}
+
+// attributes are what the API server knows of a request.
+func attributes(k *kind, q *query) *admission.VersionedAttributes {
+	object, old := k.runtimeObject(q.object), k.runtimeObject(q.old)
+	var options runtime.Object = &metav1.CreateOptions{}
+	if q.operation == admissionv1.Update {
+		options = &metav1.UpdateOptions{}
+	}
+	gvr := schema.GroupVersionResource{Group: k.resource.Group, Version: k.resource.Version, Resource: k.resource.Resource}
+	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, testNamespace, nameOf(q.object, q.old), gvr, "",
+		admission.Operation(q.operation), options, q.dryRun, &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
+	return &admission.VersionedAttributes{Attributes: a, VersionedObject: object, VersionedOldObject: old, VersionedKind: k.GroupVersionKind}
+}
+
+// runtimeObject is an object in Go: unstructured for a custom resource.
+func (k *kind) runtimeObject(o *object) runtime.Object {
+	if o == nil {
+		return nil
+	}
+	if o.typed != nil {
+		return o.typed
+	}
+	fields, _ := tree.Clone(o.doc).(map[string]any)
+	return &unstructured.Unstructured{Object: fields}
+}
+
+// unmatched is the answer where a condition cannot be evaluated.
+func unmatched(w *webhook, err error) *answer {
+	return &answer{fault: fmt.Sprintf("a matchCondition of webhook %q: %v", w.Name, err), faultOf: L2}
+}
