@@ -120,6 +120,7 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 		{"transition", widgetRequest(admissionv1.Update, "v1", `{"spec":{"size":1}}`, `{"spec":{"size":2}}`), 422, "never shrinks"},
 		{"replicas", widgetRequest(admissionv1.Create, "v1", `{"spec":{"replicas":-1}}`, ""), 422, "should be a non-negative integer"},
 		{"ratcheting", widgetRequest(admissionv1.Update, "v1", `{"spec":{"size":10,"color":"x"}}`, `{"spec":{"size":10}}`), 0, ""},
+		{"ratcheting of rules", widgetRequest(admissionv1.Update, "v1", `{"metadata":{"name":"w","labels":{"a":"b"}},"spec":{"color":"red","size":5}}`, `{"spec":{"color":"red","size":5}}`), 0, ""},
 		{"metadata", widgetRequest(admissionv1.Create, "v1", `{"metadata":{"name":"W"}}`, ""), 422, "RFC 1123 subdomain"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
