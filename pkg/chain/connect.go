@@ -103,6 +103,7 @@ type serverEngine struct {
 	objects    keyedLocks
 	requests   atomic.Int64
 	foreign    []string // webhooks of others
+	explainer  *Chain   // says why webhooks are not called
 
 	closing   sync.RWMutex // read-locked by each Admit
 	closed    bool
@@ -119,6 +120,9 @@ func newEngineID() string {
 // open makes everything that requests need.
 func (s *serverEngine) open(ctx context.Context, w Webhooks) error {
 	if err := s.removeStale(ctx); err != nil {
+		return err
+	}
+	if err := s.explain(w); err != nil {
 		return err
 	}
 	if err := s.register(ctx, w); err != nil {

@@ -169,7 +169,7 @@ func testThereAlready(t *testing.T, c control) {
 func testConcurrent(t *testing.T, c control) {
 	rules := rulesFor("", "configmaps", "*")
 	label := responder(func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		r := &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{string(req.Name)}}
+		r := &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{req.Name}}
 		if len(req.Object.Raw) > 0 {
 			r.Patch, r.PatchType = fmt.Appendf(nil, `[{"op":"add","path":"/data","value":{"name":%q}}]`, req.Name), new(admissionv1.PatchTypeJSONPatch)
 		}

@@ -32,12 +32,12 @@ func testRejections(t *testing.T, c control) {
 	for label, want := range map[string]struct {
 		trace    []string
 		message  string
-		verdicts []bool
+		verdicts []Decision
 	}{
-		"a": {[]string{"a.deny.example.com round 0 index 0 Denied"}, `admission webhook "a.deny.example.com" denied the request: not by a`, []bool{true, false, false}},
+		"a": {[]string{"a.deny.example.com round 0 index 0 Denied"}, `admission webhook "a.deny.example.com" denied the request: not by a`, []Decision{Matches, ByRejection, ByRejection}},
 		"v": {
 			[]string{"b.deny.example.com round 0 index 1 Allowed", "v.deny.example.com round 0 index 0 Denied"},
-			`admission webhook "v.deny.example.com" denied the request: not by v`, []bool{false, true, true},
+			`admission webhook "v.deny.example.com" denied the request: not by v`, []Decision{ByObjectSelector, Matches, Matches},
 		},
 	} {
 		result := admit(t, engine, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "deny", Object: podJSON("p", `,"labels":{"deny":"`+label+`"}`)})
@@ -50,11 +50,14 @@ func testRejections(t *testing.T, c control) {
 		if last := result.Calls[len(result.Calls)-1]; last.Error != want.message {
 			t.Error(last.Error)
 		}
-		var called []bool
+		var decisions []Decision
 		for _, v := range result.Webhooks {
-			called = append(called, v.Called)
+			decisions = append(decisions, v.Decision)
+			if v.Called != (v.Decision == Matches) {
+				t.Errorf("%s: called is %t, the decision %s", v.Webhook, v.Called, v.Decision)
+			}
 		}
-		if diff := cmp.Diff(want.verdicts, called); diff != "" {
+		if diff := cmp.Diff(want.verdicts, decisions); diff != "" {
 			t.Error(diff)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -78,7 +79,20 @@ func (a *admissionRun) setUp(ctx context.Context, old document) error {
 		}
 	}
 	a.tellDifferences(old)
-	return nil
+	return a.awaitCached(ctx)
+}
+
+// awaitCached waits until the API server's cache has the object as it was stored last: a request
+// that begins with an older one is started over, and webhooks are called again.
+func (a *admissionRun) awaitCached(ctx context.Context) error {
+	return wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var cached document
+		err := a.api.do(ctx, message{method: http.MethodGet, path: a.place(), query: url.Values{"resourceVersion": {"0"}}}, &cached)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return cached.meta("resourceVersion") == a.stored.meta("resourceVersion"), err
+	})
 }
 
 // tellDifferences notes what of the old object is not stored as it was given.

@@ -190,11 +190,11 @@ func (p *proxy) realAddresses(s *metav1.Status) {
 	for _, t := range p.targets {
 		pairs = append(pairs, t.proxied+"/", t.original+"/", t.proxied+"?", t.original+"?")
 	}
-	real := strings.NewReplacer(pairs...)
-	s.Message = real.Replace(s.Message)
+	addresses := strings.NewReplacer(pairs...)
+	s.Message = addresses.Replace(s.Message)
 	if s.Details != nil {
 		for i := range s.Details.Causes {
-			s.Details.Causes[i].Message = real.Replace(s.Details.Causes[i].Message)
+			s.Details.Causes[i].Message = addresses.Replace(s.Details.Causes[i].Message)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (a *admissionRun) result(ctx context.Context, r *reply, event <-chan map[st
 	}
 	blameLast(result)
 	takeErrors(result)
-	result.Webhooks = a.verdicts(result)
+	result.Webhooks = a.verdicts(ctx, result, calls)
 	a.tellLimits(result)
 	result.Limits = a.limits
 	return result, nil

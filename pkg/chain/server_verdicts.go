@@ -2,17 +2,197 @@
 
 package chain
 
-// verdicts tell of each webhook whether it was called.
-func (a *admissionRun) verdicts(r *Result) []Verdict {
-	var verdicts []Verdict
-	for _, t := range a.proxy.targets {
-		v := Verdict{Configuration: t.configuration, Webhook: t.webhook, Mutating: t.mutating, Index: t.index}
-		for _, c := range r.Calls {
-			if c.Configuration == t.configuration && c.Webhook == t.webhook && c.Mutating == t.mutating {
-				v.Called, v.Decision = true, Matches
-			}
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// explain makes the engine in this process that says why webhooks are not called: the API server
+// does not. It is never asked to admit anything.
+func (s *serverEngine) explain(w Webhooks) (err error) {
+	s.explainer, err = New(w, WithCRDs(s.crds...), WithAuthorizer(authorizer.AuthorizerFunc(s.mayUser)))
+	return err
+}
+
+// mayUser asks the API server what the authorizer of its matchConditions says.
+func (s *serverEngine) mayUser(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups(), Extra: map[string]authorizationv1.ExtraValue{},
+	}}
+	for key, values := range a.GetUser().GetExtra() {
+		review.Spec.Extra[key] = values
+	}
+	if a.IsResourceRequest() {
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: a.GetNamespace(), Verb: a.GetVerb(), Group: a.GetAPIGroup(), Version: a.GetAPIVersion(),
+			Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(),
 		}
-		verdicts = append(verdicts, v)
+	} else {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()}
+	}
+	if err := s.api.write(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review); err != nil {
+		return authorizer.DecisionNoOpinion, "", err
+	}
+	switch {
+	case review.Status.Allowed:
+		return authorizer.DecisionAllow, review.Status.Reason, nil
+	case review.Status.Denied:
+		return authorizer.DecisionDeny, review.Status.Reason, nil
+	}
+	return authorizer.DecisionNoOpinion, review.Status.Reason, nil
+}
+
+// verdicts tell of each webhook whether it was called and why.
+func (a *admissionRun) verdicts(ctx context.Context, result *Result, calls []observedCall) []Verdict {
+	verdicts := make([]Verdict, len(a.proxy.targets))
+	for i, t := range a.proxy.targets {
+		called := slices.ContainsFunc(calls, func(c observedCall) bool { return c.target == t })
+		verdicts[i] = Verdict{Configuration: t.configuration, Webhook: t.webhook, Mutating: t.mutating, Index: t.index, Called: called}
+		if called {
+			verdicts[i].Decision = Matches
+		}
+	}
+	if err := a.decide(ctx, result, calls, verdicts); err != nil {
+		a.limit("Why webhooks were not called is not told: %v.", err)
 	}
 	return verdicts
+}
+
+// decide asks the predicates about the objects as webhooks were, or would have been, sent them.
+func (a *admissionRun) decide(ctx context.Context, result *Result, calls []observedCall, verdicts []Verdict) error {
+	x := a.explainer
+	req := a.Request
+	req.Namespace = a.ns
+	if a.Operation != admissionv1.Create { // else it may have been given one since
+		req.Name = a.name
+	}
+	req.User = withGroups(a.User)
+	asked, refusal, err := x.objects.decode(req)
+	if err != nil || refusal != nil {
+		return firstError(err, refusal)
+	}
+	if err := a.knowNamespace(ctx); err != nil {
+		return err
+	}
+	r := &run{asked: asked, chain: x, ctx: ctx, seen: map[string]bool{}}
+	if a.stored != nil && asked.old != nil {
+		if asked.old, _, _, err = x.objects.decodeObject(a.stored.encode()); err != nil {
+			return err
+		}
+	}
+	for i, h := range slices.Concat(x.mutating, x.validating) {
+		object, err := a.asSeenBy(a.proxy.targets[i], result, calls)
+		if err != nil {
+			return err
+		}
+		why := x.predicates.decide(ctx, h, r.record(object, asked.old), interfaces{x.objects, r})
+		verdicts[i].tell(why, result)
+		if verdicts[i].Decision == "" {
+			a.limit("It is not known why %s was not called.", h.GetName())
+		}
+	}
+	return nil
+}
+
+// tell takes over a reason, unless it is known better.
+func (v *Verdict) tell(why reason, result *Result) {
+	switch {
+	case why.decision != Matches && !v.Called:
+		v.Decision, v.Detail = why.decision, why.detail
+	case why.decision == Matches && v.Called:
+		v.Detail = why.detail
+	case !v.Called && !result.Admitted():
+		v.Decision, v.Detail = ByRejection, "the request had been rejected by then"
+	}
+}
+
+// asSeenBy is the object when it was the webhook's turn. Webhooks that are not called do not
+// change it: it is what the next one was sent.
+func (a *admissionRun) asSeenBy(t *target, result *Result, calls []observedCall) (runtime.Object, error) {
+	raw := a.Request.Object
+	for i := range calls {
+		c := &calls[i]
+		if converted(c.request) {
+			continue
+		}
+		raw = c.object()
+		if !c.target.mutating || t.mutating && c.target.index >= t.index {
+			break
+		}
+		if patched := c.read().patched; patched != nil {
+			raw = patched
+		}
+		if last := i == len(calls)-1; last && !t.mutating && result.Object != nil {
+			raw = result.Object
+		}
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	object, _, _, err := a.explainer.objects.decodeObject(raw)
+	return object, err
+}
+
+// converted reports whether a review is of an object in another version than the request's.
+func converted(review []byte) bool {
+	var kinds struct {
+		Request struct {
+			Kind        any `json:"kind"`
+			RequestKind any `json:"requestKind"`
+		} `json:"request"`
+	}
+	_ = json.Unmarshal(review, &kinds) // written by the API server
+	return !equalValue(kinds.Request.Kind, kinds.Request.RequestKind)
+}
+
+// knowNamespace tells the explainer of the labels of the namespace.
+func (a *admissionRun) knowNamespace(ctx context.Context) error {
+	known := a.explainer.knownNamespaces
+	if a.Resource.Group == "" && a.Resource.Resource == "namespaces" && a.stored != nil {
+		var ns corev1.Namespace
+		if err := json.Unmarshal(a.stored.encode(), &ns); err != nil {
+			return err
+		}
+		return known.Add(&ns)
+	}
+	if a.ns == "" {
+		return nil
+	}
+	var ns corev1.Namespace
+	err := a.api.get(ctx, namespacesPath+"/"+a.ns, &ns)
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("namespace %s: %w", a.ns, err)
+	}
+	return known.Add(&ns)
+}
+
+// withGroups adds the group that the API server adds.
+func withGroups(user authenticationv1.UserInfo) authenticationv1.UserInfo {
+	const all = "system:authenticated"
+	if user.Username != "" && !slices.Contains(user.Groups, all) {
+		user.Groups = append(slices.Clone(user.Groups), all)
+	}
+	return user
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

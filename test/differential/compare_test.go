@@ -141,7 +141,7 @@ func viewOf(r *chain.Result) view {
 		v.addJSON(at+".patch", c.Patch)
 	}
 	for i, w := range r.Webhooks {
-		v[fmt.Sprintf("webhooks[%d]", i)] = fmt.Sprintf("%s/%s mutating=%t index %d called=%t", w.Configuration, w.Webhook, w.Mutating, w.Index, w.Called)
+		v[fmt.Sprintf("webhooks[%d]", i)] = fmt.Sprintf("%s/%s mutating=%t index %d called=%t %s: %s", w.Configuration, w.Webhook, w.Mutating, w.Index, w.Called, w.Decision, normal(w.Detail))
 	}
 	return v
 }

@@ -28,10 +28,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
+// enough cases to need every limit, and to cover what they must.
+const enough = 320
+
 // The cases are those of consecutive seeds.
 var (
 	firstSeed = flag.Uint64("diff.seed", 1, "the seed of the first case")
-	cases     = flag.Int("diff.cases", 400, "how many cases to run")
+	cases     = flag.Int("diff.cases", enough, "how many cases to run")
 )
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -124,8 +127,8 @@ func engines(t *testing.T) (process, server chain.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, auditLog := startServer(t)
-	server, err = chain.Connect(real.Config, webhooks(), chain.ConnectWithNamespaces(namespaces), chain.ConnectWithCRDs(crd), chain.ConnectWithAuditLog(auditLog))
+	apiServer, auditLog := startServer(t)
+	server, err = chain.Connect(apiServer.Config, webhooks(), chain.ConnectWithNamespaces(namespaces), chain.ConnectWithCRDs(crd), chain.ConnectWithAuditLog(auditLog))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,12 +266,12 @@ func (c *tally) report(t *testing.T) {
 	t.Helper()
 	t.Logf("covered: %v", c.seen)
 	for _, what := range covered {
-		if c.seen[what] == 0 && *cases >= 400 {
+		if c.seen[what] == 0 && *cases >= enough {
 			t.Errorf("no case has: %s", what)
 		}
 	}
 	for _, l := range limits {
-		if c.used[l.name] == 0 && *cases >= 400 {
+		if c.used[l.name] == 0 && *cases >= enough {
 			t.Errorf("no case needs the declared limit %q: take it off the list", l.name)
 		}
 		t.Logf("limit %q: %d differences", l.name, c.used[l.name])
