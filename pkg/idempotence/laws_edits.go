@@ -43,6 +43,9 @@ func (r *run) standsEdits(c *Case) *Violation {
 			return r.violation(c, changeWay(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
 		}
 	}
+	if parts(second.after.doc) <= parts(edited.doc) {
+		return nil // what is there from before may stay, such as when the edit switches the webhook off
+	}
 	return r.accumulates(c, x, first, second)
 }
 
@@ -99,6 +102,7 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 	late := r.f(s, query{object: edited})
 	other := r.fresh()
 	fresh := r.f(other, query{object: early})
+	start := fresh
 	if fresh.ok() {
 		if again := r.f(other, query{object: fresh.after}); again.ok() {
 			fresh = again
@@ -114,5 +118,5 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 		return nil
 	}
 	return r.violation(c, "not treated alike", "what is added between two calls is not treated as if it had been there before: "+
-		summary(r.content(c.Law, late.after, fresh.after)), first, late, fresh)
+		summary(r.content(c.Law, late.after, fresh.after)), first, late, start, fresh)
 }

@@ -48,6 +48,8 @@ type Report struct {
 	// Findings are what is to be mended, or thought about, the laws in order.
 	Findings   []*Violation `json:"findings"`
 	Exceptions []Exception  `json:"exceptions,omitempty"`
+	// Replayed are the stored cases that were tried again.
+	Replayed []Replayed `json:"replayed,omitempty"`
 	// Incomplete says why less was tried than was to be, or is empty.
 	Incomplete string `json:"incomplete,omitempty"`
 }
@@ -60,29 +62,65 @@ type LawResult struct {
 	Cases   int     `json:"cases"`
 }
 
+// A Replayed is a stored case that was tried again: the law holds now, or does not, or it is
+// inconclusive.
+type Replayed struct {
+	File    string  `json:"file"`
+	Law     Law     `json:"law,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
 // A Violation is a law that is broken, and the smallest case found that breaks it.
 type Violation struct {
 	Law     Law     `json:"law"`
+	Kind    string  `json:"kind"`
 	Way     string  `json:"way"`
 	Verdict Verdict `json:"verdict"`
-	// Summary says what happened, Fix what usually helps.
+	// Summary says what happened, Cause what is likely behind it, Fix what usually helps.
 	Summary string `json:"summary"`
+	Cause   string `json:"cause"`
 	Fix     string `json:"fix"`
 	Case    Case   `json:"case"`
 	Calls   []Call `json:"calls"`
+	// Difference is between two objects that should be the same, if that is what is wrong.
+	Difference *Difference `json:"difference,omitempty"`
+	// File is where the case is stored, if it is, and Replay the line that tries it again.
+	File   string `json:"file,omitempty"`
+	Replay string `json:"replay,omitempty"`
+
+	details func() // fills in what follows from the case
 }
 
 // A Call is one call of a webhook.
 type Call struct {
+	// Request is which API request the call was made for, counted from 1, and About what it
+	// is about. One request may come to several calls.
+	Request       int                   `json:"request"`
+	About         string                `json:"about"`
 	Webhook       string                `json:"webhook"`
 	Operation     admissionv1.Operation `json:"operation"`
 	DryRun        bool                  `json:"dryRun,omitempty"`
 	ReviewVersion string                `json:"reviewVersion"`
 	Object        json.RawMessage       `json:"object,omitempty"`
 	Status        int                   `json:"status"`
-	Response      []byte                `json:"response,omitempty"`
+	Response      Text                  `json:"response,omitempty"`
 	Patch         json.RawMessage       `json:"patch,omitempty"`
-	Outcome       string                `json:"outcome"`
+	// Offending are the operations of the patch, counted from 0, that make the difference.
+	Offending []int  `json:"offending,omitempty"`
+	Outcome   string `json:"outcome"`
+}
+
+// Text is what came over the wire.
+type Text []byte
+
+// MarshalText writes the text as it is.
+func (t Text) MarshalText() ([]byte, error) { return t, nil }
+
+// UnmarshalText reads it.
+func (t *Text) UnmarshalText(text []byte) error {
+	*t = append((*t)[:0], text...)
+	return nil
 }
 
 // finish notes for the report what became of a call.
@@ -110,14 +148,18 @@ func newReport(subject Subject, o options) *Report {
 	return r
 }
 
-func (r *Report) found(v *Violation) { r.Findings = append(r.Findings, v) }
+func (r *Report) found(v *Violation) {
+	v.details()
+	v.details = nil
+	r.Findings = append(r.Findings, v)
+}
 
 // enough is how many objects a webhook has to change for a verdict.
 const enough = 3
 
 // add takes in what a run has counted.
 func (r *Report) add(of *run) {
-	name := of.kind.String()
+	name := kindName(of.kind.GroupVersionKind)
 	r.Kinds = append(r.Kinds, name)
 	r.Objects, r.Allowed, r.Changed = r.Objects+of.objects, r.Allowed+of.allowed, r.Changed+of.changed
 	r.Checks, r.Calls = r.Checks+of.checks, r.Calls+of.calls

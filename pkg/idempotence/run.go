@@ -30,7 +30,11 @@ var builtins = func() *runtime.Scheme {
 // subject and options, one at a time.
 func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
 	o := newOptions(opts)
-	if err := errors.Join(append(o.errs, subject.check())...); err != nil {
+	errs := append(o.errs, subject.check())
+	for _, rival := range o.rivals {
+		errs = append(errs, rival.check())
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
@@ -161,10 +165,3 @@ func (r *run) excepted(law Law, path tree.Path) bool {
 
 // over reports whether the run has to end.
 func (r *run) over() bool { return r.ctx.Err() != nil }
-
-// violation makes a finding.
-func (r *run) violation(c *Case, way, text string, outcomes ...*outcome) *Violation {
-	found := *c
-	found.Kind, found.Operation = r.kind.GroupVersionKind, r.operation
-	return &Violation{Law: c.Law, Way: way, Verdict: Violates, Summary: text, Fix: fixFor(c.Law, way), Case: found, Calls: trace(outcomes...)}
-}

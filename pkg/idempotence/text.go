@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -17,14 +19,14 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	for _, v := range r.Findings {
 		p.finding(v)
 	}
+	p.replays(r)
 	p.laws(r)
-	p.printf("%s: %d objects of %s, %d allowed, %d changed; %d checks, %d calls, seed %d\n",
-		strings.Join(r.Webhooks, ", "), r.Objects, strings.Join(r.Kinds, ", "), r.Allowed, r.Changed, r.Checks, r.Calls, r.Seed)
+	p.count(r)
 	for _, e := range r.Exceptions {
-		p.printf("excepted: %s %s: %s\n", e.Path, e.Law, e.Reason)
+		p.hanging("excepted: ", strings.TrimSpace(fmt.Sprintf("%s %s", e.Path, e.Law))+": "+e.Reason)
 	}
 	if r.Incomplete != "" {
-		p.printf("%s\n", p.paint(yellow, "inconclusive: "+r.Incomplete))
+		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
@@ -54,36 +56,106 @@ const (
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.text, format, args...) }
 
 func (p *printer) paint(colour, text string) string {
-	if !p.colour {
+	if !p.colour || colour == "" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
+// headings are what is printed of a verdict.
+var headings = map[Verdict]string{Violates: "VIOLATED", Impure: "IMPURE", Advice: "ADVICE"}
+
 func (p *printer) finding(v *Violation) {
-	p.printf("%s %s\n", p.paint(red, string(v.Law)+" "+string(v.Verdict)+":"), p.paint(bold, v.Law.Statement()))
-	p.printf("  %s\n", v.Summary)
-	p.printf("  Fix: %s\n\n", v.Fix)
-	if encoded, err := yaml.Marshal(v.Case.Object); err == nil {
-		p.printf("  object (%s):\n%s", v.Case.Operation, indented(string(encoded)))
+	colour := red
+	if v.Verdict == Advice {
+		colour = yellow
 	}
+	p.printf("%s  %s\n", p.paint(colour, string(v.Law)+" "+headings[v.Verdict]), p.paint(bold, v.Law.Statement()))
+	p.hanging("  Found:  ", v.Summary)
+	p.hanging("  Cause:  ", v.Cause)
+	p.hanging("  Fix:    ", v.Fix)
+	p.object(v)
 	for _, e := range v.Case.Edits {
-		p.printf("  edit: %s\n", e)
+		p.printf("\n  %s\n", editHeading(v.Law))
+		p.printf("    %s\n", e)
 	}
 	if v.Case.Rival != "" {
-		p.printf("  other webhook: %s\n", v.Case.Rival)
+		p.printf("\n  the other webhook %q\n", v.Case.Rival)
 	}
-	for i, c := range v.Calls {
-		p.printf("  call %d: %s %s %s\n", i+1, c.Webhook, c.Operation, c.Outcome)
-		for _, op := range operationsOf(c.Patch) {
-			p.printf("    %s\n", op)
-		}
+	p.calls(v)
+	p.difference(v.Difference)
+	if v.Replay != "" {
+		p.printf("\n  Again:  %s\n", v.Replay)
 	}
 	p.printf("\n")
 }
 
-func indented(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
+// object writes the smallest object.
+func (p *printer) object(v *Violation) {
+	for i, before := range v.Case.Before {
+		p.printf("\n  object handled before (%d)\n%s", i+1, asYAML(before))
+	}
+	p.printf("\n  object\n%s", asYAML(v.Case.Object))
+}
+
+func asYAML(doc any) string {
+	encoded, err := yaml.Marshal(doc)
+	if err != nil {
+		return ""
+	}
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(string(encoded), "\n"), "\n", "\n    ") + "\n"
+}
+
+func editHeading(law Law) string {
+	switch law {
+	case L4a, L4b:
+		return "what another party does to it between two calls"
+	case L9:
+		return "a field of a newer API"
+	}
+	return "a part that is there already"
+}
+
+// calls writes the requests, each with its calls and their operations.
+func (p *printer) calls(v *Violation) {
+	request, several := 0, false
+	for _, c := range v.Calls {
+		several = several || c.Webhook != v.Calls[0].Webhook
+	}
+	for _, c := range v.Calls {
+		if c.Request != request {
+			request = c.Request
+			p.printf("\n  request %d: %s\n", c.Request, c.about())
+		}
+		who := ""
+		if several {
+			who = c.Webhook + ": "
+		}
+		p.hanging("    ", who+c.Outcome)
+		for i, operation := range operationsOf(c.Patch) {
+			if slices.Contains(c.Offending, i) {
+				p.printf("    %s\n", p.paint(red, "> "+operation))
+			} else {
+				p.printf("      %s\n", operation)
+			}
+		}
+	}
+}
+
+// about says in a few words what a call is for.
+func (c *Call) about() string {
+	text := c.About
+	if text == "" {
+		text = "the object"
+	}
+	text += ", " + string(c.Operation)
+	if c.DryRun {
+		text += ", dry run"
+	}
+	if c.ReviewVersion != "v1" {
+		text += ", " + c.ReviewVersion
+	}
+	return text
 }
 
 // operationsOf writes the operations of a patch, one a line.
@@ -101,36 +173,41 @@ func operationsOf(patch json.RawMessage) (lines []string) {
 			line += " from " + op.From
 		}
 		if len(op.Value) > 0 {
-			line += " " + string(op.Value)
+			line += " " + clip(string(op.Value))
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// laws writes a line for each kind: the verdicts.
-func (p *printer) laws(r *Report) {
-	kind := ""
-	for _, l := range r.Laws {
-		if l.Kind != kind {
-			if kind != "" {
-				p.printf("\n")
-			}
-			kind = l.Kind
-			p.printf("%s:", kind)
-		}
-		switch text := " " + string(l.Law); l.Verdict {
-		case Holds:
-			p.printf("%s", p.paint(green, text+" holds"))
-		case NotApplicable:
-			p.printf("%s", text+" n/a")
-		case Inconclusive:
-			p.printf("%s", p.paint(yellow, text+" ?"))
-		default:
-			p.printf("%s", p.paint(red, text+" BROKEN"))
-		}
+// clip bounds what is shown of a value.
+func clip(text string) string {
+	const most = 240
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	if kind != "" {
-		p.printf("\n")
+	return text
+}
+
+// width is how long the lines of running text are.
+const width = 100
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
+
+// hanging writes a text in lines, those after the first one indented as far as it.
+func (p *printer) hanging(head, text string) {
+	indent := strings.Repeat(" ", len(escapes.ReplaceAllString(head, "")))
+	line := head
+	for i, word := range strings.Fields(text) {
+		if i > 0 && len(line)+1+len(word) > width {
+			p.printf("%s\n", line)
+			line = indent + word
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += word
 	}
+	p.printf("%s\n", line)
 }

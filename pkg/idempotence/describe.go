@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+// by looks up what is said about a law that is broken in a way, or about the law.
+func by[T any](table map[string]T, law Law, way string) T {
+	for _, key := range []string{string(law) + " " + way, string(law), "any " + way} {
+		if value, ok := table[key]; ok {
+			return value
+		}
+	}
+	return table[""]
+}
+
+// requestsOf says what each request of a finding is about.
+func requestsOf(law Law, way string) []string { return by(requests, law, way) }
+
+var requests = map[string][]string{
+	"L1":                     {"the object", "what came of it"},
+	"L2":                     {"the object", "what came of it"},
+	"L3":                     {"the object", "the same object again"},
+	"L3 " + withoutNamespace: {"the object", "the same without metadata.namespace"},
+	"L4a":                    {"the object", "what came of it, edited by another party", "what came of that"},
+	"L4b":                    {"the object", "what came of it, with the addition", "the object with the addition from the start", "what came of that"},
+	"L5":                     {"the object with the part", "what came of it"},
+	"L5 incomplete":          {"the object", "the object with the part"},
+	"L6":                     {"the object", "the manifest applied again"},
+	"L6 immutable":           {"an update of an annotation"},
+	"L6 holds up":            {"the removal of the last finalizer"},
+	"L6 fails":               {"the update"},
+	"L7":                     {"the object", "the same in, or after, a dry run"},
+	"L7 side effect":         {"the object, in a dry run"},
+	"L8":                     {"the object", "the same in the other way"},
+	"L8 envelope":            {"the object"},
+	"L8 envelope again":      {"the object", "what came of it"},
+	"L9":                     {"the object with fields of a newer API"},
+	"L10":                    {"the object", "what came of it"},
+	"L11":                    {"this webhook first", "then the other", "the other webhook first", "then this one"},
+	"L12":                    {"this webhook", "then the other", "this webhook again", "then the other again"},
+}
+
+// sidesOf says which two objects differ.
+func sidesOf(law Law, way string) (from, to string) {
+	s := by(sides, law, way)
+	return s[0], s[1]
+}
+
+var sides = map[string][2]string{
+	"":                          {"one call", "the next call"},
+	"L3":                        {"the first answer", "the second answer"},
+	"L3 " + withoutNamespace:    {"with metadata.namespace", "without it"},
+	"L4b":                       {"added between two calls", "added before the first call"},
+	"L5 incomplete":             {"the object without the part", "the object with the part"},
+	"any removes":               {"the object as it was sent", "what the webhook made of it"},
+	"L5 removes":                {"the object as it was sent", "what the webhook made of it"},
+	"any removes of the sample": {"the object as it was sent", "what the webhook made of it"},
+	"L6":                        {"as it was stored", "with the manifest applied again"},
+	"L7":                        {"without a dry run", "in, or after, a dry run"},
+	"L8":                        {"the usual review", "the other review"},
+	"L11":                       {"this webhook first", "the other webhook first"},
+	"L12":                       {"one turn", "the next turn"},
+}
+
+// causeOf says what is likely behind a finding.
+func causeOf(law Law, way string) string { return by(causes, law, way) }
+
+var causes = map[string]string{
+	"L1 grows":                  "It adds a part without looking whether the part is there.",
+	"L1 changes":                "It computes a value from one that it has changed itself: it appends, prefixes, adds up, counts or hashes its own parts.",
+	"L1 invalid":                "It adds an element although one of that name, path or port is there already.",
+	"L1 patch without effect":   "It sends its patch without looking whether anything differs.",
+	"L2 fails":                  "It takes for granted what a valid object may lack: labels, annotations, a name, a security context.",
+	"L2 denied":                 "A check that is meant for the user's objects meets what the webhook put there itself.",
+	"L3":                        "The answer depends on more than the request: a clock, random numbers, a counter, memory of other objects, or the order in which a map is iterated.",
+	"L3 " + withoutNamespace:    "It reads the namespace from the object.",
+	"L3 decides differently":    "The decision depends on more than the request: what the instance has seen, or another system.",
+	"L4a":                       "It remembers that it is done (an annotation, a marker, the first of its parts) and does not look at the parts themselves.",
+	"L4a accumulates":           "It does not recognise its own part once another party has edited it, and adds it again.",
+	"L4a changes":               "It takes its own earlier output, edited since, for the user's input.",
+	"L4a grows":                 "It adds a part without looking whether the part is there.",
+	"L4b":                       "It stops when it finds one of its parts, and what was added later is left out.",
+	"L5 incomplete":             "It takes one part for the sign that all are there.",
+	"L5 invalid":                "It compares names only, or paths only, and adds what collides with what is there.",
+	"L5 removes":                "It replaces a whole list or map, or merges elements that only look alike.",
+	"L5 removes of the sample":  "It takes out elements of the object, perhaps on purpose.",
+	"L5 misuses":                "It recognises its volume by the name alone.",
+	"L5 denied":                 "A check that is meant for the user's objects meets what the webhook put there itself.",
+	"L5":                        "It does not recognise a part that it did not make itself, or made in another call.",
+	"L6 immutable":              "It does the same on UPDATE as on CREATE, where everything may still change.",
+	"L6 holds up":               "It treats an object that is being deleted like any other.",
+	"L6":                        "What it does on UPDATE differs from what it did on CREATE.",
+	"L7 side effect":            "It writes to another system before it looks at request.dryRun.",
+	"L7":                        "A dry run takes another way through the code, or leaves something behind.",
+	"L8":                        "It answers in a fixed version, or leaves out uid or patchType.",
+	"L8 decides differently":    "It decides by the text of the request and not by what it means.",
+	"L8 differs":                "It reads the text of the request and not what it means, or only one version of the review.",
+	"L9":                        "It decodes the object into its Go types, encodes them again, and sends the difference to what it got.",
+	"L10 does not apply":        "The patch is not made for the object that was sent: an unescaped / in a path, a parent that is missing, an index that has shifted.",
+	"L10 does not apply again":  "The patch is made for objects that the webhook has not seen yet.",
+	"L10 removes":               "It replaces a whole list or map with its own, or merges elements that only look alike.",
+	"L10 removes of the sample": "It takes out elements of the object, perhaps on purpose.",
+	"L10 patch without effect":  "It sends its patch without looking whether anything differs.",
+	"L11":                       "What it does depends on what the other webhook has done, or not done yet.",
+	"L12":                       "Both insist on something that only one of them can have.",
+}

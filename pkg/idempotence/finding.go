@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// violation makes a finding.
+func (r *run) violation(c *Case, way, text string, outcomes ...*outcome) *Violation {
+	found := *c
+	found.Kind, found.Operation = r.kind.GroupVersionKind, r.operation
+	v := &Violation{Law: c.Law, Way: way, Verdict: Violates, Summary: text, Case: found}
+	// Most findings are steps on the way to a smaller one, so the details wait.
+	v.details = func() { r.detail(v, outcomes) }
+	return v
+}
+
+// detail has a finding tell all that a reader wants to know.
+func (r *run) detail(v *Violation, outcomes []*outcome) {
+	v.Kind = kindName(v.Case.Kind)
+	v.Cause, v.Fix = causeOf(v.Law, v.Way), fixFor(v.Law, v.Way)
+	labels := requestsOf(v.Law, v.Way)
+	for i, o := range outcomes {
+		for _, a := range o.calls {
+			call := a.Call
+			if call.Request = i + 1; i < len(labels) {
+				call.About = labels[i]
+			}
+			v.Calls = append(v.Calls, call)
+		}
+	}
+	from, to := compared(v, outcomes)
+	if from != nil && to != nil {
+		changes := r.shown(v, from, to)
+		v.Difference = newDifference(v, changes)
+		v.mark(changes, len(outcomes))
+	} else {
+		v.markProblems(len(outcomes))
+	}
+}
+
+func kindName(gvk schema.GroupVersionKind) string {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return apiVersion + " " + kind
+}
+
+// compared are the two objects that ought to be the same.
+func compared(v *Violation, o []*outcome) (from, to *object) {
+	n := len(o)
+	switch v.Way {
+	case "grows", "changes", "never settles":
+		return o[n-2].after, o[n-1].after
+	case "varies", "differs", "incomplete", "not the same", withoutNamespace:
+		return o[0].after, o[1].after
+	case "not treated alike":
+		return o[1].after, o[n-1].after
+	case "depends on the order":
+		if n == 4 {
+			return o[1].after, o[3].after
+		}
+	case "removes", "removes of the sample":
+		doc, err := tree.Decode(o[n-1].calls[0].Object)
+		if err == nil {
+			return &object{raw: o[n-1].calls[0].Object, doc: doc}, o[n-1].after
+		}
+	}
+	return nil, nil
+}
+
+// shown are the changes that a finding is about.
+func (r *run) shown(v *Violation, from, to *object) []tree.Change {
+	return slices.DeleteFunc(r.differences(v.Law, from, to), func(c tree.Change) bool {
+		switch v.Way {
+		case "not treated alike", "depends on the order":
+			return c.Kind == tree.Moved
+		case "removes", "removes of the sample", "incomplete":
+			return c.Kind == tree.Moved || c.Kind == tree.Added
+		case withoutNamespace:
+			return c.Path.String() == "metadata.namespace"
+		}
+		return false
+	})
+}
+
+// inSequence are the ways in which only the last request is to blame.
+var inSequence = []string{"grows", "changes", "never settles", "removes", "removes of the sample", "not the same"}
+
+// mark points out the operations that make the difference.
+func (v *Violation) mark(changes []tree.Change, requests int) {
+	for i := range v.Calls {
+		c := &v.Calls[i]
+		if slices.Contains(inSequence, v.Way) && c.Request < requests {
+			continue
+		}
+		c.eachOperation(func(n int, before, after any, _ string) {
+			for _, did := range tree.Changes(before, after) {
+				if slices.ContainsFunc(changes, func(d tree.Change) bool { return d.Path.HasPrefix(did.Path) || did.Path.HasPrefix(d.Path) }) {
+					c.Offending = append(c.Offending, n)
+					return
+				}
+			}
+		})
+	}
+}
+
+// markProblems points out the operations that made what the API server refuses, or that cannot be
+// applied.
+func (v *Violation) markProblems(requests int) {
+	paths := problemPaths(v.Summary)
+	for i := range v.Calls {
+		c := &v.Calls[i]
+		if c.Request < requests {
+			continue
+		}
+		c.eachOperation(func(n int, _, after any, pointer string) {
+			if after == nil || slices.ContainsFunc(paths, func(p string) bool {
+				return strings.HasPrefix(p+"/", pointer+"/") || strings.HasPrefix(pointer+"/", p+"/")
+			}) {
+				c.Offending = append(c.Offending, n)
+			}
+		})
+	}
+}
+
+// eachOperation applies the patch of a call one operation at a time. After the one that does not
+// apply, for which after is nil, there are no more. pointer is the path, with an index for "-".
+func (c *Call) eachOperation(visit func(n int, before, after any, pointer string)) {
+	operations, err := jsonpatch.DecodePatch(c.Patch)
+	if err != nil {
+		return
+	}
+	raw := []byte(c.Object)
+	before, err := tree.Decode(raw)
+	if err != nil {
+		return
+	}
+	for n, operation := range operations {
+		pointer, _ := operation.Path()
+		if raw, err = (jsonpatch.Patch{operation}).Apply(raw); err != nil {
+			visit(n, before, nil, pointer)
+			return
+		}
+		after, err := tree.Decode(raw)
+		if err != nil {
+			return
+		}
+		if parent, ok := strings.CutSuffix(pointer, "/-"); ok {
+			pointer = parent
+		}
+		visit(n, before, after, pointer)
+		before = after
+	}
+}
+
+var problemPath = regexp.MustCompile(`([a-zA-Z]+(?:\.[a-zA-Z]+|\[[^\]]*\])+): (?:Invalid|Duplicate|Required|Forbidden|Not found|Unsupported|Too)`)
+
+// problemPaths finds the field paths in what the API server says, as JSON pointers.
+func problemPaths(text string) (pointers []string) {
+	for _, match := range problemPath.FindAllStringSubmatch(text, -1) {
+		var b strings.Builder
+		for path := match[1]; path != ""; {
+			if path[0] == '[' {
+				key, rest, _ := strings.Cut(path[1:], "]")
+				b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+				path = rest
+				continue
+			}
+			path = strings.TrimPrefix(path, ".")
+			end := strings.IndexAny(path, ".[")
+			if end < 0 {
+				end = len(path)
+			}
+			b.WriteString("/" + path[:end])
+			path = path[end:]
+		}
+		pointers = append(pointers, b.String())
+	}
+	return pointers
+}
+
+// A Difference is what should not be: how two objects differ.
+type Difference struct {
+	// From and To say which two objects they are.
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	Changes []Change `json:"changes"`
+}
+
+// A Change is a part of a difference: at a field path, something is added, removed, replaced, or
+// in another order (moved).
+type Change struct {
+	Kind string          `json:"kind"`
+	Path string          `json:"path"`
+	Old  json.RawMessage `json:"old,omitempty"`
+	New  json.RawMessage `json:"new,omitempty"`
+}
+
+func newDifference(v *Violation, changes []tree.Change) *Difference {
+	if len(changes) == 0 {
+		return nil
+	}
+	d := &Difference{}
+	d.From, d.To = sidesOf(v.Law, v.Way)
+	for _, c := range changes {
+		change := Change{Kind: string(c.Kind), Path: c.Path.String()}
+		if c.Kind != tree.Added {
+			change.Old = tree.Encode(c.Old)
+		}
+		if c.Kind != tree.Removed {
+			change.New = tree.Encode(c.New)
+		}
+		d.Changes = append(d.Changes, change)
+	}
+	return d
+}

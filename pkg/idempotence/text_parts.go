@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// difference writes the changes by field path, what one object has and what the other has.
+func (p *printer) difference(d *Difference) {
+	if d == nil {
+		return
+	}
+	p.printf("\n  difference\n")
+	p.printf("    %s\n", p.paint(red, "--- "+d.From))
+	p.printf("    %s\n", p.paint(green, "+++ "+d.To))
+	for _, c := range d.Changes {
+		if c.Kind == string(tree.Moved) {
+			p.order(c)
+			continue
+		}
+		p.side(red, "-", c.Path, c.Old)
+		p.side(green, "+", c.Path, c.New)
+	}
+}
+
+// order writes a list of which only the order differs, by what its elements are known by.
+func (p *printer) order(c Change) {
+	path := tree.Path{}
+	for _, name := range strings.Split(c.Path, ".") {
+		path = path.Member(name)
+	}
+	names := func(raw []byte) string {
+		var all []string
+		value, err := tree.Decode(raw)
+		list, ok := value.([]any)
+		if err != nil || !ok {
+			return string(raw)
+		}
+		for _, element := range list {
+			all = append(all, clip(tree.Identity(path, element)))
+		}
+		return strings.Join(all, ", ")
+	}
+	p.printf("    %s\n", p.paint(red, "- "+c.Path+": "+names(c.Old)))
+	p.printf("    %s\n", p.paint(green, "+ "+c.Path+": "+names(c.New)))
+}
+
+// longValue is how long a value may be to stand on one line with its path.
+const longValue = 70
+
+// side writes what one of the objects has at a path: a long value field by field.
+func (p *printer) side(colour, sign, path string, raw []byte) {
+	if raw == nil {
+		return
+	}
+	value, err := tree.Decode(raw)
+	if err != nil || len(raw) <= longValue {
+		p.printf("    %s\n", p.paint(colour, sign+" "+path+": "+string(raw)))
+		return
+	}
+	tree.Leaves(value, func(at tree.Path, leaf any) {
+		inner := at.String()
+		if inner != "" && inner[0] != '[' {
+			inner = "." + inner
+		}
+		p.printf("    %s\n", p.paint(colour, sign+" "+path+inner+": "+clip(string(tree.Encode(leaf)))))
+	})
+}
+
+// marks are what the verdicts are called in the table of the laws.
+var marks = map[Verdict]struct{ text, colour string }{
+	Holds:         {"holds", green},
+	Violates:      {"violated", red},
+	Impure:        {"impure", red},
+	Inconclusive:  {"inconclusive", yellow},
+	NotApplicable: {"not applicable", ""},
+	Advice:        {"advice", yellow},
+}
+
+// verdictOrder is the order of the verdicts in the table.
+var verdictOrder = []Verdict{Violates, Impure, Inconclusive, Holds, NotApplicable}
+
+// laws writes for each kind which laws hold and which do not, one verdict a line.
+func (p *printer) laws(r *Report) {
+	for _, kind := range r.Kinds {
+		p.printf("%s\n", p.paint(bold, kind))
+		for _, verdict := range verdictOrder {
+			var laws []string
+			for _, l := range r.Laws {
+				if l.Kind == kind && l.Verdict == verdict {
+					laws = append(laws, string(l.Law))
+				}
+			}
+			if len(laws) > 0 {
+				mark := marks[verdict]
+				p.printf("  %s %s\n", p.paint(mark.colour, mark.text+strings.Repeat(" ", len("not applicable")-len(mark.text))), strings.Join(laws, " "))
+			}
+		}
+	}
+}
+
+// count writes how much was tried.
+func (p *printer) count(r *Report) {
+	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", strings.Join(r.Webhooks, ", "),
+		plural(r.Objects, "object"), r.Allowed, r.Changed, plural(r.Checks, "check"), plural(r.Calls, "call"), r.Seed)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// replays writes what came of the cases that were found earlier.
+func (p *printer) replays(r *Report) {
+	for _, c := range r.Replayed {
+		switch c.Verdict {
+		case Holds:
+			p.hanging(p.paint(green, "mended: "), c.File+" ("+string(c.Law)+") passes now; it is tried again in each run until you remove it")
+		case Inconclusive:
+			p.hanging(p.paint(yellow, "not replayed: "), c.File+": "+c.Reason)
+		}
+	}
+}
