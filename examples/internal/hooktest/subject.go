@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hooktest
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Mutating returns the mutating hooks, together, as a subject of package idempotence, with the
+// registrations that the API server would get.
+func Mutating(t *testing.T, newHooks func() []*webhook.Hook) idempotence.Subject {
+	t.Helper()
+	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, newHooks()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if configuration == nil {
+		t.Fatal("there is no mutating hook")
+	}
+	var all []idempotence.Subject
+	for _, registration := range configuration.Webhooks {
+		all = append(all, idempotence.Handler(registration, func() http.Handler {
+			return Named(t, newHooks(), registration.Name)
+		}))
+	}
+	return idempotence.Together(all...)
+}

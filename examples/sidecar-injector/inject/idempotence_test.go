@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/examples/internal/hooktest"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// TestIdempotence has the harness look for objects, edits and other webhooks that the injector
+// does not stand, beyond those of TestReinvocation. Its samples are what the injector looks at: the
+// label, and Pods that have a part already.
+func TestIdempotence(t *testing.T) {
+	subject := hooktest.Mutating(t, func() []*webhook.Hook { return Hooks(image) })
+	idempotence.Check(t, subject,
+		idempotence.Samples(
+			newPod(),
+			newPod(injected),
+			newPod(label("disabled")),
+			newPod(withVolume(volume())),
+			newPod(withContainer(proxy(image))),
+		),
+		idempotence.Objects(15),
+		idempotence.Budget(10*time.Minute)) // more than a slow machine with the race detector needs
+}
