@@ -183,7 +183,7 @@ func newCase(seed uint64) testCase {
 		if r.IntN(12) == 0 {
 			labels["invalid"] = "not valid!"
 		}
-		if k.name == "widgets" && r.IntN(8) == 0 {
+		if k.name == "widgets" && r.IntN(5) == 0 {
 			c.spoil(r, object)
 		}
 		c.request.Object = encode(object)
@@ -194,7 +194,7 @@ func newCase(seed uint64) testCase {
 		if r.IntN(3) == 0 { // switched on by the old object only, or by both
 			delete(metadata["labels"].(map[string]any), slices.Sorted(maps.Keys(labels))[0])
 		}
-		if k.name == "widgets" && r.IntN(8) == 0 {
+		if k.name == "widgets" && r.IntN(5) == 0 {
 			c.spoil(r, object)
 		}
 		c.request.Object = encode(object)
