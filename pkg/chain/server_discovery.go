@@ -16,6 +16,7 @@ type servedResource struct {
 	resource   string
 	namespaced bool
 	hasStatus  bool // a subresource
+	builtIn    bool
 }
 
 // path is that of an object, or of the collection without a name.

@@ -85,6 +85,7 @@ func (a *admissionRun) decide(ctx context.Context, result *Result, calls []obser
 	if err := a.knowNamespace(ctx); err != nil {
 		return err
 	}
+	a.kind.builtIn = builtIn().Recognizes(asked.kind)
 	r := &run{asked: asked, chain: x, ctx: ctx, seen: map[string]bool{}}
 	if a.stored != nil && asked.old != nil {
 		if asked.old, _, _, err = x.objects.decodeObject(a.stored.encode()); err != nil {
@@ -121,21 +122,23 @@ func (v *Verdict) tell(why reason, result *Result) {
 // change it: it is what the next one was sent.
 func (a *admissionRun) asSeenBy(t *target, result *Result, calls []observedCall) (runtime.Object, error) {
 	raw := a.Request.Object
+	var patched []byte
 	for i := range calls {
 		c := &calls[i]
-		if converted(c.request) {
+		if a.kind.builtIn && converted(c.request) {
 			continue
 		}
-		raw = c.object()
+		raw, patched = c.object(), nil
 		if !c.target.mutating || t.mutating && c.target.index >= t.index {
 			break
 		}
-		if patched := c.read().patched; patched != nil {
-			raw = patched
-		}
+		patched = c.read().patched
 		if last := i == len(calls)-1; last && !t.mutating && result.Object != nil {
-			raw = result.Object
+			raw, patched = result.Object, nil
 		}
+	}
+	if object, _, _, err := a.explainer.objects.decodeObject(patched); patched != nil && err == nil {
+		return object, nil // else the API server could not make anything of the patch either
 	}
 	if raw == nil {
 		return nil, nil
