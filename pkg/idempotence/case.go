@@ -16,7 +16,7 @@ import (
 // A Case is an input of a law: all that is needed to check it again.
 type Case struct {
 	Law       Law                     `json:"law"`
-	Kind      schema.GroupVersionKind `json:"kind"`
+	Kind      schema.GroupVersionKind `json:"-"` // of Object
 	Operation admissionv1.Operation   `json:"operation"`
 	// Object is x.
 	Object any `json:"object"`

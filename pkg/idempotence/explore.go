@@ -11,7 +11,6 @@ import (
 
 // explore makes objects and has the laws look at them, the simplest first.
 func (r *run) explore() {
-	r.checksOf = map[Law]int{}
 	random := rand.New(rand.NewPCG(uint64(r.opts.seed), 0))
 	var before []any
 	for i := range r.opts.objects {
@@ -33,6 +32,7 @@ func (r *run) explore() {
 		}
 		r.one(random, i, x, out, before)
 		before = append(before[max(0, len(before)-3):], x.doc)
+		r.tell(i)
 	}
 }
 
@@ -53,6 +53,9 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 	}
 	if len(before) > 0 {
 		try(L3, func(c *Case) { c.Way, c.Before = "few", slices.Clone(before) })
+	}
+	if i < 3 && r.opts.bubble != nil {
+		try(L3, way(anotherTime))
 	}
 	try(L3, way(withoutNamespace))
 	for _, law := range []Law{L8, L10, L2, L1} {

@@ -156,6 +156,9 @@ func (r *run) isPure(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
+	if c.Way == anotherTime {
+		return r.standsTime(c, x)
+	}
 	same := r.fresh()
 	first := r.f(same, query{object: x})
 	if c.Way == withoutNamespace {

@@ -26,6 +26,8 @@ type options struct {
 	budget     time.Duration
 	without    []Law
 	errs       []error
+
+	memory
 }
 
 // The defaults of a run.

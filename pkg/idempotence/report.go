@@ -50,6 +50,8 @@ type Report struct {
 	Exceptions []Exception  `json:"exceptions,omitempty"`
 	// Replayed are the stored cases that were tried again.
 	Replayed []Replayed `json:"replayed,omitempty"`
+	// Notes are what the run could not do that does not touch the verdicts.
+	Notes []string `json:"notes,omitempty"`
 	// Incomplete says why less was tried than was to be, or is empty.
 	Incomplete string `json:"incomplete,omitempty"`
 }
@@ -164,6 +166,9 @@ func (r *Report) add(of *run) {
 	r.Objects, r.Allowed, r.Changed = r.Objects+of.objects, r.Allowed+of.allowed, r.Changed+of.changed
 	r.Checks, r.Calls = r.Checks+of.checks, r.Calls+of.calls
 	for _, law := range Laws {
+		if of.opts.only != "" && of.checksOf[law] == 0 {
+			continue
+		}
 		result := LawResult{Law: law, Kind: name, Verdict: Holds, Cases: of.checksOf[law]}
 		switch {
 		case slices.Contains(of.opts.without, law), law == L6 && !of.handles(admissionv1.Update):
@@ -173,17 +178,17 @@ func (r *Report) add(of *run) {
 			if law == L3 {
 				result.Verdict = Impure
 			}
-		case result.Cases == 0, of.changed < enough:
+		case result.Cases == 0, of.changed < enough && of.opts.only == "":
 			result.Verdict = Inconclusive
 		}
 		r.Laws = append(r.Laws, result)
 	}
 }
 
-func (r *Report) finish(ctx context.Context) {
+func (r *Report) finish(ctx context.Context, only bool) {
 	if err := ctx.Err(); err != nil {
 		r.Incomplete = "the run ended early: " + err.Error()
-	} else if r.Changed == 0 {
+	} else if r.Changed == 0 && !only {
 		r.Incomplete = fmt.Sprintf("the webhook changed none of %d objects: give samples that switch it on, see Samples", r.Objects)
 	}
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })

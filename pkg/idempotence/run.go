@@ -30,9 +30,11 @@ var builtins = func() *runtime.Scheme {
 // subject and options, one at a time.
 func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
 	o := newOptions(opts)
-	errs := append(o.errs, subject.check())
-	for _, rival := range o.rivals {
-		errs = append(errs, rival.check())
+	subject, err := subject.checked()
+	errs := append(o.errs, err, o.checkGaps(subject))
+	for i, rival := range o.rivals {
+		o.rivals[i], err = rival.checked()
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
@@ -40,19 +42,31 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
 	report := newReport(subject, o)
+	stored, err := report.storedCases(o)
+	if err != nil {
+		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+	}
 	kinds, err := kindsOf(subject, o.samples)
+	if o.only != "" {
+		kinds, err = []*kind{kindOf(stored[0].Case.Kind, builtins)}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
-		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, broken: map[Law]bool{}, advised: map[Law]bool{}}
+		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report,
+			broken: map[Law]bool{}, advised: map[Law]bool{}, checksOf: map[Law]int{}}
 		r.operation = r.firstOperation()
 		r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
-		r.explore()
+		if r.replay(stored); o.only == "" {
+			r.explore()
+		}
 		report.add(r)
 	}
-	report.finish(ctx)
+	report.leftOut(stored)
+	report.store(o)
+	report.finish(ctx, o.only != "")
 	return report, nil
 }
 

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,6 +25,9 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	p.count(r)
 	for _, e := range r.Exceptions {
 		p.hanging("excepted: ", strings.TrimSpace(fmt.Sprintf("%s %s", e.Path, e.Law))+": "+e.Reason)
+	}
+	for _, note := range r.Notes {
+		p.hanging(p.paint(yellow, "note: "), note)
 	}
 	if r.Incomplete != "" {
 		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
@@ -173,11 +177,20 @@ func operationsOf(patch json.RawMessage) (lines []string) {
 			line += " from " + op.From
 		}
 		if len(op.Value) > 0 {
-			line += " " + clip(string(op.Value))
+			line += " " + clip(compact(op.Value))
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// compact writes a value on one line.
+func compact(raw []byte) string {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return string(raw)
+	}
+	return out.String()
 }
 
 // clip bounds what is shown of a value.

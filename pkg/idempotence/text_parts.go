@@ -58,8 +58,8 @@ func (p *printer) side(colour, sign, path string, raw []byte) {
 		return
 	}
 	value, err := tree.Decode(raw)
-	if err != nil || len(raw) <= longValue {
-		p.printf("    %s\n", p.paint(colour, sign+" "+path+": "+string(raw)))
+	if line := compact(raw); err != nil || len(line) <= longValue {
+		p.printf("    %s\n", p.paint(colour, sign+" "+path+": "+line))
 		return
 	}
 	tree.Leaves(value, func(at tree.Path, leaf any) {

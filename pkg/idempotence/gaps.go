@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// memory is what a run knows of other runs, and of the test that it is part of.
+type memory struct {
+	dir     string // of the stored cases
+	only    string // the file of the one case to try
+	command string // that runs the test again
+	// bubble calls a function where time passes at once.
+	bubble func(func(ctx context.Context))
+	gaps   []time.Duration
+	// progress is told how far a long run is.
+	progress func(text string)
+}
+
+// TimeGaps has [Check] send requests again after these times, or after a day and a year if there
+// are none: for webhooks that put a date into the object. The time passes at once, on the clock of
+// testing/synctest. For that, the webhook has to be in this process, the test has to be a
+// *testing.T that is in no bubble of its own, and newHandler must not leave goroutines behind that never
+// end, nor share channels, timers or connections with other instances.
+func TimeGaps(gaps ...time.Duration) Option {
+	if len(gaps) == 0 {
+		gaps = []time.Duration{25 * time.Hour, 366 * 24 * time.Hour}
+	}
+	return func(o *options) { o.gaps = gaps }
+}
+
+// checkGaps reports why there can be no time gaps.
+func (o *options) checkGaps(subject Subject) error {
+	if len(o.gaps) == 0 {
+		o.bubble = nil
+		return nil
+	}
+	if o.bubble == nil {
+		return errors.New("TimeGaps needs idempotence.Check with a *testing.T")
+	}
+	for _, w := range subject.webhooks {
+		if !w.inProcess {
+			return fmt.Errorf("TimeGaps: webhook %q is not in this process, and its clock goes on as ever", w.Name)
+		}
+	}
+	return nil
+}
+
+// anotherTime is a way to check L3: the same request, later.
+const anotherTime = "another time"
+
+// standsTime sends a request again after a while.
+func (r *run) standsTime(c *Case, x *object) (found *Violation) {
+	if r.opts.bubble == nil {
+		return nil
+	}
+	outside := r.ctx
+	defer func() { r.ctx = outside }()
+	r.opts.bubble(func(ctx context.Context) {
+		r.ctx = ctx // a context of the bubble, as whoever derives one from it needs
+		s := r.fresh()
+		first := r.f(s, query{object: x})
+		for _, gap := range r.opts.gaps {
+			time.Sleep(gap)
+			for _, again := range []servers{s, r.fresh()} {
+				if found = r.sameAnswer(c, first, r.f(again, query{object: x}), "sent again "+gap.String()+" later"); found != nil {
+					return
+				}
+			}
+		}
+	})
+	return found
+}
+
+// progressEvery is after how many objects a run tells how far it is.
+const progressEvery = 100
+
+// tell says how far the run is.
+func (r *run) tell(i int) {
+	if done := i + 1; done%progressEvery == 0 && r.opts.progress != nil {
+		r.opts.progress(fmt.Sprintf("%s: %d of %d objects, %s, %s", kindName(r.kind.GroupVersionKind), done, r.opts.objects,
+			plural(r.checks, "check"), plural(r.calls, "call")))
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// told are the patterns of which the reports are in testdata/report, by the name of the case.
+var told = map[string]string{
+	"grows":   "P01 blind append of a sidecar",
+	"late":    "P10 early return when its volume exists",
+	"part":    "P11 the user mounts that path from another volume",
+	"removes": "P13 replaces the whole map",
+	"rival":   "P21 keeps moving itself to the front",
+	"impure":  "P22 process counter",
+}
+
+// replayed reports on one stored case, so that the report does not depend on what a run tries.
+func replayed(t *testing.T, name string) *Report {
+	t.Helper()
+	patterns := bugs.Patterns()
+	i := slices.IndexFunc(patterns, func(c bugs.Case) bool { return c.Name == told[name] })
+	if i < 0 {
+		t.Fatalf("there is no pattern %q", told[name])
+	}
+	report := runCase(t, patterns[i], Replay(filepath.Join("testdata", "report", name+".json")))
+	report.Checks, report.Calls = 0, 0 // how often calls are repeated is not what is tested
+	return report
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	file = filepath.Join("testdata", "report", file)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is another one (-update writes it anew):\n%s", file, got)
+	}
+}
+
+func TestTextReports(t *testing.T) {
+	for name := range told {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name+".txt", []byte(text(replayed(t, name))))
+		})
+	}
+}
+
+func TestColours(t *testing.T) {
+	report := replayed(t, "late")
+	var plain, coloured strings.Builder
+	if err := report.WriteText(&coloured, true); err != nil {
+		t.Fatal(err)
+	}
+	plain.WriteString(escapes.ReplaceAllString(coloured.String(), ""))
+	if plain.String() == coloured.String() || plain.String() != text(report) {
+		t.Errorf("without its colours the report is\n%s\nwant\n%s", plain.String(), text(report))
+	}
+}
+
+func TestJSONReport(t *testing.T) {
+	var out bytes.Buffer
+	report := replayed(t, "late")
+	if err := report.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "late.report.json", out.Bytes())
+	var back Report
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if again := text(&back); again != text(report) {
+		t.Errorf("what comes back reads\n%s", again)
+	}
+}
+
+func TestJUnitReport(t *testing.T) {
+	var out bytes.Buffer
+	report := replayed(t, "late")
+	report.Laws = append(report.Laws, LawResult{Law: L6, Kind: "v1 Pod", Verdict: NotApplicable}, LawResult{Law: L9, Kind: "v1 Pod", Verdict: Inconclusive},
+		LawResult{Law: L1, Kind: "v1 Pod", Verdict: Holds, Cases: 3})
+	report.Findings = append(report.Findings, &Violation{Law: L1, Kind: "v1 Pod", Verdict: Advice, Summary: "a <b> & \x01", Case: Case{Object: map[string]any{}}})
+	if err := report.WriteJUnit(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "late.xml", out.Bytes())
+	var back junitSuites
+	if err := xml.Unmarshal(out.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if s := back.Suite; s.Tests != len(s.Cases) || s.Tests != 4 || s.Failures != 1 || s.Skipped != 2 {
+		t.Errorf("%d tests, %d failures, %d skipped, %d cases", s.Tests, s.Failures, s.Skipped, len(s.Cases))
+	}
+}
+
+// Every way that a law is found broken in has a cause and a fix.
+func TestEveryLawIsExplained(t *testing.T) {
+	for _, law := range Laws {
+		if law.Statement() == "" || causeOf(law, "") == "" && causeOf(law, "grows") == "" && causeOf(law, "fails") == "" && causeOf(law, "does not apply") == "" {
+			t.Errorf("%s has no likely cause", law)
+		}
+		if fixFor(law, "") == "" {
+			t.Errorf("%s has no usual fix", law)
+		}
+	}
+}
+
+func TestProblemPaths(t *testing.T) {
+	got := problemPaths(`refused: spec.containers[2].name: Duplicate value: "a.b"; metadata.annotations[example.com/a~b]: Invalid value: "x"; spec.volumes[0]: Required value`)
+	want := []string{"/spec/containers/2/name", "/metadata/annotations/example.com~1a~0b", "/spec/volumes/0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// DefaultStore is the folder in which [Check] stores the cases that fail.
+const DefaultStore = "testdata/idempotence"
+
+// Store keeps the cases that fail in a folder, a file each, under the name of the webhook. The
+// next run tries them first. A case that passes again is reported as mended, and is tried in each
+// run until you remove the file. [Check] stores in [DefaultStore]; Store("") turns that off.
+func Store(dir string) Option { return func(o *options) { o.dir = dir } }
+
+// Replay tries the case in a file, and nothing else.
+func Replay(file string) Option { return func(o *options) { o.only = file } }
+
+// A storedCase is a file.
+type storedCase struct {
+	Webhooks []string `json:"webhooks"`
+	Way      string   `json:"way"`
+	Summary  string   `json:"summary"`
+	Case     Case     `json:"case"`
+
+	file string
+}
+
+// UnmarshalJSON reads a case. Integers stay what they are.
+func (c *Case) UnmarshalJSON(text []byte) error {
+	type plain Case
+	wire := struct {
+		*plain
+		Object json.RawMessage   `json:"object"`
+		Before []json.RawMessage `json:"before"`
+	}{plain: (*plain)(c)}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	var err error
+	if c.Object, err = tree.Decode(wire.Object); err != nil {
+		return err
+	}
+	for _, raw := range wire.Before {
+		doc, err := tree.Decode(raw)
+		if err != nil {
+			return err
+		}
+		c.Before = append(c.Before, doc)
+	}
+	if !slices.Contains(Laws, c.Law) {
+		return fmt.Errorf("there is no law %q", c.Law)
+	}
+	c.Kind, err = gvkOf(c.Object)
+	return err
+}
+
+// UnmarshalJSON reads an edit. Integers stay what they are.
+func (e *Edit) UnmarshalJSON(text []byte) error {
+	type plain Edit
+	wire := struct {
+		*plain
+		Value json.RawMessage `json:"value"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(text, &wire); err != nil || wire.Value == nil {
+		return err
+	}
+	var err error
+	e.Value, err = tree.Decode(wire.Value)
+	return err
+}
+
+func readCase(file string) (*storedCase, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &storedCase{file: file}
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("%s is not a stored case: %w", file, err)
+	}
+	return c, nil
+}
+
+// storedCases reads what the run is to try first. What cannot be read is noted in the report.
+func (r *Report) storedCases(o options) ([]*storedCase, error) {
+	if o.only != "" {
+		c, err := readCase(o.only)
+		return []*storedCase{c}, err
+	}
+	if o.dir == "" {
+		return nil, nil
+	}
+	files, err := filepath.Glob(filepath.Join(o.dir, folderOf(r.Webhooks), "L*.json"))
+	var cases []*storedCase
+	for _, file := range files {
+		c, err := readCase(file)
+		if err != nil {
+			r.Replayed = append(r.Replayed, Replayed{File: file, Verdict: Inconclusive, Reason: strings.TrimPrefix(err.Error(), file+" ")})
+			continue
+		}
+		cases = append(cases, c)
+	}
+	return cases, err
+}
+
+// folderOf is a folder's name for webhooks.
+func folderOf(webhooks []string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '.' || c == '-' || c == '+' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return '_'
+	}, strings.Trim(strings.Join(webhooks, "+"), "."))
+}
+
+// store writes the cases that fail and are in no file.
+func (r *Report) store(o options) {
+	for _, v := range r.Findings {
+		if v.Verdict == Advice {
+			continue
+		}
+		if v.File == "" && o.dir != "" && o.only == "" {
+			file, err := r.storeCase(o.dir, v)
+			if err != nil {
+				r.Notes = append(r.Notes, "cannot store a case that fails: "+err.Error())
+				continue
+			}
+			v.File = file
+		}
+		if v.File != "" {
+			v.Replay = o.replayLine(v.File)
+		}
+	}
+}
+
+func (r *Report) storeCase(dir string, v *Violation) (file string, err error) {
+	id, err := json.Marshal(v.Case)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(id)
+	file = filepath.Join(dir, folderOf(r.Webhooks), fmt.Sprintf("%s-%s.json", v.Law, hex.EncodeToString(sum[:4])))
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(storedCase{Webhooks: r.Webhooks, Way: v.Way, Summary: v.Summary, Case: v.Case}); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, text.Bytes(), 0o644)
+}
+
+// replayLine is what has a case tried again.
+func (o *options) replayLine(file string) string {
+	if o.command != "" {
+		return replayVariable + "=" + quoted(file) + " " + o.command
+	}
+	return fmt.Sprintf("idempotence.Replay(%q)", file)
+}
+
+// quoted writes a word for a shell.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(c rune) bool { return c != '_' && strings.ContainsRune(" \t\n'\"\\$`!*?[](){}<>|&;#~^", c) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
