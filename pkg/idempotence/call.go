@@ -4,8 +4,10 @@ package idempotence
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -15,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/request"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	_ "github.com/admitkit/admitkit/pkg/patch" // bounds what the copies of a patch add up to, as the API server does
 )
 
 // A query is one call of a webhook.
@@ -51,13 +55,15 @@ type answer struct {
 func (r *run) ask(w *webhook, to caller, q query) *answer {
 	r.calls++
 	a := &answer{}
-	if q.version == "" {
+	if !slices.Contains(w.versions(), q.version) {
 		q.version = w.versions()[0]
 	}
 	uid := types.UID("00000000-0000-4000-8000-" + fmt.Sprintf("%012d", r.calls))
 	body := r.review(q, uid)
 	a.Call = Call{Webhook: w.Name, Operation: q.operation, DryRun: q.dryRun, ReviewVersion: q.version, Object: q.sent()}
-	status, response, err := to.call(r.ctx, body)
+	ctx, cancel := context.WithTimeout(r.ctx, w.timeout())
+	status, response, err := to.call(ctx, body)
+	cancel()
 	a.Call.Status, a.Call.Response = status, clipped(response)
 	switch {
 	case err != nil:
@@ -105,11 +111,13 @@ func (a *answer) read(q query, uid types.UID, response []byte) {
 	if q.version == "v1beta1" {
 		review = &admissionv1beta1.AdmissionReview{}
 	}
-	if err := json.Unmarshal(response, review); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(response, review); err != nil {
 		a.fault = "the answer is not an AdmissionReview: " + err.Error()
 		return
 	}
-	if gvk := review.GetObjectKind().GroupVersionKind(); gvk.Kind != "AdmissionReview" || gvk.Group != "admission.k8s.io" || gvk.Version != q.version {
+	gvk := review.GetObjectKind().GroupVersionKind()
+	left := q.version == "v1beta1" && gvk.Empty() // which the API server does not look at there
+	if !left && (gvk.Kind != "AdmissionReview" || gvk.Group != "admission.k8s.io" || gvk.Version != q.version) {
 		a.fault = fmt.Sprintf("the answer is a %s, want AdmissionReview of admission.k8s.io/%s", gvk, q.version)
 		return
 	}
@@ -147,13 +155,23 @@ func (a *answer) apply(k *kind, q query) {
 		a.apply(k, q)
 		return
 	}
-	if a.patched, err = operations.Apply(q.sent()); err != nil {
+	if a.patched, err = applied(operations, q.sent()); err != nil {
 		a.fault = "the patch cannot be applied to the object that was sent: " + err.Error()
 		return
 	}
 	if a.after, err = k.takeIn(a.patched); err != nil {
 		a.fault = "what the patch makes is no object: " + err.Error()
 	}
+}
+
+// applied applies a patch. The library that the API server uses panics at some.
+func applied(operations jsonpatch.Patch, doc []byte) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it makes the API server's own code panic: %v", p)
+		}
+	}()
+	return operations.Apply(doc)
 }
 
 // review encodes the AdmissionReview of a call.
@@ -166,7 +184,7 @@ func (r *run) review(q query, uid types.UID) []byte {
 	gvr := fmt.Sprintf(`{"group":%q,"version":%q,"resource":%q}`, k.resource.Group, k.resource.Version, k.resource.Resource)
 	out = append(out, `","kind":`+gvk+`,"resource":`+gvr+`,"requestKind":`+gvk+`,"requestResource":`+gvr...)
 	if name := nameOf(q.object, q.old); name != "" {
-		out = strconv.AppendQuote(append(out, `,"name":`...), name)
+		out = append(append(out, `,"name":`...), tree.Encode(name)...)
 	}
 	out = append(out, `,"namespace":"`+testNamespace+`","operation":"`+string(q.operation)+`","userInfo":`...)
 	out = append(out, userInfo...)

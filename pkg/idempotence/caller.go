@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"time"
 )
 
 // A caller sends a body to a webhook's server.
@@ -29,14 +28,25 @@ func (c handlerCaller) call(ctx context.Context, body []byte) (status int, answe
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
 	r.Header.Set("User-Agent", "kube-apiserver-admission")
-	w := recorder{header: http.Header{}}
+	w := &recorder{header: http.Header{}}
+	done := make(chan error, 1)
+	go func() { done <- c.serve(w, r) }()
+	select {
+	case err := <-done:
+		return max(w.code, http.StatusOK), w.body.Bytes(), err
+	case <-ctx.Done(): // the handler is left behind, and its recorder with it
+		return 0, nil, fmt.Errorf("the handler did not answer: %w", ctx.Err())
+	}
+}
+
+func (c handlerCaller) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	c.handler.ServeHTTP(&w, r)
-	return max(w.code, http.StatusOK), w.body.Bytes(), nil
+	c.handler.ServeHTTP(w, r)
+	return nil
 }
 
 // A recorder keeps what a handler answers.
@@ -66,8 +76,6 @@ type urlCaller struct {
 const mostAnswerBytes = 64 << 20
 
 func (c urlCaller) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err

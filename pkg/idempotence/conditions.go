@@ -72,7 +72,8 @@ func (k *kind) runtimeObject(o *object) runtime.Object {
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// unmatched is the answer where a condition cannot be evaluated.
+// unmatched is what comes of a condition that cannot be evaluated under failurePolicy Fail: the
+// request is rejected, and the webhook has no part in it. Ignore leaves the webhook out.
 func unmatched(w *webhook, err error) *answer {
-	return &answer{fault: fmt.Sprintf("a matchCondition of webhook %q: %v", w.Name, err), faultOf: L2}
+	return &answer{message: fmt.Sprintf("a matchCondition of webhook %q: %v", w.Name, err)}
 }

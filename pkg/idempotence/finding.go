@@ -145,7 +145,7 @@ func (c *Call) eachOperation(visit func(n int, before, after any, pointer string
 	}
 	for n, operation := range operations {
 		pointer, _ := operation.Path()
-		if raw, err = (jsonpatch.Patch{operation}).Apply(raw); err != nil {
+		if raw, err = applied(jsonpatch.Patch{operation}, raw); err != nil {
 			visit(n, before, nil, pointer)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -63,6 +64,17 @@ func Together(subjects ...Subject) Subject {
 		all.webhooks = append(all.webhooks, s.webhooks...)
 	}
 	return all
+}
+
+// checked returns a subject that is ready to be called, apart from the one that others may use.
+func (s Subject) checked() (Subject, error) {
+	webhooks := make([]*webhook, len(s.webhooks))
+	for i, w := range s.webhooks {
+		mine := *w
+		webhooks[i] = &mine
+	}
+	s.webhooks = webhooks
+	return s, s.check()
 }
 
 func (s Subject) check() error {
@@ -151,6 +163,14 @@ func (w *webhook) versions() []string {
 		return []string{"v1"}
 	}
 	return known
+}
+
+// timeout is how long the API server waits for an answer.
+func (w *webhook) timeout() time.Duration {
+	if w.TimeoutSeconds == nil {
+		return 10 * time.Second // the default of v1
+	}
+	return time.Duration(*w.TimeoutSeconds) * time.Second
 }
 
 // dryRuns reports whether the API server calls the webhook in a dry run.

@@ -43,7 +43,7 @@ func (r *run) f(s servers, q query) *outcome {
 		for i, w := range r.subject.webhooks {
 			again := w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
 			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || q.dryRun && !w.dryRuns() ||
-				round > 0 && (!again || tree.Equal(seen[i], q.object.doc)) {
+				round > 0 && (!again || seen[i] == nil || tree.Equal(seen[i], q.object.doc)) {
 				continue
 			}
 			matches, err := w.matches(r.ctx, r.kind, &q)

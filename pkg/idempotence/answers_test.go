@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+)
+
+var uidOf = regexp.MustCompile(`"uid":"([^"]*)"`)
+
+// answering is a webhook that answers each review with a text, in which %s is the uid.
+func answering(version, answer string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := make([]byte, r.ContentLength)
+		_, _ = r.Body.Read(body)
+		fmt.Fprintf(w, answer, uidOf.FindSubmatch(body)[1])
+	})
+}
+
+func TestReadsAnswersAsTheAPIServerDoes(t *testing.T) {
+	patched := func(patch string) string {
+		return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%s","allowed":true,"patchType":"JSONPatch","patch":"` +
+			base64.StdEncoding.EncodeToString([]byte(patch)) + `"}}`
+	}
+	for _, in := range []struct {
+		reason, version, answer string
+		allowed                 int // of the objects; -1: all
+		law                     Law // that is broken
+	}{
+		{"names are case-sensitive", "v1", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%s","Allowed":true}}`, 0, ""},
+		{"v1 needs a kind", "v1", `{"response":{"uid":"%s","allowed":true}}`, 0, L8},
+		{"v1beta1 does not", "v1beta1", `{"response":{"uid":"%s","allowed":true}}`, -1, ""},
+		{"but if there is one, it is right", "v1beta1", `{"kind":"Review","apiVersion":"admission.k8s.io/v1beta1","response":{"uid":"%s","allowed":true}}`, 0, L8},
+		{"no answer", "v1", `%s`, 0, L8},
+		{"a patch that makes the library panic", "v1", patched(`[{"op":"test","path":""}]`), 0, L10},
+		{"a patch of a path that is not there", "v1", patched(`[{"op":"remove","path":"/nothing"}]`), 0, L10},
+		{"a patch that copies itself until it is large", "v1", patched(`[` + strings.Repeat(`{"op":"copy","from":"","path":"/metadata/x"},`, 24) + `{"op":"remove","path":"/metadata/x"}]`), 0, L10},
+	} {
+		t.Run(in.reason, func(t *testing.T) {
+			c := broken(t, "P01")
+			c.Webhook.AdmissionReviewVersions = []string{in.version}
+			c.New = func() http.Handler { return answering(in.version, in.answer) }
+			report := runCase(t, c, Objects(3))
+			if want := in.allowed; report.Allowed != want && (want >= 0 || report.Allowed != report.Objects) {
+				t.Errorf("%d of %d objects are allowed", report.Allowed, report.Objects)
+			}
+			if broken := in.law == "" || slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Law == in.law }); !broken || in.law == "" && !report.OK() {
+				t.Errorf("want a finding of %q:\n%s", in.law, text(report))
+			}
+		})
+	}
+}
+
+func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
+	c := broken(t, "P01")
+	c.Webhook.TimeoutSeconds = ptr.To[int32](1)
+	ended := make(chan struct{})
+	defer close(ended)
+	c.New = func() http.Handler { return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }) }
+	report := runCase(t, c, Objects(1), Without(slices.DeleteFunc(slices.Clone(Laws), func(l Law) bool { return l == L2 })...))
+	if report.OK() || !strings.Contains(text(report), "did not answer") {
+		t.Errorf("got\n%s", text(report))
+	}
+}
