@@ -23,9 +23,7 @@ func Check(t testing.TB, subject Subject, opts ...Option) *Report {
 	t.Helper()
 	ofTest := func(o *options) {
 		o.dir, o.command, o.progress = DefaultStore, commandOf(t), func(text string) { t.Helper(); t.Log(text) }
-		if test, ok := t.(*testing.T); ok {
-			o.bubble = func(f func(context.Context)) { synctest.Test(test, func(t *testing.T) { f(t.Context()) }) }
-		}
+		o.bubble = bubbleOf(t)
 	}
 	opts = append([]Option{ofTest}, opts...)
 	if file := os.Getenv(replayVariable); file != "" {
@@ -51,6 +49,15 @@ func Check(t testing.TB, subject Subject, opts ...Option) *Report {
 		t.Error("\n" + text.String())
 	}
 	return report
+}
+
+// bubbleOf has functions called where time passes at once, or is nil.
+func bubbleOf(t testing.TB) func(func(context.Context)) {
+	test, ok := t.(*testing.T)
+	if !ok {
+		return nil
+	}
+	return func(f func(context.Context)) { synctest.Test(test, func(t *testing.T) { f(t.Context()) }) }
 }
 
 // commandOf is the command that runs a test again.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A recorded test keeps what it is told, and does not fail the test around it.
+type recorded struct {
+	testing.TB
+	logs, errors []string
+}
+
+func (r *recorded) Helper() {}
+
+func (r *recorded) Log(args ...any) { r.logs = append(r.logs, fmt.Sprint(args...)) }
+
+func (r *recorded) Logf(format string, args ...any) {
+	r.logs = append(r.logs, fmt.Sprintf(format, args...))
+}
+
+func (r *recorded) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
+
+// The line that a report prints works as it is typed: the test runs itself with it.
+func TestReplayLine(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	if os.Getenv(replayVariable) != "" {
+		Check(t, moody(&broken))
+		return
+	}
+	outer := &recorded{TB: t}
+	Check(outer, moody(&broken), Objects(2), Store(filepath.Join(t.TempDir(), "it's a folder")))
+	if len(outer.errors) != 1 {
+		t.Fatalf("Check of a broken webhook: %q", outer.errors)
+	}
+	found := regexp.MustCompile(`(L\w+) VIOLATED(?s:.*?)Again:  (.*)\n`).FindAllStringSubmatch(outer.errors[0], -1)
+	if len(found) < 2 {
+		t.Fatalf("no line to replay in\n%s", outer.errors[0])
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range found {
+		law, line := match[1], match[2]
+		const command = " go test github.com/admitkit/admitkit/pkg/idempotence -run "
+		if !strings.Contains(line, command) {
+			t.Fatalf("line %q, want one with %q", line, command)
+		}
+		// What go test would do, without building the test again.
+		script := strings.Replace(line, command, " "+quoted(self)+" -test.run ", 1)
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
+		if err == nil || strings.Count(string(out), "VIOLATED") != 1 || !strings.Contains(string(out), law+" VIOLATED") {
+			t.Errorf("%s\n%v, want a report on %s only:\n%s", line, err, law, out)
+		}
+	}
+}
+
+func TestCheckReplaysOnlyItsOwnCases(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	t.Setenv(replayVariable, filepath.Join("testdata", "report", "late.json"))
+	outer := &recorded{TB: t}
+	if report := Check(outer, moody(&broken)); !report.OK() || len(outer.errors) > 0 || len(outer.logs) != 1 {
+		t.Errorf("errors %q, logs %q", outer.errors, outer.logs)
+	}
+}
+
+func TestCheckTellsHowFarItIs(t *testing.T) {
+	var broken atomic.Bool
+	outer := &recorded{TB: t}
+	all := []Law{L1, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
+	Check(outer, moody(&broken), Objects(2*progressEvery), Without(all...))
+	if len(outer.errors) > 0 || len(outer.logs) != 3 || !strings.HasPrefix(outer.logs[0], "v1 Pod: 100 of 200 objects, ") {
+		t.Errorf("errors %q, logs %q", outer.errors, outer.logs)
+	}
+}
+
+func TestCommandOf(t *testing.T) {
+	t.Run("a (b)/c", func(t *testing.T) {
+		const want = `go test github.com/admitkit/admitkit/pkg/idempotence -run '^TestCommandOf$/^a_\(b\)$/^c$'`
+		if got := commandOf(t); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}

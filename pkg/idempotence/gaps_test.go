@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	hooks "github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// stamped is a webhook that sets an annotation.
+func stamped(value func() string) Subject {
+	registration := admissionregistrationv1.MutatingWebhook{Name: "stamp.example.com", Rules: hooks.Rules(hooks.OnCreate("", "v1", "pods"))}
+	return Handler(registration, func() http.Handler {
+		return hooks.Mutating(registration, func(_ context.Context, req *hooks.Request[corev1.Pod]) error {
+			if req.Object.Annotations == nil {
+				req.Object.Annotations = map[string]string{}
+			}
+			req.Object.Annotations["example.com/stamp"] = value()
+			return nil
+		})
+	})
+}
+
+func today() string { return time.Now().Format(time.DateOnly) }
+
+func inBubble(t *testing.T) Option { return func(o *options) { o.bubble = bubbleOf(t) } }
+
+func TestTimeGaps(t *testing.T) {
+	dir := t.TempDir()
+	report, err := Run(t.Context(), stamped(today), inBubble(t), TimeGaps(), Objects(3), Store(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Findings) != 1 || report.Findings[0].Verdict != Impure || !strings.Contains(report.Findings[0].Summary, "25h0m0s later") {
+		t.Fatalf("a date in the object is not found:\n%s", text(report))
+	}
+	file := report.Findings[0].File
+	again, err := Run(t.Context(), stamped(today), inBubble(t), TimeGaps(400*24*time.Hour), Replay(file))
+	if err != nil || len(again.Findings) != 1 {
+		t.Errorf("%v, the case alone:\n%s", err, text(again))
+	}
+	without, err := Run(t.Context(), stamped(today), Replay(file))
+	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "it needs TimeGaps") {
+		t.Errorf("%v, the case without time gaps:\n%s", err, text(without))
+	}
+}
+
+// A year is a gap, too, and a minute is none for a date.
+func TestTimeGapsAreThoseGiven(t *testing.T) {
+	year := func() string { return time.Now().Format("2006") }
+	for _, gaps := range []struct {
+		list  []time.Duration
+		found bool
+	}{{nil, true}, {[]time.Duration{time.Minute}, false}, {[]time.Duration{time.Minute, 366 * 24 * time.Hour}, true}} {
+		report, err := Run(t.Context(), stamped(year), inBubble(t), TimeGaps(gaps.list...), Objects(3))
+		if err != nil || report.OK() == gaps.found {
+			t.Errorf("%v after %v:\n%s", err, gaps.list, text(report))
+		}
+	}
+}
+
+func TestCheckWithTimeGaps(t *testing.T) {
+	Check(t, stamped(func() string { return "yes" }), TimeGaps(), Objects(4))
+}
+
+func TestTimeGapsThatCannotBe(t *testing.T) {
+	url := URL(stamped(today).webhooks[0].MutatingWebhook, nil, "http://localhost:1/")
+	for name, c := range map[string]struct {
+		subject Subject
+		opts    []Option
+		want    string
+	}{
+		"not in a test":       {stamped(today), nil, "needs idempotence.Check"},
+		"not in this process": {url, []Option{inBubble(t)}, "not in this process"},
+	} {
+		if _, err := Run(t.Context(), c.subject, append(c.opts, TimeGaps())...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+}
