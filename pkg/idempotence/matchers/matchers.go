@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package matchers has Gomega matchers for package idempotence:
+//
+//	Expect(idempotence.Handler(registration, newHandler)).To(matchers.BeIdempotent(idempotence.Samples(pod)))
+package matchers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/onsi/gomega/types"
+
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// BeIdempotent succeeds for an [idempotence.Subject] that is safe to call again: no law is broken,
+// and enough could be tried to tell. It stores cases that fail only with [idempotence.Store].
+func BeIdempotent(opts ...idempotence.Option) types.GomegaMatcher {
+	return BeIdempotentWithContext(context.Background(), opts...)
+}
+
+// BeIdempotentWithContext is BeIdempotent with a context that ends the run, such as a
+// SpecContext of Ginkgo.
+func BeIdempotentWithContext(ctx context.Context, opts ...idempotence.Option) types.GomegaMatcher {
+	return &idempotent{ctx: ctx, opts: opts}
+}
+
+type idempotent struct {
+	ctx    context.Context
+	opts   []idempotence.Option
+	report *idempotence.Report
+}
+
+// Match runs the subject.
+func (m *idempotent) Match(actual any) (bool, error) {
+	subject, ok := actual.(idempotence.Subject)
+	if !ok {
+		return false, fmt.Errorf("BeIdempotent expects an idempotence.Subject, such as idempotence.Handler returns, not a %T", actual)
+	}
+	var err error
+	if m.report, err = idempotence.Run(m.ctx, subject, m.opts...); err != nil {
+		return false, err
+	}
+	if m.report.OK() && m.report.Incomplete != "" {
+		return false, fmt.Errorf("cannot tell whether %s is idempotent: %s", m.names(), m.report.Incomplete)
+	}
+	return m.report.OK(), nil
+}
+
+func (m *idempotent) names() string { return strings.Join(m.report.Webhooks, ", ") }
+
+// FailureMessage is the report.
+func (m *idempotent) FailureMessage(any) string {
+	return "Expected " + m.names() + " to be idempotent\n\n" + m.text()
+}
+
+// NegatedFailureMessage is the report of a subject of which no law is broken.
+func (m *idempotent) NegatedFailureMessage(any) string {
+	return "Expected " + m.names() + " not to be idempotent\n\n" + m.text()
+}
+
+func (m *idempotent) text() string {
+	var text strings.Builder
+	_ = m.report.WriteText(&text, false)
+	return text.String()
+}
