@@ -65,7 +65,7 @@ func (r *run) standsTime(c *Case, x *object) (found *Violation) {
 		s := r.fresh()
 		first := r.f(s, query{object: x})
 		for _, gap := range r.opts.gaps {
-			time.Sleep(gap)
+			time.Sleep(gap) //nolint:forbidigo // in a bubble of testing/synctest, where it takes no time
 			for _, again := range []servers{s, r.fresh()} {
 				if found = r.sameAnswer(c, first, r.f(again, query{object: x}), "sent again "+gap.String()+" later"); found != nil {
 					return

@@ -132,3 +132,18 @@ func TestProblemPaths(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestWhereToBegin(t *testing.T) {
+	for _, c := range []struct {
+		laws []Law
+		want string
+	}{{[]Law{L1}, ""}, {[]Law{L1, L4a, L10}, "mend L10 first"}, {[]Law{L1, L3}, "mend L3 first"}} {
+		r := &Report{}
+		for _, law := range c.laws {
+			r.Findings = append(r.Findings, &Violation{Law: law, Verdict: Violates})
+		}
+		if got := text(r); !strings.Contains(got, c.want) || strings.Contains(got, "first, and run again") != (c.want != "") {
+			t.Errorf("%v: no %q in\n%s", c.laws, c.want, got)
+		}
+	}
+}

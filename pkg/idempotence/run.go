@@ -31,7 +31,7 @@ var builtins = func() *runtime.Scheme {
 func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
 	o := newOptions(opts)
 	subject, err := subject.checked()
-	errs := append(o.errs, err, o.checkGaps(subject))
+	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
 	for i, rival := range o.rivals {
 		o.rivals[i], err = rival.checked()
 		errs = append(errs, err)

@@ -20,6 +20,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	for _, v := range r.Findings {
 		p.finding(v)
 	}
+	p.whereToBegin(r)
 	p.replays(r)
 	p.laws(r)
 	p.count(r)

@@ -127,3 +127,19 @@ func (p *printer) replays(r *Report) {
 		}
 	}
 }
+
+// whereToBegin says which finding to mend first: one mistake often breaks several laws.
+func (p *printer) whereToBegin(r *Report) {
+	var broken []string
+	for _, law := range []Law{L3, L10, L8, L2, L1, L4a, L4b, L5, L6, L7, L9, L11, L12} {
+		for _, v := range r.Findings {
+			if v.Law == law && v.Verdict != Advice {
+				broken = append(broken, string(law))
+			}
+		}
+	}
+	if len(broken) > 1 {
+		p.hanging("", "One mistake often breaks several laws: mend "+broken[0]+" first, and run again.")
+		p.printf("\n")
+	}
+}
