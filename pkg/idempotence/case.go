@@ -103,11 +103,13 @@ func holds(path tree.Path, value, element any) bool {
 // edited applies edits to an object and has the API server take in what comes out. It is false
 // where an edit is none, or the API server would refuse the object.
 func (r *run) edited(o *object, edits []Edit) (*object, bool) {
-	doc, ok := o.doc, true
+	doc := o.doc
 	for _, e := range edits {
-		if doc, ok = e.apply(doc); !ok {
+		next, ok := e.apply(doc)
+		if !ok {
 			return nil, false
 		}
+		doc = next
 	}
 	return r.valid(doc)
 }
