@@ -24,7 +24,7 @@ import (
 
 // TestDefaulter is what docs/idempotence.md shows: the harness in a project made with kubebuilder.
 func TestDefaulter(t *testing.T) {
-	manifest, err := os.ReadFile("testdata/kubebuilder/manifests.yaml") // made by `make manifests`
+	manifest, err := os.ReadFile("testdata/kubebuilder/manifests.yaml") // made by controller-gen
 	if err != nil {
 		t.Fatal(err)
 	}
