@@ -42,13 +42,17 @@ func (w *webhook) compile() conditions {
 	}
 	matcher := apiwebhook.NewMutatingWebhookAccessor(w.Name, "idempotence", &w.MutatingWebhook).GetCompiledMatcher(compiler())
 	return func(ctx context.Context, k *kind, q *query) (bool, error) {
-		result := matcher.Match(ctx, attributes(k, q), nil, adminMay)
+		a, err := attributes(k, q)
+		if err != nil {
+			return false, err
+		}
+		result := matcher.Match(ctx, a, nil, adminMay)
 		return result.Matches, result.Error
 	}
 }
 
 // attributes are what the API server knows of a request.
-func attributes(k *kind, q *query) *admission.VersionedAttributes {
+func attributes(k *kind, q *query) (*admission.VersionedAttributes, error) {
 	object, old := k.runtimeObject(q.object), k.runtimeObject(q.old)
 	var options runtime.Object = &metav1.CreateOptions{}
 	if q.operation == admissionv1.Update {
@@ -57,7 +61,7 @@ func attributes(k *kind, q *query) *admission.VersionedAttributes {
 	gvr := schema.GroupVersionResource{Group: k.resource.Group, Version: k.resource.Version, Resource: k.resource.Resource}
 	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, testNamespace, nameOf(q.object, q.old), gvr, "",
 		admission.Operation(q.operation), options, q.dryRun, &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
-	return &admission.VersionedAttributes{Attributes: a, VersionedObject: object, VersionedOldObject: old, VersionedKind: k.GroupVersionKind}
+	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(builtins))
 }
 
 // runtimeObject is an object in Go: unstructured for a custom resource.
