@@ -5,7 +5,7 @@
 //
 // Every case is a real webhook, an http.Handler that answers AdmissionReviews of both versions,
 // with the registration it would have. Names begin with the number of the pattern, P01 to P26, or
-// of the handler that must not be flagged, N1 to N12. [Random] makes further cases, correct ones
+// of the handler that must not be flagged, N1 to N12, or M01 to M32 for what is in neither list. [Random] makes further cases, correct ones
 // and the same with one edit broken.
 package bugs
 
@@ -56,14 +56,15 @@ type Exception struct {
 // Patterns returns the broken webhooks.
 func Patterns() []Case {
 	return slices.Concat(growthPatterns(), valuePatterns(), countPatterns(), volumePatterns(), ownerPatterns(),
-		documentPatterns(), impurePatterns(), updatePatterns(), outsidePatterns(), envelopePatterns(), rivalPatterns(), duplicatePatterns(), widgetPatterns())
+		documentPatterns(), impurePatterns(), updatePatterns(), outsidePatterns(), envelopePatterns(), rivalPatterns(), duplicatePatterns(), widgetPatterns(),
+		moreGrowthPatterns(), morePartsPatterns())
 }
 
 // Lookalikes returns the correct webhooks.
 func Lookalikes() []Case {
 	return slices.Concat(growthLookalikes(), valueLookalikes(), countLookalikes(), volumeLookalikes(), ownerLookalikes(),
 		documentLookalikes(), impureLookalikes(), updateLookalikes(), outsideLookalikes(), envelopeLookalikes(), rivalLookalikes(), duplicateLookalikes(),
-		widgetLookalikes(), harmless())
+		widgetLookalikes(), moreGrowthLookalikes(), morePartsLookalikes(), harmless())
 }
 
 // breaks names the laws.

@@ -52,6 +52,9 @@ func number(c Case) string {
 
 func TestPatternsAreBroken(t *testing.T) {
 	for _, c := range Patterns() {
+		if number(c)[0] != 'P' {
+			continue // it takes the defaults of the API server, edits or rivals to show: the harness does
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			if len(c.Laws) == 0 {
 				t.Error("no law is named")

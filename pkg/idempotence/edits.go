@@ -15,10 +15,10 @@ import (
 const mostParts = 16
 
 // partialResults are edits that put part of a result into the object, or what looks like a part.
-func partialResults(x, result any, changes []tree.Change) [][]Edit {
+func (r *run) partialResults(x any, changes []tree.Change) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
-		if c.Kind == tree.Added && len(all) < mostParts {
+		if c.Kind == tree.Added && len(all) < mostParts && r.opts.uses(partsOfResults) {
 			all = append(all, putPart(c.Path, c.New))
 		}
 	}
@@ -33,7 +33,10 @@ func partialResults(x, result any, changes []tree.Change) [][]Edit {
 		out = append(out, all)
 	}
 	for _, c := range changes {
-		out = append(out, lookAlikes(x, result, c)...)
+		if !r.opts.uses(alikeParts) {
+			break
+		}
+		out = append(out, lookAlikes(x, c)...)
 	}
 	return out
 }
@@ -47,7 +50,7 @@ func putPart(p tree.Path, value any) Edit {
 }
 
 // lookAlikes are objects of the user's that have the identity of a part, but not its content.
-func lookAlikes(x, result any, c tree.Change) [][]Edit {
+func lookAlikes(x any, c tree.Change) [][]Edit {
 	if c.Kind != tree.Added {
 		return nil
 	}
@@ -242,6 +245,13 @@ func (r *run) twins(doc any) (edits []Edit) {
 			at := p.Element(tree.Identity(p, c), 0)
 			for _, protocol := range []string{"TCP", "UDP"} {
 				edits = append(edits, Edit{What: Insert, Path: at.Member("ports"), Value: map[string]any{"containerPort": int64(5353), "protocol": protocol}})
+			}
+			for _, prefix := range []string{"", "RIVAL_"} {
+				source := map[string]any{"configMapRef": map[string]any{"name": "rival"}}
+				if prefix != "" {
+					source["prefix"] = prefix
+				}
+				edits = append(edits, Edit{What: Insert, Path: at.Member("envFrom"), Value: source})
 			}
 			env, _ := tree.Get(doc, at.Member("env"))
 			variables, _ := env.([]any)

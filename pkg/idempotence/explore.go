@@ -11,6 +11,7 @@ import (
 
 // explore makes objects and has the laws look at them, the simplest first.
 func (r *run) explore() {
+	r.inputs.restrict(&r.opts)
 	random := rand.New(rand.NewPCG(uint64(r.opts.seed), 0))
 	var before []any
 	for i := range r.opts.objects {
@@ -28,11 +29,15 @@ func (r *run) explore() {
 			r.allowed++
 			if !tree.Equal(out.after.doc, x.doc) {
 				r.changed++
+				r.clock.start(x, out)
 			}
 		}
 		r.one(random, i, x, out, before)
 		before = append(before[max(0, len(before)-3):], x.doc)
 		r.tell(i)
+	}
+	if r.clock.x != nil && !r.impure && r.opts.uses(laterCalls) && r.opts.uses(freshInstances) {
+		r.try(&Case{Law: L3, Object: r.clock.x.doc, Way: nextSecond})
 	}
 }
 
@@ -51,13 +56,15 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 	} else {
 		try(L3, way("few"))
 	}
-	if len(before) > 0 {
+	if len(before) > 0 && r.opts.uses(objectsBefore) && r.opts.uses(freshInstances) {
 		try(L3, func(c *Case) { c.Way, c.Before = "few", slices.Clone(before) })
 	}
 	if i < 3 && r.opts.bubble != nil {
 		try(L3, way(anotherTime))
 	}
-	try(L3, way(withoutNamespace))
+	if r.opts.uses(noNamespace) {
+		try(L3, way(withoutNamespace))
+	}
 	for _, law := range []Law{L8, L10, L2, L1} {
 		try(law, nil)
 	}
@@ -65,12 +72,19 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 		return
 	}
 	try(L7, nil)
-	try(L9, func(c *Case) { c.Edits = r.unknownFields(random, x.doc) })
-	for _, w := range []string{olderObject, deletion, sameAgain} {
-		try(L6, way(w))
+	if r.opts.uses(newFields) {
+		try(L9, func(c *Case) { c.Edits = r.unknownFields(random, x.doc) })
+	}
+	for _, w := range []struct {
+		way    string
+		family family
+	}{{olderObject, olderObjects}, {deletion, deletions}, {sameAgain, manifestsAgain}} {
+		if r.opts.uses(w.family) {
+			try(L6, way(w.way))
+		}
 	}
 	changes := r.differences("", x, out.after)
-	r.tryParts(x, out.after, changes, try)
+	r.tryParts(x, changes, try)
 	r.tryEdits(random, x, out.after, changes, try)
 	for _, name := range r.rivalNames() {
 		for _, law := range []Law{L12, L11} {
@@ -80,8 +94,8 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 }
 
 // tryParts has L5, and L1 and L2, look at objects that hold part of the result, or what looks like it.
-func (r *run) tryParts(x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
-	for _, edits := range partialResults(x.doc, result.doc, changes) {
+func (r *run) tryParts(x *object, changes []tree.Change, try func(Law, func(*Case))) {
+	for _, edits := range r.partialResults(x.doc, changes) {
 		try(L5, func(c *Case) { c.Edits = edits })
 		if part, ok := r.edited(x, edits); ok {
 			for _, law := range []Law{L2, L1, L10} {
@@ -93,8 +107,18 @@ func (r *run) tryParts(x, result *object, changes []tree.Change, try func(Law, f
 
 // tryEdits has L4a and L4b look at what others do between two calls.
 func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
-	additions := r.additions(random, x.doc)
-	for _, edits := range [][]Edit{additions, r.twins(x.doc), twinsOf(changes)} {
+	var additions []Edit
+	if r.opts.uses(strangersAdd) {
+		additions = r.additions(random, x.doc)
+	}
+	var twins, removed []Edit
+	if r.opts.uses(legalTwins) {
+		twins = r.twins(x.doc)
+	}
+	if r.opts.uses(removedTwins) {
+		removed = twinsOf(changes)
+	}
+	for _, edits := range [][]Edit{additions, twins, removed} {
 		if full, ok := r.edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
 			for _, law := range []Law{L10, L2, L1} {
 				try(law, func(c *Case) { c.Object = full.doc })
@@ -107,12 +131,20 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 	if len(additions) > 1 {
 		try(L4b, func(c *Case) { c.Edits = additions })
 	}
-	for _, edits := range meddling(random, result.doc, changes) {
-		try(L4a, func(c *Case) { c.Edits = edits })
+	if r.opts.uses(meddlingEdits) {
+		for _, edits := range meddling(random, result.doc, changes) {
+			try(L4a, func(c *Case) { c.Edits = edits })
+		}
+	}
+	if !r.opts.uses(strangersFirst) {
+		return
 	}
 	for _, e := range additions {
 		e.Front = true
 		try(L4a, func(c *Case) { c.Edits = []Edit{e} })
+		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" {
+			try(L4b, func(c *Case) { c.Edits = []Edit{e} })
+		}
 	}
 }
 

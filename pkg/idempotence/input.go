@@ -13,12 +13,13 @@ import (
 
 // inputs makes the objects of one kind.
 type inputs struct {
-	samples []map[string]any
-	made    generate.Generator
+	samples   []map[string]any
+	made      generate.Generator
+	furnished bool
 }
 
 func newInputs(k *kind, samples []sample) *inputs {
-	in := &inputs{made: generate.Generator{Namespace: testNamespace}}
+	in := &inputs{made: generate.Generator{Namespace: testNamespace}, furnished: true}
 	for _, s := range samples {
 		if gvk, err := gvkOf(s.doc); err == nil && gvk == k.GroupVersionKind {
 			in.samples = append(in.samples, s.doc.(map[string]any))
@@ -28,6 +29,20 @@ func newInputs(k *kind, samples []sample) *inputs {
 		in.made.Schema = generate.ForType(k.goType)
 	}
 	return in
+}
+
+// restrict leaves out families.
+func (in *inputs) restrict(o *options) {
+	if !o.uses(givenSamples) && in.made.Schema != nil {
+		in.samples = nil
+	}
+	if !o.uses(generated) && in.made.Schema != nil {
+		in.made.Without = map[string]bool{}
+		for _, trait := range in.made.Traits() {
+			in.made.Without[trait] = true
+		}
+	}
+	in.furnished = o.uses(furnishedObject)
 }
 
 // object makes the i-th object: of the samples in turns, if there are any. First come the samples as
@@ -41,7 +56,7 @@ func (in *inputs) object(random *rand.Rand, i int) any {
 		}
 	}
 	object, _ := in.made.Object(random, sample)
-	if i == max(n, 1) {
+	if i == max(n, 1) && in.furnished {
 		return inNamespace(furnished(object))
 	}
 	return inNamespace(object)

@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -117,6 +118,11 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 	if len(r.content(c.Law, late.after, fresh.after)) == 0 {
 		return nil
 	}
-	return r.violation(c, "not treated alike", "what is added between two calls is not treated as if it had been there before: "+
-		summary(r.content(c.Law, late.after, fresh.after)), first, late, start, fresh)
+	differences := r.content(c.Law, late.after, fresh.after)
+	v := r.violation(c, "not treated alike", "what is added between two calls is not treated as if it had been there before: "+
+		summary(differences), first, late, start, fresh)
+	if slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.Front }) && !slices.ContainsFunc(differences, isRivals) {
+		v.Verdict = Advice // it acts on the first element, and which one that is has changed
+	}
+	return v
 }

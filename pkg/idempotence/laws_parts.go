@@ -59,13 +59,47 @@ func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violatio
 	if len(gone) == 0 {
 		return nil
 	}
-	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool { return r.inputs.given(c.Path) })
+	names := map[string]bool{} // of the sample's elements that go
+	for _, change := range gone {
+		if r.inputs.given(change.Path) {
+			namesOf(change.Old, names)
+		}
+	}
+	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool {
+		return r.inputs.given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
+	})
 	if len(foreign) == 0 {
 		v := r.violation(c, "removes of the sample", when+"the webhook removes what is in a sample: "+summary(gone), out)
 		v.Verdict = Advice
 		return v
 	}
 	return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(foreign), out)
+}
+
+// namesOf collects the names of elements.
+func namesOf(value any, names map[string]bool) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			namesOf(element, names)
+		}
+	case map[string]any:
+		if name, ok := value["name"].(string); ok {
+			names[name] = true
+		}
+	}
+}
+
+// allNamed reports whether all elements have one of the names.
+func allNamed(value any, names map[string]bool) bool {
+	found := map[string]bool{}
+	namesOf(value, found)
+	for name := range found {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(found) > 0
 }
 
 // missing tells what the webhook adds to the object as a rule, but not here.

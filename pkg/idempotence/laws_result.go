@@ -161,6 +161,9 @@ func (r *run) isPure(c *Case) *Violation {
 	}
 	same := r.fresh()
 	first := r.f(same, query{object: x})
+	if c.Way == nextSecond {
+		return r.staysSame(c, x)
+	}
 	if c.Way == withoutNamespace {
 		return r.readsNamespace(c, x, first)
 	}
@@ -170,7 +173,7 @@ func (r *run) isPure(c *Case) *Violation {
 	}
 	for i := range times {
 		s, how := same, "sent again to the same instance"
-		if i%2 == 1 {
+		if i%2 == 1 && r.opts.uses(freshInstances) {
 			s, how = r.fresh(), "sent to a fresh instance"
 		}
 		if len(c.Before) > 0 {

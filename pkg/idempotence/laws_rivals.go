@@ -5,6 +5,7 @@ package idempotence
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -49,7 +50,15 @@ func (r *run) commutes(c *Case) *Violation {
 	}) {
 		v.Verdict = Advice // both are meant to write there
 	}
+	if strings.HasSuffix(c.Rival, frontRival) && !slices.ContainsFunc(differences, isRivals) {
+		v.Verdict = Advice // it acts on the first element, and which one that is depends on the order
+	}
 	return v
+}
+
+// isRivals reports whether a change is in a container of the rival's.
+func isRivals(c tree.Change) bool {
+	return slices.ContainsFunc(c.Path, func(s tree.Step) bool { return s.Element && s.Key == "name="+rivalName })
 }
 
 // writes reports whether a call changed what is at a path.

@@ -25,6 +25,7 @@ type options struct {
 	objects    int
 	budget     time.Duration
 	without    []Law
+	unused     map[family]bool // by tests
 	errs       []error
 
 	memory

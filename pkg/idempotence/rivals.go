@@ -19,6 +19,9 @@ type rival struct {
 func (r *run) allRivals() map[string]rival {
 	rivals := map[string]rival{}
 	for _, s := range r.opts.rivals {
+		if !r.opts.uses(declaredRivals) {
+			break
+		}
 		name := s.webhooks[0].Name
 		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
 			other := *r
@@ -35,6 +38,9 @@ func (r *run) allRivals() map[string]rival {
 		}}
 	}
 	for name, change := range strangers {
+		if !r.opts.uses(builtinRivals) {
+			break
+		}
 		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
 			return func(o *object) *outcome {
 				next, ok := r.valid(change(o.doc))
@@ -61,26 +67,11 @@ func (r *run) rivalNames() []string {
 
 // strangers are well-behaved webhooks that only look after their own parts.
 var strangers = map[string]func(doc any) any{
-	"appends a sidecar": func(doc any) any { return withSidecar(doc, false) },
-	"inserts a sidecar": func(doc any) any { return withSidecar(doc, true) },
-	"keeps its sidecar first": func(doc any) any {
-		doc = withSidecar(doc, true)
-		for _, p := range containerLists(doc) {
-			value, _ := tree.Get(doc, p)
-			list := slices.Clone(value.([]any))
-			slices.SortStableFunc(list, func(a, b any) int { return order(a) - order(b) })
-			doc, _ = tree.Put(doc, p, list)
-		}
-		return doc
-	},
-	"sets an environment variable": func(doc any) any {
-		for _, p := range containerLists(doc) {
-			doc = inEach(doc, p, func(at tree.Path) Edit {
-				return Edit{What: Insert, Path: at.Member("env"), Value: map[string]any{"name": "RIVAL", "value": "here"}}
-			})
-		}
-		return doc
-	},
+	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
+	"inserts a sidecar" + frontRival: func(doc any) any { return withSidecar(doc, true) },
+	"keeps its parts" + frontRival:   func(doc any) any { return kept(doc, true) },
+	"keeps its parts last":           func(doc any) any { return kept(doc, false) },
+	"sets an environment variable":   withVariable,
 	"annotates and labels": func(doc any) any {
 		for _, p := range []tree.Path{annotations.Member("rival.example.com/seen"), metadata.Member("labels").Member("rival.example.com/seen")} {
 			if !tree.Has(doc, p) {
@@ -93,15 +84,45 @@ var strangers = map[string]func(doc any) any{
 	},
 }
 
-// order puts the rival's sidecar before all others.
-func order(container any) int {
-	if fields, ok := container.(map[string]any); ok && fields["name"] == rivalName {
-		return 0
-	}
-	return 1
+// kept has the rival's containers and variables, before all others or behind them.
+func kept(doc any, first bool) any {
+	doc = withVariable(withSidecar(doc, first))
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		i := slices.IndexFunc(list, func(e any) bool {
+			fields, ok := e.(map[string]any)
+			return ok && (fields["name"] == rivalName || fields["name"] == rivalVariable)
+		})
+		if i < 0 || p.Last() != "containers" && p.Last() != "initContainers" && p.Last() != "env" {
+			return
+		}
+		others := slices.Delete(slices.Clone(list), i, i+1)
+		at := len(others)
+		if first {
+			at = 0
+		}
+		if next, ok := tree.Put(doc, p, slices.Insert(others, at, list[i])); ok {
+			doc = next
+		}
+	})
+	return doc
 }
 
-const rivalName = "rival"
+// frontRival ends the names of those that put their parts before others.
+const frontRival = " first"
+
+const (
+	rivalName     = "rival"
+	rivalVariable = "RIVAL"
+)
+
+func withVariable(doc any) any {
+	for _, p := range containerLists(doc) {
+		doc = inEach(doc, p, func(at tree.Path) Edit {
+			return Edit{What: Insert, Path: at.Member("env"), Value: map[string]any{"name": rivalVariable, "value": "here"}}
+		})
+	}
+	return doc
+}
 
 func withSidecar(doc any, front bool) any {
 	for _, p := range containerLists(doc) {

@@ -48,7 +48,7 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	}
 	kinds, err := kindsOf(subject, o.samples)
 	if o.only != "" {
-		kinds, err = []*kind{kindOf(stored[0].Case.Kind, builtins)}, nil
+		kinds, err = []*kind{subject.named(kindOf(stored[0].Case.Kind, builtins))}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
@@ -83,6 +83,7 @@ type run struct {
 	rivals    map[string]rival
 	inputs    *inputs
 	memo      memo
+	clock     stopwatch
 	report    *Report
 
 	calls, checks             int
@@ -105,7 +106,7 @@ func kindsOf(subject Subject, samples []sample) ([]*kind, error) {
 	var kinds []*kind
 	seen := map[schema.GroupVersionKind]bool{}
 	add := func(gvk schema.GroupVersionKind) {
-		k := kindOf(gvk, builtins)
+		k := subject.named(kindOf(gvk, builtins))
 		if !seen[gvk] && slices.ContainsFunc(subject.webhooks, func(w *webhook) bool {
 			return w.handles(k, admissionv1.Create) || w.handles(k, admissionv1.Update)
 		}) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import "time"
+
+// nextSecond is a way to look for webhooks that read the clock. What they write is seldom finer than a
+// second, and most calls of a run may be in one.
+const nextSecond = "next second"
+
+// A stopwatch remembers a call, and when it was.
+type stopwatch struct {
+	at   time.Time
+	x    *object
+	call *outcome
+}
+
+func (w *stopwatch) start(x *object, call *outcome) {
+	if w.x == nil {
+		*w = stopwatch{time.Now(), x, call}
+	}
+}
+
+// staysSame is L3 for a call that comes later.
+func (r *run) staysSame(c *Case, x *object) *Violation {
+	if r.clock.x == nil || !sameMap(r.clock.x.doc, c.Object) {
+		r.clock = stopwatch{}
+		r.clock.start(x, r.f(r.fresh(), query{object: x}))
+	}
+	first := r.clock.call
+	next := time.NewTimer(time.Until(r.clock.at.Truncate(time.Second).Add(time.Second)))
+	defer next.Stop()
+	select {
+	case <-next.C:
+		return r.sameAnswer(c, first, r.f(r.fresh(), query{object: x}), "sent a second later")
+	case <-r.ctx.Done():
+		return nil
+	}
+}

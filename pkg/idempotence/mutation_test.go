@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// What each law and each family of inputs is for: a pattern that escapes without it.
+var (
+	escapesWithoutLaw = map[Law]string{
+		L1:  "P01 blind append of a sidecar",
+		L2:  "P04 refuses its own output",
+		L3:  "P17 map iteration decides list order",
+		L4a: "M12 trusts its annotation",
+		L4b: "P10 early return when its volume exists",
+		L5:  "M14 the toleration is there, so all is",
+		L6:  "P18 patches an immutable field on UPDATE",
+		L7:  "P19 no patch in a dry run",
+		L8:  "P20 uid not copied",
+		L9:  "P16 typed round trip drops unknown fields",
+		L10: "P13 replaces the whole map",
+		L11: "M29 notes the registry of the first call",
+		L12: "M26 sorts the containers",
+	}
+	escapesWithoutFamily = map[family]string{
+		givenSamples:    "P25 removes in ascending order",
+		generated:       "M23 names what is to be named by the API server",
+		furnishedObject: "M02 shortens a label to more than it allows",
+		partsOfResults:  "M14 the toleration is there, so all is",
+		alikeParts:      "M15 a volume known by its name",
+		meddlingEdits:   "M12 trusts its annotation",
+		strangersAdd:    "P10 early return when its volume exists",
+		strangersFirst:  "M31 takes the first container for its own",
+		legalTwins:      "M32 one source for each ConfigMap",
+		removedTwins:    "P25 removes in ascending order",
+		newFields:       "P16 typed round trip drops unknown fields",
+		otherEncodings:  "M19 looks for text",
+		reviewVersions:  "P20 answers v1 to v1beta1",
+		objectsBefore:   "M20 learns from the first object",
+		freshInstances:  "M21 a name made at the start",
+		laterCalls:      "M22 the clock, to the second",
+		noNamespace:     "P26 branches on metadata.namespace",
+		olderObjects:    "M30 leaves alone what is deleted, but not what is old",
+		deletions:       "P18 puts its finalizer back while the object is deleted",
+		manifestsAgain:  "P18 counts the updates",
+		builtinRivals:   "M26 sorts the containers",
+		declaredRivals:  "M29 notes the registry of the first call",
+	}
+)
+
+// mutationObjects are few: the patterns show with them.
+const mutationObjects = 8
+
+func TestEveryLawIsNeeded(t *testing.T) {
+	for _, law := range Laws {
+		t.Run(string(law), func(t *testing.T) {
+			t.Parallel()
+			evades(t, escapesWithoutLaw[law], Without(law))
+		})
+	}
+}
+
+func TestEveryFamilyIsNeeded(t *testing.T) {
+	for _, f := range families {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			evades(t, escapesWithoutFamily[f], func(o *options) { o.unused = map[family]bool{f: true} })
+		})
+	}
+}
+
+// evades checks that a pattern is found, and that it is not with an option.
+func evades(t *testing.T, name string, disabled Option) {
+	t.Helper()
+	c := pattern(t, name)
+	if report := runCase(t, c, Objects(mutationObjects)); !finds(report, c) {
+		t.Errorf("%s is not found at all:\n%s", name, text(report))
+	}
+	if report := runCase(t, c, Objects(mutationObjects), disabled); finds(report, c) {
+		t.Errorf("%s is found all the same:\n%s", name, text(report))
+	}
+}
+
+func pattern(t *testing.T, name string) bugs.Case {
+	t.Helper()
+	for _, c := range bugs.Patterns() {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no pattern %q", name)
+	return bugs.Case{}
+}
+
+// finds reports whether one of the laws is found broken that the pattern names.
+func finds(report *Report, c bugs.Case) bool {
+	return slices.ContainsFunc(report.Findings, func(v *Violation) bool {
+		return (c.Advice || v.Verdict != Advice) && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
+	})
+}
