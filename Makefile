@@ -51,6 +51,7 @@ narrow: ## Build the packages for a platform of 32 bits
 .PHONY: unit
 unit: ## Run the unit tests, the examples' tests among them, with the race detector
 	@$(with_apiserver) $(GO) test -race $(GOTESTFLAGS) $(unit_packages)
+	$(GO) test $(GOTESTFLAGS) ./pkg/idempotence # all of the corpus, of which the race detector has time for a tenth
 	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook # counts are not right with the race detector
 
 .PHONY: examples

@@ -14,7 +14,7 @@ import (
 // runCase tests a webhook of the corpus.
 func runCase(t *testing.T, c bugs.Case, more ...Option) *Report {
 	t.Helper()
-	opts := []Option{Samples(c.Samples...), Objects(12)}
+	opts := []Option{Samples(c.Samples...), Objects(objectsOfCase)}
 	for _, e := range c.Exceptions {
 		opts = append(opts, Exceptions(Exception{Path: fieldPath(e.Path), Law: Law(e.Law), Reason: e.Reason}))
 	}
@@ -48,8 +48,15 @@ func text(r *Report) string {
 	return b.String()
 }
 
+func shareOf(cases []bugs.Case) (some []bugs.Case) {
+	for i := 0; i < len(cases); i += share {
+		some = append(some, cases[i])
+	}
+	return some
+}
+
 func TestFindsAllPatterns(t *testing.T) {
-	for _, c := range bugs.Patterns() {
+	for _, c := range shareOf(bugs.Patterns()) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runCase(t, c)
@@ -66,7 +73,7 @@ func TestFindsAllPatterns(t *testing.T) {
 }
 
 func TestFlagsNoLookalike(t *testing.T) {
-	for _, c := range bugs.Lookalikes() {
+	for _, c := range shareOf(bugs.Lookalikes()) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runCase(t, c)

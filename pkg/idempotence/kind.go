@@ -49,11 +49,11 @@ type object struct {
 
 // object has the API server take in a document: decode, default, encode again.
 func (k *kind) object(doc any) (*object, error) {
-	if raw := tree.Encode(doc); k.goType != nil {
-		return k.takeIn(raw)
-	} else {
+	raw := tree.Encode(doc)
+	if k.goType == nil {
 		return &object{raw: raw, doc: doc}, nil
 	}
+	return k.takeIn(raw)
 }
 
 // takeIn is object for a document as text.

@@ -52,17 +52,6 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// fields are the names on the way, elements left out: spec.containers.env.
-func (p Path) fields() string {
-	var names []string
-	for _, s := range p {
-		if !s.Element {
-			names = append(names, s.Name)
-		}
-	}
-	return strings.Join(names, ".")
-}
-
 // Last is the name of the last member on the way.
 func (p Path) Last() string {
 	for _, s := range slices.Backward(p) {

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package idempotence
+
+// share is which part of the corpus is tested: with the race detector, which takes ten times as
+// long, every tenth case. `make unit` tests all of it without.
+const share, objectsOfCase = 10, 3
