@@ -241,7 +241,7 @@ func TestLessons(t *testing.T) {
 func (l lesson) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
 	t.Helper()
 	report, err := idempotence.Run(t.Context(), l.subject(h),
-		idempotence.Objects(5), idempotence.Budget(10*time.Minute), idempotence.Observe(func() any { return recorded }))
+		idempotence.Objects(3), idempotence.Budget(10*time.Minute), idempotence.Observe(func() any { return recorded }))
 	if err != nil || report.Incomplete != "" {
 		t.Fatal(err, report.Incomplete)
 	}
@@ -273,7 +273,7 @@ func TestReportsAreReal(t *testing.T) {
 		}),
 	} {
 		t.Run(page, func(t *testing.T) {
-			report, err := idempotence.Run(t.Context(), subject, idempotence.Budget(10*time.Minute))
+			report, err := idempotence.Run(t.Context(), subject, idempotence.Objects(4), idempotence.Budget(10*time.Minute))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -64,6 +64,7 @@ var imports = map[string]string{
 	"corev1":                  "k8s.io/api/core/v1",
 	"policyv1":                "k8s.io/api/policy/v1",
 	"apierrors":               "k8s.io/apimachinery/pkg/api/errors",
+	"equality":                "k8s.io/apimachinery/pkg/api/equality",
 	"resource":                "k8s.io/apimachinery/pkg/api/resource",
 	"metav1":                  "k8s.io/apimachinery/pkg/apis/meta/v1",
 	"unstructured":            "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured",
