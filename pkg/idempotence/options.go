@@ -38,7 +38,7 @@ const (
 	// DefaultObjects is how many objects a run makes of each kind.
 	DefaultObjects = 40
 	// DefaultBudget ends a run of a slow webhook early. The report then says so.
-	DefaultBudget = time.Minute
+	DefaultBudget = 5 * time.Minute
 )
 
 func newOptions(list []Option) options {
