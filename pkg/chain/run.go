@@ -85,11 +85,19 @@ func (r *run) admit(ctx context.Context) error {
 	default:
 		err = r.delete()
 	}
-	if r.ctx.Err() != nil && err != nil {
+	if late := r.late(); late != nil { // also without an error: what is left to do, such as to store the object, would fail
 		// The handler does not wait for what comes of the request after that.
-		return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %s", r.ctx.Err()), 0)
+		return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %s", late), 0)
 	}
 	return err
+}
+
+// late is why the request is out of time, if it is. The timer of its context may be about to fire.
+func (r *run) late() error {
+	if deadline, ok := r.ctx.Deadline(); ok && r.ctx.Err() == nil && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return r.ctx.Err()
 }
 
 func (r *run) connect() error {
