@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,11 +33,35 @@ func (r *run) partialResults(x any, changes []tree.Change) [][]Edit {
 	if len(all) > 1 {
 		out = append(out, all)
 	}
-	for _, c := range changes {
-		if !r.opts.uses(alikeParts) {
-			break
+	for _, c := range single(changes) {
+		if len(out) < mostPartial && r.opts.uses(alikeParts) {
+			out = append(out, lookAlikes(x, c)...)
 		}
-		out = append(out, lookAlikes(x, c)...)
+	}
+	return out
+}
+
+// mostPartial bounds how many objects with parts there are.
+const mostPartial = 64
+
+// single takes apart the lists and maps that are new as a whole.
+func single(changes []tree.Change) (out []tree.Change) {
+	for _, c := range changes {
+		list, isList := c.New.([]any)
+		if c.Kind == tree.Added && isList {
+			for _, element := range list {
+				out = append(out, tree.Change{Kind: tree.Added, Path: c.Path.Element(tree.Identity(c.Path, element), 0), New: element})
+			}
+			continue
+		}
+		members, isMap := c.New.(map[string]any)
+		if last := c.Path[len(c.Path)-1]; c.Kind == tree.Added && isMap && !last.Element {
+			for _, name := range slices.Sorted(maps.Keys(members)) {
+				out = append(out, tree.Change{Kind: tree.Added, Path: c.Path.Member(name), New: members[name]})
+			}
+			continue
+		}
+		out = append(out, c)
 	}
 	return out
 }
@@ -90,9 +115,12 @@ func lookAlikes(x any, c tree.Change) [][]Edit {
 		mount := map[string]any{"name": "of-the-user", "mountPath": part["mountPath"]}
 		return [][]Edit{{insert(podSpec(list).Member("volumes"), volume), insert(list, mount)}}
 	case "env":
-		return [][]Edit{{insert(list, map[string]any{"name": name, "value": "of-the-user"})}, {insert(list, map[string]any{"name": name})}}
+		return [][]Edit{{insert(list, map[string]any{"name": name, "value": "of-the-user"})}, {insert(list, map[string]any{"name": name})},
+			{insert(list, map[string]any{"name": name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}})}}
 	case "ports":
 		return nil
+	case "hostAliases":
+		return [][]Edit{{insert(list, map[string]any{"ip": part["ip"], "hostnames": []any{"of-the-user.example.com"}})}}
 	}
 	if name, ok := part["name"]; ok {
 		return [][]Edit{{insert(list, map[string]any{"name": name})}}

@@ -39,7 +39,7 @@ func furniture() fields {
 				"env":             []any{fields{"name": "MODE", "value": "fast"}, fields{"name": "NODE", "valueFrom": fields{"fieldRef": fields{"fieldPath": "spec.nodeName"}}}},
 				"ports":           []any{fields{"name": "http", "containerPort": int64(8080)}},
 				"envFrom":         []any{fields{"configMapRef": fields{"name": "settings"}}, fields{"prefix": "DB_", "secretRef": fields{"name": "database"}}},
-				"resources":       fields{"limits": fields{"memory": "512Mi"}, "requests": fields{"memory": "256Mi", "cpu": "100m"}},
+				"resources":       fields{"limits": fields{"memory": "512Mi"}, "requests": fields{"memory": "256Mi", "cpu": "400m"}},
 				"securityContext": fields{"runAsUser": int64(1000), "capabilities": fields{"drop": []any{"ALL"}}},
 				"lifecycle":       fields{"preStop": fields{"exec": fields{"command": []any{"sleep", "5"}}}},
 				"livenessProbe":   probe("http"), "readinessProbe": probe(int64(8080)),

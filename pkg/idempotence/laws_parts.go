@@ -52,6 +52,9 @@ func (r *run) completesParts(c *Case) *Violation {
 func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violation {
 	var gone []tree.Change
 	for _, change := range r.differences(c.Law, before, out.after) {
+		if change.Kind == tree.Removed && overwritten(out.after.doc, change.Path) {
+			continue
+		}
 		if change.Kind == tree.Removed || change.Kind == tree.Replaced && tree.Size(change.Old) > 1 && tree.Size(change.New) <= 1 {
 			gone = append(gone, change)
 		}
@@ -74,6 +77,12 @@ func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violatio
 		return v
 	}
 	return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(foreign), out)
+}
+
+// overwritten reports whether a variable has a value instead of a reference: it is set, as another value
+// would be.
+func overwritten(after any, p tree.Path) bool {
+	return len(p) > 1 && !p[len(p)-1].Element && p.Last() == "valueFrom" && tree.Has(after, p[:len(p)-1].Member("value"))
 }
 
 // namesOf collects the names of elements.
@@ -104,7 +113,7 @@ func allNamed(value any, names map[string]bool) bool {
 
 // missing tells what the webhook adds to the object as a rule, but not here.
 func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
-	for _, change := range r.differences(c.Law, x, plain.after) {
+	for _, change := range single(r.differences(c.Law, x, plain.after)) {
 		if change.Kind == tree.Added && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) {
 			return r.violation(c, "incomplete", "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
 		}
