@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// known are the cases of the held-out corpus that the harness judges wrongly, with the reason.
+var known = map[string]string{
+	"B05 affinity replaced where there is no node affinity":     "no object has affinity between Pods only",
+	"B06 resources replaced where there is no limit":            "no container requests something without a limit",
+	"B17 volume for each container, named after it":             "no container has a name of 63 characters",
+	"B20 escalation forbidden, privileged or not":               "no privileged container, and such a result is not validated",
+	"B21 user namespace, whatever the Pod shares with its node": "hostUsers with hostNetwork is not validated",
+	"B22 scheduling gate, scheduled or not":                     "gates of a Pod that has a node are not validated",
+}
+
+// wrongly reports what is wrong with the judgement of a case, or nothing.
+func wrongly(c bugs.Case, report *Report) string {
+	found := slices.ContainsFunc(report.Findings, func(v *Violation) bool {
+		return v.Verdict != Advice && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
+	})
+	switch {
+	case len(c.Laws) == 0 && !report.OK():
+		return "a correct webhook is flagged"
+	case len(c.Laws) > 0 && !found:
+		return "no violation of " + strings.Join(c.Laws, ", ")
+	}
+	return ""
+}
+
+func TestHeldOut(t *testing.T) {
+	correct, broken := bugs.HeldOut()
+	for _, c := range shareOf(slices.Concat(correct, broken)) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			report := runCase(t, c)
+			wrong := wrongly(c, report)
+			switch reason, listed := known[c.Name]; {
+			case wrong != "" && !listed:
+				t.Errorf("%s:\n%s", wrong, text(report))
+			case wrong == "" && listed:
+				t.Errorf("judged well now, take it from the list: %s", reason)
+			}
+		})
+	}
+}
+
+func TestHeldOutNames(t *testing.T) {
+	correct, broken := bugs.HeldOut()
+	names := map[string]bool{}
+	for _, c := range slices.Concat(correct, broken) {
+		number, _, _ := strings.Cut(c.Name, " ")
+		for _, name := range []string{number, c.Webhook.Name} {
+			if names[name] {
+				t.Errorf("%s is there twice", name)
+			}
+			names[name] = true
+		}
+	}
+	for name := range known {
+		if !slices.ContainsFunc(slices.Concat(correct, broken), func(c bugs.Case) bool { return c.Name == name }) {
+			t.Errorf("%s is no case", name)
+		}
+	}
+}
