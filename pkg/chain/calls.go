@@ -30,7 +30,7 @@ type call struct {
 // more.
 func (r *run) began(h *hook, body []byte) *call {
 	if h.mutating && r.round == 0 {
-		r.decide(h.index)
+		r.decide(h.index + 1) // while its own patch is still to come
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -74,7 +75,7 @@ func withoutMetadata(u *unstructured.Unstructured) map[string]any {
 }
 
 func (v *customVersion) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
-	errs := v.validateType(u)
+	errs := validateType(u, v.kind)
 	if len(errs) == 0 {
 		errs = apivalidation.ValidateObjectMetaAccessor(u, v.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 		errs = append(errs, apiservervalidation.ValidateCustomResource(nil, u.Object, v.all)...)
@@ -87,7 +88,7 @@ func (v *customVersion) validate(ctx context.Context, u *unstructured.Unstructur
 
 func (v *customVersion) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, subresource string) field.ErrorList {
 	both := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: v.schema})
-	errs := v.validateType(u)
+	errs := validateType(u, v.kind)
 	if len(errs) == 0 {
 		errs = apivalidation.ValidateObjectMetaAccessorUpdate(u, old, field.NewPath("metadata"))
 		errs = append(errs, v.validateFields(u, old, subresource, both)...)
@@ -115,12 +116,12 @@ func (v *customVersion) validateFields(u, old *unstructured.Unstructured, subres
 	return errs
 }
 
-func (v *customVersion) validateType(u *unstructured.Unstructured) field.ErrorList {
+func validateType(u *unstructured.Unstructured, want schema.GroupVersionKind) field.ErrorList {
 	var errs field.ErrorList
-	if kind := u.GetKind(); kind != v.kind.Kind {
-		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, fmt.Sprintf("must be %v", v.kind.Kind)))
+	if kind := u.GetKind(); kind != want.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, fmt.Sprintf("must be %v", want.Kind)))
 	}
-	if want := v.kind.GroupVersion().String(); u.GetAPIVersion() != want {
+	if want := want.GroupVersion().String(); u.GetAPIVersion() != want {
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), u.GetAPIVersion(), fmt.Sprintf("must be %v", want)))
 	}
 	return errs

@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Chain is the engine in this process. It is built once and then admits any number of requests.
@@ -41,7 +40,7 @@ type Chain struct {
 	managed              fieldManagers
 	predicates           predicates
 	guessedAuthorizer    bool
-	knownNamespaces      cache.Store
+	known                *knownNamespaces
 	clients              *clients
 	// realHosts turns the keys of endpoints in messages back into hosts.
 	realHosts *strings.Replacer
@@ -89,9 +88,9 @@ func (c *Chain) build(registered configurations) error {
 	if err != nil {
 		return err
 	}
+	c.known = &knownNamespaces{given: c.namespaces}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	known := factory.Core().V1().Namespaces()
-	c.knownNamespaces = known.Informer().GetStore()
+	c.known.provide(factory)
 	configured := factory.Admissionregistration().V1()
 	var errs []error
 	for _, m := range registered.mutating {
@@ -100,14 +99,11 @@ func (c *Chain) build(registered configurations) error {
 	for _, v := range registered.validating {
 		errs = append(errs, configured.ValidatingWebhookConfigurations().Informer().GetStore().Add(v))
 	}
-	for _, n := range c.namespaces {
-		errs = append(errs, c.knownNamespaces.Add(n))
-	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	c.predicates = predicates{
-		namespaces: &namespace.Matcher{NamespaceLister: known.Lister(), Client: client},
+		namespaces: &namespace.Matcher{NamespaceLister: factory.Core().V1().Namespaces().Lister(), Client: client},
 		objects:    &object.Matcher{},
 		authorizer: c.authorizer,
 	}
@@ -147,18 +143,7 @@ func alwaysReady(p admission.Interface, name string) admission.Interface {
 	return p
 }
 
-// ensureNamespace lets a namespace exist of which nothing was said.
-func (c *Chain) ensureNamespace(name string) error {
-	if name == "" || c.namespaces != nil {
-		return nil
-	}
-	if _, exists, err := c.knownNamespaces.GetByKey(name); exists || err != nil {
-		return err
-	}
-	return c.knownNamespaces.Add(newNamespace(name, nil))
-}
-
-// noNamespaces is the API server that namespaces are looked for at which the store does not have.
+// noNamespaces is the API server that namespaces are looked for at which are not known.
 type noNamespaces struct{}
 
 func (noNamespaces) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -210,9 +195,7 @@ func (c *Chain) Admit(ctx context.Context, req Request) (*Result, error) {
 		return nil, fmt.Errorf("cannot make a request of this: %w", err)
 	}
 	r := &run{asked: asked, chain: c, open: map[*hook]*call{}, seen: map[string]bool{}}
-	if err := c.ensureNamespace(r.namespace); err != nil {
-		return nil, err
-	}
+	defer r.holdNamespace()()
 	warnings, err := withWarnings(ctx, func(ctx context.Context) error {
 		if refusal != nil {
 			return refusal

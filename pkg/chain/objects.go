@@ -116,7 +116,7 @@ func (o *objects) Convert(in, out, context any) error {
 		return fmt.Errorf("cannot convert an unstructured object to %T", out)
 	}
 	kind, content := to.GroupVersionKind(), from.UnstructuredContent()
-	if !kind.Empty() && kind != from.GroupVersionKind() {
+	if !kind.Empty() && kind.GroupVersion() != from.GroupVersionKind().GroupVersion() {
 		return fmt.Errorf("converting (%v) to (%v): no schema is known", from.GroupVersionKind(), kind)
 	}
 	to.SetUnstructuredContent(content)
@@ -148,12 +148,42 @@ type interfaces struct {
 
 var _ admission.ObjectInterfaces = interfaces{}
 
-func (i interfaces) GetObjectCreater() runtime.ObjectCreater     { return i.objects }
+func (i interfaces) GetObjectCreater() runtime.ObjectCreater     { return i }
 func (i interfaces) GetObjectTyper() runtime.ObjectTyper         { return i.objects }
 func (i interfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return i }
-func (i interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i.objects }
+func (i interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i }
 func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
 	return equivalents{i.run}
+}
+
+// What the schemes of kube-apiserver are called in messages: that of its types, and that of the
+// options of CONNECT.
+const (
+	apiServerScheme = "pkg/api/legacyscheme/scheme.go:30"
+	optionsScheme   = "pkg/runtime/scheme.go:111"
+)
+
+// New is called when a patch makes an object of another kind.
+func (i interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	switch {
+	case !i.scheme.Recognizes(i.run.kind) || i.scheme.Recognizes(kind):
+		return i.objects.New(kind)
+	case i.run.operation == admission.Connect:
+		return nil, runtime.NewNotRegisteredErrForKind(optionsScheme, kind)
+	default:
+		return nil, runtime.NewNotRegisteredErrForKind(apiServerScheme, kind)
+	}
+}
+
+// Convert converts a custom resource by the definition of what was asked for, even if a patch has
+// made it something else.
+func (i interfaces) Convert(in, out, context any) error {
+	if r := i.custom[i.run.kind.GroupKind()]; r != nil {
+		if _, ok := in.(*unstructured.Unstructured); ok {
+			return r.convertor.Convert(in, out, context)
+		}
+	}
+	return i.objects.Convert(in, out, context)
 }
 
 // Default is called after a patch has been applied.

@@ -150,7 +150,7 @@ func TestWhatIsSent(t *testing.T) {
 // A Pod that is deleted at once is deleted in two steps.
 func TestDeleteAtOnce(t *testing.T) {
 	_, v, got := sent(t, chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web")})
-	if trace(got) != "m0 m0 v0 v0" {
+	if trace(got) != "m0 v0 m0 v0" {
 		t.Errorf("the calls are %s", trace(got))
 	}
 	if at(v, "oldObject.metadata.deletionTimestamp") == "missing" || at(v, "options.gracePeriodSeconds") != "0" {

@@ -3,14 +3,15 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -38,12 +39,6 @@ func (r *run) result(err error) (*Result, error) {
 	if err != nil {
 		result.Rejection = r.rejection(err)
 	} else if r.object != nil {
-		// Only what is stored is pruned again: webhooks see each other's unknown fields.
-		if custom := r.chain.objects.customOf(r.object); custom != nil {
-			if _, err := custom.coerce(r.object.(*unstructured.Unstructured)); err != nil {
-				return nil, err
-			}
-		}
 		var encoding error
 		if result.Object, encoding = r.chain.objects.encode(r.object, r.kind); encoding != nil {
 			return nil, encoding
@@ -86,21 +81,21 @@ func (r *run) ranks() map[*hook]int {
 	return ranks
 }
 
-// ordered are the calls in the order in which they began, those of validating webhooks in the
-// order of their configurations.
+// ordered are the calls in the order in which they began, those of validating webhooks, which are
+// made at the same time, in the order of their configurations.
 func (r *run) ordered() []Call {
+	// A DELETE may go through both sorts of webhooks twice.
+	for from := 0; from < len(r.calls); from++ {
+		to := from
+		for to < len(r.calls) && !r.calls[to].Mutating {
+			to++
+		}
+		slices.SortStableFunc(r.calls[from:to], func(a, b *call) int { return cmp.Compare(a.hook.index, b.hook.index) })
+		from = to
+	}
 	var calls []Call
 	for _, c := range r.calls {
-		if c.Mutating {
-			calls = append(calls, c.Call)
-		}
-	}
-	for _, h := range r.chain.validating {
-		for _, c := range r.calls {
-			if c.hook == h {
-				calls = append(calls, c.Call)
-			}
-		}
+		calls = append(calls, c.Call)
 	}
 	return calls
 }

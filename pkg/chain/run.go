@@ -134,7 +134,10 @@ func (r *run) create() error {
 			r.name = m.GetName()
 		}
 	}
-	return r.validate(r.record(r.object, nil))
+	if err := r.validate(r.record(r.object, nil)); err != nil {
+		return err
+	}
+	return r.store()
 }
 
 // beforeCreate is what comes between the mutating and the validating webhooks.
@@ -152,13 +155,13 @@ func (r *run) beforeCreate(m metav1.Object) error {
 		v.prepareForCreate(r.object.(*unstructured.Unstructured))
 	}
 	if errs := r.invalid(); len(errs) > 0 {
-		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
+		return r.refusal(m, errs)
 	}
 	if r.SubResource != "" {
 		return nil
 	}
 	if errs := apivalidation.ValidateObjectMetaAccessor(m, r.namespaced(), pathSegment, field.NewPath("metadata")); len(errs) > 0 {
-		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
+		return r.refusal(m, errs)
 	}
 	return nil
 }
@@ -192,7 +195,20 @@ func (r *run) update() error {
 	if err := r.beforeUpdate(m, old); err != nil {
 		return err
 	}
-	return r.validate(r.record(r.object, r.old))
+	if err := r.validate(r.record(r.object, r.old)); err != nil {
+		return err
+	}
+	return r.store()
+}
+
+// store is what encoding for the storage does to an object, and finds wrong with it: only what is
+// stored is pruned again, as webhooks see each other's unknown fields.
+func (r *run) store() error {
+	if custom := r.chain.objects.customOf(r.object); custom != nil {
+		_, err := custom.coerce(r.object.(*unstructured.Unstructured))
+		return err
+	}
+	return nil
 }
 
 func (r *run) beforeUpdate(m, old metav1.Object) error {
@@ -231,9 +247,19 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 		return err.Field == "metadata.resourceVersion" && old.GetResourceVersion() == ""
 	})
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(r.kind.GroupKind(), m.GetName(), errs)
+		return r.refusal(m, errs)
 	}
 	return nil
+}
+
+// holdNamespace lets the selectors of webhooks see the Namespace that a request is about as it is
+// stored. When it is created or updated, they see the new one.
+func (r *run) holdNamespace() (letGo func()) {
+	old, ok := r.old.(*corev1.Namespace)
+	if !ok || r.operation == admission.Update && r.SubResource == "" {
+		return func() {}
+	}
+	return r.chain.known.hold(newNamespace(r.namespace, old.Labels))
 }
 
 func (r *run) delete() error {
@@ -244,6 +270,7 @@ func (r *run) delete() error {
 	if err := r.matchNamespace(old); err != nil {
 		return err
 	}
+	r.preconditions(old)
 	twice := r.gracePeriod(old)
 	if err := r.admitDelete(); err != nil || !twice {
 		return err
@@ -251,12 +278,22 @@ func (r *run) delete() error {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	old.SetDeletionTimestamp(&now)
 	old.SetDeletionGracePeriodSeconds(ptr.To[int64](0))
+	if generation := old.GetGeneration(); generation > 0 {
+		old.SetGeneration(generation + 1)
+	}
 	clear(r.open)
 	return r.admitDelete()
 }
 
+// preconditions are those that the storage of Namespaces adds.
+func (r *run) preconditions(old metav1.Object) {
+	if uid := old.GetUID(); isNamespace(r.resource) && uid != "" {
+		r.options.(*metav1.DeleteOptions).Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+}
+
 // gracePeriod fills in that of a Pod. It reports whether the Pod is deleted at once: that is
-// done in two steps, and webhooks are asked about both.
+// done in two steps, and webhooks are asked about both, unless it is a dry run.
 func (r *run) gracePeriod(old metav1.Object) bool {
 	pod, ok := r.old.(*corev1.Pod)
 	if !ok || old.GetDeletionTimestamp() != nil || r.SubResource != "" {
@@ -272,7 +309,7 @@ func (r *run) gracePeriod(old metav1.Object) bool {
 		period = 1
 	}
 	r.options.(*metav1.DeleteOptions).GracePeriodSeconds = &period
-	return period == 0 && len(old.GetFinalizers()) == 0
+	return period == 0 && len(old.GetFinalizers()) == 0 && !r.DryRun
 }
 
 // admitDelete asks both sorts of webhooks about the same attributes.
@@ -335,6 +372,15 @@ func (r *run) decideRest() {
 	r.decideValidating()
 }
 
+// refusal names the object as it is by now: a patch may have made it another kind.
+func (r *run) refusal(m metav1.Object, errs field.ErrorList) error {
+	kind := r.kind.GroupKind()
+	if u, ok := r.object.(*unstructured.Unstructured); ok {
+		kind = u.GroupVersionKind().GroupKind()
+	}
+	return apierrors.NewInvalid(kind, m.GetName(), errs)
+}
+
 // invalid is what the validation of the resource finds.
 func (r *run) invalid() field.ErrorList {
 	if v := r.customVersion(); v != nil && r.operation == admission.Create {
@@ -342,7 +388,10 @@ func (r *run) invalid() field.ErrorList {
 	} else if v != nil {
 		return v.validateUpdate(r.ctx, r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
 	}
-	if _, ok := r.object.(runtime.Unstructured); ok || r.chain.validator == nil {
+	if u, ok := r.object.(*unstructured.Unstructured); ok {
+		return validateType(u, r.kind)
+	}
+	if r.chain.validator == nil {
 		return nil
 	}
 	if r.operation == admission.Create {

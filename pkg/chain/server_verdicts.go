@@ -82,9 +82,11 @@ func (a *admissionRun) decide(ctx context.Context, result *Result, calls []obser
 	if err != nil || refusal != nil {
 		return firstError(err, refusal)
 	}
-	if err := a.knowNamespace(ctx); err != nil {
+	letGo, err := a.knowNamespace(ctx)
+	if err != nil {
 		return err
 	}
+	defer letGo()
 	a.kind.builtIn = builtIn().Recognizes(asked.kind)
 	r := &run{asked: asked, chain: x, ctx: ctx, seen: map[string]bool{}}
 	if a.stored != nil && asked.old != nil {
@@ -159,27 +161,22 @@ func converted(review []byte) bool {
 	return !equalValue(kinds.Request.Kind, kinds.Request.RequestKind)
 }
 
-// knowNamespace tells the explainer of the labels of the namespace.
-func (a *admissionRun) knowNamespace(ctx context.Context) error {
-	known := a.explainer.knownNamespaces
-	if a.Resource.Group == "" && a.Resource.Resource == "namespaces" && a.stored != nil {
-		var ns corev1.Namespace
-		if err := json.Unmarshal(a.stored.encode(), &ns); err != nil {
-			return err
-		}
-		return known.Add(&ns)
-	}
-	if a.ns == "" {
-		return nil
-	}
+// knowNamespace tells the explainer of the labels of the namespace, until it is let go.
+func (a *admissionRun) knowNamespace(ctx context.Context) (letGo func(), err error) {
 	var ns corev1.Namespace
-	err := a.api.get(ctx, namespacesPath+"/"+a.ns, &ns)
-	if apierrors.IsNotFound(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("namespace %s: %w", a.ns, err)
+	switch {
+	case a.Resource.Group == "" && a.Resource.Resource == "namespaces" && a.stored != nil:
+		err = json.Unmarshal(a.stored.encode(), &ns)
+	case a.ns != "":
+		err = a.api.get(ctx, namespacesPath+"/"+a.ns, &ns)
 	}
-	return known.Add(&ns)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && ns.Name == "":
+		return func() {}, nil
+	case err != nil:
+		return nil, fmt.Errorf("namespace %s: %w", a.ns, err)
+	}
+	return a.explainer.known.hold(&ns), nil
 }
 
 // withGroups adds the group that the API server adds.

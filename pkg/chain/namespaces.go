@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	informersv1 "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// knownNamespaces tell the API server's code of the labels of namespaces: those that are given, or
+// else any. The Namespace that a request itself is about is as it is stored by then, which is to
+// say as the request has it.
+type knownNamespaces struct {
+	given map[string]*corev1.Namespace // nil if all exist
+
+	mu      sync.RWMutex
+	stored  map[string]*corev1.Namespace
+	holders keyedLocks
+}
+
+func (k *knownNamespaces) get(name string) *corev1.Namespace {
+	k.mu.RLock()
+	stored := k.stored[name]
+	k.mu.RUnlock()
+	if stored != nil {
+		return stored
+	}
+	if k.given == nil {
+		return newNamespace(name, nil)
+	}
+	return k.given[name]
+}
+
+// hold makes a namespace the stored one until it is let go. Those of one name wait for each other.
+func (k *knownNamespaces) hold(namespace *corev1.Namespace) (letGo func()) {
+	unlock := k.holders.lock(namespace.Name, false)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stored == nil {
+		k.stored = map[string]*corev1.Namespace{}
+	}
+	k.stored[namespace.Name] = namespace
+	return func() {
+		defer unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.stored, namespace.Name)
+	}
+}
+
+// provide makes them what the informers of a factory know.
+func (k *knownNamespaces) provide(factory informers.SharedInformerFactory) {
+	factory.InformerFor(&corev1.Namespace{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		informer := informersv1.NewNamespaceInformer(client, resync, cache.Indexers{})
+		return namespaceInformer{informer, namespaceIndexer{informer.GetIndexer(), k}}
+	})
+}
+
+type namespaceInformer struct {
+	cache.SharedIndexInformer
+	indexer cache.Indexer
+}
+
+func (i namespaceInformer) GetIndexer() cache.Indexer { return i.indexer }
+
+func (i namespaceInformer) GetStore() cache.Store { return i.indexer }
+
+// namespaceIndexer is what listers look into.
+type namespaceIndexer struct {
+	cache.Indexer
+	known *knownNamespaces
+}
+
+func (i namespaceIndexer) GetByKey(name string) (any, bool, error) {
+	if n := i.known.get(name); n != nil {
+		return n, true, nil
+	}
+	return nil, false, nil
+}
