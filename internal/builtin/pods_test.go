@@ -215,7 +215,7 @@ func pathsOf(errs field.ErrorList) []string {
 }
 
 func TestValidatePods(t *testing.T) {
-	for _, c := range podCases {
+	for _, c := range slices.Concat(podCases, hostCases) {
 		t.Run(c.name, func(t *testing.T) {
 			want := strings.Fields(c.paths)
 			slices.Sort(want)
@@ -234,7 +234,7 @@ func TestValidatePods(t *testing.T) {
 func TestPodsAgreeWithTheAPIServer(t *testing.T) {
 	s := startServer(t)
 	var n count
-	for _, c := range podCases {
+	for _, c := range slices.Concat(podCases, hostCases) {
 		pod := edited(c)
 		errs := Validate(pod)
 		stored, refusal := s.create(t, pod)

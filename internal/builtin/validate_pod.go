@@ -77,6 +77,8 @@ func (p *podCheck) check() {
 	p.checkScheduling()
 	p.checkNetwork()
 	p.podSecurity(p.at.Child("securityContext"), spec.SecurityContext)
+	p.checkHost()
+	p.checkOS()
 	for i, gate := range spec.ReadinessGates {
 		if bad := badLabelKey(string(gate.ConditionType)); bad != nil {
 			p.invalid(p.at.Child("readinessGates").Index(i).Child("conditionType"), gate.ConditionType, bad...)

@@ -30,6 +30,9 @@ func (p *podCheck) podSecurity(at *field.Path, s *corev1.PodSecurityContext) {
 	}
 	enumIf(p.checker, at, "fsGroupChangePolicy", s.FSGroupChangePolicy, corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways)
 	p.seccomp(at.Child("seccompProfile"), s.SeccompProfile)
+	p.appArmor(at, s.AppArmorProfile)
+	p.sysctls(at.Child("sysctls"), s.Sysctls)
+	enumIf(p.checker, at, "supplementalGroupsPolicy", s.SupplementalGroupsPolicy, corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)
 	if share := p.spec.ShareProcessNamespace; share != nil && *share && p.spec.HostPID {
 		p.invalid(at.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
@@ -42,6 +45,8 @@ func (p *podCheck) containerSecurity(at *field.Path, s *corev1.SecurityContext) 
 	p.id(at, "runAsUser", s.RunAsUser)
 	p.id(at, "runAsGroup", s.RunAsGroup)
 	p.seccomp(at.Child("seccompProfile"), s.SeccompProfile)
+	p.appArmor(at, s.AppArmorProfile)
+	p.procMount(at, s.ProcMount)
 	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
 		return
 	}
@@ -54,6 +59,13 @@ func (p *podCheck) containerSecurity(at *field.Path, s *corev1.SecurityContext) 
 				p.invalid(at, "", "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
 			}
 		}
+	}
+}
+
+func (p *podCheck) procMount(at *field.Path, mount *corev1.ProcMountType) {
+	enumIf(p.checker, at, "procMount", mount, corev1.DefaultProcMount, corev1.UnmaskedProcMount)
+	if mount != nil && *mount == corev1.UnmaskedProcMount && (p.spec.HostUsers == nil || *p.spec.HostUsers) {
+		p.invalid(at.Child("procMount"), *mount, "`hostUsers` must be false to use `Unmasked`")
 	}
 }
 
