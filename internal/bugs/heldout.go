@@ -25,7 +25,7 @@ import (
 // the correct ones must come out clean, and of each broken one a law must be found. Their names
 // begin with C01 to C60 and B01 to B60.
 func HeldOut() (correct, broken []Case) {
-	return slices.Concat(correctInjectors(), correctDefaulters()),
+	return slices.Concat(correctInjectors(), correctDefaulters(), correctKinds(), correctResources()),
 		slices.Concat(brokenLists(), brokenNames())
 }
 
