@@ -155,7 +155,7 @@ func (a *answer) apply(k *kind, q query) {
 		a.apply(k, q)
 		return
 	}
-	if a.patched, err = applied(operations, q.sent()); err != nil {
+	if a.patched, err = k.taken.patch(operations, a.patch, q.sent()); err != nil {
 		a.fault = "the patch cannot be applied to the object that was sent: " + err.Error()
 		return
 	}

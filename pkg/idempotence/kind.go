@@ -24,6 +24,7 @@ type kind struct {
 	resource metav1.GroupVersionResource
 	// goType is nil for custom resources, which are text to the API server.
 	goType reflect.Type
+	taken  taken
 }
 
 // kindOf finds out about a kind. Only built-in ones have a Go type: the API server has none for
@@ -58,6 +59,18 @@ func (k *kind) object(doc any) (*object, error) {
 
 // takeIn is object for a document as text.
 func (k *kind) takeIn(raw []byte) (*object, error) {
+	if o, ok := k.taken.objects[string(raw)]; ok {
+		return o, nil
+	}
+	o, err := k.decoded(raw)
+	if err == nil {
+		remember(&k.taken.objects, string(raw), o)
+	}
+	return o, err
+}
+
+// decoded is takeIn for what is not known.
+func (k *kind) decoded(raw []byte) (*object, error) {
 	if k.goType == nil {
 		doc, err := tree.Decode(raw)
 		return &object{raw: raw, doc: doc}, err

@@ -5,4 +5,4 @@
 package idempotence
 
 // share is which part of the corpus is tested: all of it.
-const share, objectsOfCase = 1, 12
+const share, objectsOfCase, objectsByURL = 1, 12, 6

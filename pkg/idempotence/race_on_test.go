@@ -6,4 +6,4 @@ package idempotence
 
 // share is which part of the corpus is tested: with the race detector, which takes ten times as
 // long, every tenth case. `make unit` tests all of it without.
-const share, objectsOfCase = 10, 3
+const share, objectsOfCase, objectsByURL = 10, 3, 2

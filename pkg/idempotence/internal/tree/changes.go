@@ -150,13 +150,31 @@ func Lists(v any, visit func(p Path, list []any)) { lists(nil, v, visit) }
 func lists(p Path, v any, visit func(Path, []any)) {
 	switch value := v.(type) {
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
+		names := make([]string, 0, len(value))
+		for name, inner := range value {
+			if isComposite(inner) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names {
 			lists(p.Member(name), value[name], visit)
 		}
 	case []any:
 		visit(p, value)
+		if !slices.ContainsFunc(value, isComposite) {
+			return
+		}
 		for i, s := range steps(p, value) {
 			lists(append(slices.Clip(p), s), value[i], visit)
 		}
 	}
+}
+
+func isComposite(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }

@@ -3,7 +3,6 @@
 package tree
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -198,19 +197,39 @@ func Identity(list Path, element any) string {
 	if !ok {
 		return string(Encode(element))
 	}
-	keys, known := knownKeys[list.Last()]
+	name := list.Last()
+	keys, known := knownKeys[name]
 	if !known {
-		keys = []string{"name"}
+		keys = nameOnly
 	}
-	var parts []string
+	var identity []byte
 	for _, key := range keys {
 		if value, ok := object[key]; ok {
-			if list.Last() == "volumeClaimTemplates" {
+			if name == "volumeClaimTemplates" {
 				meta, _ := value.(map[string]any)
 				key, value = "metadata.name", meta["name"]
 			}
-			parts = append(parts, fmt.Sprintf("%s=%v", key, value))
+			if len(identity) > 0 {
+				identity = append(identity, ',')
+			}
+			identity = appendPlain(append(append(identity, key...), '='), value)
 		}
 	}
-	return cmp.Or(strings.Join(parts, ","), string(Encode(element)))
+	if len(identity) == 0 {
+		return string(Encode(element))
+	}
+	return string(identity)
+}
+
+var nameOnly = []string{"name"}
+
+// appendPlain writes a value without quotes.
+func appendPlain(dst []byte, value any) []byte {
+	switch value := value.(type) {
+	case string:
+		return append(dst, value...)
+	case int64:
+		return strconv.AppendInt(dst, value, 10)
+	}
+	return fmt.Append(dst, value)
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// replicasOfCase run for each webhook of the corpus, as in a Deployment.
+const replicasOfCase = 2
+
+// byURL is a webhook of the corpus behind servers with TLS, as any other program would serve it.
+// Nothing is known of it but its URLs.
+func byURL(t *testing.T, c bugs.Case) Subject {
+	t.Helper()
+	var client *http.Client
+	urls := make([]string, replicasOfCase)
+	for i := range urls {
+		server := httptest.NewTLSServer(c.New())
+		t.Cleanup(server.Close)
+		client, urls[i] = server.Client(), server.URL // the servers' certificates are one
+	}
+	return URL(c.Webhook, client, urls...)
+}
+
+// hiddenByURL are the patterns that need an instance that has seen nothing yet. Servers that run
+// may all have learnt from one object by the time that the run sends another.
+var hiddenByURL = map[string]bool{"M20 learns from the first object": true}
+
+func TestFindsAllPatternsByURL(t *testing.T) {
+	for _, c := range shareOf(bugs.Patterns()) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			report := runSubject(t, byURL(t, c), c, Objects(objectsByURL))
+			if !finds(report, c) && !(c.Advice && report.OK()) && !hiddenByURL[c.Name] {
+				t.Errorf("no violation of %v:\n%s", c.Laws, text(report))
+			}
+		})
+	}
+}
+
+func TestFlagsNoLookalikeByURL(t *testing.T) {
+	for _, c := range shareOf(bugs.Lookalikes()) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			if report := runSubject(t, byURL(t, c), c, Objects(objectsByURL/2)); !report.OK() {
+				t.Errorf("a correct webhook is flagged:\n%s", text(report))
+			}
+		})
+	}
+}
