@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Each setting is legal in a Pod that has nothing else, apart from those that need more.
+func TestSettingsAreLegal(t *testing.T) {
+	k := kindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, builtins)
+	pod := &corev1.Pod{}
+	pod.Name, pod.Spec.Containers = "a", []corev1.Container{{Name: "a", Image: "a"}}
+	doc, err := documentOf(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, edits := range settings(doc) {
+		set := doc
+		for _, e := range edits {
+			var ok bool
+			if set, ok = e.apply(set); !ok {
+				t.Errorf("%v cannot be made", e)
+			}
+		}
+		o, err := k.object(set)
+		if err != nil {
+			t.Errorf("%v: %v", edits, err)
+			continue
+		}
+		if errs := builtin.Validate(o.typed); len(errs) > 0 {
+			t.Errorf("%v: %v", edits, errs)
+		}
+		for _, e := range edits {
+			if got, ok := tree.Get(o.doc, e.Path); e.What == Put && (!ok || got == nil) && tree.Size(e.Value) > 1 {
+				t.Errorf("%v is no field that the API server knows", e)
+			}
+		}
+		n++
+	}
+	if n < 100 {
+		t.Errorf("%d settings", n)
+	}
+}
+
+// A setting goes around what is there.
+func TestSettingsReplaceNothing(t *testing.T) {
+	doc := fields{"spec": fields{"containers": []any{fields{"name": "a", "resources": fields{"limits": fields{"cpu": "2"}}}}, "hostNetwork": false}}
+	for _, edits := range settings(doc) {
+		for _, e := range edits {
+			if e.What == Put && tree.Has(doc, e.Path) {
+				t.Errorf("%v replaces what is there", e)
+			}
+		}
+	}
+}
