@@ -139,16 +139,20 @@ func TestLimits(t *testing.T) {
 		edit func(*admissionregistrationv1.ValidatingWebhook)
 		want []string // parts, in order
 	}{
-		{"pod", createPod("web"), nil, []string{"No defaults of Pod", "Nothing of Pod but its metadata", "Status and generation", "ServiceAccount"}},
+		{"pod", createPod("web"), nil, []string{"No defaults of Pod", "Nothing of Pod but its metadata", "ServiceAccount"}},
+		{"service", chain.Request{Operation: "CREATE", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "services"},
+			Object: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"}}`)}, func(h *admissionregistrationv1.ValidatingWebhook) {
+			h.Rules[0].Rule.Resources = []string{"services"}
+		}, []string{"No defaults", "Nothing of", "Addresses and ports"}},
 		{"delete", chain.Request{Operation: "DELETE", Resource: pods, OldObject: podJSON("web")}, nil, nil},
 		{"unknown", widget, nil, []string{"No schema of Widget"}},
 		{"other version", hpa, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.Rules[0].Rule = admissionregistrationv1.Rule{APIGroups: []string{"autoscaling"}, APIVersions: []string{"v1"}, Resources: []string{"horizontalpodautoscalers"}}
-		}, []string{"No defaults", "Nothing of", "Status", "a.example.com would be called with the equivalent autoscaling/v1"}},
+		}, []string{"No defaults", "Nothing of", "a.example.com would be called with the equivalent autoscaling/v1"}},
 		{"other version, Exact", hpa, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.MatchPolicy = ptr.To(admissionregistrationv1.Exact)
 			h.Rules[0].Rule = admissionregistrationv1.Rule{APIGroups: []string{"autoscaling"}, APIVersions: []string{"v1"}, Resources: []string{"horizontalpodautoscalers"}}
-		}, []string{"No defaults", "Nothing of", "Status"}},
+		}, []string{"No defaults", "Nothing of"}},
 		{"authorizer", chain.Request{Operation: "DELETE", Resource: pods, OldObject: podJSON("web")}, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.MatchConditions = condition(`authorizer.group("").resource("pods").check("x").allowed()`)
 		}, []string{"ask the authorizer"}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -35,11 +36,12 @@ func (o *objects) customVersion(kind schema.GroupVersionKind) *customVersion {
 }
 
 // coerce does to a custom resource what decoding into Go types does to others: unknown fields are
-// dropped, and told, nulls and metadata are checked (unstructuredSchemaCoercer.apply).
-func (r *customResource) coerce(u *unstructured.Unstructured) (unknown []error, err error) {
+// dropped, and told, nulls and metadata are checked (unstructuredSchemaCoercer.apply). If it is lenient,
+// metadata of a wrong type are dropped.
+func (r *customResource) coerce(u *unstructured.Unstructured, lenient bool) (unknown []error, err error) {
 	kind := u.GroupVersionKind()
 	s := r.schemas[kind.Version]
-	meta, found, paths, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	meta, found, paths, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{DropMalformedFields: lenient, ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,7 @@ func (r *customResource) coerce(u *unstructured.Unstructured) (unknown []error, 
 		paths = append(paths, structuralpruning.PruneWithOptions(u.Object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 		structuraldefaulting.PruneNonNullableNullsWithoutDefaults(u.Object, s)
 	}
-	problem, more := objectmeta.CoerceWithOptions(nil, u.Object, s, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	problem, more := objectmeta.CoerceWithOptions(nil, u.Object, s, false, objectmeta.CoerceOptions{DropInvalidFields: lenient, ReturnUnknownFieldPaths: true})
 	if problem != nil {
 		return nil, problem
 	}
@@ -61,6 +63,45 @@ func (r *customResource) coerce(u *unstructured.Unstructured) (unknown []error, 
 		unknown = append(unknown, fmt.Errorf("unknown field %q", path))
 	}
 	return unknown, nil
+}
+
+// stored is the object as it is after it has been written to the storage and read again. Only that is
+// pruned again: webhooks see each other's unknown fields.
+func (r *customResource) stored(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	version := u.GroupVersionKind().GroupVersion()
+	storage, err := apihelpers.GetCRDStorageVersion(r.definition)
+	if err != nil {
+		return nil, err
+	}
+	if version.Version != storage {
+		// What is in the version of the storage is written as it is.
+		if u, err = r.convert(u, schema.GroupVersion{Group: version.Group, Version: storage}); err != nil {
+			return nil, err
+		}
+		if _, err := r.coerce(u, false); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := r.coerce(u, true); err != nil {
+		return nil, err
+	}
+	r.defaults(u)
+	if version.Version != storage {
+		return r.convert(u, version)
+	}
+	return u, nil
+}
+
+func (r *customResource) convert(u *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
+	obj, err := r.convertor.ConvertToVersion(u, to)
+	if err != nil {
+		return nil, err
+	}
+	converted, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("converting to %v has made a %T", to, obj)
+	}
+	return converted, nil
 }
 
 func (r *customResource) defaults(u *unstructured.Unstructured) {

@@ -4,10 +4,11 @@ package chain
 
 import (
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
@@ -49,14 +50,58 @@ func (r *run) builtInLimits(add func(string, ...any)) {
 	if r.chain.validator == nil {
 		add("Nothing of %s but its metadata is validated: see WithValidation.", r.kind.Kind)
 	}
-	if r.SubResource != "" {
+	if r.SubResource != "" && r.SubResource != "status" {
 		add("What %s/%s itself checks and changes is left out.", r.resource.Resource, r.SubResource)
-	} else if reflect.Indirect(reflect.ValueOf(r.object)).FieldByName("Status").IsValid() {
-		add("Status and generation of %s are not reset before validating webhooks are called.", r.kind.Kind)
+	} else if what := r.notPrepared(); what != "" {
+		add("%s are not set before validating webhooks are called.", what)
 	}
 	if plugins := inTreePlugins[r.resource.Resource]; plugins != "" && r.SubResource == "" && len(r.chain.plugins) == 0 {
 		add("In-tree admission plugins such as %s, which change or refuse %s, do not run: see WithPlugin.", plugins, r.resource.Resource)
 	}
+}
+
+// notPrepared is what else the API server sets between mutating and validating webhooks.
+func (r *run) notPrepared() string {
+	switch o := r.object.(type) {
+	case *corev1.Service:
+		return "Addresses and ports of a Service"
+	case *corev1.Pod:
+		if usesLabelKeys(&o.Spec) {
+			return "Label selectors of the matchLabelKeys and mismatchLabelKeys of a Pod"
+		}
+	}
+	if !hasStrategy(r.kind) && fieldOf(r.object, "Status").IsValid() {
+		return fmt.Sprintf("Status and generation of a %s", r.kind.Kind)
+	}
+	return ""
+}
+
+func usesLabelKeys(spec *corev1.PodSpec) bool {
+	for _, c := range spec.TopologySpreadConstraints {
+		if len(c.MatchLabelKeys) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(affinityTerms(spec.Affinity), func(t corev1.PodAffinityTerm) bool {
+		return len(t.MatchLabelKeys)+len(t.MismatchLabelKeys) > 0
+	})
+}
+
+func affinityTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
+	var terms []corev1.PodAffinityTerm
+	var weighted []corev1.WeightedPodAffinityTerm
+	if a != nil && a.PodAffinity != nil {
+		terms = append(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if a != nil && a.PodAntiAffinity != nil {
+		terms = append(terms, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	for _, w := range weighted {
+		terms = append(terms, w.PodAffinityTerm)
+	}
+	return terms
 }
 
 // inTreePlugins are those that are on by default and may change an object.

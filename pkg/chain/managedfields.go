@@ -3,8 +3,13 @@
 package chain
 
 import (
+	"maps"
+	"reflect"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -32,22 +37,83 @@ var builtInFields = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(builtIn())
 })
 
-func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object, manager string) (runtime.Object, error) {
+func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object, manager string) error {
 	m, err := f.manager(managedKind{kind, subresource})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if live == nil {
 		if live, err = f.objects.New(kind); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if manager == "" {
 		manager = defaultManager
 	}
-	obj = m.UpdateNoErrors(live, obj, manager)
+	to, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	stamped, err := m.Update(live, f.asKept(kind, subresource, live, obj), manager)
 	f.objects.internal(live)
-	return f.objects.internal(obj), nil
+	f.objects.internal(obj)
+	if err != nil { // such as a value of a wrong type: the API server goes on without them (UpdateNoErrors)
+		to.SetManagedFields(nil)
+		return nil
+	}
+	from, err := meta.Accessor(stamped)
+	if err != nil {
+		return err
+	}
+	to.SetManagedFields(from.GetManagedFields())
+	return nil
+}
+
+// asKept is a copy of the object with what is reset later, as nobody comes to manage that: the
+// status, or what is not the status of an update of it (the resetFields of the API server).
+func (f *fieldManagers) asKept(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
+	from, isCustom := live.(*unstructured.Unstructured)
+	switch v := f.objects.customVersion(kind); {
+	case isCustom && (v == nil || !v.hasStatus):
+		return obj
+	case isCustom && subresource == "":
+		return keepMembers(obj.(*unstructured.Unstructured), from, "status")
+	case isCustom && subresource == "status":
+		return keepMembers(obj.(*unstructured.Unstructured), from, "metadata", "spec")
+	case isCustom || !builtIn().Recognizes(kind):
+		return obj
+	case subresource == "":
+		return keepField(obj, live, "Status")
+	case subresource == "status":
+		return keepField(obj, live, "Spec")
+	}
+	return obj
+}
+
+func keepMembers(obj, live *unstructured.Unstructured, names ...string) runtime.Object {
+	kept := &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
+	for _, name := range names {
+		if value, ok := live.Object[name]; ok {
+			kept.Object[name] = value
+		} else {
+			delete(kept.Object, name)
+		}
+	}
+	if m, ok := kept.Object["metadata"].(map[string]any); ok { // here it is stamped
+		kept.Object["metadata"] = maps.Clone(m)
+	}
+	return kept
+}
+
+func keepField(obj, live runtime.Object, name string) runtime.Object {
+	v := reflect.ValueOf(obj).Elem()
+	if !v.FieldByName(name).IsValid() {
+		return obj
+	}
+	kept := reflect.New(v.Type())
+	kept.Elem().Set(v)
+	kept.Elem().FieldByName(name).Set(reflect.ValueOf(live).Elem().FieldByName(name))
+	return kept.Interface().(runtime.Object)
 }
 
 func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, error) {
@@ -60,13 +126,37 @@ func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	if hasSchema(kind.GroupVersionKind) {
 		m, err = managedfields.NewDefaultFieldManager(builtInFields(), f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
 	} else {
-		m, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
+		fields := managedfields.NewDeducedTypeConverter()
+		if r := f.objects.custom[kind.GroupKind()]; r != nil {
+			if fields, err = r.fields(); err != nil {
+				return nil, err
+			}
+		}
+		m, err = managedfields.NewDefaultCRDFieldManager(fields, f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	f.known.Store(kind, m)
 	return m, nil
+}
+
+// fields knows the fields of all versions (buildOpenAPIModelsForApply).
+func (r *customResource) fields() (managedfields.TypeConverter, error) {
+	merged, err := builder.MergeSpecsV3()
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range r.definition.Spec.Versions {
+		one, err := builder.BuildOpenAPIV3(r.definition, v.Name, builder.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if merged, err = builder.MergeSpecsV3(merged, one); err != nil {
+			return nil, err
+		}
+	}
+	return managedfields.NewTypeConverter(merged.Components.Schemas, r.definition.Spec.PreserveUnknownFields)
 }
 
 // hasSchema tries it: Kubernetes' own types without clients, such as Scale, have none.

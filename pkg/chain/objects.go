@@ -156,23 +156,12 @@ func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapp
 	return equivalents{i.run}
 }
 
-// What the schemes of kube-apiserver are called in messages: that of its types, and that of the
-// options of CONNECT.
-const (
-	apiServerScheme = "pkg/api/legacyscheme/scheme.go:30"
-	optionsScheme   = "pkg/runtime/scheme.go:111"
-)
-
 // New is called when a patch makes an object of another kind.
 func (i interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	switch {
-	case !i.scheme.Recognizes(i.run.kind) || i.scheme.Recognizes(kind):
-		return i.objects.New(kind)
-	case i.run.operation == admission.Connect:
-		return nil, runtime.NewNotRegisteredErrForKind(optionsScheme, kind)
-	default:
-		return nil, runtime.NewNotRegisteredErrForKind(apiServerScheme, kind)
+	if i.scheme.Recognizes(i.run.kind) {
+		return i.scheme.New(kind)
 	}
+	return i.objects.New(kind)
 }
 
 // Convert converts a custom resource by the definition of what was asked for, even if a patch has

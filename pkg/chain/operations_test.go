@@ -85,7 +85,7 @@ func TestWhatIsSent(t *testing.T) {
 			Object: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":null}}`)},
 			map[string]string{
 				"operation": `"CREATE"`, "namespace": `"default"`, "name": `"web"`, "dryRun": "false", "oldObject": "null",
-				"object.kind": `"Pod"`, "object.metadata.namespace": `"default"`, "object.status": "{}",
+				"object.kind": `"Pod"`, "object.metadata.namespace": `"default"`, "m.object.status": "{}",
 				"m.object.metadata.uid": "missing", "m.object.metadata.creationTimestamp": "missing",
 				"options":     `{"apiVersion":"meta.k8s.io/v1","fieldManager":"me","kind":"CreateOptions"}`,
 				"requestKind": `{"group":"","kind":"Pod","version":"v1"}`, "resource": `{"group":"","resource":"pods","version":"v1"}`,

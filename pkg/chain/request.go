@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/admitkit/admitkit/internal/builtin"
 )
 
 // An asked is a request as the API server has decoded it.
@@ -101,7 +103,7 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 		return nil, *kind, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", kind.Kind, kind.Version, kind.Kind, err)
 	}
 	if r := o.customOf(obj); r != nil {
-		pruned, err := r.coerce(obj.(*unstructured.Unstructured))
+		pruned, err := r.coerce(obj.(*unstructured.Unstructured), false)
 		if err != nil {
 			return nil, *kind, nil, err
 		}
@@ -109,6 +111,25 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 	}
 	o.Default(obj)
 	return o.internal(obj), *kind, unknown, nil
+}
+
+// decodeAsSent decodes what a webhook was sent: a custom resource may be as a patch left it, with
+// values of any type.
+func (o *objects) decodeAsSent(data []byte) (runtime.Object, error) {
+	kind, err := json.DefaultMetaFactory.Interpret(data)
+	if err != nil {
+		return nil, err
+	}
+	if o.scheme.Recognizes(*kind) {
+		obj, _, _, err := o.decodeObject(data)
+		return obj, err
+	}
+	obj, _, err := o.serializer(false).Decode(data, kind, &unstructured.Unstructured{})
+	if err != nil {
+		return nil, err
+	}
+	o.Default(obj)
+	return obj, nil
 }
 
 // place finds out namespace and name, and checks that the object agrees.
@@ -184,34 +205,5 @@ func isNamespace(r schema.GroupVersionResource) bool {
 // namespacedByDefault reports whether a resource is one of Kubernetes' own that is in namespaces,
 // so that a request without one is for the namespace that clients take then.
 func namespacedByDefault(kind schema.GroupVersionKind, r schema.GroupVersionResource) bool {
-	return builtIn().Recognizes(kind) && !clusterScoped[r.GroupResource()]
+	return builtIn().Recognizes(kind) && !builtin.ClusterScoped(r.GroupResource())
 }
-
-// clusterScoped are Kubernetes' own resources that are in no namespace.
-var clusterScoped = func() map[schema.GroupResource]bool {
-	all := map[schema.GroupResource]bool{}
-	for group, resources := range map[string][]string{
-		"":                             {"namespaces", "nodes", "persistentvolumes", "componentstatuses"},
-		"admissionregistration.k8s.io": {"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"},
-		"apiextensions.k8s.io":         {"customresourcedefinitions"},
-		"authentication.k8s.io":        {"tokenreviews", "selfsubjectreviews"},
-		"authorization.k8s.io":         {"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"},
-		"certificates.k8s.io":          {"certificatesigningrequests", "clustertrustbundles"},
-		"flowcontrol.apiserver.k8s.io": {"flowschemas", "prioritylevelconfigurations"},
-		"internal.apiserver.k8s.io":    {"storageversions"},
-		"networking.k8s.io":            {"ingressclasses", "ipaddresses", "servicecidrs"},
-		"node.k8s.io":                  {"runtimeclasses"},
-		"policy":                       {"podsecuritypolicies"},
-		"rbac.authorization.k8s.io":    {"clusterroles", "clusterrolebindings"},
-		"resource.k8s.io":              {"deviceclasses", "resourceslices", "devicetaintrules"},
-		"scheduling.k8s.io":            {"priorityclasses"},
-		"storage.k8s.io":               {"storageclasses", "volumeattachments", "csidrivers", "csinodes", "volumeattributesclasses"},
-		"storagemigration.k8s.io":      {"storageversionmigrations"},
-		"imagepolicy.k8s.io":           {"imagereviews"},
-	} {
-		for _, resource := range resources {
-			all[schema.GroupResource{Group: group, Resource: resource}] = true
-		}
-	}
-	return all
-}()

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
-	"k8s.io/utils/ptr"
 )
 
 // requestTimeout is the API server's upper bound of a request's time.
@@ -117,7 +115,7 @@ func (r *run) create() error {
 			return err
 		}
 		dedupOwners(r.ctx, m, false)
-		if r.object, err = r.chain.managed.stamp(r.kind, r.SubResource, nil, r.object, r.FieldManager); err != nil {
+		if err := r.chain.managed.stamp(r.kind, r.SubResource, nil, r.object, r.FieldManager); err != nil {
 			return err
 		}
 	}
@@ -153,6 +151,8 @@ func (r *run) beforeCreate(m metav1.Object) error {
 	}
 	if v := r.customVersion(); v != nil {
 		v.prepareForCreate(r.object.(*unstructured.Unstructured))
+	} else if r.hasStrategy() && r.SubResource == "" {
+		prepareForCreate(r.kind, r.object, m)
 	}
 	if errs := r.invalid(); len(errs) > 0 {
 		return r.refusal(m, errs)
@@ -163,6 +163,7 @@ func (r *run) beforeCreate(m metav1.Object) error {
 	if errs := apivalidation.ValidateObjectMetaAccessor(m, r.namespaced(), pathSegment, field.NewPath("metadata")); len(errs) > 0 {
 		return r.refusal(m, errs)
 	}
+	r.canonicalize()
 	return nil
 }
 
@@ -182,7 +183,7 @@ func (r *run) update() error {
 		return err
 	}
 	dedupOwners(r.ctx, m, false)
-	if r.object, err = r.chain.managed.stamp(r.kind, r.SubResource, r.old, r.object, r.FieldManager); err != nil {
+	if err := r.chain.managed.stamp(r.kind, r.SubResource, r.old, r.object, r.FieldManager); err != nil {
 		return err
 	}
 	if err := r.mutate(r.record(r.object, r.old)); err != nil {
@@ -201,12 +202,18 @@ func (r *run) update() error {
 	return r.store()
 }
 
-// store is what encoding for the storage does to an object, and finds wrong with it: only what is
-// stored is pruned again, as webhooks see each other's unknown fields.
+// store is what writing to the storage and reading again does to an object, and finds wrong with it.
 func (r *run) store() error {
 	if custom := r.chain.objects.customOf(r.object); custom != nil {
-		_, err := custom.coerce(r.object.(*unstructured.Unstructured))
-		return err
+		stored, err := custom.stored(r.object.(*unstructured.Unstructured))
+		if err != nil {
+			return err
+		}
+		r.object = stored
+		return nil
+	}
+	if r.hasStrategy() {
+		r.chain.objects.Default(r.object) // as it is read back
 	}
 	return nil
 }
@@ -226,6 +233,8 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 	m.SetGeneration(old.GetGeneration())
 	if v := r.customVersion(); v != nil {
 		v.prepareForUpdate(r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
+	} else if r.hasStrategy() {
+		prepareForUpdate(r.kind, r.SubResource, r.object, r.old, m, old)
 	}
 	if m.GetUID() == "" {
 		m.SetUID(old.GetUID())
@@ -249,76 +258,8 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 	if len(errs) > 0 {
 		return r.refusal(m, errs)
 	}
+	r.canonicalize()
 	return nil
-}
-
-// holdNamespace lets the selectors of webhooks see the Namespace that a request is about as it is
-// stored. When it is created or updated, they see the new one.
-func (r *run) holdNamespace() (letGo func()) {
-	old, ok := r.old.(*corev1.Namespace)
-	if !ok || r.operation == admission.Update && r.SubResource == "" {
-		return func() {}
-	}
-	return r.chain.known.hold(newNamespace(r.namespace, old.Labels))
-}
-
-func (r *run) delete() error {
-	old, err := meta.Accessor(r.old)
-	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	if err := r.matchNamespace(old); err != nil {
-		return err
-	}
-	r.preconditions(old)
-	twice := r.gracePeriod(old)
-	if err := r.admitDelete(); err != nil || !twice {
-		return err
-	}
-	now := metav1.NewTime(time.Now().Truncate(time.Second))
-	old.SetDeletionTimestamp(&now)
-	old.SetDeletionGracePeriodSeconds(ptr.To[int64](0))
-	if generation := old.GetGeneration(); generation > 0 {
-		old.SetGeneration(generation + 1)
-	}
-	clear(r.open)
-	return r.admitDelete()
-}
-
-// preconditions are those that the storage of Namespaces adds.
-func (r *run) preconditions(old metav1.Object) {
-	if uid := old.GetUID(); isNamespace(r.resource) && uid != "" {
-		r.options.(*metav1.DeleteOptions).Preconditions = &metav1.Preconditions{UID: &uid}
-	}
-}
-
-// gracePeriod fills in that of a Pod. It reports whether the Pod is deleted at once: that is
-// done in two steps, and webhooks are asked about both, unless it is a dry run.
-func (r *run) gracePeriod(old metav1.Object) bool {
-	pod, ok := r.old.(*corev1.Pod)
-	if !ok || old.GetDeletionTimestamp() != nil || r.SubResource != "" {
-		return false
-	}
-	period := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)
-	if r.chain.defaulter == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
-		period = corev1.DefaultTerminationGracePeriodSeconds
-	}
-	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-		period = 0
-	} else if period < 0 {
-		period = 1
-	}
-	r.options.(*metav1.DeleteOptions).GracePeriodSeconds = &period
-	return period == 0 && len(old.GetFinalizers()) == 0 && !r.DryRun
-}
-
-// admitDelete asks both sorts of webhooks about the same attributes.
-func (r *run) admitDelete() error {
-	a := r.record(nil, r.old.DeepCopyObject())
-	if err := r.mutate(a); err != nil {
-		return err
-	}
-	return r.validate(a)
 }
 
 func (r *run) mutate(a admission.Attributes) error {
@@ -398,6 +339,17 @@ func (r *run) invalid() field.ErrorList {
 		return r.chain.validator(r.object, nil)
 	}
 	return r.chain.validator(r.object, r.old)
+}
+
+func (r *run) hasStrategy() bool {
+	_, ok := r.object.(runtime.Unstructured)
+	return !ok && hasStrategy(r.kind)
+}
+
+func (r *run) canonicalize() {
+	if r.hasStrategy() {
+		canonicalize(r.object)
+	}
 }
 
 // customVersion is nil for other objects, such as the Scale of a custom resource.

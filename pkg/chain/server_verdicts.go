@@ -139,14 +139,13 @@ func (a *admissionRun) asSeenBy(t *target, result *Result, calls []observedCall)
 			raw, patched = result.Object, nil
 		}
 	}
-	if object, _, _, err := a.explainer.objects.decodeObject(patched); patched != nil && err == nil {
+	if object, err := a.explainer.objects.decodeAsSent(patched); patched != nil && err == nil {
 		return object, nil // else the API server could not make anything of the patch either
 	}
 	if raw == nil {
 		return nil, nil
 	}
-	object, _, _, err := a.explainer.objects.decodeObject(raw)
-	return object, err
+	return a.explainer.objects.decodeAsSent(raw)
 }
 
 // converted reports whether a review is of an object in another version than the request's.

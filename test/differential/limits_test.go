@@ -31,27 +31,6 @@ var limits = []limit{
 		},
 	},
 	{
-		"generation", "the strategies of resources count generations: before validating webhooks are called",
-		func(_ testCase, d difference) bool { return at(`\.metadata\.generation`)(d) },
-	},
-	{
-		"status", "the strategies of built-in types set the status: before validating webhooks are called",
-		func(c testCase, d difference) bool { return c.kind != "widgets" && at(`\.status(\..*)?`)(d) },
-	},
-	{
-		"namespaces", "the strategy of Namespaces adds a finalizer, and a label with a generated name; their storage deletes with a precondition",
-		func(c testCase, d difference) bool {
-			return c.kind == "namespaces" && (at(`\.spec(\.finalizers\[0\])?`)(d) || at(`\.metadata\.labels\.kubernetes\.io/metadata\.name`)(d) ||
-				strings.HasSuffix(d.path, "options.preconditions.uid"))
-		},
-	},
-	{
-		"defaulting of Namespaces", "internal/builtin does not default their status",
-		func(c testCase, d difference) bool {
-			return c.kind == "namespaces" && at(`\.metadata\.managedFields\[[^\]]*\]\.fieldsV1\.f:status\.f:phase`)(d)
-		},
-	},
-	{
 		"conversion", "built-in types are not converted to other versions: the webhook for HorizontalPodAutoscalers in v1 is not called",
 		func(c testCase, _ difference) bool { return c.kind == "autoscalers" && c.on("mc") },
 	},
@@ -62,26 +41,16 @@ var limits = []limit{
 		},
 	},
 	{
-		"managedFields of a status", "in process the status that a new custom resource comes with is recorded as managed, though it is dropped",
+		"warnings of validation", "the API server warns of values of built-in types that are valid, but odd",
 		func(c testCase, d difference) bool {
-			return c.kind == "widgets" && at(`\.metadata\.managedFields\[[^\]]*\]\.fieldsV1\.f:status\..*`)(d)
+			return c.kind != "widgets" && c.request.Operation != admissionv1.Delete && strings.HasPrefix(d.path, "warning "+strategyWarning)
 		},
-	},
-	{
-		"managedFields of another type", "in process they are deduced from the object; the API server leaves them when the schema does not fit",
-		func(c testCase, d difference) bool { return c.untyped && at(`\.metadata\.managedFields\b.*`)(d) },
 	},
 	{
 		"text of validation", "built-in types are validated by the rules of the API server, not always in its words",
 		func(c testCase, d difference) bool {
 			return c.kind != "widgets" && (d.path == "rejection.message" && strings.Contains(d.server, " is invalid: ") && strings.Contains(d.process, " is invalid: ") ||
 				strings.HasPrefix(d.path, "rejection.details.causes[") && !strings.Contains(d.process+d.server, "webhook"))
-		},
-	},
-	{
-		"warnings of strategies", "the strategies of built-in types warn of odd values",
-		func(c testCase, d difference) bool {
-			return c.kind != "widgets" && c.request.Operation != admissionv1.Delete && strings.HasPrefix(d.path, "warning "+strategyWarning)
 		},
 	},
 }

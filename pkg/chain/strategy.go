@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What follows is what the API server's strategies for its own types do between mutating and
+// validating webhooks: the packages that have them cannot be imported.
+
+// counted are the kinds whose generations are counted.
+var counted = func() map[schema.GroupKind]bool {
+	all := map[schema.GroupKind]bool{}
+	for group, kinds := range map[string]string{
+		"":                             "Pod PodTemplate ReplicationController",
+		"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration MutatingAdmissionPolicy MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
+		"apps":                         "DaemonSet Deployment ReplicaSet StatefulSet",
+		"batch":                        "CronJob Job",
+		"discovery.k8s.io":             "EndpointSlice",
+		"flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+		"networking.k8s.io":            "Ingress IngressClass NetworkPolicy",
+		"policy":                       "PodDisruptionBudget",
+		"resource.k8s.io":              "DeviceClass DeviceTaintRule ResourceSlice",
+		"scheduling.k8s.io":            "PriorityClass",
+	} {
+		for kind := range strings.FieldsSeq(kinds) {
+			all[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+	return all
+}()
+
+// hasStrategy reports whether the strategy of a kind is one of these.
+func hasStrategy(kind schema.GroupVersionKind) bool {
+	switch kind.Group {
+	case "authentication.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io":
+		return false
+	}
+	return builtIn().Recognizes(kind)
+}
+
+func prepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
+	if counted[kind.GroupKind()] {
+		m.SetGeneration(1)
+	}
+	qos := corev1.PodQOSClass("")
+	if pod, ok := obj.(*corev1.Pod); ok {
+		qos = podQOS(pod)
+	}
+	if status := fieldOf(obj, "Status"); status.IsValid() && kind.GroupKind() != (schema.GroupKind{Kind: "Node"}) {
+		status.SetZero()
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.Status.Phase, o.Status.QOSClass = corev1.PodPending, qos
+		gated(o)
+	case *corev1.Namespace:
+		o.Status.Phase = corev1.NamespaceActive
+		o.Spec.Finalizers = withFinalizer(o.Spec.Finalizers)
+	case *corev1.PersistentVolume:
+		now := metav1.Now()
+		o.Status.Phase, o.Status.LastPhaseTransitionTime = corev1.VolumePending, &now
+	case *corev1.PersistentVolumeClaim:
+		sources(&o.Spec, nil)
+	case *corev1.ServiceAccount:
+		onlyNames(o)
+	case *appsv1.DaemonSet:
+		setTemplateGeneration(o, max(1, templateGeneration(o)))
+	case *batchv1.Job:
+		selectOwnPods(o)
+	}
+}
+
+func prepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old runtime.Object, m, oldMeta metav1.Object) {
+	switch subresource {
+	case "":
+	case "status":
+		prepareForStatus(obj, old, m, oldMeta)
+		return
+	default:
+		return
+	}
+	if status := fieldOf(obj, "Status"); status.IsValid() {
+		status.Set(fieldOf(old, "Status"))
+	}
+	switch o := obj.(type) {
+	case *corev1.Namespace:
+		o.Spec.Finalizers = old.(*corev1.Namespace).Spec.Finalizers
+	case *corev1.Secret:
+		if o.Type == "" {
+			o.Type = old.(*corev1.Secret).Type
+		}
+	case *corev1.PersistentVolumeClaim:
+		before := old.(*corev1.PersistentVolumeClaim)
+		sources(&o.Spec, &before.Spec)
+	case *corev1.ServiceAccount:
+		onlyNames(o)
+	case *appsv1.DaemonSet:
+		before := old.(*appsv1.DaemonSet)
+		n := templateGeneration(before)
+		if !apiequality.Semantic.DeepEqual(o.Spec.Template, before.Spec.Template) {
+			n++
+		}
+		setTemplateGeneration(o, n)
+	}
+	if counted[kind.GroupKind()] && counts(obj, old, m, oldMeta) {
+		m.SetGeneration(oldMeta.GetGeneration() + 1)
+	}
+}
+
+// counts reports whether an update makes a new generation.
+func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
+	differ := func(name string) bool {
+		return !apiequality.Semantic.DeepEqual(fieldOf(obj, name).Interface(), fieldOf(old, name).Interface())
+	}
+	switch obj.(type) {
+	case *appsv1.Deployment: // annotations go on to its ReplicaSets
+		return differ("Spec") || !apiequality.Semantic.DeepEqual(m.GetAnnotations(), oldMeta.GetAnnotations())
+	case *corev1.PodTemplate:
+		return differ("Template")
+	}
+	switch {
+	case fieldOf(obj, "Spec").IsValid():
+		return differ("Spec")
+	case fieldOf(obj, "Webhooks").IsValid():
+		return differ("Webhooks")
+	case fieldOf(obj, "Endpoints").IsValid(): // an EndpointSlice
+		return differ("AddressType") || differ("Endpoints") || differ("Ports") || !apiequality.Semantic.DeepEqual(m.GetLabels(), oldMeta.GetLabels())
+	}
+	return false
+}
+
+// prepareForStatus keeps nothing of an update of the status but that, and metadata.
+func prepareForStatus(obj, old runtime.Object, m, oldMeta metav1.Object) {
+	if spec := fieldOf(obj, "Spec"); spec.IsValid() {
+		spec.Set(fieldOf(old, "Spec"))
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.OwnerReferences, o.DeletionTimestamp = oldMeta.GetOwnerReferences(), nil
+		if o.Status.QOSClass == "" {
+			o.Status.QOSClass = old.(*corev1.Pod).Status.QOSClass
+		}
+	case *appsv1.Deployment:
+		m.SetLabels(oldMeta.GetLabels())
+	}
+}
+
+// canonicalize comes after validation.
+func canonicalize(obj runtime.Object) {
+	if o, ok := obj.(*corev1.Namespace); ok && o.Labels[corev1.LabelMetadataName] != o.Name {
+		o.Labels = with(o.Labels, corev1.LabelMetadataName, o.Name)
+	}
+}
+
+func fieldOf(obj runtime.Object, name string) reflect.Value {
+	return reflect.Indirect(reflect.ValueOf(obj)).FieldByName(name)
+}
+
+func templateGeneration(o *appsv1.DaemonSet) int64 {
+	n, err := strconv.ParseInt(o.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func setTemplateGeneration(o *appsv1.DaemonSet, n int64) {
+	o.Annotations = with(o.Annotations, appsv1.DeprecatedTemplateGeneration, strconv.FormatInt(n, 10))
+}
