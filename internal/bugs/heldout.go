@@ -26,7 +26,7 @@ import (
 // begin with C01 to C60 and B01 to B60.
 func HeldOut() (correct, broken []Case) {
 	return slices.Concat(correctInjectors(), correctDefaulters(), correctKinds(), correctResources()),
-		slices.Concat(brokenLists(), brokenNames())
+		slices.Concat(brokenLists(), brokenNames(), brokenStates(), brokenValues(), brokenParts(), brokenKinds())
 }
 
 // A tree is a document without types.
@@ -203,4 +203,12 @@ func labelledPod(key, value string) *corev1.Pod {
 	p := simplePod(nil)
 	p.Labels = map[string]string{key: value}
 	return p
+}
+
+// readsV1 reports whether a review is of v1. The body can be read again.
+func readsV1(req *http.Request) bool {
+	body, err := io.ReadAll(req.Body)
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	var kind metav1.TypeMeta
+	return err == nil && json.Unmarshal(body, &kind) == nil && kind.APIVersion == admissionv1.SchemeGroupVersion.String()
 }

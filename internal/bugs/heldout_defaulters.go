@@ -32,7 +32,7 @@ func correctDefaulters() []Case {
 			registered(onPlainPods),
 		onPods("C21 runtime class for untrusted Pods", sandboxed).samples(labelledPod("example.com/trust", "none")),
 		onPods("C22 few dots in names", fewDots),
-		onPods("C23 overcommits: half of the CPU limit is requested", requestsFromLimits),
+		onPods("C23 overcommits: half of the CPU limit is requested", requestsFromLimits).samples(limitedPod()),
 		podCase("C24 host aliases, without types", ofHandler(mapped(hostAliased))),
 		onPods("C25 scheduling gate of a quota", gated),
 		onPods("C26 environment of the node in every container", nodeEnv),

@@ -36,7 +36,7 @@ func correctInjectors() []Case {
 		podCase("C07 annotation of attached networks, operations by hand", ofHandler(byHand(attachedNetwork))).
 			samples(simplePod(map[string]string{"k8s.v1.cni.cncf.io/networks": "macvlan@eth1, storage/fast"})),
 		onPods("C08 log shipper with a shared emptyDir", logShipper),
-		onPods("C09 probes through the agent, the original ports in one annotation", probesThroughAgent),
+		onPods("C09 probes through the agent, the original ports in one annotation", probesThroughAgent).samples(probedPod()),
 		podCase("C10 init container before all others, operations by hand", ofHandler(byHand(initFirst))),
 		onPods("C11 certificates of the private CA, mounted read-only", caMounted),
 		podCase("C12 pull secret, operations by hand, v1beta1 only", ofHandler(byHand(pullSecret))).

@@ -29,8 +29,8 @@ func correctKinds() []Case {
 		onKind("C30 Job: cleans up, in creates and updates", "batch/v1", "jobs", cleansUp),
 		onKind("C31 Job: queued, suspended until it is admitted", "batch/v1", "jobs", queued).
 			registered(onlyLabelled("queue.example.com/name", "shop")).samples(queuedJob()),
-		onKind("C32 Service: internal load balancer", "v1", "services", internalBalancer),
-		onKind("C33 Service: port for metrics", "v1", "services", metricsPort),
+		onKind("C32 Service: internal load balancer", "v1", "services", internalBalancer).samples(sampleService()),
+		onKind("C33 Service: port for metrics", "v1", "services", metricsPort).samples(sampleService()),
 		kindCase("C34 ConfigMap: label, operations by hand", "v1", "configmaps", byHand(labelByHand)),
 		onKind("C35 ConfigMap: certificates unless it is immutable", "v1", "configmaps", certificatesAdded),
 		onKind("C36 Secret: rotation", "v1", "secrets", rotated),

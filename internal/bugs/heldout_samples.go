@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -83,6 +84,41 @@ func sampleBudget() *policyv1.PodDisruptionBudget {
 		TypeMeta: typeOf("policy/v1", "PodDisruptionBudget"), ObjectMeta: metaOf("web"),
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		},
+	}
+}
+
+// zeroWidget wants no retries: the default is another number.
+func zeroWidget() *unstructured.Unstructured {
+	w := sampleWidget()
+	at(w.Object, "spec")["retries"] = int64(0)
+	return w
+}
+
+// numberWidget has a number where others have a text.
+func numberWidget() *unstructured.Unstructured {
+	w := sampleWidget()
+	at(w.Object, "spec")["memory"] = int64(1000)
+	return w
+}
+
+// limitedPod has limits of both kinds.
+func limitedPod() *corev1.Pod {
+	limits := corev1.ResourceList{corev1.ResourceMemory: overhead.DeepCopy(), corev1.ResourceCPU: resource.MustParse("2")}
+	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1", Resources: corev1.ResourceRequirements{Limits: limits}}}})
+}
+
+func probedPod() *corev1.Pod {
+	probe := corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
+	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1", LivenessProbe: &probe}}})
+}
+
+func sampleService() *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: typeOf("v1", "Service"), ObjectMeta: metaOf("web"),
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Selector: map[string]string{"app": "web"},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080), Protocol: corev1.ProtocolTCP}},
 		},
 	}
 }

@@ -12,12 +12,24 @@ import (
 
 // known are the cases of the held-out corpus that the harness judges wrongly, with the reason.
 var known = map[string]string{
-	"B05 affinity replaced where there is no node affinity":     "no object has affinity between Pods only",
-	"B06 resources replaced where there is no limit":            "no container requests something without a limit",
-	"B17 volume for each container, named after it":             "no container has a name of 63 characters",
-	"B20 escalation forbidden, privileged or not":               "no privileged container, and such a result is not validated",
-	"B21 user namespace, whatever the Pod shares with its node": "hostUsers with hostNetwork is not validated",
-	"B22 scheduling gate, scheduled or not":                     "gates of a Pod that has a node are not validated",
+	"B05 affinity replaced where there is no node affinity":         "no object has affinity between Pods only",
+	"B06 resources replaced where there is no limit":                "no container requests something without a limit",
+	"B17 volume for each container, named after it":                 "no container has a name of 63 characters",
+	"B20 escalation forbidden, privileged or not":                   "such a result is not validated",
+	"B22 scheduling gate, scheduled or not":                         "such a result is not validated",
+	"B32 Service: dry runs of updates write":                        "dry runs are creates",
+	"B44 the ports that there are when the sidecar comes":           "what is added has no ports",
+	"B48 shares the processes of Pods that share those of the node": "such a result is not validated",
+	"B50 Ingress: TLS for the hosts that are there":                 "no rule is added",
+	"B52 Deployment: none unavailable, whatever the surge":          "such a result is not validated",
+	"B55 ConfigMap: data of what is immutable":                      "no older object is immutable",
+	"B56 Namespace: team from the second part of the name":          "objects without a namespace are not made",
+	"B57 PodDisruptionBudget: a minimum beside a maximum":           "such a result is not validated",
+	"B62 tells each container of those before it":                   "told as advice",
+	"B63 HorizontalPodAutoscaler: at least two":                     "such a result is not validated",
+	"B67 says that it was updated (Widget)":                         "annotations of a manifest applied again are not compared",
+	"B68 gateway: numbers as floats":                                "no number is large",
+	"C40 Namespace: Pod security, without types":                    "objects without a namespace are not made",
 }
 
 // wrongly reports what is wrong with the judgement of a case, or nothing.
@@ -28,6 +40,8 @@ func wrongly(c bugs.Case, report *Report) string {
 	switch {
 	case len(c.Laws) == 0 && !report.OK():
 		return "a correct webhook is flagged"
+	case len(c.Laws) == 0 && (report.Changed < 3 || report.Incomplete != ""):
+		return "a correct webhook is hardly looked at"
 	case len(c.Laws) > 0 && !found:
 		return "no violation of " + strings.Join(c.Laws, ", ")
 	}
