@@ -21,6 +21,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
@@ -86,7 +87,7 @@ spec:
     schema: *schema
 `
 
-func startServer(t *testing.T) (server *apiserver.Server, auditLog string) {
+func startServer(t *testing.T, plugins ...string) (server *apiserver.Server, auditLog string) {
 	t.Helper()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
@@ -94,10 +95,14 @@ func startServer(t *testing.T) (server *apiserver.Server, auditLog string) {
 		t.Fatal(err)
 	}
 	auditLog = filepath.Join(dir, "audit.log")
-	server, err := apiserver.Start(t.Context(), map[string][]string{
+	flags := map[string][]string{
 		"audit-policy-file": {policy}, "audit-log-path": {auditLog}, "audit-log-mode": {"blocking"}, "watch-cache": {"true"},
 		"disable-admission-plugins": {notModelled},
-	})
+	}
+	if len(plugins) > 0 {
+		flags["enable-admission-plugins"] = plugins
+	}
+	server, err := apiserver.Start(t.Context(), flags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,23 +114,35 @@ func startServer(t *testing.T) (server *apiserver.Server, auditLog string) {
 	return server, auditLog
 }
 
-func engines(t *testing.T) (process, server chain.Engine) {
-	t.Helper()
-	klog.LogToStderr(false) // calls fail on purpose
+// quiet is for calls that fail on purpose, of which the API server's code tells.
+func quiet() {
+	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict([]byte(widgets), crd); err != nil {
-		t.Fatal(err)
-	}
-	namespaces := map[string]map[string]string{plain: nil, special: {"team": "special"}}
-	process, err := chain.New(webhooks(), chain.WithNamespaces(namespaces), chain.WithCRDs(crd),
+	utilruntime.ErrorHandlers = nil
+}
+
+// builtIns are defaults and validation of built-in types.
+func builtIns() []chain.Option {
+	return []chain.Option{
 		chain.WithDefaulting(func(obj runtime.Object) { builtin.Default(obj) }),
 		chain.WithValidation(func(obj, old runtime.Object) field.ErrorList {
 			if old != nil {
 				return builtin.ValidateUpdate(obj, old)
 			}
 			return builtin.Validate(obj)
-		}))
+		}),
+	}
+}
+
+func engines(t *testing.T) (process, server chain.Engine) {
+	t.Helper()
+	quiet()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(widgets), crd); err != nil {
+		t.Fatal(err)
+	}
+	namespaces := map[string]map[string]string{plain: nil, special: {"team": "special"}}
+	process, err := chain.New(webhooks(), append(builtIns(), chain.WithNamespaces(namespaces), chain.WithCRDs(crd))...)
 	if err != nil {
 		t.Fatal(err)
 	}
