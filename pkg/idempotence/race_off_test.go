@@ -5,4 +5,11 @@
 package idempotence
 
 // share is which part of the corpus is tested: all of it.
-const share, objectsOfCase, objectsByURL = 1, 12, 6
+const share = 1
+
+// How many objects are made for a webhook of the corpus, in this process and by URL, and for a
+// random one.
+const objectsOfCase, objectsByURL, objectsOfRandom = 12, 6, 4
+
+// randomInUnit is how many random webhooks are tested if no flag says otherwise.
+const randomInUnit = 200

@@ -4,27 +4,29 @@ package idempotence
 
 import (
 	"flag"
+	"fmt"
 	"testing"
 
 	"github.com/admitkit/admitkit/internal/bugs"
 )
 
-var randomCases = flag.Int("random-cases", 10/share, "how many random correct webhooks, and as many broken ones, are tested")
-
-const randomSeed = 1
+var (
+	randomCases   = flag.Int("random-cases", randomInUnit, "how many random correct webhooks, and as many broken ones, are tested")
+	randomObjects = flag.Int("random-objects", objectsOfRandom, "how many objects are made for each")
+	randomSeed    = flag.Int64("random-seed", 1, "the first seed")
+)
 
 func TestFlagsNoRandomWebhook(t *testing.T) {
-	for seed := int64(randomSeed); seed < randomSeed+int64(*randomCases); seed++ {
+	eachSeed(t, func(t *testing.T, seed int64) {
 		correct, _ := bugs.Random(seed)
-		if report := runCase(t, correct); !report.OK() {
-			t.Errorf("seed %d: %s: a correct webhook is flagged:\n%s", seed, correct.Name, text(report))
+		if report := runCase(t, correct, Objects(*randomObjects)); !report.OK() {
+			t.Errorf("%s: a correct webhook is flagged:\n%s", correct.Name, text(report))
 		}
-	}
-	t.Logf("seeds %d to %d", randomSeed, randomSeed+*randomCases-1)
+	})
 }
 
 func TestFindsRandomBugs(t *testing.T) {
-	for seed := int64(randomSeed); seed < randomSeed+int64(*randomCases); seed++ {
+	eachSeed(t, func(t *testing.T, seed int64) {
 		_, broken := bugs.Random(seed)
 		n := 0
 		for {
@@ -34,9 +36,20 @@ func TestFindsRandomBugs(t *testing.T) {
 			n++
 		}
 		c, _ := broken(int(seed) % n)
-		if report := runCase(t, c); report.OK() {
-			t.Errorf("seed %d: %s: %v is not found:\n%s", seed, c.Name, c.Laws, text(report))
+		if report := runCase(t, c, Objects(*randomObjects)); !finds(report, c) {
+			t.Errorf("%s: no violation of %v:\n%s", c.Name, c.Laws, text(report))
 		}
+	})
+}
+
+// eachSeed runs a test for the seed of each case.
+func eachSeed(t *testing.T, test func(t *testing.T, seed int64)) {
+	last := *randomSeed + int64(*randomCases) - 1
+	t.Logf("seeds %d to %d, %d objects each", *randomSeed, last, *randomObjects)
+	for seed := *randomSeed; seed <= last; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			test(t, seed)
+		})
 	}
-	t.Logf("seeds %d to %d", randomSeed, randomSeed+*randomCases-1)
 }
