@@ -5,16 +5,19 @@
 // this is in k8s.io/kubernetes, which is not made for being imported; here is the part that
 // webhooks meet, for Pod, the kinds with a pod template (Deployment, ReplicaSet, StatefulSet,
 // DaemonSet, Job, CronJob, ReplicationController, PodTemplate), and ConfigMap, Secret, Service,
-// Namespace, ServiceAccount, PersistentVolumeClaim and Ingress, all in their v1 types.
+// Namespace, ServiceAccount, PersistentVolumeClaim, Ingress and PodDisruptionBudget, all in their v1
+// types, and HorizontalPodAutoscaler in v2.
 //
 // A test holds it against a real API server: what is refused here is refused there.
 package builtin
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -59,7 +62,9 @@ func Default(obj runtime.Object) bool {
 		defaultNamespace(o)
 	case *corev1.PersistentVolumeClaim:
 		defaultClaim(o)
-	case *corev1.ConfigMap, *corev1.ServiceAccount, *networkingv1.Ingress:
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		defaultAutoscaler(o)
+	case *corev1.ConfigMap, *corev1.ServiceAccount, *networkingv1.Ingress, *policyv1.PodDisruptionBudget:
 		// no defaults that an encoded object would show
 	default:
 		return false
@@ -75,12 +80,12 @@ func Default(obj runtime.Object) bool {
 // It covers, for all kinds: names, labels, annotations, owner references, finalizers.
 // For pods and templates: names and duplicates of containers (across all three lists), volumes,
 // ports (names, numbers, protocols, host ports), mounts and devices (missing volumes, duplicate
-// and empty paths), environment, probes and lifecycle handlers, resources, security contexts
-// without Windows, SELinux and AppArmor, tolerations, affinity, spread constraints, DNS, hosts.
+// and empty paths), environment, probes and lifecycle handlers, resources, security contexts,
+// what an operating system lacks, tolerations, affinity, spread constraints, DNS, hosts.
 // For kinds with a template: numbers, strategies, selectors that do not match the template, and
 // what the kind forbids in it. For the others: what their fields alone show.
 //
-// It does not cover: rules for Windows pods, sysctls, annotations with a meaning to pods, old
+// It does not cover: options for Windows and SELinux, annotations with a meaning to pods, old
 // volume types of cloud providers, cron schedules, pod failure and success policies of Jobs, IP
 // families of Services, and whatever takes other objects or the cluster's settings to decide.
 // When in doubt it does not refuse. For a type it does not know it returns nothing.

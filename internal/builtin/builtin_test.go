@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -52,11 +52,11 @@ func TestFullObjectsAreLegalAndDefaultedOnce(t *testing.T) {
 }
 
 func TestUnknownTypes(t *testing.T) {
-	budget := &policyv1.PodDisruptionBudget{}
-	if Default(budget) || Validate(budget) != nil || ValidateUpdate(budget, budget) != nil {
+	lease := &coordinationv1.Lease{}
+	if Default(lease) || Validate(lease) != nil || ValidateUpdate(lease, lease) != nil {
 		t.Error("something is said about a type that is not known")
 	}
-	if m, spec := PodTemplate(budget); m != nil || spec != nil {
+	if m, spec := PodTemplate(lease); m != nil || spec != nil {
 		t.Error("a pod template is found where none is")
 	}
 }

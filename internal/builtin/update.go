@@ -4,6 +4,7 @@ package builtin
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -102,6 +103,10 @@ func (c *checker) update(obj, old runtime.Object) {
 	case *corev1.Service:
 		if old, ok := old.(*corev1.Service); ok {
 			c.serviceUpdate(&o.Spec, &old.Spec)
+		}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		if old, ok := old.(*autoscalingv2.HorizontalPodAutoscaler); ok && o.Spec.ScaleTargetRef.APIVersion != old.Spec.ScaleTargetRef.APIVersion {
+			c.scaleTargetGroup(&o.Spec.ScaleTargetRef)
 		}
 	case *corev1.PersistentVolumeClaim:
 		if old, ok := old.(*corev1.PersistentVolumeClaim); ok {

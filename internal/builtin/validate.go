@@ -4,9 +4,12 @@ package builtin
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -62,6 +65,10 @@ func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
 		return &o.ObjectMeta, subdomainName
 	case *networkingv1.Ingress:
 		return &o.ObjectMeta, subdomainName
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return &o.ObjectMeta, subdomainName
+	case *policyv1.PodDisruptionBudget:
+		return &o.ObjectMeta, nameRule{bad: func(name string) []string { return content.IsPathSegmentName(name) }}
 	}
 	return nil, nameRule{}
 }
@@ -99,5 +106,9 @@ func (c *checker) content(obj runtime.Object) {
 		c.claimSpec(specPath, &o.Spec)
 	case *networkingv1.Ingress:
 		c.ingress(o)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		c.autoscaler(o)
+	case *policyv1.PodDisruptionBudget:
+		c.disruptionBudget(o)
 	}
 }
