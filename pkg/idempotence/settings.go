@@ -28,14 +28,22 @@ var knownSettings = sync.OnceValue(func() map[string]any {
 	panic(err) // a test reads them
 })
 
-// settings are what users may set in the Pods of a document, each one as the edits that make it.
+// settings are what users may set in a document and in the Pods in it, each one as the edits that make it.
 func settings(doc any) (list [][]Edit) {
 	add := func(edits []Edit) {
 		if len(edits) > 0 {
 			list = append(list, edits)
 		}
 	}
-	known := func(name string) []any { return knownSettings()[name].([]any) }
+	known := func(name string) []any {
+		list, _ := knownSettings()[name].([]any)
+		return list
+	}
+	top, _ := doc.(fields)
+	kind, _ := top["kind"].(string)
+	for _, s := range slices.Concat(known(kind), known("object")) {
+		add(setting(doc, nil, s.(fields)))
+	}
 	for _, containers := range containerLists(doc) {
 		for _, s := range known("pod") {
 			add(setting(doc, containers[:len(containers)-1], s.(fields)))
@@ -75,12 +83,15 @@ func setting(doc any, at tree.Path, members fields) (edits []Edit) {
 const mostSet = 3
 
 // trySettings has the laws look at objects in which the user, or later another party, has set
-// something that the sample does not show.
+// something.
 func (r *run) trySettings(x, result *object, try func(Law, func(*Case))) {
 	for _, edits := range settings(x.doc) {
 		if set, ok := r.edited(x, edits); ok {
 			for _, law := range []Law{L10, L2, L1} {
 				try(law, func(c *Case) { c.Object = set.doc })
+			}
+			if r.opts.uses(olderObjects) {
+				try(L6, func(c *Case) { c.Object, c.Way = set.doc, olderObject })
 			}
 		}
 	}
