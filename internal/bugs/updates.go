@@ -21,16 +21,16 @@ const (
 )
 
 func updatePatterns() []Case {
-	return []Case{
+	return append(laterPatterns(),
 		onPods("P18 patches an immutable field on UPDATE", sidecarIfAbsent).on(create, update).breaks("L6"),
 		onPods("P18 mounts a volume on UPDATE", tokenMounted).on(create, update).breaks("L6"),
 		onPods("P18 puts its finalizer back while the object is deleted", finalizer).on(create, update).breaks("L6"),
 		onPods("P18 counts the updates", countsUpdates).on(create, update).breaks("L6"),
-	}
+	)
 }
 
 func updateLookalikes() []Case {
-	return []Case{
+	return append(laterLookalikes(),
 		onPods("P18 acts on CREATE only", onCreate(sidecarIfAbsent)).on(create, update),
 		onPods("P18 patches metadata on UPDATE", annotatedStatus).on(create, update),
 		onDeployments("P18 changes the template on UPDATE", sidecarIfAbsent),
@@ -38,7 +38,7 @@ func updateLookalikes() []Case {
 		onPods("N6 metadata on UPDATE of a Pod", labelled).on(create, update),
 		onDeployments("N6 template on UPDATE of a Deployment", tokenMounted),
 		onPods("N9 CREATE only, never reads the operation", sidecarIfAbsent),
-	}
+	)
 }
 
 func onCreate(e edit) edit {

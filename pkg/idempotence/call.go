@@ -186,7 +186,10 @@ func (r *run) review(q query, uid types.UID) []byte {
 	if name := nameOf(q.object, q.old); name != "" {
 		out = append(append(out, `,"name":`...), tree.Encode(name)...)
 	}
-	out = append(out, `,"namespace":"`+testNamespace+`","operation":"`+string(q.operation)+`","userInfo":`...)
+	if namespace := k.namespaceOf(q.object, q.old); namespace != "" {
+		out = append(append(out, `,"namespace":`...), tree.Encode(namespace)...)
+	}
+	out = append(out, `,"operation":"`+string(q.operation)+`","userInfo":`...)
 	out = append(out, userInfo...)
 	out = appendDocument(append(out, `,"object":`...), q.sent())
 	var old []byte
@@ -198,9 +201,6 @@ func (r *run) review(q query, uid types.UID) []byte {
 	options := map[admissionv1.Operation]string{admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions"}[q.operation]
 	return append(out, `,"options":{"kind":"`+options+`","apiVersion":"meta.k8s.io/v1"}}}`+"\n"...)
 }
-
-// testNamespace is where the objects of a run are.
-const testNamespace = "shop"
 
 var userInfo = func() []byte {
 	encoded, err := json.Marshal(authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}})

@@ -20,6 +20,9 @@ type Case struct {
 	Operation admissionv1.Operation   `json:"operation"`
 	// Object is x.
 	Object any `json:"object"`
+	// Old is the stored object that x is an update of. Without it, x is new, unless the law is about
+	// updates itself.
+	Old any `json:"old,omitempty"`
 	// Before are objects that the webhook handles before x (L3).
 	Before []any `json:"before,omitempty"`
 	// Edits are what is put into x (L5) or what another party does between two calls (L4a, L4b).
@@ -114,9 +117,9 @@ func (r *run) edited(o *object, edits []Edit) (*object, bool) {
 	return r.valid(doc)
 }
 
-// valid takes in a document, if the API server would.
+// valid takes in a document, if the API server would: as a new object, or as one that is stored.
 func (r *run) valid(doc any) (*object, bool) {
-	o, err := r.kind.object(doc)
+	o, err := r.kind.object(r.kind.asSent(doc, r.operation != admissionv1.Create))
 	if err != nil || len(r.kind.problems(o)) > 0 {
 		return nil, false
 	}

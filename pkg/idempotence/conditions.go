@@ -55,11 +55,14 @@ func (w *webhook) compile() conditions {
 func attributes(k *kind, q *query) (*admission.VersionedAttributes, error) {
 	object, old := k.runtimeObject(q.object), k.runtimeObject(q.old)
 	var options runtime.Object = &metav1.CreateOptions{}
-	if q.operation == admissionv1.Update {
+	switch q.operation {
+	case admissionv1.Update:
 		options = &metav1.UpdateOptions{}
+	case admissionv1.Delete:
+		options = &metav1.DeleteOptions{}
 	}
 	gvr := schema.GroupVersionResource{Group: k.resource.Group, Version: k.resource.Version, Resource: k.resource.Resource}
-	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, testNamespace, nameOf(q.object, q.old), gvr, "",
+	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, k.namespaceOf(q.object, q.old), nameOf(q.object, q.old), gvr, "",
 		admission.Operation(q.operation), options, q.dryRun, &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
 	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(builtins))
 }

@@ -33,6 +33,10 @@ func (r *run) explore() {
 			}
 		}
 		r.one(random, i, x, out, before)
+		if out.ok() && !r.impure {
+			r.manifestAgain(doc)
+			r.tryLater(random, i, x, out.after)
+		}
 		before = append(before[max(0, len(before)-3):], x.doc)
 		r.tell(i)
 	}
@@ -78,7 +82,7 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 	for _, w := range []struct {
 		way    string
 		family family
-	}{{olderObject, olderObjects}, {deletion, deletions}, {sameAgain, manifestsAgain}} {
+	}{{olderObject, olderObjects}, {deletion, deletions}} {
 		if r.opts.uses(w.family) {
 			try(L6, way(w.way))
 		}
@@ -90,6 +94,13 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 		for _, law := range []Law{L12, L11} {
 			try(law, func(c *Case) { c.Rival = name })
 		}
+	}
+}
+
+// manifestAgain has L6 look at a manifest that is applied again: as it was written, without defaults.
+func (r *run) manifestAgain(doc any) {
+	if r.opts.uses(manifestsAgain) {
+		r.try(&Case{Law: L6, Object: doc, Way: sameAgain})
 	}
 }
 

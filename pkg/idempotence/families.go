@@ -7,34 +7,36 @@ package idempotence
 type family string
 
 const (
-	givenSamples    family = "samples"
-	generated       family = "generated objects"
-	furnishedObject family = "the furnished object"
-	partsOfResults  family = "partial results"
-	alikeParts      family = "look-alikes of parts"
-	meddlingEdits   family = "edits of what is there"
-	strangersAdd    family = "additions"
-	strangersFirst  family = "additions at the front"
-	legalTwins      family = "legal duplicates"
-	removedTwins    family = "twins of what is removed"
-	newFields       family = "unknown fields"
-	otherEncodings  family = "other encodings"
-	reviewVersions  family = "review versions"
-	objectsBefore   family = "objects before"
-	freshInstances  family = "fresh instances"
-	laterCalls      family = "later calls"
-	noNamespace     family = "no metadata.namespace"
-	olderObjects    family = "older objects"
-	deletions       family = "deletions"
-	manifestsAgain  family = "manifests again"
-	builtinRivals   family = "rivals that everybody has"
-	declaredRivals  family = "rivals that are declared"
+	givenSamples     family = "samples"
+	generated        family = "generated objects"
+	furnishedObject  family = "the furnished object"
+	partsOfResults   family = "partial results"
+	alikeParts       family = "look-alikes of parts"
+	meddlingEdits    family = "edits of what is there"
+	strangersAdd     family = "additions"
+	strangersFirst   family = "additions at the front"
+	legalTwins       family = "legal duplicates"
+	removedTwins     family = "twins of what is removed"
+	newFields        family = "unknown fields"
+	otherEncodings   family = "other encodings"
+	reviewVersions   family = "review versions"
+	objectsBefore    family = "objects before"
+	freshInstances   family = "fresh instances"
+	laterCalls       family = "later calls"
+	noNamespace      family = "no metadata.namespace"
+	olderObjects     family = "older objects"
+	deletions        family = "deletions"
+	manifestsAgain   family = "manifests again"
+	updatesOfObjects family = "updates"
+	deletionRequests family = "deletion requests"
+	builtinRivals    family = "rivals that everybody has"
+	declaredRivals   family = "rivals that are declared"
 )
 
 var families = []family{
 	givenSamples, generated, furnishedObject, partsOfResults, alikeParts, meddlingEdits, strangersAdd, strangersFirst,
 	legalTwins, removedTwins, newFields, otherEncodings, reviewVersions, objectsBefore, freshInstances, laterCalls,
-	noNamespace, olderObjects, deletions, manifestsAgain, builtinRivals, declaredRivals,
+	noNamespace, olderObjects, deletions, manifestsAgain, updatesOfObjects, deletionRequests, builtinRivals, declaredRivals,
 }
 
 // uses reports whether a family is in use.

@@ -19,7 +19,10 @@ type inputs struct {
 }
 
 func newInputs(k *kind, samples []sample) *inputs {
-	in := &inputs{made: generate.Generator{Namespace: testNamespace}, furnished: true}
+	in := &inputs{furnished: true}
+	if k.namespaced {
+		in.made.Namespace = k.namespace
+	}
 	for _, s := range samples {
 		if gvk, err := gvkOf(s.doc); err == nil && gvk == k.GroupVersionKind {
 			in.samples = append(in.samples, s.doc.(map[string]any))
@@ -52,14 +55,14 @@ func (in *inputs) object(random *rand.Rand, i int) any {
 	n := len(in.samples)
 	if n > 0 {
 		if sample = in.samples[i%n]; i < n || in.made.Schema == nil {
-			return inNamespace(tree.Clone(sample))
+			return tree.Clone(sample)
 		}
 	}
 	object, _ := in.made.Object(random, sample)
 	if i == max(n, 1) && in.furnished {
-		return inNamespace(furnished(object))
+		return furnished(object)
 	}
-	return inNamespace(object)
+	return object
 }
 
 // twin is at the end of the name of what is made like an element of a sample.
@@ -78,10 +81,4 @@ func (in *inputs) given(p tree.Path) bool {
 		}
 	}
 	return false
-}
-
-// inNamespace is what the API server does before it calls a webhook.
-func inNamespace(doc any) any {
-	doc, _ = tree.Put(doc, metadata.Member("namespace"), testNamespace)
-	return doc
 }

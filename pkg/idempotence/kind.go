@@ -24,17 +24,23 @@ type kind struct {
 	resource metav1.GroupVersionResource
 	// goType is nil for custom resources, which are text to the API server.
 	goType reflect.Type
-	taken  taken
+	// namespaced kinds have their objects in namespaces, in this one if they name none.
+	namespaced bool
+	namespace  string
+	// old is what the objects of an update take the place of.
+	old   *object
+	taken taken
 }
 
 // kindOf finds out about a kind. Only built-in ones have a Go type: the API server has none for
 // the others.
 func kindOf(gvk schema.GroupVersionKind, builtins *runtime.Scheme) *kind {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	k := &kind{GroupVersionKind: gvk, resource: metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}}
+	k := &kind{GroupVersionKind: gvk, resource: metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}, namespace: testNamespace}
 	if object, err := builtins.New(gvk); err == nil {
 		k.goType = reflect.TypeOf(object).Elem()
 	}
+	k.namespaced = !builtin.ClusterScoped(schema.GroupResource{Group: gvk.Group, Resource: plural.Resource})
 	return k
 }
 
@@ -46,6 +52,7 @@ type object struct {
 	// refused are the problems of the object, once they were looked for.
 	refused []string
 	judged  bool
+	against *object // which it takes the place of, as far as these problems go
 }
 
 // object has the API server take in a document: decode, default, encode again.
@@ -90,14 +97,19 @@ func (k *kind) decoded(raw []byte) (*object, error) {
 	return &object{raw: raw, doc: doc, typed: typed}, err
 }
 
-// problems are what the API server would refuse the object for.
+// problems are what the API server would refuse the object for: as a new one, or as an update.
 func (k *kind) problems(o *object) []string {
-	if !o.judged && o.typed != nil {
+	if o.judged && o.against == k.old {
+		return o.refused
+	}
+	o.judged, o.against, o.refused = true, k.old, nil
+	if k.old != nil {
+		o.refused = k.updateProblems(o, k.old)
+	} else if o.typed != nil {
 		for _, err := range builtin.Validate(o.typed) {
 			o.refused = append(o.refused, err.Error())
 		}
 	}
-	o.judged = true
 	return o.refused
 }
 

@@ -33,11 +33,11 @@ func editing(group, version, resource string, operations []admissionregistration
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			body, _ := io.ReadAll(req.Body)
 			var review admissionv1.AdmissionReview
-			var doc document
-			if json.Unmarshal(body, &review) != nil || json.Unmarshal(review.Request.Object.Raw, &doc) != nil {
+			if json.Unmarshal(body, &review) != nil {
 				http.Error(w, "not a review", http.StatusBadRequest)
 				return
 			}
+			doc := decoded(review.Request.Object.Raw)
 			before, _ := json.Marshal(doc)
 			edit(review.Request, doc)
 			after, _ := json.Marshal(doc)
@@ -50,6 +50,11 @@ func editing(group, version, resource string, operations []admissionregistration
 			_ = json.NewEncoder(w).Encode(review)
 		})
 	})
+}
+
+func decoded(raw []byte) (doc document) {
+	_ = json.Unmarshal(raw, &doc)
+	return doc
 }
 
 // members is a patch of the outermost members that are other.

@@ -75,6 +75,19 @@ func (r *run) check(c *Case) *Violation {
 }
 
 func (r *run) lookAt(c *Case) *Violation {
+	if c.Old != nil {
+		return r.lookAtUpdate(c)
+	}
+	return r.lookAtRequest(c)
+}
+
+func (r *run) lookAtRequest(c *Case) *Violation {
+	switch c.Way {
+	case afterCreation:
+		return r.standsUpdates(c)
+	case deletionRequest:
+		return r.standsDeletion(c)
+	}
 	switch c.Law {
 	case L1:
 		return r.keepsResult(c)

@@ -19,28 +19,33 @@ const (
 
 // updates is L6.
 func (r *run) updates(c *Case) *Violation {
+	if c.Way == sameAgain {
+		return r.takesAgain(c)
+	}
 	x, ok := r.object(c)
 	if !ok || !r.handles(admissionv1.Update) {
 		return nil
 	}
-	switch c.Way {
-	case olderObject:
-		return r.leavesImmutable(c, x)
-	case deletion:
+	defer r.asUpdate(nil)()
+	if x, ok = r.valid(x.doc); !ok {
+		return nil
+	}
+	if c.Way == deletion {
 		return r.letsGo(c, x)
 	}
-	return r.takesAgain(c, x)
+	return r.leavesImmutable(c, x)
 }
 
 var (
 	metadata    = tree.Path{{Name: "metadata"}}
 	annotations = metadata.Member("annotations")
+	touched     = annotations.Member("example.com/touched")
 	finalizers  = metadata.Member("finalizers")
 )
 
 // leavesImmutable updates an annotation of an object that is older than the webhook.
 func (r *run) leavesImmutable(c *Case, x *object) *Violation {
-	updated, ok := r.edited(x, []Edit{{What: Put, Path: annotations.Member("example.com/touched"), Value: "yes"}})
+	updated, ok := r.edited(x, []Edit{{What: Put, Path: touched, Value: "yes"}})
 	if !ok || len(r.kind.updateProblems(updated, x)) > 0 {
 		return nil
 	}
@@ -101,52 +106,88 @@ func addsFinalizer(before, after *object) bool {
 }
 
 // takesAgain applies the manifest again that the object was created from.
-func (r *run) takesAgain(c *Case, x *object) *Violation {
+func (r *run) takesAgain(c *Case) *Violation {
+	manifest, ok := r.manifestOf(c.Object)
+	if !ok || !r.handles(admissionv1.Update) {
+		return nil
+	}
+	created, ok := r.createdFrom(manifest)
+	if !ok {
+		return nil
+	}
+	defer r.asUpdate(nil)()
 	s := r.fresh()
-	stored := r.first(x)
-	if !stored.ok() {
+	stored, ok := r.settled(s, created)
+	if !ok || r.appliesDifferently(manifest) {
 		return nil
 	}
-	// What an earlier operation did not do yet, an update of nothing does.
-	settled := r.f(s, query{operation: admissionv1.Update, object: stored.after, old: stored.after})
-	if !settled.ok() || len(r.kind.updateProblems(settled.after, stored.after)) > 0 {
+	applied, ok := r.applied(manifest, stored.after)
+	if !ok {
 		return nil
 	}
-	applied, ok := r.valid(overlay(settled.after.doc, x.doc))
-	if !ok || len(r.kind.updateProblems(applied, settled.after)) > 0 {
-		return nil // the manifest cannot be applied, webhook or not
-	}
-	out := r.f(s, query{operation: admissionv1.Update, object: applied, old: settled.after})
+	out := r.f(s, query{object: applied, old: stored.after})
 	if v := r.failed(c, out); v != nil {
 		return v
 	}
+	refused := len(r.kind.updateProblems(applied, stored.after)) > 0
 	switch {
-	case out.fault == "" && !out.allowed:
+	case out.fault == "" && !out.allowed && !refused:
 		return r.violation(c, "denied", "the manifest that made the object is denied when it is applied again: "+out.message, stored, out)
-	case !out.ok():
-		return nil
+	case !out.ok() || refused && len(r.kind.updateProblems(out.after, stored.after)) > 0:
+		return nil // the manifest cannot be applied
 	}
-	if changes := r.differences(c.Law, settled.after, out.after); len(changes) > 0 {
+	if changes := r.differences(c.Law, stored.after, out.after); len(changes) > 0 {
 		return r.violation(c, "not the same", "applying the manifest again changes the object: "+summary(changes), stored, out)
 	}
 	return nil
 }
 
-// overlay is what applying a manifest makes of a stored object: what the manifest says is set, the
-// rest stays.
-func overlay(stored, manifest any) any {
-	tree.Leaves(manifest, func(p tree.Path, value any) {
-		switch value.(type) {
-		case map[string]any, []any:
-			if tree.Has(stored, p) {
-				return // an empty one says nothing about what is in it
-			}
-		}
-		if next, ok := tree.Put(stored, p, value); ok {
-			stored = next
-		}
-	})
-	return stored
+// applied is what a manifest makes of a stored object. The API server may refuse it yet.
+func (r *run) applied(manifest any, stored *object) (*object, bool) {
+	doc, ok := r.kind.apply(manifest, stored.doc)
+	if !ok {
+		return nil, false
+	}
+	o, err := r.kind.object(r.kind.asSent(doc, true))
+	return o, err == nil
+}
+
+// appliesDifferently reports whether a manifest that is applied again changes the object, webhook or
+// not: names that a list has twice, such as variables may have, are merged into one.
+func (r *run) appliesDifferently(manifest any) bool {
+	plain, ok := r.valid(manifest)
+	if !ok {
+		return true
+	}
+	again, ok := r.applied(manifest, plain)
+	return !ok || !tree.Equal(plain.doc, again.doc)
+}
+
+// createdFrom is what a manifest is stored as when it is applied for the first time.
+func (r *run) createdFrom(manifest any) (*object, bool) {
+	create := r.operation
+	r.operation = admissionv1.Create
+	defer func() { r.operation = create }()
+	x, ok := r.valid(manifest)
+	if !ok || !r.handles(admissionv1.Create) {
+		return x, ok
+	}
+	out := r.f(r.fresh(), query{object: x})
+	if !out.ok() || len(r.kind.problems(out.after)) > 0 {
+		return nil, false
+	}
+	return out.after, true
+}
+
+// settled is an update that changes nothing: what the webhook did not do when the object was created,
+// it does then.
+func (r *run) settled(s servers, created *object) (*outcome, bool) {
+	stored, ok := r.valid(created.doc)
+	if !ok {
+		return nil, false
+	}
+	out := r.f(s, query{object: stored, old: stored})
+	return out, out.ok() && len(r.kind.updateProblems(out.after, stored)) == 0
 }
 
 func (r *run) handles(operation admissionv1.Operation) bool {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -19,6 +20,8 @@ type Option func(*options)
 type options struct {
 	samples    []sample
 	exceptions []Exception
+	namespaces []*corev1.Namespace
+	places     *places
 	rivals     []Subject
 	observe    func() any
 	seed       int64

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,8 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	o := newOptions(opts)
 	subject, err := subject.checked()
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
+	o.places, err = newPlaces(subject, o.namespaces)
+	errs = append(errs, err)
 	for i, rival := range o.rivals {
 		o.rivals[i], err = rival.checked()
 		errs = append(errs, err)
@@ -42,6 +45,10 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
 	report := newReport(subject, o)
+	if names := subject.subresourcesOnly(); len(names) > 0 {
+		report.Incomplete = "its rules name subresources only (" + strings.Join(names, ", ") + "), for which no objects are made: it cannot be tested"
+		return report, nil
+	}
 	stored, err := report.storedCases(o)
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
@@ -57,7 +64,7 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	for _, k := range kinds {
 		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report,
 			broken: map[Law]bool{}, advised: map[Law]bool{}, checksOf: map[Law]int{}}
-		r.operation = r.firstOperation()
+		r.operation, k.namespace = r.firstOperation(), o.places.own
 		r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
 		if r.replay(stored); o.only == "" {
 			r.explore()
@@ -83,6 +90,7 @@ type run struct {
 	rivals    map[string]rival
 	inputs    *inputs
 	memo      memo
+	updated   updated
 	clock     stopwatch
 	report    *Report
 
@@ -108,7 +116,7 @@ func kindsOf(subject Subject, samples []sample) ([]*kind, error) {
 	add := func(gvk schema.GroupVersionKind) {
 		k := subject.named(kindOf(gvk, builtins))
 		if !seen[gvk] && slices.ContainsFunc(subject.webhooks, func(w *webhook) bool {
-			return w.handles(k, admissionv1.Create) || w.handles(k, admissionv1.Update)
+			return w.handles(k, admissionv1.Create) || w.handles(k, admissionv1.Update) || w.handles(k, admissionv1.Delete)
 		}) {
 			seen[gvk], kinds = true, append(kinds, k)
 		}

@@ -61,6 +61,9 @@ func shrinkObject(v **Violation, fails func(Case) bool) (smaller bool) {
 		if !ok {
 			continue // it went with a larger part
 		}
+		if old, ok := tree.Remove(c.Old, p); ok {
+			c.Old = old
+		}
 		if c.Object = doc; fails(c) {
 			smaller = true
 		}

@@ -43,6 +43,7 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 	wire := struct {
 		*plain
 		Object json.RawMessage   `json:"object"`
+		Old    json.RawMessage   `json:"old"`
 		Before []json.RawMessage `json:"before"`
 	}{plain: (*plain)(c)}
 	if err := json.Unmarshal(text, &wire); err != nil {
@@ -51,6 +52,11 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 	var err error
 	if c.Object, err = tree.Decode(wire.Object); err != nil {
 		return err
+	}
+	if len(wire.Old) > 0 {
+		if c.Old, err = tree.Decode(wire.Old); err != nil {
+			return err
+		}
 	}
 	for _, raw := range wire.Before {
 		doc, err := tree.Decode(raw)

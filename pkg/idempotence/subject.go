@@ -107,7 +107,7 @@ func (s Subject) check() error {
 func (w *webhook) handles(k *kind, operation admissionv1.Operation) bool {
 	for _, rule := range w.Rules {
 		if hasOrAll(rule.Operations, admissionregistrationv1.OperationType(operation), admissionregistrationv1.OperationAll) &&
-			hasOrAll(rule.APIGroups, k.resource.Group, "*") && hasOrAll(rule.APIVersions, k.resource.Version, "*") &&
+			hasOrAll(rule.APIGroups, k.resource.Group, "*") && hasOrAll(rule.APIVersions, k.resource.Version, "*") && k.within(rule.Scope) &&
 			slices.ContainsFunc(rule.Resources, func(r string) bool {
 				return r == "*" || r == "*/*" || r == k.resource.Resource || r == k.resource.Resource+"/*"
 			}) {

@@ -34,7 +34,9 @@ func (r *run) f(s servers, q query) *outcome {
 		q.operation = r.operation
 	}
 	if q.operation == admissionv1.Update && q.old == nil {
-		q.old = q.object
+		if q.old = r.kind.old; q.old == nil {
+			q.old = q.object
+		}
 	}
 	out := &outcome{answer: &answer{allowed: true, after: q.object}}
 	seen := make([]any, len(s)) // the object after the last call of each
@@ -42,7 +44,7 @@ func (r *run) f(s servers, q query) *outcome {
 		changed := false
 		for i, w := range r.subject.webhooks {
 			again := w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
-			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || q.dryRun && !w.dryRuns() ||
+			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || !r.opts.places.selects(w, r.kind, &q) || q.dryRun && !w.dryRuns() ||
 				round > 0 && (!again || seen[i] == nil || tree.Equal(seen[i], q.object.doc)) {
 				continue
 			}
@@ -61,7 +63,9 @@ func (r *run) f(s servers, q query) *outcome {
 			out.patched = out.patched || len(a.patch) > 0
 			changed = changed || len(a.patch) > 0
 			q.object, q.raw = a.after, nil
-			seen[i] = q.object.doc
+			if q.object != nil { // as there is in all but a DELETE
+				seen[i] = q.object.doc
+			}
 		}
 		if !changed || len(s) == 1 {
 			break // a webhook is called again when another changed something

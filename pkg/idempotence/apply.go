@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"maps"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// manifestOf is the file that a user may apply again and again: it has a name, and nothing that only the
+// API server sets.
+func (r *run) manifestOf(doc any) (manifest any, ok bool) {
+	fields, ok := r.kind.asSent(doc, false).(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	fields = maps.Clone(fields)
+	delete(fields, "status") // which an update leaves alone, whatever it says
+	meta, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	if textIn(meta, "name") == "" {
+		meta = maps.Clone(meta)
+		meta["name"] = generatedName(textIn(meta, "generateName"))
+		delete(meta, "generateName")
+		fields["metadata"] = meta
+	}
+	return fields, true
+}
+
+// apply is what kubectl, whose code it calls, makes of a stored object with the manifest that was applied before,
+// too. Only what the manifest says is set. Lists of built-in kinds are merged by the keys of
+// their Go types, or replaced; those of custom resources are replaced.
+func (k *kind) apply(manifest, stored any) (any, bool) {
+	said, current := tree.Encode(manifest), tree.Encode(stored)
+	var merged []byte
+	var err error
+	if k.goType == nil {
+		var patch []byte
+		if patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(said, said, current); err == nil {
+			merged, err = jsonpatch.MergePatch(current, patch)
+		}
+	} else {
+		merged, err = applyStrategic(said, current, reflect.New(k.goType).Interface())
+	}
+	if err != nil {
+		return nil, false
+	}
+	doc, err := tree.Decode(merged)
+	return doc, err == nil
+}
+
+func applyStrategic(manifest, current []byte, goType any) ([]byte, error) {
+	keys, err := strategicpatch.NewPatchMetaFromStruct(goType)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := strategicpatch.CreateThreeWayMergePatch(manifest, manifest, current, keys, true)
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, keys)
+}

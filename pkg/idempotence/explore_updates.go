@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"math/rand/v2"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// updatedObjects are how many objects are also updated, and after them one of so many.
+const updatedObjects, oneOfUpdated = 6, 8
+
+// Bounds for what is tried with one update: much of it, the creation has shown already.
+const (
+	mostUpdateParts     = 8
+	mostUpdateMeddling  = 8
+	mostUpdateAdditions = 6
+)
+
+// tryLater has the laws look at what comes after the creation of an object.
+func (r *run) tryLater(random *rand.Rand, i int, x, result *object) {
+	if r.handles(admissionv1.Delete) && r.opts.uses(deletionRequests) {
+		r.try(&Case{Law: L2, Object: x.doc, Way: deletionRequest})
+	}
+	if r.operation != admissionv1.Create || !r.handles(admissionv1.Update) || !r.opts.uses(updatesOfObjects) {
+		return
+	}
+	for _, law := range []Law{L2, L1} {
+		r.try(&Case{Law: law, Object: x.doc, Way: afterCreation})
+	}
+	if i >= updatedObjects && i%oneOfUpdated > 0 {
+		return
+	}
+	changes := false
+	for _, old := range []*object{result, x} { // what the webhook has seen, and what is older than the webhook
+		changes = r.tryUpdate(random, r.kind.asSent(old.doc, true)) || changes
+	}
+	if changes && tree.Equal(x.doc, result.doc) {
+		r.changed++ // which the creation has not counted
+	}
+}
+
+// tryUpdate has the laws of reinvocation look at an update of an object. It reports whether the webhook
+// changes anything in it.
+func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
+	leave, ok := r.enter(old)
+	if !ok {
+		return false
+	}
+	defer leave()
+	doc, ok := tree.Put(old, touched, "yes")
+	if !ok {
+		return false
+	}
+	x, ok := r.valid(doc)
+	if !ok {
+		return false
+	}
+	try := func(law Law, change func(c *Case)) {
+		c := &Case{Law: law, Object: doc, Old: old}
+		if change != nil {
+			change(c)
+		}
+		r.try(c)
+	}
+	try(L3, func(c *Case) { c.Way = "few" })
+	for _, law := range []Law{L10, L2, L1} {
+		try(law, nil)
+	}
+	out := r.f(r.fresh(), query{object: x})
+	if r.impure || !out.ok() || len(r.kind.problems(out.after)) > 0 {
+		return false
+	}
+	changes := r.differences("", x, out.after)
+	for _, edits := range few(r.partialResults(x.doc, changes), mostUpdateParts) {
+		try(L5, func(c *Case) { c.Edits = edits })
+	}
+	additions := r.legal(x, r.additions(random, x.doc))
+	for _, e := range few(additions, mostUpdateAdditions) {
+		try(L4b, func(c *Case) { c.Edits = []Edit{e} })
+	}
+	for _, edits := range few(meddling(random, out.after.doc, changes), mostUpdateMeddling) {
+		try(L4a, func(c *Case) { c.Edits = edits })
+	}
+	if full, ok := r.edited(x, additions); ok && len(additions) > 0 {
+		for _, law := range []Law{L10, L2, L1} {
+			try(law, func(c *Case) { c.Object = full.doc })
+		}
+	}
+	return len(changes) > 0
+}
+
+func few[T any](list []T, n int) []T { return list[:min(len(list), n)] }

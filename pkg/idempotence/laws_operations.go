@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import admissionv1 "k8s.io/api/admission/v1"
+
+// Ways to look for webhooks that do not expect what comes after the creation of an object.
+const (
+	// afterCreation is for L1 and L2: updates that change nothing.
+	afterCreation = "after creation"
+	// deletionRequest is for L2: a DELETE, which has an old object only.
+	deletionRequest = "deletion request"
+)
+
+// stored is x as it is stored, after what the webhook does when it is created.
+func (r *run) stored(x *object) (*object, bool) {
+	if r.operation == admissionv1.Create {
+		out := r.first(x)
+		if !out.ok() || len(r.kind.problems(out.after)) > 0 {
+			return nil, false
+		}
+		x = out.after
+	}
+	defer r.asUpdate(nil)()
+	return r.valid(x.doc)
+}
+
+// standsUpdates is L1 and L2 for the updates of what the webhook itself has made.
+func (r *run) standsUpdates(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok || r.operation != admissionv1.Create || !r.handles(admissionv1.Update) {
+		return nil
+	}
+	created := r.first(x)
+	stored, ok := r.stored(x)
+	if !ok {
+		return nil
+	}
+	defer r.asUpdate(nil)()
+	s := r.fresh()
+	first := r.f(s, query{object: stored, old: stored})
+	if c.Law == L2 {
+		return r.allowsUpdate(c, x, created, first)
+	}
+	if !first.ok() || len(r.kind.updateProblems(first.after, stored)) > 0 {
+		return nil // L2, L6
+	}
+	again := r.f(s, query{object: first.after, old: first.after})
+	if !again.ok() {
+		return nil
+	}
+	if changes := r.differences(c.Law, first.after, again.after); len(changes) > 0 {
+		return r.violation(c, changeWay(changes), "each update changes the object again, although it says nothing new: "+summary(changes), first, again)
+	}
+	return nil
+}
+
+// allowsUpdate is L2 for an update of what the webhook has made. A webhook may deny updates altogether.
+func (r *run) allowsUpdate(c *Case, x *object, created, update *outcome) *Violation {
+	if v := r.failed(c, update); v != nil {
+		return v
+	}
+	if update.fault != "" || update.allowed || len(r.differences("", x, created.after)) == 0 {
+		return nil
+	}
+	plain, ok := r.valid(x.doc)
+	if !ok || !r.f(r.fresh(), query{object: plain, old: plain}).ok() {
+		return nil
+	}
+	return r.violation(c, "denied", "it allows the object and then denies an update of what it made of it: "+update.message, created, update)
+}
+
+// standsDeletion is L2 for a DELETE.
+func (r *run) standsDeletion(c *Case) *Violation {
+	x, ok := r.object(c)
+	if !ok || !r.handles(admissionv1.Delete) {
+		return nil
+	}
+	stored, ok := r.stored(x)
+	if !ok {
+		return nil
+	}
+	out := r.f(r.fresh(), query{operation: admissionv1.Delete, old: stored})
+	if out.fault == "" {
+		return nil // a denial is a decision
+	}
+	return r.violation(c, "fails", "the object cannot be deleted: "+firstLine(out.fault), out)
+}

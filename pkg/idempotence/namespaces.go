@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Namespaces are those of the cluster, with the labels that a namespaceSelector looks at. Objects that name
+// no namespace are in the first one that the selectors select. A namespace that is not among them, or the
+// one that is made up without this option, has labels with which the webhook is called there.
+func Namespaces(namespaces ...*corev1.Namespace) Option {
+	return func(o *options) { o.namespaces = append(o.namespaces, namespaces...) }
+}
+
+// testNamespace is where objects are that say nothing else, if the selectors allow it.
+const testNamespace = "shop"
+
+// places are the namespaces of a run.
+type places struct {
+	own       string // of objects that name none
+	known     map[string]labels.Set
+	selectors map[*webhook]labels.Selector
+	wanted    labels.Set // of a namespace of which nothing is known
+}
+
+func newPlaces(subject Subject, given []*corev1.Namespace) (*places, error) {
+	p := &places{known: map[string]labels.Set{}, selectors: map[*webhook]labels.Selector{}, wanted: labels.Set{}}
+	for _, w := range subject.webhooks {
+		selector, err := objectSelector(w.NamespaceSelector)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %q: namespaceSelector: %w", w.Name, err)
+		}
+		p.selectors[w] = selector
+		p.satisfy(selector)
+	}
+	for _, n := range given {
+		p.known[n.Name] = labels.Merge(n.Labels, labels.Set{corev1.LabelMetadataName: n.Name})
+	}
+	for _, n := range given {
+		if p.own == "" && p.selected(n.Name) {
+			p.own = n.Name
+		}
+	}
+	switch {
+	case p.own != "":
+	case len(given) > 0:
+		p.own = given[0].Name
+	default:
+		p.own = p.invented()
+	}
+	return p, nil
+}
+
+// satisfy adds to the labels of a namespace that is made up what a selector asks for.
+func (p *places) satisfy(selector labels.Selector) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		_, has := p.wanted[r.Key()]
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			p.wanted[r.Key()] = r.ValuesUnsorted()[0]
+		case selection.Exists:
+			if !has {
+				p.wanted[r.Key()] = "true"
+			}
+		}
+	}
+}
+
+// invented is the name of a namespace that the selectors select, as far as one can be made up: they
+// may ask for a name.
+func (p *places) invented() string {
+	if name := p.wanted[corev1.LabelMetadataName]; name != "" && name != "true" {
+		return name
+	}
+	for i := range 100 {
+		name := testNamespace
+		if i > 0 {
+			name = fmt.Sprintf("%s-%d", testNamespace, i)
+		}
+		if p.selected(name) {
+			return name
+		}
+	}
+	return testNamespace
+}
+
+// selected reports whether all webhooks are called in a namespace.
+func (p *places) selected(name string) bool {
+	for _, selector := range p.selectors {
+		if !selector.Matches(p.labelsOf(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *places) labelsOf(name string) labels.Set {
+	if known, ok := p.known[name]; ok {
+		return known
+	}
+	return labels.Merge(p.wanted, labels.Set{corev1.LabelMetadataName: name})
+}
+
+// selects reports whether the namespaceSelector has a webhook called for an object
+// (predicates/namespace.Matcher): always if it is in no namespace; a Namespace's labels are its own.
+func (p *places) selects(w *webhook, k *kind, q *query) bool {
+	selector, ok := p.selectors[w]
+	if !ok { // a rival
+		selector, _ = objectSelector(w.NamespaceSelector)
+		p.selectors[w] = selector
+	}
+	o := q.object
+	if o == nil {
+		o = q.old
+	}
+	switch {
+	case selector == nil || selector.Empty():
+		return true
+	case k.isNamespace():
+		return selector.Matches(labelsOf(o))
+	case !k.namespaced:
+		return true
+	}
+	return selector.Matches(p.labelsOf(k.namespaceOf(o)))
+}
+
+func labelsOf(o *object) labels.Set {
+	set := labels.Set{}
+	value, _ := tree.Get(o.doc, metadata.Member("labels"))
+	found, _ := value.(map[string]any)
+	for name, text := range found {
+		set[name], _ = text.(string)
+	}
+	return set
+}
+
+func (k *kind) isNamespace() bool { return k.Group == "" && k.resource.Resource == "namespaces" }
+
+// namespaceOf is the namespace of a request: for a Namespace, that itself.
+func (k *kind) namespaceOf(objects ...*object) string {
+	switch {
+	case k.isNamespace():
+		return nameOf(objects...)
+	case !k.namespaced:
+		return ""
+	}
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if value, ok := tree.Get(o.doc, metadata.Member("namespace")); ok {
+			text, _ := value.(string)
+			return text
+		}
+	}
+	return k.namespace
+}
+
+// within reports whether resources of the kind are in the scope of a rule (predicates/rules.Matcher).
+func (k *kind) within(scope *admissionregistrationv1.ScopeType) bool {
+	if scope == nil {
+		return true
+	}
+	switch *scope {
+	case admissionregistrationv1.NamespacedScope:
+		return k.namespaced
+	case admissionregistrationv1.ClusterScope:
+		return !k.namespaced
+	}
+	return true
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"maps"
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+)
+
+// systemFields are the members of metadata that the API server sets. What a client sends of them with a
+// new object is gone before a webhook sees it (rest.WipeObjectMetaSystemFields), or is refused.
+var systemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
+
+// ofStored are those of an object that is stored. They are the same in each call, as what does not differ
+// between two calls explains nothing.
+var ofStored = map[string]any{
+	"uid": "7d3f0a52-95c1-4a0e-8f0b-2c1d5e6a9b10", "creationTimestamp": "2026-01-02T03:04:05Z", "resourceVersion": "1000",
+}
+
+// asSent is a document as a webhook gets to see it: in its namespace, and without what the API server has
+// not set yet, or with it.
+func (k *kind) asSent(doc any, isStored bool) any {
+	object, ok := doc.(map[string]any)
+	if !ok {
+		return doc
+	}
+	old, ok := object["metadata"].(map[string]any)
+	if !ok && object["metadata"] != nil {
+		return doc
+	}
+	object = maps.Clone(object)
+	object["metadata"] = k.metadata(old, isStored)
+	return object
+}
+
+func (k *kind) metadata(old map[string]any, isStored bool) map[string]any {
+	meta := maps.Clone(old)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	if !k.namespaced {
+		delete(meta, "namespace")
+	} else if textIn(meta, "namespace") == "" {
+		meta["namespace"] = k.namespace
+	}
+	if !isStored {
+		for _, name := range systemFields {
+			delete(meta, name)
+		}
+		return meta
+	}
+	for name, value := range ofStored {
+		if meta[name] == nil {
+			meta[name] = value
+		}
+	}
+	if k.hasGeneration() && meta["generation"] == nil {
+		meta["generation"] = int64(1)
+	}
+	if prefix := textIn(meta, "generateName"); prefix != "" && textIn(meta, "name") == "" {
+		meta["name"] = generatedName(prefix)
+	}
+	return meta
+}
+
+func textIn(fields map[string]any, name string) string { text, _ := fields[name].(string); return text }
+
+// generatedName is what names.SimpleNameGenerator makes, but for the letters, which are the same ones.
+func generatedName(prefix string) string {
+	const letters, most = "x7k2p", 63
+	return prefix[:min(len(prefix), most-len(letters))] + letters
+}
+
+// withGeneration are the built-in types of which the API server counts the changes.
+var withGeneration = func() map[reflect.Type]bool {
+	types := map[reflect.Type]bool{}
+	for _, t := range []any{
+		corev1.Pod{}, corev1.ReplicationController{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}, appsv1.DaemonSet{},
+		batchv1.Job{}, batchv1.CronJob{}, networkingv1.Ingress{}, networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{},
+	} {
+		types[reflect.TypeOf(t)] = true
+	}
+	return types
+}()
+
+func (k *kind) hasGeneration() bool { return k.goType == nil || withGeneration[k.goType] }
