@@ -35,12 +35,6 @@ var limits = []limit{
 		func(c testCase, _ difference) bool { return c.kind == "autoscalers" && c.on("mc") },
 	},
 	{
-		"defaulting of HorizontalPodAutoscalers", "internal/builtin does not know them",
-		func(c testCase, d difference) bool {
-			return c.kind == "autoscalers" && (at(`\.spec\..*`)(d) || at(`\.metadata\.managedFields\[[^\]]*\]\.fieldsV1\.f:spec\..*`)(d))
-		},
-	},
-	{
 		"warnings of validation", "the API server warns of values of built-in types that are valid, but odd",
 		func(c testCase, d difference) bool {
 			return c.kind != "widgets" && c.request.Operation != admissionv1.Delete && strings.HasPrefix(d.path, "warning "+strategyWarning)
