@@ -23,10 +23,10 @@ import (
 
 // HeldOut returns webhooks as they are found in clusters, which the harness was not made with:
 // the correct ones must come out clean, and of each broken one a law must be found. Their names
-// begin with C01 to C60 and B01 to B60.
+// begin with C01 to C72 and B01 to B85.
 func HeldOut() (correct, broken []Case) {
-	return slices.Concat(correctInjectors(), correctDefaulters(), correctKinds(), correctResources()),
-		slices.Concat(brokenLists(), brokenNames(), brokenStates(), brokenValues(), brokenParts(), brokenKinds())
+	return slices.Concat(correctInjectors(), correctDefaulters(), correctKinds(), correctResources(), correctFollowers()),
+		slices.Concat(brokenLists(), brokenNames(), brokenStates(), brokenValues(), brokenParts(), brokenKinds(), brokenCrashes())
 }
 
 // A tree is a document without types.

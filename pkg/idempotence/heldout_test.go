@@ -24,12 +24,17 @@ var known = map[string]string{
 	"B52 Deployment: none unavailable, whatever the surge":          "such a result is not validated",
 	"B55 ConfigMap: data of what is immutable":                      "no older object is immutable",
 	"B56 Namespace: team from the second part of the name":          "objects without a namespace are not made",
-	"B57 PodDisruptionBudget: a minimum beside a maximum":           "such a result is not validated",
 	"B62 tells each container of those before it":                   "told as advice",
-	"B63 HorizontalPodAutoscaler: at least two":                     "such a result is not validated",
 	"B67 says that it was updated (Widget)":                         "annotations of a manifest applied again are not compared",
 	"B68 gateway: numbers as floats":                                "no number is large",
-	"C40 Namespace: Pod security, without types":                    "objects without a namespace are not made",
+	"B75 believes the user's quantity":                              "values of annotations are not varied",
+	"B77 another name where its own is taken by what it was":        "not counted after an edit of its own part",
+	"B79 Service: the first port":                                   "every Service has ports",
+	"B80 Job: as many as are to complete":                           "every Job completes a number of times",
+	"B81 Ingress: the paths of each rule":                           "every rule has paths",
+	"B82 a probe is one of HTTP":                                    "every probe is one of HTTP",
+	"B84 volume by its content, or with a free name":                "not counted after an edit of its own part",
+	"C69 seconds of tolerations, also in updates":                   "what is filled in in an element without a name counts as removed",
 }
 
 // wrongly reports what is wrong with the judgement of a case, or nothing.
