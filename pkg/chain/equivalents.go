@@ -40,8 +40,8 @@ func (e equivalents) KindFor(resource schema.GroupVersionResource, _ string) sch
 // equivalents are all versions of a custom resource that have the subresource.
 func (r *customResource) equivalents(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
-	for _, v := range r.definition.Spec.Versions {
-		if subresource == "" || subresource == "status" && r.versions[v.Name].hasStatus {
+	for _, v := range r.Definition.Spec.Versions {
+		if subresource == "" || subresource == "status" && r.Versions[v.Name].HasStatus {
 			all = append(all, resource.GroupResource().WithVersion(v.Name))
 		}
 	}

@@ -74,7 +74,7 @@ func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 func (f *fieldManagers) asKept(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
 	from, isCustom := live.(*unstructured.Unstructured)
 	switch v := f.objects.customVersion(kind); {
-	case isCustom && (v == nil || !v.hasStatus):
+	case isCustom && (v == nil || !v.HasStatus):
 		return obj
 	case isCustom && subresource == "":
 		return keepMembers(obj.(*unstructured.Unstructured), from, "status")
@@ -147,8 +147,8 @@ func (r *customResource) fields() (managedfields.TypeConverter, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range r.definition.Spec.Versions {
-		one, err := builder.BuildOpenAPIV3(r.definition, v.Name, builder.Options{})
+	for _, v := range r.Definition.Spec.Versions {
+		one, err := builder.BuildOpenAPIV3(r.Definition, v.Name, builder.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (r *customResource) fields() (managedfields.TypeConverter, error) {
 			return nil, err
 		}
 	}
-	return managedfields.NewTypeConverter(merged.Components.Schemas, r.definition.Spec.PreserveUnknownFields)
+	return managedfields.NewTypeConverter(merged.Components.Schemas, r.Definition.Spec.PreserveUnknownFields)
 }
 
 // hasSchema tries it: Kubernetes' own types without clients, such as Scale, have none.

@@ -53,7 +53,7 @@ func newObjects(o *options) (*objects, error) {
 		if err != nil {
 			return nil, err
 		}
-		all.custom[schema.GroupKind{Group: r.definition.Spec.Group, Kind: r.definition.Spec.Names.Kind}] = r
+		all.custom[schema.GroupKind{Group: r.Definition.Spec.Group, Kind: r.Definition.Spec.Names.Kind}] = r
 	}
 	return all, nil
 }
@@ -89,7 +89,7 @@ func (o *objects) Recognizes(schema.GroupVersionKind) bool { return true }
 // Default implements runtime.ObjectDefaulter.
 func (o *objects) Default(obj runtime.Object) {
 	if r := o.customOf(obj); r != nil {
-		r.defaults(obj.(*unstructured.Unstructured))
+		r.Default(obj.(*unstructured.Unstructured))
 	}
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return

@@ -103,7 +103,7 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 		return nil, *kind, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", kind.Kind, kind.Version, kind.Kind, err)
 	}
 	if r := o.customOf(obj); r != nil {
-		pruned, err := r.coerce(obj.(*unstructured.Unstructured), false)
+		pruned, err := r.Coerce(obj.(*unstructured.Unstructured), false)
 		if err != nil {
 			return nil, *kind, nil, err
 		}
@@ -146,7 +146,7 @@ func (a *asked) place(custom *customVersion) error {
 		a.namespace = m.GetNamespace()
 	}
 	switch {
-	case custom != nil && !custom.namespaced:
+	case custom != nil && !custom.Namespaced:
 		a.namespace = ""
 	case a.namespace == "" && (custom != nil || namespacedByDefault(a.kind, a.resource)):
 		a.namespace = metav1.NamespaceDefault

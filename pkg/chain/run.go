@@ -22,6 +22,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/admitkit/admitkit/internal/customresource"
 )
 
 // requestTimeout is the API server's upper bound of a request's time.
@@ -68,8 +70,8 @@ func (r *run) admit(ctx context.Context) error {
 	var cancel context.CancelFunc
 	r.ctx, cancel = context.WithTimeout(r.ctx, requestTimeout)
 	defer cancel()
-	if v := r.customVersion(); v != nil && v.deprecation != "" {
-		warning.AddWarning(r.ctx, "", v.deprecation)
+	if v := r.customVersion(); v != nil && v.Deprecation != "" {
+		warning.AddWarning(r.ctx, "", v.Deprecation)
 	}
 	for _, err := range r.unknown {
 		warning.AddWarning(r.ctx, "", err.Error())
@@ -150,7 +152,7 @@ func (r *run) beforeCreate(m metav1.Object) error {
 		return err
 	}
 	if v := r.customVersion(); v != nil {
-		v.prepareForCreate(r.object.(*unstructured.Unstructured))
+		v.PrepareForCreate(r.object.(*unstructured.Unstructured))
 	} else if r.hasStrategy() && r.SubResource == "" {
 		prepareForCreate(r.kind, r.object, m)
 	}
@@ -232,7 +234,7 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 	}
 	m.SetGeneration(old.GetGeneration())
 	if v := r.customVersion(); v != nil {
-		v.prepareForUpdate(r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
+		v.PrepareForUpdate(r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
 	} else if r.hasStrategy() {
 		prepareForUpdate(r.kind, r.SubResource, r.object, r.old, m, old)
 	}
@@ -325,12 +327,12 @@ func (r *run) refusal(m metav1.Object, errs field.ErrorList) error {
 // invalid is what the validation of the resource finds.
 func (r *run) invalid() field.ErrorList {
 	if v := r.customVersion(); v != nil && r.operation == admission.Create {
-		return v.validate(r.ctx, r.object.(*unstructured.Unstructured))
+		return v.Validate(r.ctx, r.object.(*unstructured.Unstructured))
 	} else if v != nil {
-		return v.validateUpdate(r.ctx, r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
+		return v.ValidateUpdate(r.ctx, r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
 	}
 	if u, ok := r.object.(*unstructured.Unstructured); ok {
-		return validateType(u, r.kind)
+		return customresource.ValidateType(u, r.kind)
 	}
 	if r.chain.validator == nil {
 		return nil

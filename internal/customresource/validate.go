@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package customresource
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	apiservervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,60 +23,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// What follows is what the API server's strategy for custom resources does between mutating and
-// validating webhooks: the package that has it brings the storage.
-
-func (v *customVersion) prepareForCreate(u *unstructured.Unstructured) {
-	if v.hasStatus {
-		delete(u.Object, "status")
-	}
-	u.SetGeneration(1)
-}
-
-func (v *customVersion) prepareForUpdate(u, old *unstructured.Unstructured, subresource string) {
-	if subresource == "status" {
-		v.prepareForStatus(u, old)
-		return
-	}
-	if v.hasStatus {
-		if status, ok := old.Object["status"]; ok {
-			u.Object["status"] = status
-		} else {
-			delete(u.Object, "status")
-		}
-	}
-	if !apiequality.Semantic.DeepEqual(withoutMetadata(u), withoutMetadata(old)) {
-		u.SetGeneration(old.GetGeneration() + 1)
-	}
-}
-
-// prepareForStatus keeps nothing of an update of the status but that.
-func (v *customVersion) prepareForStatus(u, old *unstructured.Unstructured) {
-	status, ok := u.Object["status"]
-	managed := u.GetManagedFields()
-	u.Object = old.DeepCopy().Object
-	u.SetManagedFields(managed)
-	if ok {
-		u.Object["status"] = status
-	} else {
-		delete(u.Object, "status")
-	}
-}
-
-func withoutMetadata(u *unstructured.Unstructured) map[string]any {
-	rest := make(map[string]any, len(u.Object))
-	for name, value := range u.Object {
-		if name != "metadata" {
-			rest[name] = value
-		}
-	}
-	return rest
-}
-
-func (v *customVersion) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
-	errs := validateType(u, v.kind)
+// Validate returns what is refused when the object is created.
+func (v *Version) Validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+	errs := ValidateType(u, v.Kind)
 	if len(errs) == 0 {
-		errs = apivalidation.ValidateObjectMetaAccessor(u, v.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+		errs = apivalidation.ValidateObjectMetaAccessor(u, v.Namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 		errs = append(errs, apiservervalidation.ValidateCustomResource(nil, u.Object, v.all)...)
 		errs = append(errs, v.validateScale(u, true)...)
 	}
@@ -86,9 +36,10 @@ func (v *customVersion) validate(ctx context.Context, u *unstructured.Unstructur
 	return append(errs, v.validateRules(ctx, errs, u, nil)...)
 }
 
-func (v *customVersion) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, subresource string) field.ErrorList {
+// ValidateUpdate returns what is refused when the object takes the place of an old one.
+func (v *Version) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstructured, subresource string) field.ErrorList {
 	both := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: v.schema})
-	errs := validateType(u, v.kind)
+	errs := ValidateType(u, v.Kind)
 	if len(errs) == 0 {
 		errs = apivalidation.ValidateObjectMetaAccessorUpdate(u, old, field.NewPath("metadata"))
 		errs = append(errs, v.validateFields(u, old, subresource, both)...)
@@ -103,7 +54,7 @@ func (v *customVersion) validateUpdate(ctx context.Context, u, old *unstructured
 	return append(errs, v.validateRules(ctx, errs, u, old, cel.WithRatcheting(both))...)
 }
 
-func (v *customVersion) validateFields(u, old *unstructured.Unstructured, subresource string, both *common.CorrelatedObject) field.ErrorList {
+func (v *Version) validateFields(u, old *unstructured.Unstructured, subresource string, both *common.CorrelatedObject) field.ErrorList {
 	if subresource != "status" {
 		errs := apiservervalidation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, v.all, apiservervalidation.WithRatcheting(both))
 		return append(errs, v.validateScale(u, true)...)
@@ -116,7 +67,8 @@ func (v *customVersion) validateFields(u, old *unstructured.Unstructured, subres
 	return errs
 }
 
-func validateType(u *unstructured.Unstructured, want schema.GroupVersionKind) field.ErrorList {
+// ValidateType returns what is refused because the object is of another kind or version.
+func ValidateType(u *unstructured.Unstructured, want schema.GroupVersionKind) field.ErrorList {
 	var errs field.ErrorList
 	if kind := u.GetKind(); kind != want.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, fmt.Sprintf("must be %v", want.Kind)))
@@ -129,7 +81,7 @@ func validateType(u *unstructured.Unstructured, want schema.GroupVersionKind) fi
 
 // validateEmbedded checks the metadata of objects in the object. The function that does so is given a
 // context by newer libraries only.
-func (v *customVersion) validateEmbedded(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+func (v *Version) validateEmbedded(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
 		return validate(nil, u.Object, v.schema, false)
@@ -140,7 +92,7 @@ func (v *customVersion) validateEmbedded(ctx context.Context, u *unstructured.Un
 }
 
 // validateRules is not done for objects that the rules may not be able to read.
-func (v *customVersion) validateRules(ctx context.Context, before field.ErrorList, u, old *unstructured.Unstructured, opts ...cel.Option) field.ErrorList {
+func (v *Version) validateRules(ctx context.Context, before field.ErrorList, u, old *unstructured.Unstructured, opts ...cel.Option) field.ErrorList {
 	if v.rules == nil {
 		return nil
 	}
@@ -159,7 +111,7 @@ func (v *customVersion) validateRules(ctx context.Context, before field.ErrorLis
 }
 
 // validateScale checks what the scale subresource reads.
-func (v *customVersion) validateScale(u *unstructured.Unstructured, spec bool) field.ErrorList {
+func (v *Version) validateScale(u *unstructured.Unstructured, spec bool) field.ErrorList {
 	if v.scale == nil {
 		return nil
 	}
