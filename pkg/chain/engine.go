@@ -159,7 +159,7 @@ func (noNamespaces) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func newClients(resolve func(context.Context, string, string, int32) (string, error), sorts ...[]*hook) *clients {
-	c := &clients{hooks: map[string]*hook{}, resolve: resolve}
+	c := &clients{hooks: map[string]*hook{}, opened: map[*hook]http.RoundTripper{}, resolve: resolve}
 	for _, hooks := range sorts {
 		for _, h := range hooks {
 			c.hooks[h.key] = h

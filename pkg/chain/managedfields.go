@@ -106,13 +106,14 @@ func keepMembers(obj, live *unstructured.Unstructured, names ...string) runtime.
 }
 
 func keepField(obj, live runtime.Object, name string) runtime.Object {
-	v := reflect.ValueOf(obj).Elem()
-	if !v.FieldByName(name).IsValid() {
+	own, other := fieldOf(obj, name), fieldOf(live, name)
+	if !own.IsValid() || own.IsZero() && other.IsZero() {
 		return obj
 	}
+	v := reflect.ValueOf(obj).Elem()
 	kept := reflect.New(v.Type())
 	kept.Elem().Set(v)
-	kept.Elem().FieldByName(name).Set(reflect.ValueOf(live).Elem().FieldByName(name))
+	kept.Elem().FieldByName(name).Set(other)
 	return kept.Interface().(runtime.Object)
 }
 

@@ -33,11 +33,13 @@ type objects struct {
 	custom   map[schema.GroupKind]*customResource
 	added    bool // types other than Kubernetes' own
 
+	serializer  runtime.Serializer
 	convertible sync.Map // of kinds to their versions
 }
 
 func newObjects(o *options) (*objects, error) {
 	all := &objects{scheme: builtIn(), defaults: o.defaulter, custom: map[schema.GroupKind]*customResource{}}
+	all.serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, all, all, json.SerializerOptions{})
 	if len(o.types) > 0 {
 		all.scheme, all.added = runtime.NewScheme(), true
 		utilruntime.Must(scheme.AddToScheme(all.scheme))
@@ -189,9 +191,5 @@ func (o *objects) encode(obj runtime.Object, kind schema.GroupVersionKind) ([]by
 		obj.GetObjectKind().SetGroupVersionKind(kind)
 		defer obj.GetObjectKind().SetGroupVersionKind(before)
 	}
-	return runtime.Encode(o.serializer(false), obj)
-}
-
-func (o *objects) serializer(strict bool) runtime.Serializer {
-	return json.NewSerializerWithOptions(json.DefaultMetaFactory, o, o, json.SerializerOptions{Strict: strict})
+	return runtime.Encode(o.serializer, obj)
 }

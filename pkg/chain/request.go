@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/admitkit/admitkit/internal/builtin"
 )
@@ -94,23 +95,32 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 	if err != nil {
 		return nil, *kind, nil, err
 	}
-	obj, _, err := o.serializer(true).Decode(data, kind, into)
-	var unknown []error
-	if strict, ok := runtime.AsStrictDecodingError(err); ok && obj != nil {
-		unknown, err = strict.Errors(), nil
-	}
+	unknown, err := unmarshal(data, into)
 	if err != nil {
 		return nil, *kind, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", kind.Kind, kind.Version, kind.Kind, err)
 	}
-	if r := o.customOf(obj); r != nil {
-		pruned, err := r.Coerce(obj.(*unstructured.Unstructured), false)
+	if r := o.customOf(into); r != nil {
+		pruned, err := r.Coerce(into.(*unstructured.Unstructured), false)
 		if err != nil {
 			return nil, *kind, nil, err
 		}
 		unknown = append(unknown, pruned...)
 	}
-	o.Default(obj)
-	return o.internal(obj), *kind, unknown, nil
+	o.Default(into)
+	return o.internal(into), *kind, unknown, nil
+}
+
+// unmarshal does what the strict serializer of the API server does, which would look for the kind once
+// more. The fields of the first result are unknown or there twice.
+func unmarshal(data []byte, into runtime.Object) (strict []error, err error) {
+	u, ok := into.(*unstructured.Unstructured)
+	if !ok {
+		return kjson.UnmarshalStrict(data, into)
+	}
+	content := map[string]any{}
+	strict, err = kjson.UnmarshalStrict(data, &content)
+	u.Object = content
+	return strict, err
 }
 
 // decodeAsSent decodes what a webhook was sent: a custom resource may be as a patch left it, with
@@ -124,7 +134,7 @@ func (o *objects) decodeAsSent(data []byte) (runtime.Object, error) {
 		obj, _, _, err := o.decodeObject(data)
 		return obj, err
 	}
-	obj, _, err := o.serializer(false).Decode(data, kind, &unstructured.Unstructured{})
+	obj, _, err := o.serializer.Decode(data, kind, &unstructured.Unstructured{})
 	if err != nil {
 		return nil, err
 	}

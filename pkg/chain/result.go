@@ -60,7 +60,7 @@ func (r *run) result(err error) (*Result, error) {
 }
 
 func (r *run) rejection(err error) *metav1.Status {
-	status := responsewriters.ErrorToAPIStatus(err)
+	status := responsewriters.ErrorToAPIStatus(err).DeepCopy() // a plugin may keep its error
 	status.Message = r.chain.realHosts.Replace(status.Message)
 	if status.Details != nil {
 		for i := range status.Details.Causes {

@@ -71,7 +71,18 @@ type clients struct {
 	hooks   map[string]*hook // by key
 	resolve func(ctx context.Context, namespace, name string, port int32) (string, error)
 	mu      sync.Mutex
-	opened  []http.RoundTripper
+	opened  map[*hook]http.RoundTripper
+}
+
+// sole is the transport to a hook, the same for all its clients: the API server's code makes new
+// ones where there are more webhooks than it keeps clients for.
+func (c *clients) sole(h *hook, transport http.RoundTripper) http.RoundTripper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened[h] == nil {
+		c.opened[h] = transport
+	}
+	return c.opened[h]
 }
 
 // wrap is an AuthenticationInfoResolverWrapper: it is asked for the configuration of each client.
@@ -108,9 +119,7 @@ func (c *clients) config(h *hook) *rest.Config {
 		if h.handler != nil {
 			next = inMemory{h.handler}
 		} else {
-			c.mu.Lock()
-			c.opened = append(c.opened, next)
-			c.mu.Unlock()
+			next = c.sole(h, next)
 		}
 		return &hookTransport{hook: h, next: next}
 	})
