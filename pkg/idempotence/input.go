@@ -28,7 +28,10 @@ func newInputs(k *kind, samples []sample) *inputs {
 			in.samples = append(in.samples, s.doc.(map[string]any))
 		}
 	}
-	if k.goType != nil {
+	switch {
+	case k.custom != nil:
+		in.made.Schema = k.custom.schema
+	case k.goType != nil:
 		in.made.Schema = generate.ForType(k.goType)
 	}
 	return in

@@ -24,6 +24,8 @@ type kind struct {
 	resource metav1.GroupVersionResource
 	// goType is nil for custom resources, which are text to the API server.
 	goType reflect.Type
+	// custom is the definition of a custom resource, if there is one.
+	custom *definition
 	// namespaced kinds have their objects in namespaces, in this one if they name none.
 	namespaced bool
 	namespace  string
@@ -58,7 +60,7 @@ type object struct {
 // object has the API server take in a document: decode, default, encode again.
 func (k *kind) object(doc any) (*object, error) {
 	raw := tree.Encode(doc)
-	if k.goType == nil {
+	if k.goType == nil && k.custom == nil {
 		return &object{raw: raw, doc: doc}, nil
 	}
 	return k.takeIn(raw)
@@ -78,6 +80,9 @@ func (k *kind) takeIn(raw []byte) (*object, error) {
 
 // decoded is takeIn for what is not known.
 func (k *kind) decoded(raw []byte) (*object, error) {
+	if k.custom != nil {
+		return k.custom.takeIn(raw)
+	}
 	if k.goType == nil {
 		doc, err := tree.Decode(raw)
 		return &object{raw: raw, doc: doc}, err
@@ -103,23 +108,24 @@ func (k *kind) problems(o *object) []string {
 		return o.refused
 	}
 	o.judged, o.against, o.refused = true, k.old, nil
-	if k.old != nil {
+	switch {
+	case k.old != nil:
 		o.refused = k.updateProblems(o, k.old)
-	} else if o.typed != nil {
-		for _, err := range builtin.Validate(o.typed) {
-			o.refused = append(o.refused, err.Error())
-		}
+	case k.custom != nil:
+		o.refused = k.custom.problems(o)
+	case o.typed != nil:
+		o.refused = texts(builtin.Validate(o.typed))
 	}
 	return o.refused
 }
 
 // updateProblems are what the API server would refuse an update for.
 func (k *kind) updateProblems(o, old *object) []string {
-	var texts []string
-	if o.typed != nil {
-		for _, err := range builtin.ValidateUpdate(o.typed, old.typed) {
-			texts = append(texts, err.Error())
-		}
+	switch {
+	case k.custom != nil:
+		return k.custom.updateProblems(o, old)
+	case o.typed != nil:
+		return texts(builtin.ValidateUpdate(o.typed, old.typed))
 	}
-	return texts
+	return nil
 }

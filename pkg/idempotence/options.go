@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -22,6 +23,7 @@ type options struct {
 	exceptions []Exception
 	namespaces []*corev1.Namespace
 	places     *places
+	defined    map[schema.GroupVersionKind]*definition
 	rivals     []Subject
 	observe    func() any
 	seed       int64

@@ -53,9 +53,9 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
-	kinds, err := kindsOf(subject, o.samples)
+	kinds, err := kindsOf(subject, &o)
 	if o.only != "" {
-		kinds, err = []*kind{subject.named(kindOf(stored[0].Case.Kind, builtins))}, nil
+		kinds, err = []*kind{o.kindOf(subject, stored[0].Case.Kind)}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
@@ -109,23 +109,26 @@ func (r *run) firstOperation() admissionv1.Operation {
 	return admissionv1.Update
 }
 
-// kindsOf are the kinds of the samples, and the built-in kinds that the rules name.
-func kindsOf(subject Subject, samples []sample) ([]*kind, error) {
+// kindsOf are the kinds of the samples and definitions, or else the built-in kinds that the rules name.
+func kindsOf(subject Subject, o *options) ([]*kind, error) {
 	var kinds []*kind
 	seen := map[schema.GroupVersionKind]bool{}
 	add := func(gvk schema.GroupVersionKind) {
-		k := subject.named(kindOf(gvk, builtins))
+		k := o.kindOf(subject, gvk)
 		if !seen[gvk] && slices.ContainsFunc(subject.webhooks, func(w *webhook) bool {
 			return w.handles(k, admissionv1.Create) || w.handles(k, admissionv1.Update) || w.handles(k, admissionv1.Delete)
 		}) {
 			seen[gvk], kinds = true, append(kinds, k)
 		}
 	}
-	for _, s := range samples {
+	for _, s := range o.samples {
 		gvk, err := gvkOf(s.doc)
 		if err != nil {
 			return nil, err
 		}
+		add(gvk)
+	}
+	for _, gvk := range o.definedKinds() {
 		add(gvk)
 	}
 	if len(kinds) > 0 {
@@ -135,7 +138,7 @@ func kindsOf(subject Subject, samples []sample) ([]*kind, error) {
 		add(gvk)
 	}
 	if len(kinds) == 0 {
-		return nil, errors.New("its rules are for none of the kinds that have a Pod template: give a sample of the objects that it is for, see Samples")
+		return nil, errors.New("its rules are for none of the kinds that have a Pod template: give a sample of the objects that it is for, see Samples, or the definition of the custom resource, see CRDs")
 	}
 	return kinds, nil
 }
