@@ -5,11 +5,13 @@ package chain
 import (
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/ptr"
 )
 
@@ -31,6 +33,9 @@ func (r *run) delete() error {
 	if err := r.matchNamespace(old); err != nil {
 		return err
 	}
+	if r.kind.Group == batchv1.GroupName && r.kind.Kind == "Job" {
+		warning.AddWarning(r.ctx, "", jobWarning)
+	}
 	r.preconditions(old)
 	twice := r.gracePeriod(old)
 	if err := r.admitDelete(); err != nil || !twice {
@@ -45,6 +50,10 @@ func (r *run) delete() error {
 	clear(r.open)
 	return r.admitDelete()
 }
+
+// jobWarning is what the storage of Jobs says to those who do not say what is to become of the Pods.
+const jobWarning = "child pods are preserved by default when jobs are deleted; " +
+	"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 
 // preconditions are those that the storage of Namespaces adds.
 func (r *run) preconditions(old metav1.Object) {

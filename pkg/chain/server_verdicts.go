@@ -139,13 +139,18 @@ func (a *admissionRun) asSeenBy(t *target, result *Result, calls []observedCall)
 			raw, patched = result.Object, nil
 		}
 	}
-	if object, err := a.explainer.objects.decodeAsSent(patched); patched != nil && err == nil {
+	if object, err := a.explainer.objects.decodeAsSent(patched); patched != nil && err == nil && isBuiltIn(object) == a.kind.builtIn {
 		return object, nil // else the API server could not make anything of the patch either
 	}
 	if raw == nil {
 		return nil, nil
 	}
 	return a.explainer.objects.decodeAsSent(raw)
+}
+
+func isBuiltIn(object runtime.Object) bool {
+	_, custom := object.(runtime.Unstructured)
+	return !custom
 }
 
 // converted reports whether a review is of an object in another version than the request's.

@@ -11,7 +11,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/pkg/chain"
 )
@@ -35,91 +34,6 @@ func (c testCase) String() string {
 
 // Where requests go: the second has the label team=special.
 const plain, special = "diff-plain", "diff-special"
-
-// A kind of object that cases are about.
-type kind struct {
-	name   string
-	gvr    metav1.GroupVersionResource
-	object func(r *rand.Rand) map[string]any
-	// global objects are in no namespace.
-	global bool
-}
-
-var kinds = []kind{
-	{name: "pods", gvr: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, object: pod},
-	{name: "configmaps", gvr: metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"}, object: configMap},
-	{name: "deployments", gvr: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, object: deployment},
-	{name: "namespaces", gvr: metav1.GroupVersionResource{Version: "v1", Resource: "namespaces"}, object: namespace, global: true},
-	{name: "autoscalers", gvr: metav1.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, object: autoscaler},
-	{name: "widgets", gvr: metav1.GroupVersionResource{Group: "diff.example.com", Version: "v1", Resource: "widgets"}, object: widget("v1")},
-	{name: "widgets", gvr: metav1.GroupVersionResource{Group: "diff.example.com", Version: "v1alpha1", Resource: "widgets"}, object: widget("v1alpha1")},
-}
-
-func pod(r *rand.Rand) map[string]any {
-	spec := map[string]any{"containers": []any{container(r, "app")}}
-	if r.IntN(3) == 0 {
-		spec["initContainers"] = []any{container(r, "init")}
-		spec["volumes"] = []any{map[string]any{"name": "tmp", "emptyDir": map[string]any{}}}
-	}
-	return map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}
-}
-
-func container(r *rand.Rand, name string) map[string]any {
-	c := map[string]any{"name": name, "image": "example.com/" + name + ":1"}
-	if r.IntN(2) == 0 {
-		c["resources"] = map[string]any{"requests": map[string]any{"cpu": []string{"100m", "0.1", "1"}[r.IntN(3)]}, "limits": map[string]any{"memory": "64Mi"}}
-	}
-	if r.IntN(3) == 0 {
-		c["ports"] = []any{map[string]any{"containerPort": 8080}}
-	}
-	return c
-}
-
-func configMap(r *rand.Rand) map[string]any {
-	o := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
-	if r.IntN(2) == 0 {
-		o["data"] = map[string]any{"key": fmt.Sprint(r.IntN(10))}
-	}
-	return o
-}
-
-func deployment(r *rand.Rand) map[string]any {
-	labels := map[string]any{"app": "a"}
-	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
-		"selector": map[string]any{"matchLabels": labels},
-		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod(r)["spec"]},
-	}}
-}
-
-func autoscaler(*rand.Rand) map[string]any {
-	return map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": map[string]any{
-		"maxReplicas": 3, "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
-	}}
-}
-
-func namespace(*rand.Rand) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "Namespace"}
-}
-
-func widget(version string) func(*rand.Rand) map[string]any {
-	return func(r *rand.Rand) map[string]any {
-		spec := map[string]any{"color": []string{"red", "blue", "green"}[r.IntN(3)]}
-		if r.IntN(2) == 0 {
-			spec["size"] = r.IntN(9)
-		}
-		if r.IntN(2) == 0 {
-			spec["free"] = map[string]any{"any": []any{1, "x", map[string]any{}}}
-		}
-		if r.IntN(3) == 0 {
-			spec["parts"] = []any{map[string]any{"name": "a"}, map[string]any{"name": "b", "pruned": true}}
-		}
-		o := map[string]any{"apiVersion": "diff.example.com/" + version, "kind": "Widget", "spec": spec}
-		if r.IntN(3) == 0 {
-			o["status"] = map[string]any{"phase": "New"}
-		}
-		return o
-	}
-}
 
 // spoil makes a widget one that its schema, or a rule in it, refuses.
 func spoil(r *rand.Rand, object map[string]any) {
@@ -180,6 +94,9 @@ func newCase(seed uint64) testCase {
 		c.request.OldObject = encode(object)
 		metadata["labels"] = maps.Clone(labels)
 		metadata["labels"].(map[string]any)["new"] = "yes"
+		if k.edit != nil && r.IntN(2) == 0 {
+			k.edit(object)
+		}
 		if r.IntN(3) == 0 { // switched on by the old object only, or by both
 			delete(metadata["labels"].(map[string]any), slices.Sorted(maps.Keys(labels))[0])
 		}

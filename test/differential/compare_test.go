@@ -95,14 +95,14 @@ func (v view) addWarnings(r *chain.Result) {
 			before = "shown"
 		}
 		v["warning "+w] = before
-		if !strings.HasPrefix(w, strategyWarning) {
+		if !aboutValue.MatchString(w) {
 			before = w
 		}
 	}
 }
 
-// strategyWarning begins the warnings of built-in types about themselves.
-const strategyWarning = "spec."
+// aboutValue begins the warnings of odd values of built-in types: the path of a field.
+var aboutValue = regexp.MustCompile(`^(template\.)?spec\.`)
 
 // raced reports whether several validating webhooks rejected the request: the API server tells of
 // the one that did so first.

@@ -32,7 +32,7 @@ import (
 )
 
 // enough cases to need every limit, and to cover what they must.
-const enough = 320
+const enough = 400
 
 // The cases are those of consecutive seeds.
 var (
@@ -50,7 +50,7 @@ rules:
 
 // notModelled are the plugins of the API server that change or refuse objects. They are off: what
 // is compared is the chain of webhooks, with what comes before and after it.
-const notModelled = "DefaultTolerationSeconds,Priority,LimitRanger,ServiceAccount,PodSecurity,ResourceQuota,RuntimeClass,TaintNodesByCondition"
+const notModelled = "DefaultTolerationSeconds,Priority,LimitRanger,ServiceAccount,PodSecurity,ResourceQuota,RuntimeClass,StorageObjectInUseProtection,TaintNodesByCondition"
 
 const widgets = `
 metadata: {name: widgets.diff.example.com}

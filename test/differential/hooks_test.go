@@ -73,7 +73,7 @@ func (s slot) validating() admissionregistrationv1.ValidatingWebhook {
 	rule := admissionregistrationv1.RuleWithOperations{
 		Operations: s.operations,
 		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{"", "apps", "autoscaling", "diff.example.com"}, APIVersions: s.versions, Resources: s.resources, Scope: new(admissionregistrationv1.AllScopes),
+			APIGroups: []string{"", "apps", "autoscaling", "batch", "diff.example.com", "networking.k8s.io"}, APIVersions: s.versions, Resources: s.resources, Scope: new(admissionregistrationv1.AllScopes),
 		},
 	}
 	if rule.Operations == nil {
