@@ -5,7 +5,7 @@
 //
 // Every case is a real webhook, an http.Handler that answers AdmissionReviews of both versions,
 // with the registration it would have. Names begin with the number of the pattern, P01 to P26, or
-// of the handler that must not be flagged, N1 to N12, or M01 to M32 for what is in neither list. [Random] makes further cases, correct ones
+// of the handler that must not be flagged, N1 to N12, or M01 to M34 for what is in neither list. [Random] makes further cases, correct ones
 // and the same with one edit broken.
 package bugs
 

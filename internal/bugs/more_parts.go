@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M12 to M32: what the handler relies on is not always so.
+// M12 to M34: what the handler relies on is not always so.
 
 func morePartsPatterns() []Case {
 	return []Case{
@@ -50,6 +50,8 @@ func morePartsPatterns() []Case {
 		onPods("M30 leaves alone what is deleted, but not what is old", unless(deleted, sidecarIfAbsent)).on(create, update).breaks("L6"),
 		onPods("M31 takes the first container for its own", firstIsOwn).breaks("L4b"),
 		onPods("M32 one source for each ConfigMap", sourceByName).breaks("L10", "L5"),
+		onPods("M33 forbids those to escalate who are allowed to do anything", mayNotEscalate(false)).breaks("L1"),
+		onPods("M34 believes the number of the user", believesNumber(true)).breaks("L2").samples(podWithPort()),
 	}
 }
 
@@ -90,6 +92,8 @@ func morePartsLookalikes() []Case {
 		onPods("M30 leaves alone what is there", unless(deleted, onCreate(sidecarIfAbsent))).on(create, update),
 		onPods("M31 acts on the first container", firstConfigured).advice(),
 		onPods("M32 a source when no equal one exists", ensuredEnvFrom),
+		onPods("M33 forbids to escalate where that is possible", mayNotEscalate(true)),
+		onPods("M34 denies what is no number", believesNumber(false)).samples(podWithPort()),
 	}
 }
 
@@ -318,6 +322,54 @@ func notesRegistry(name bool) edit {
 			} else {
 				annotate(p, key, c.Image[:max(at, 0)])
 			}
+		}
+		return nil
+	}
+}
+
+// mayNotEscalate forbids containers to gain privileges, which the API server refuses for one that has them
+// all, and for one with CAP_SYS_ADMIN.
+func mayNotEscalate(look bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
+			return nil
+		}
+		for i := range p.Spec.Containers {
+			c := &p.Spec.Containers[i]
+			if c.SecurityContext == nil {
+				c.SecurityContext = &corev1.SecurityContext{}
+			}
+			s := c.SecurityContext
+			privileged := s.Privileged != nil && *s.Privileged
+			administers := look && s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "CAP_SYS_ADMIN")
+			if s.AllowPrivilegeEscalation == nil && !privileged && !administers {
+				s.AllowPrivilegeEscalation = new(false)
+			}
+		}
+		return nil
+	}
+}
+
+func podWithPort() *corev1.Pod {
+	return samplePod(map[string]string{"agent/port": "9000"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
+}
+
+// believesNumber writes the port that an annotation asks for.
+func believesNumber(blindly bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		text, ok := p.Annotations["agent/port"]
+		if !ok {
+			return nil
+		}
+		port, err := strconv.ParseUint(text, 10, 16)
+		switch {
+		case err != nil && blindly:
+			panic(err)
+		case err != nil:
+			return denial("agent/port: " + err.Error())
+		}
+		for i := range p.Spec.Containers {
+			ensureEnv(&p.Spec.Containers[i], "AGENT_PORT", strconv.FormatUint(port, 10))
 		}
 		return nil
 	}

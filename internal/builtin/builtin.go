@@ -95,6 +95,12 @@ func Validate(obj runtime.Object) field.ErrorList {
 	return c.errs
 }
 
+// Knows reports whether Default and Validate have anything to say of objects of the type.
+func Knows(obj runtime.Object) bool {
+	m, _ := named(obj)
+	return m != nil
+}
+
 // PodTemplate returns the metadata and spec of the pod template inside obj, or those of obj
 // itself where it is a Pod. Both are nil for a kind that has none.
 func PodTemplate(obj runtime.Object) (*metav1.ObjectMeta, *corev1.PodSpec) {

@@ -45,6 +45,9 @@ func TestFullObjectsAreLegalAndDefaultedOnce(t *testing.T) {
 		if diff := cmp.Diff(obj, again); diff != "" {
 			t.Errorf("%T: with its defaults it changes again:\n%s", obj, diff)
 		}
+		if !Knows(obj) {
+			t.Errorf("%T is not known", obj)
+		}
 		if errs := append(Validate(obj), ValidateUpdate(obj, obj)...); len(errs) > 0 {
 			t.Errorf("%T with its defaults: %v", obj, errs.ToAggregate())
 		}
@@ -53,7 +56,7 @@ func TestFullObjectsAreLegalAndDefaultedOnce(t *testing.T) {
 
 func TestUnknownTypes(t *testing.T) {
 	lease := &coordinationv1.Lease{}
-	if Default(lease) || Validate(lease) != nil || ValidateUpdate(lease, lease) != nil {
+	if Knows(lease) || Default(lease) || Validate(lease) != nil || ValidateUpdate(lease, lease) != nil {
 		t.Error("something is said about a type that is not known")
 	}
 	if m, spec := PodTemplate(lease); m != nil || spec != nil {

@@ -34,6 +34,9 @@ func (r *run) explore() {
 		}
 		r.one(random, i, x, out, before)
 		if out.ok() && !r.impure {
+			if i < min(max(1, len(r.inputs.samples)), mostVaried) {
+				r.tryAlike(doc, out.after)
+			}
 			r.manifestAgain(doc)
 			r.tryLater(random, i, x, out.after)
 		}

@@ -10,6 +10,8 @@ const (
 	givenSamples     family = "samples"
 	generated        family = "generated objects"
 	furnishedObject  family = "the furnished object"
+	singleSettings   family = "single settings"
+	variedSamples    family = "variations of samples"
 	partsOfResults   family = "partial results"
 	alikeParts       family = "look-alikes of parts"
 	meddlingEdits    family = "edits of what is there"
@@ -34,7 +36,7 @@ const (
 )
 
 var families = []family{
-	givenSamples, generated, furnishedObject, partsOfResults, alikeParts, meddlingEdits, strangersAdd, strangersFirst,
+	givenSamples, generated, furnishedObject, singleSettings, variedSamples, partsOfResults, alikeParts, meddlingEdits, strangersAdd, strangersFirst,
 	legalTwins, removedTwins, newFields, otherEncodings, reviewVersions, objectsBefore, freshInstances, laterCalls,
 	noNamespace, olderObjects, deletions, manifestsAgain, updatesOfObjects, deletionRequests, builtinRivals, declaredRivals,
 }

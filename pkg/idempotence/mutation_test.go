@@ -31,6 +31,8 @@ var (
 		givenSamples:     "P25 removes in ascending order",
 		generated:        "M23 names what is to be named by the API server",
 		furnishedObject:  "M02 shortens a label to more than it allows",
+		singleSettings:   "M33 forbids those to escalate who are allowed to do anything",
+		variedSamples:    "M34 believes the number of the user",
 		partsOfResults:   "M14 the toleration is there, so all is",
 		alikeParts:       "M15 a volume known by its name",
 		meddlingEdits:    "M12 trusts its annotation",

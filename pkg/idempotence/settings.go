@@ -28,13 +28,9 @@ var knownSettings = sync.OnceValue(func() map[string]any {
 	panic(err) // a test reads them
 })
 
-// settings are what users may set in a document and in the Pods in it, each one as the edits that make it.
-func settings(doc any) (list [][]Edit) {
-	add := func(edits []Edit) {
-		if len(edits) > 0 {
-			list = append(list, edits)
-		}
-	}
+// eachSetting calls f with the members that users may set in a document and in the Pods in it, and
+// where: each setting for itself.
+func eachSetting(doc any, f func(members fields, at ...tree.Path)) {
 	known := func(name string) []any {
 		list, _ := knownSettings()[name].([]any)
 		return list
@@ -42,22 +38,46 @@ func settings(doc any) (list [][]Edit) {
 	top, _ := doc.(fields)
 	kind, _ := top["kind"].(string)
 	for _, s := range slices.Concat(known(kind), known("object")) {
-		add(setting(doc, nil, s.(fields)))
+		members := s.(fields)
+		for _, name := range []string{"metadata", "spec"} {
+			if inner, ok := members[name].(fields); ok && len(members) == 1 {
+				f(inner, tree.Path{{Name: name}})
+				members = nil
+			}
+		}
+		if members != nil {
+			f(members, nil)
+		}
 	}
 	for _, containers := range containerLists(doc) {
 		for _, s := range known("pod") {
-			add(setting(doc, containers[:len(containers)-1], s.(fields)))
+			f(s.(fields), containers[:len(containers)-1])
 		}
+		var each []tree.Path
 		value, _ := tree.Get(doc, containers)
-		for _, s := range known("container") {
-			var edits []Edit
-			for _, c := range value.([]any) {
-				edits = append(edits, setting(doc, containers.Element(tree.Identity(containers, c), 0), s.(fields))...)
-			}
-			add(edits)
+		for _, c := range value.([]any) {
+			each = append(each, containers.Element(tree.Identity(containers, c), 0))
 		}
-		for _, c := range known("containers") {
-			add([]Edit{{What: Insert, Path: containers, Value: c}})
+		for _, s := range known("container") {
+			f(s.(fields), each...)
+		}
+	}
+}
+
+// settings are what users may set where nothing is, each one as the edits that make it.
+func settings(doc any) (list [][]Edit) {
+	eachSetting(doc, func(members fields, at ...tree.Path) {
+		var edits []Edit
+		for _, p := range at {
+			edits = append(edits, setting(doc, p, members)...)
+		}
+		if len(edits) > 0 {
+			list = append(list, edits)
+		}
+	})
+	for _, containers := range containerLists(doc) {
+		for _, c := range knownSettings()["containers"].([]any) {
+			list = append(list, []Edit{{What: Insert, Path: containers, Value: c}})
 		}
 	}
 	return list
@@ -79,23 +99,21 @@ func setting(doc any, at tree.Path, members fields) (edits []Edit) {
 	return edits
 }
 
-// mostSet are the objects that get each setting.
-const mostSet = 3
-
-// trySettings has the laws look at objects in which the user, or later another party, has set
-// something.
-func (r *run) trySettings(x, result *object, try func(Law, func(*Case))) {
-	for _, edits := range settings(x.doc) {
-		if set, ok := r.edited(x, edits); ok {
-			for _, law := range []Law{L10, L2, L1} {
-				try(law, func(c *Case) { c.Object = set.doc })
-			}
-			if r.opts.uses(olderObjects) {
-				try(L6, func(c *Case) { c.Object, c.Way = set.doc, olderObject })
+// otherSettings are those in the place of what is there.
+func otherSettings(doc any) (list [][]Edit) {
+	eachSetting(doc, func(members fields, at ...tree.Path) {
+		var edits []Edit
+		for _, p := range at {
+			for _, name := range slices.Sorted(maps.Keys(members)) {
+				path := p.Member(name)
+				if there, ok := tree.Get(doc, path); ok && !tree.Equal(there, members[name]) && path[0].Name != "metadata" {
+					edits = append(edits, Edit{What: Put, Path: path, Value: members[name]})
+				}
 			}
 		}
-	}
-	for _, edits := range settings(result.doc) {
-		try(L4a, func(c *Case) { c.Edits = edits })
-	}
+		if len(edits) > 0 {
+			list = append(list, edits)
+		}
+	})
+	return list
 }
