@@ -34,6 +34,7 @@ func Changes(x, y any) []Change {
 	return d.changes
 }
 
+// A differ goes through two documents. The path to where it is grows and shrinks in place.
 type differ struct{ changes []Change }
 
 func (d *differ) add(k Kind, p Path, from, to any) {
@@ -71,11 +72,11 @@ func (d *differ) object(p Path, x, y map[string]any) {
 		to, has := y[name]
 		switch {
 		case !had:
-			d.add(Added, p.Member(name), nil, to)
+			d.add(Added, append(p, Step{Name: name}), nil, to)
 		case !has:
-			d.add(Removed, p.Member(name), from, nil)
+			d.add(Removed, append(p, Step{Name: name}), from, nil)
 		default:
-			d.value(p.Member(name), from, to)
+			d.value(append(p, Step{Name: name}), from, to)
 		}
 	}
 }
@@ -91,17 +92,17 @@ func (d *differ) list(p Path, x, y []any) {
 	for i, s := range after {
 		at, ok := places[s]
 		if !ok {
-			d.add(Added, append(slices.Clip(p), s), nil, y[i])
+			d.add(Added, append(p, s), nil, y[i])
 			continue
 		}
 		kept[s] = true
 		moved = moved || at < last
 		last = max(last, at)
-		d.value(append(slices.Clip(p), s), x[at], y[i])
+		d.value(append(p, s), x[at], y[i])
 	}
 	for i, s := range before {
 		if !kept[s] {
-			d.add(Removed, append(slices.Clip(p), s), x[i], nil)
+			d.add(Removed, append(p, s), x[i], nil)
 		}
 	}
 	if moved {
@@ -128,20 +129,20 @@ func leaves(p Path, v any, visit func(Path, any)) {
 	switch value := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			leaves(p.Member(name), value[name], visit)
+			leaves(append(p, Step{Name: name}), value[name], visit)
 		}
 		if len(value) > 0 {
 			return
 		}
 	case []any:
 		for i, s := range steps(p, value) {
-			leaves(append(slices.Clip(p), s), value[i], visit)
+			leaves(append(p, s), value[i], visit)
 		}
 		if len(value) > 0 {
 			return
 		}
 	}
-	visit(p, v)
+	visit(slices.Clone(p), v)
 }
 
 // Lists calls visit with each list, and with the path to it.
@@ -158,15 +159,15 @@ func lists(p Path, v any, visit func(Path, []any)) {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			lists(p.Member(name), value[name], visit)
+			lists(append(p, Step{Name: name}), value[name], visit)
 		}
 	case []any:
-		visit(p, value)
+		visit(slices.Clone(p), value)
 		if !slices.ContainsFunc(value, isComposite) {
 			return
 		}
 		for i, s := range steps(p, value) {
-			lists(append(slices.Clip(p), s), value[i], visit)
+			lists(append(p, s), value[i], visit)
 		}
 	}
 }
