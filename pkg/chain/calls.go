@@ -20,6 +20,7 @@ type call struct {
 	Call
 	hook  *hook
 	run   *run
+	step  int // of a deletion
 	start time.Time
 	err   error // what the transport said of the last attempt
 	// patched: the API server applied the patch of the answer.
@@ -45,7 +46,7 @@ func (r *run) began(h *hook, body []byte) *call {
 
 // add is called with the lock held.
 func (r *run) add(h *hook) *call {
-	c := &call{hook: h, run: r, Call: Call{
+	c := &call{hook: h, run: r, step: r.step, Call: Call{
 		Configuration: h.configuration, Webhook: h.GetName(), Mutating: h.mutating, Round: r.round, Index: h.index}}
 	r.calls = append(r.calls, c)
 	r.open[h] = c

@@ -158,6 +158,20 @@ func TestDeleteAtOnce(t *testing.T) {
 	}
 }
 
+// Each step asks all validating webhooks, in the order of their configurations.
+func TestDeleteAtOnceWithoutMutatingWebhooks(t *testing.T) {
+	c := newChain(t, chain.Webhooks{
+		Validating: validating(validatingHook("a.example.com"), validatingHook("b.example.com")),
+		Handlers:   map[string]http.Handler{"a.example.com": allowing(), "b.example.com": allowing()},
+	})
+	for dryRun, want := range map[bool]string{false: "a0 b0 a0 b0", true: "a0 b0"} {
+		got := admit(t, c, chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web"), DryRun: dryRun})
+		if trace(got) != want {
+			t.Errorf("the calls are %s, want %s", trace(got), want)
+		}
+	}
+}
+
 func TestOperationsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -87,11 +87,11 @@ func (r *run) ordered() []Call {
 	// A DELETE may go through both sorts of webhooks twice.
 	for from := 0; from < len(r.calls); from++ {
 		to := from
-		for to < len(r.calls) && !r.calls[to].Mutating {
+		for to < len(r.calls) && !r.calls[to].Mutating && r.calls[to].step == r.calls[from].step {
 			to++
 		}
 		slices.SortStableFunc(r.calls[from:to], func(a, b *call) int { return cmp.Compare(a.hook.index, b.hook.index) })
-		from = to
+		from = max(from, to-1)
 	}
 	var calls []Call
 	for _, c := range r.calls {

@@ -40,6 +40,7 @@ type run struct {
 	attributes admission.Attributes
 	current    runtime.Object
 	round      int
+	step       int // 1 for the second of a deletion
 	verdicts   []verdict
 
 	mu          sync.Mutex // validating webhooks are called at the same time

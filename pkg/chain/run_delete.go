@@ -48,6 +48,7 @@ func (r *run) delete() error {
 		old.SetGeneration(generation + 1)
 	}
 	clear(r.open)
+	r.step = 1
 	return r.admitDelete()
 }
 

@@ -83,13 +83,18 @@ func (o *observed) all() []observedCall {
 	}
 	for from := 0; from < len(calls); {
 		to := from + 1
-		for to < len(calls) && calls[from].sameStage(calls[to]) {
+		for to < len(calls) && calls[from].sameStage(calls[to]) && !calledIn(calls[from:to], calls[to].target) {
 			to++
 		}
 		slices.SortStableFunc(calls[from:to], func(a, b observedCall) int { return cmp.Compare(a.target.index, b.target.index) })
 		from = to
 	}
 	return calls
+}
+
+// calledIn reports whether a webhook is called already: then another call begins the next stage.
+func calledIn(calls []observedCall, t *target) bool {
+	return slices.ContainsFunc(calls, func(c observedCall) bool { return c.target == t })
 }
 
 // sameStage reports whether two calls may be swapped.
