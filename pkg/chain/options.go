@@ -70,7 +70,8 @@ func WithConversion(definition string, handler http.Handler) Option {
 }
 
 // WithNamespaces says which namespaces exist, with their labels; kubernetes.io/metadata.name is
-// added. Without this option every namespace exists, with that label only.
+// added. Without this option every namespace exists, with that label only. While a Namespace is being
+// deleted, it has the labels of the old object.
 func WithNamespaces(labels map[string]map[string]string) Option {
 	return func(o *options) {
 		if o.namespaces == nil {
