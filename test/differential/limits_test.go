@@ -3,7 +3,6 @@
 package differential
 
 import (
-	"regexp"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -13,13 +12,6 @@ import (
 type limit struct {
 	name, reason string
 	covers       func(c testCase, d difference) bool
-}
-
-// at matches the paths of differences: below the object that is stored, and the one that webhooks
-// are sent.
-func at(pattern string) func(difference) bool {
-	re := regexp.MustCompile(`^(object|calls\[\d+\]\.request\.request\.object)` + pattern + `$`)
-	return func(d difference) bool { return re.MatchString(d.path) }
 }
 
 var limits = []limit{

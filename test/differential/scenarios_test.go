@@ -155,11 +155,11 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.check(t, "in process", process)
-			real, err := chain.Connect(server.Config, s.webhooks(), chain.ConnectWithAuditLog(auditLog))
+			onServer, err := chain.Connect(server.Config, s.webhooks(), chain.ConnectWithAuditLog(auditLog))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.check(t, "server", real)
+			s.check(t, "server", onServer)
 		})
 	}
 }
