@@ -15,7 +15,7 @@ var known = map[string]string{
 	"B32 Service: dry runs of updates write":                    "dry runs are creates",
 	"B44 the ports that there are when the sidecar comes":       "what is added has no ports",
 	"B50 Ingress: TLS for the hosts that are there":             "no rule is added",
-	"B56 Namespace: team from the second part of the name":      "objects without a namespace are not made",
+	"B56 Namespace: team from the second part of the name":      "the name of a sample stays as it is",
 	"B62 tells each container of those before it":               "told as advice",
 	"B67 says that it was updated (Widget)":                     "annotations of a manifest applied again are not compared",
 	"B68 gateway: numbers as floats":                            "no number is large",
