@@ -5,10 +5,12 @@ package idempotence
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"reflect"
 	"runtime/debug"
+	"time"
 )
 
 // A caller sends a body to a webhook's server.
@@ -16,18 +18,49 @@ type caller interface {
 	call(ctx context.Context, body []byte) (status int, answer []byte, err error)
 }
 
-// A handlerCaller calls an http.Handler in this process.
-type handlerCaller struct{ handler http.Handler }
+// An instance is a handler in this process. It is made when it is called first: many are never.
+type instance struct {
+	newHandler func() http.Handler
+	handler    http.Handler
+	trouble    *trouble
+}
 
-func (c handlerCaller) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/?timeout=10s", bytes.NewReader(body))
+// made makes the handler. That this fails is the author's mistake in the test, and ends the run.
+func (c *instance) made() (handler http.Handler, err error) {
+	if c.handler != nil {
+		return c.handler, nil
+	}
+	if c.handler, err = c.make(); err != nil && c.trouble != nil && c.trouble.err == nil {
+		c.trouble.err = err
+	}
+	return c.handler, err
+}
+
+func (c *instance) make() (handler http.Handler, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			handler, err = nil, fmt.Errorf("newHandler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	handler = c.newHandler()
+	if v := reflect.ValueOf(handler); handler == nil || v.Kind() == reflect.Func && v.IsNil() {
+		return nil, errors.New("newHandler returned nil, not a handler")
+	}
+	return handler, nil
+}
+
+func (c *instance) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err // the run is over, and the handler is not to be bothered
+	}
+	if _, err := c.made(); err != nil {
+		return 0, nil, err
+	}
+	r, err := newRequest(ctx, "/", body)
 	if err != nil {
 		return 0, nil, err
 	}
 	r.RequestURI, r.Host = r.URL.RequestURI(), "webhook.default.svc:443"
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, */*")
-	r.Header.Set("User-Agent", "kube-apiserver-admission")
 	w := &recorder{header: http.Header{}}
 	done := make(chan error, 1)
 	go func() { done <- c.serve(w, r) }()
@@ -39,7 +72,7 @@ func (c handlerCaller) call(ctx context.Context, body []byte) (status int, answe
 	}
 }
 
-func (c handlerCaller) serve(w http.ResponseWriter, r *http.Request) (err error) {
+func (c *instance) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())
@@ -47,6 +80,30 @@ func (c handlerCaller) serve(w http.ResponseWriter, r *http.Request) (err error)
 	}()
 	c.handler.ServeHTTP(w, r)
 	return nil
+}
+
+// newRequest is what the API server sends.
+func newRequest(ctx context.Context, url string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	q.Set("timeout", timeLeft(ctx).String())
+	r.URL.RawQuery = q.Encode()
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, */*")
+	r.Header.Set("User-Agent", "kube-apiserver-admission")
+	return r, nil
+}
+
+// timeLeft is what the API server tells a webhook of its deadline: whole seconds, rounded up.
+func timeLeft(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 10 * time.Second
+	}
+	return max((time.Until(deadline) + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
 // A recorder keeps what a handler answers.
@@ -65,32 +122,3 @@ func (r *recorder) WriteHeader(code int) {
 }
 
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
-
-// A urlCaller calls a server.
-type urlCaller struct {
-	client *http.Client
-	url    string
-}
-
-// mostAnswerBytes bounds what is read of an answer.
-const mostAnswerBytes = 64 << 20
-
-func (c urlCaller) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	q := r.URL.Query()
-	q.Set("timeout", "10s")
-	r.URL.RawQuery = q.Encode()
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, */*")
-	r.Header.Set("User-Agent", "kube-apiserver-admission")
-	response, err := c.client.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, mostAnswerBytes))
-	return response.StatusCode, answer, err
-}

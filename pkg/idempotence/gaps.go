@@ -14,6 +14,7 @@ type memory struct {
 	dir     string // of the stored cases
 	only    string // the file of the one case to try
 	command string // that runs the test again
+	allowed []allowance
 	// bubble calls a function where time passes at once.
 	bubble func(func(ctx context.Context))
 	gaps   []time.Duration

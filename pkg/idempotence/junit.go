@@ -53,7 +53,8 @@ func printable(text string) string {
 }
 
 // WriteJUnit writes the report for CI systems: a test case for each kind and law. A law that is
-// inconclusive or does not apply counts as skipped; advice is in the output of its case.
+// inconclusive or does not apply counts as skipped; advice is in the output of its case. A run that is
+// incomplete has a test case for that, which fails.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junitSuite{Name: strings.Join(r.Webhooks, ", "), Tests: len(r.Laws)}
 	for _, l := range r.Laws {
@@ -66,7 +67,10 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	}
 	p := printer{}
 	p.count(r)
-	if r.Incomplete != "" {
+	if r.Incomplete != "" { // or else a run that says nothing would look like one that found nothing
+		suite.Tests, suite.Failures = suite.Tests+1, suite.Failures+1
+		failure := junitFailure{Type: string(Inconclusive), Message: printable(r.Incomplete), Text: printable(r.Incomplete)}
+		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: "enough could be tried", Failures: []junitFailure{failure}})
 		p.printf("inconclusive: %s\n", r.Incomplete)
 	}
 	suite.Out = &junitOut{printable(p.text.String())}
@@ -86,9 +90,9 @@ func (r *Report) junitCase(l LawResult) junitCase {
 	c := junitCase{Class: strings.Join(r.Webhooks, ", ") + " " + l.Kind, Name: string(l.Law) + " " + l.Law.Statement()}
 	switch l.Verdict {
 	case Inconclusive:
-		c.Skipped = &junitSkipped{"inconclusive: too few objects to tell"}
+		c.Skipped = &junitSkipped{printable("inconclusive: " + l.Reason)}
 	case NotApplicable:
-		c.Skipped = &junitSkipped{"does not apply, by the registration or the options"}
+		c.Skipped = &junitSkipped{printable("does not apply: " + l.Reason)}
 	}
 	for _, v := range r.Findings {
 		if v.Law != l.Law || v.Kind != l.Kind {

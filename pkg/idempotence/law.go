@@ -67,9 +67,18 @@ func (l Law) Statement() string { return statements[l] }
 // check has a law look at a case. What comes out once the run's time is up is nobody's fault.
 func (r *run) check(c *Case) *Violation {
 	r.checks++
+	r.law, r.plain, r.other = c.Law, 0, 0
+	defer func() { r.law = "" }()
 	v := r.lookAt(c)
+	if v != nil && !r.unshared { // again on instances that are fresh, as whoever replays the case does
+		r.unshared, r.memo = true, memo{}
+		v = r.lookAt(c)
+	}
 	if r.over() {
 		return nil
+	}
+	if v != nil || r.other > 0 || r.plain > 1 {
+		r.decided[c.Law]++
 	}
 	return v
 }

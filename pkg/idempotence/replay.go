@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -18,11 +19,25 @@ func (r *run) replay(cases []*storedCase) {
 }
 
 // leftOut notes the cases of kinds that the run did not come to.
-func (r *Report) leftOut(cases []*storedCase) {
+func (r *Report) leftOut(cases []*storedCase, over bool) {
 	for _, c := range cases {
 		if !slices.ContainsFunc(r.Replayed, func(one Replayed) bool { return one.File == c.file }) {
-			r.Replayed = append(r.Replayed, Replayed{File: c.file, Law: c.Case.Law, Verdict: Inconclusive,
-				Reason: "the run has not come to objects of " + kindName(c.Case.Kind)})
+			reason := "the run has no objects of " + kindName(c.Case.Kind) + ": give one as a sample, or delete the file"
+			if over {
+				reason = endedBefore
+			}
+			r.Replayed = append(r.Replayed, Replayed{File: c.file, Law: c.Case.Law, Verdict: Inconclusive, Reason: reason})
+		}
+	}
+}
+
+const endedBefore = "the run ended before"
+
+// doubtReplays has stored cases that could not be tried make the run incomplete: somebody relies on them.
+func (r *Report) doubtReplays(o options) {
+	for _, c := range r.Replayed {
+		if _, allowed := o.allows(c.Law); c.Verdict == Inconclusive && !allowed && !slices.Contains(o.without, c.Law) {
+			r.doubts = append(r.doubts, fmt.Sprintf("the stored case %s cannot be tried: %s", c.File, c.Reason))
 		}
 	}
 }
@@ -37,21 +52,34 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	_, known := r.rivals[c.Rival]
 	switch {
 	case slices.Contains(r.opts.without, c.Law):
-		result.Reason = "the law is left out"
+		result.Reason = "the law is left out with Without"
 		return result
 	case !valid:
-		result.Reason = "the API server does not accept its object"
+		result.Reason = "the API server does not accept its object any more: delete the file"
 		return result
 	case c.Rival != "" && !known:
-		result.Reason = "there is no other webhook " + c.Rival
+		result.Reason = fmt.Sprintf("there is no other webhook %q any more: declare it with Rivals, or delete the file", c.Rival)
 		return result
 	case c.Way == anotherTime && r.opts.bubble == nil:
-		result.Reason = "it needs TimeGaps"
+		result.Reason = "it was found with TimeGaps: give that option, or delete the file"
 		return result
 	}
 	r.counted(x)
 	r.checksOf[c.Law]++
+	decided := r.decided[c.Law]
 	v := r.check(&c)
+	if v == nil {
+		switch reason := r.exempt(c.Law); {
+		case r.over():
+			result.Reason = endedBefore
+			return result
+		case reason != "":
+			result.Reason = fmt.Sprintf("%s does not apply any more (%s): delete the file", c.Law, reason)
+			return result
+		case r.decided[c.Law] == decided:
+			result.Reason = "what it edits is not there any more, or the webhook is not called for it"
+		}
+	}
 	if v == nil || v.Verdict == Advice {
 		result.Verdict = Holds
 		return result

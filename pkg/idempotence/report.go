@@ -3,9 +3,7 @@
 package idempotence
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -23,11 +21,12 @@ const (
 	// Impure is a webhook of which the answers to one request differ. What else it breaks is not
 	// looked for.
 	Impure Verdict = "impure"
-	// Inconclusive is a law for which there were too few objects to tell.
+	// Inconclusive is a law for which too little could be tried to tell.
 	Inconclusive Verdict = "inconclusive"
 	// Advice is what may be intended.
 	Advice Verdict = "advice"
-	// NotApplicable is a law that does not apply, by the registration.
+	// NotApplicable is a law that does not apply: by the registration, or because the webhook does
+	// nothing that it is about.
 	NotApplicable Verdict = "not applicable"
 )
 
@@ -52,8 +51,10 @@ type Report struct {
 	Replayed []Replayed `json:"replayed,omitempty"`
 	// Notes are what the run could not do that does not touch the verdicts.
 	Notes []string `json:"notes,omitempty"`
-	// Incomplete says why less was tried than was to be, or is empty.
+	// Incomplete says why the run cannot tell whether the webhook keeps the laws, or is empty.
 	Incomplete string `json:"incomplete,omitempty"`
+
+	doubts []string // that make the run incomplete
 }
 
 // A LawResult is the verdict about one law.
@@ -61,7 +62,11 @@ type LawResult struct {
 	Law     Law     `json:"law"`
 	Kind    string  `json:"kind"`
 	Verdict Verdict `json:"verdict"`
-	Cases   int     `json:"cases"`
+	// Cases is how many cases were decided. One in which the API server refuses the input, or the webhook
+	// is not called or denies x, tells nothing.
+	Cases int `json:"cases"`
+	// Reason says why a law is inconclusive or does not apply, or how far a verdict reaches.
+	Reason string `json:"reason,omitempty"`
 }
 
 // A Replayed is a stored case that was tried again: the law holds now, or does not, or it is
@@ -154,44 +159,6 @@ func (r *Report) found(v *Violation) {
 	v.details()
 	v.details = nil
 	r.Findings = append(r.Findings, v)
-}
-
-// enough is how many objects a webhook has to change for a verdict.
-const enough = 3
-
-// add takes in what a run has counted.
-func (r *Report) add(of *run) {
-	name := kindName(of.kind.GroupVersionKind)
-	r.Kinds = append(r.Kinds, name)
-	r.Objects, r.Allowed, r.Changed = r.Objects+of.objects, r.Allowed+of.allowed, r.Changed+of.changed
-	r.Checks, r.Calls = r.Checks+of.checks, r.Calls+of.calls
-	for _, law := range Laws {
-		if of.opts.only != "" && of.checksOf[law] == 0 {
-			continue
-		}
-		result := LawResult{Law: law, Kind: name, Verdict: Holds, Cases: of.checksOf[law]}
-		switch {
-		case slices.Contains(of.opts.without, law), law == L6 && !of.handles(admissionv1.Update):
-			result.Verdict = NotApplicable
-		case of.broken[law]:
-			result.Verdict = Violates
-			if law == L3 {
-				result.Verdict = Impure
-			}
-		case result.Cases == 0, of.changed < enough && of.opts.only == "":
-			result.Verdict = Inconclusive
-		}
-		r.Laws = append(r.Laws, result)
-	}
-}
-
-func (r *Report) finish(ctx context.Context, only bool) {
-	if err := ctx.Err(); err != nil {
-		r.Incomplete = "the run ended early: " + err.Error()
-	} else if r.Changed == 0 && !only {
-		r.Incomplete = fmt.Sprintf("the webhook changed none of %d objects: give samples that switch it on, see Samples", r.Objects)
-	}
-	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
 }
 
 // OK reports whether no law is broken. Advice is none.

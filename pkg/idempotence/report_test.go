@@ -97,7 +97,8 @@ func TestJSONReport(t *testing.T) {
 func TestJUnitReport(t *testing.T) {
 	var out bytes.Buffer
 	report := replayed(t, "late")
-	report.Laws = append(report.Laws, LawResult{Law: L6, Kind: "v1 Pod", Verdict: NotApplicable}, LawResult{Law: L9, Kind: "v1 Pod", Verdict: Inconclusive},
+	report.Laws = append(report.Laws, LawResult{Law: L6, Kind: "v1 Pod", Verdict: NotApplicable, Reason: "a <reason>"},
+		LawResult{Law: L9, Kind: "v1 Pod", Verdict: Inconclusive, Reason: "another"},
 		LawResult{Law: L1, Kind: "v1 Pod", Verdict: Holds, Cases: 3})
 	report.Findings = append(report.Findings, &Violation{Law: L1, Kind: "v1 Pod", Verdict: Advice, Summary: "a <b> & \x01", Case: Case{Object: map[string]any{}}})
 	if err := report.WriteJUnit(&out); err != nil {

@@ -30,18 +30,19 @@ var builtins = func() *runtime.Scheme {
 // webhook that breaks laws is a report. It makes the same calls in the same order for the same
 // subject and options, one at a time.
 func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
-	o := newOptions(opts)
-	subject, err := subject.checked()
+	o, trouble := newOptions(opts), &trouble{}
+	subject, err := subject.checked(trouble)
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
 	o.places, err = newPlaces(subject, o.namespaces)
 	errs = append(errs, err)
 	for i, rival := range o.rivals {
-		o.rivals[i], err = rival.checked()
+		o.rivals[i], err = rival.checked(trouble)
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
+	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
 	report := newReport(subject, o)
@@ -62,19 +63,27 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	}
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
-		r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report,
-			broken: map[Law]bool{}, advised: map[Law]bool{}, checksOf: map[Law]int{}}
-		r.operation, k.namespace = r.firstOperation(), o.places.own
-		r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
+		r := newRun(ctx, o, subject, k, report, trouble)
 		if r.replay(stored); o.only == "" {
 			r.explore()
 		}
 		report.add(r)
 	}
-	report.leftOut(stored)
+	if trouble.err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("cannot test the webhook: %w", trouble.err)
+	}
+	report.leftOut(stored, ctx.Err() != nil || trouble.ends())
 	report.store(o)
-	report.finish(ctx, o.only != "")
+	report.finish(outer, ctx, o, trouble)
 	return report, nil
+}
+
+func newRun(ctx context.Context, o options, subject Subject, k *kind, report *Report, t *trouble) *run {
+	r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, trouble: t, unshared: o.only != "",
+		broken: map[Law]bool{}, advised: map[Law]bool{}, checksOf: map[Law]int{}, decided: map[Law]int{}}
+	r.operation, k.namespace = r.firstOperation(), o.places.own
+	r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
+	return r
 }
 
 // fewestObjects are made of a kind, however many kinds there are.
@@ -93,13 +102,22 @@ type run struct {
 	updated   updated
 	clock     stopwatch
 	report    *Report
+	trouble   *trouble
 
 	calls, checks             int
 	objects, allowed, changed int
 	broken                    map[Law]bool // laws that were found broken
 	advised                   map[Law]bool // laws with advice
 	impure                    bool
-	checksOf                  map[Law]int
+	checksOf                  map[Law]int // how many cases were tried
+	decided                   map[Law]int // of which so many told something
+	// plain and other count, for the case that is looked at, the requests that the webhook had its
+	// say about: x itself, and what the law makes of it.
+	plain, other int
+
+	law      Law     // that is looked at, or ""
+	shared   servers // for laws to which any instance is good
+	unshared bool    // has each law have its own
 }
 
 func (r *run) firstOperation() admissionv1.Operation {
@@ -190,4 +208,4 @@ func (r *run) excepted(law Law, path tree.Path) bool {
 }
 
 // over reports whether the run has to end.
-func (r *run) over() bool { return r.ctx.Err() != nil }
+func (r *run) over() bool { return r.ctx.Err() != nil || r.trouble.ends() }

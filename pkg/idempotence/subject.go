@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -24,35 +25,49 @@ type Subject struct{ webhooks []*webhook }
 // A webhook is a registration and who answers for it.
 type webhook struct {
 	admissionregistrationv1.MutatingWebhook
-	fresh func() caller // an instance that has seen no calls
+	newHandler func() http.Handler // of one in this process
 	// replicas are instances that run already and must agree.
 	replicas  []caller
 	inProcess bool
 	selector  labels.Selector // of objects
 	matches   conditions
+	trouble   *trouble // of the run
+}
+
+// fresh is an instance that has seen no calls, as far as there can be one.
+func (w *webhook) fresh() caller {
+	if !w.inProcess {
+		return w.replicas[0]
+	}
+	return &instance{newHandler: w.newHandler, trouble: w.trouble}
 }
 
 // Handler is a webhook served in this process. newHandler makes an instance, as a restart of the
-// server does: what it keeps outside of what it returns is shared by all instances. The
-// registration tells what the webhook is called for; its clientConfig is not used.
+// server does: what it keeps outside of what it returns is shared by all instances. It is called
+// thousands of times, so make what is slow to make and keeps no requests in mind (a scheme, a client,
+// templates) outside of it. The registration tells what the webhook is called for; its
+// clientConfig is not used.
 func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler func() http.Handler) Subject {
 	return Subject{[]*webhook{{
-		MutatingWebhook: registration, inProcess: true,
-		fresh: func() caller { return handlerCaller{newHandler()} },
+		MutatingWebhook: registration, inProcess: true, newHandler: newHandler,
 	}}}
 }
 
 // URL is a webhook that is served elsewhere. Several URLs are replicas of one webhook, which must
-// agree. The client, or http.DefaultClient if it is nil, trusts the server's certificate.
+// agree (L3). The client trusts the server's certificate; without a client, that has to be one that
+// this machine trusts, and no proxy is used. Redirects are followed as the API server does.
+//
+// A server that cannot be reached from the start is an error of [Run], and one that goes away later
+// makes the report incomplete: neither breaks a law. A call of which the connection breaks is made
+// once more.
 func URL(registration admissionregistrationv1.MutatingWebhook, client *http.Client, urls ...string) Subject {
 	if client == nil {
-		client = http.DefaultClient
+		client = plainClient()
 	}
 	w := &webhook{MutatingWebhook: registration}
-	for _, url := range urls {
-		w.replicas = append(w.replicas, urlCaller{client, url})
+	for _, address := range urls {
+		w.replicas = append(w.replicas, &urlCaller{client: client, url: address})
 	}
-	w.fresh = func() caller { return w.replicas[0] }
 	return Subject{[]*webhook{w}}
 }
 
@@ -67,10 +82,16 @@ func Together(subjects ...Subject) Subject {
 }
 
 // checked returns a subject that is ready to be called, apart from the one that others may use.
-func (s Subject) checked() (Subject, error) {
+func (s Subject) checked(t *trouble) (Subject, error) {
 	webhooks := make([]*webhook, len(s.webhooks))
 	for i, w := range s.webhooks {
 		mine := *w
+		mine.trouble, mine.replicas = t, nil
+		for _, c := range w.replicas {
+			u := *c.(*urlCaller)
+			u.trouble = t
+			mine.replicas = append(mine.replicas, &u)
+		}
 		webhooks[i] = &mine
 	}
 	s.webhooks = webhooks
@@ -96,11 +117,26 @@ func (s Subject) check() error {
 		if len(w.Rules) == 0 {
 			errs = append(errs, fmt.Errorf("webhook %q: the registration has no rules, so the API server never calls it", w.Name))
 		}
-		if !w.inProcess && len(w.replicas) == 0 {
-			errs = append(errs, fmt.Errorf("webhook %q: no URL to call", w.Name))
-		}
+		errs = append(errs, w.checkServer())
 	}
 	return errors.Join(errs...)
+}
+
+// checkServer tells what is wrong with what answers for the webhook.
+func (w *webhook) checkServer() error {
+	switch {
+	case w.inProcess && w.newHandler == nil:
+		return fmt.Errorf("webhook %q: newHandler is nil", w.Name)
+	case !w.inProcess && len(w.replicas) == 0:
+		return fmt.Errorf("webhook %q: no URL to call", w.Name)
+	}
+	for _, c := range w.replicas {
+		text := c.(*urlCaller).url
+		if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return fmt.Errorf("webhook %q: %q is no URL of a server, such as https://127.0.0.1:9443/mutate", w.Name, text)
+		}
+	}
+	return nil
 }
 
 // handles reports whether the registration has the webhook called for an operation on a resource.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 )
@@ -210,18 +211,18 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // hanging writes a text in lines, those after the first one indented as far as it.
 func (p *printer) hanging(head, text string) {
-	indent := strings.Repeat(" ", len(escapes.ReplaceAllString(head, "")))
-	line := head
+	indent := utf8.RuneCountInString(escapes.ReplaceAllString(head, ""))
+	line, long := head, indent
 	for i, word := range strings.Fields(text) {
-		if i > 0 && len(line)+1+len(word) > width {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i > 0 && long+1+n > width:
 			p.printf("%s\n", line)
-			line = indent + word
-			continue
+			line, long = strings.Repeat(" ", indent), indent
+		case i > 0:
+			line, long = line+" ", long+1
 		}
-		if i > 0 {
-			line += " "
-		}
-		line += word
+		line, long = line+word, long+n
 	}
 	p.printf("%s\n", line)
 }

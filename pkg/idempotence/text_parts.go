@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,23 +85,42 @@ var marks = map[Verdict]struct{ text, colour string }{
 // verdictOrder is the order of the verdicts in the table.
 var verdictOrder = []Verdict{Violates, Impure, Inconclusive, Holds, NotApplicable}
 
-// laws writes for each kind which laws hold and which do not, one verdict a line.
+// laws writes for each kind which laws hold and which do not, one verdict and one reason a line.
 func (p *printer) laws(r *Report) {
 	for _, kind := range r.Kinds {
 		p.printf("%s\n", p.paint(bold, kind))
 		for _, verdict := range verdictOrder {
-			var laws []string
-			for _, l := range r.Laws {
-				if l.Kind == kind && l.Verdict == verdict {
-					laws = append(laws, string(l.Law))
-				}
-			}
-			if len(laws) > 0 {
+			for _, line := range linesOf(r.Laws, kind, verdict) {
 				mark := marks[verdict]
-				p.printf("  %s %s\n", p.paint(mark.colour, mark.text+strings.Repeat(" ", len("not applicable")-len(mark.text))), strings.Join(laws, " "))
+				head := "  " + p.paint(mark.colour, mark.text+strings.Repeat(" ", len("not applicable")-len(mark.text))) + " "
+				p.hanging(head, line)
 			}
 		}
 	}
+}
+
+// linesOf are the laws of a kind that have a verdict, those of one reason together.
+func linesOf(all []LawResult, kind string, verdict Verdict) (lines []string) {
+	var reasons []string
+	laws := map[string]string{}
+	for _, l := range all {
+		if l.Kind != kind || l.Verdict != verdict {
+			continue
+		}
+		if _, known := laws[l.Reason]; !known {
+			reasons = append(reasons, l.Reason)
+		}
+		laws[l.Reason] += " " + string(l.Law)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // those without one first
+	for _, reason := range reasons {
+		line := laws[reason][1:]
+		if reason != "" {
+			line += " (" + reason + ")"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // count writes how much was tried.
@@ -121,7 +141,11 @@ func (p *printer) replays(r *Report) {
 	for _, c := range r.Replayed {
 		switch c.Verdict {
 		case Holds:
-			p.hanging(p.paint(green, "mended: "), c.File+" ("+string(c.Law)+") passes now; it is tried again in each run until you remove it")
+			passes := ") passes now; it is tried again in each run until you remove it"
+			if c.Reason != "" {
+				passes = ") has nothing to try now: " + c.Reason + "; remove it"
+			}
+			p.hanging(p.paint(green, "mended: "), c.File+" ("+string(c.Law)+passes)
 		case Inconclusive:
 			p.hanging(p.paint(yellow, "not replayed: "), c.File+": "+c.Reason)
 		}

@@ -3,6 +3,8 @@
 package idempotence
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
@@ -12,13 +14,28 @@ import (
 // servers are one instance of each webhook of the subject.
 type servers []caller
 
-// fresh makes instances that have seen no calls.
+// fresh makes instances that have seen no calls. Laws that are not about memory get the same ones
+// again: it may be slow to make them.
 func (r *run) fresh() servers {
-	s := make(servers, len(r.subject.webhooks))
-	for i, w := range r.subject.webhooks {
-		s[i] = w.fresh()
+	if r.law != "" && !slices.Contains(onAnyInstance, r.law) || r.unshared {
+		return r.subject.servers()
 	}
-	return s
+	if r.shared == nil {
+		r.shared = r.subject.servers()
+	}
+	return slices.Clone(r.shared)
+}
+
+// onAnyInstance are the laws that hold or break in single calls. What they find on an instance that has
+// seen other cases has to come out on a fresh one, too.
+var onAnyInstance = []Law{L2, L8, L9, L10}
+
+func (s Subject) servers() servers {
+	all := make(servers, len(s.webhooks))
+	for i, w := range s.webhooks {
+		all[i] = w.fresh()
+	}
+	return all
 }
 
 // An outcome is F(x): what one API request comes to.
@@ -30,9 +47,18 @@ type outcome struct {
 
 // f is F: it has the API server run a request through the webhooks of the subject.
 func (r *run) f(s servers, q query) *outcome {
+	if r.over() {
+		return &outcome{answer: &answer{fault: "the run is over", faultOf: L2}}
+	}
 	if q.operation == "" {
 		q.operation = r.operation
 	}
+	out := r.request(s, q)
+	r.heard(q, out)
+	return out
+}
+
+func (r *run) request(s servers, q query) *outcome {
 	if q.operation == admissionv1.Update && q.old == nil {
 		if q.old = r.kind.old; q.old == nil {
 			q.old = q.object
@@ -72,6 +98,17 @@ func (r *run) f(s servers, q query) *outcome {
 		}
 	}
 	return out
+}
+
+// heard notes that the webhook had its say: about x itself, or about what a law makes of it.
+func (r *run) heard(q query, out *outcome) {
+	switch {
+	case len(out.calls) == 0 || out.fault != "":
+	case q.object == r.memo.object && q.raw == nil && !q.dryRun && q.operation == r.operation:
+		r.plain++
+	default:
+		r.other++
+	}
 }
 
 // ok reports whether the request came through.

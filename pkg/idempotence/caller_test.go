@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// marking is a webhook that breaks no law, and its registration.
+func marking() (admissionregistrationv1.MutatingWebhook, http.Handler) {
+	w := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
+	return w.MutatingWebhook, w.newHandler()
+}
+
+// refusing is an address at which nothing listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// What keeps the harness from calling is an error that says what to do, not a fault of the webhook.
+func TestServersThatCannotBeReached(t *testing.T) {
+	registration, handler := marking()
+	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
+	t.Cleanup(secure.Close)
+	t.Cleanup(plain.Close)
+	mutual := httptest.NewUnstartedServer(handler)
+	mutual.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	mutual.StartTLS()
+	t.Cleanup(mutual.Close)
+	trusting := secure.Client()
+	otherName := secure.Client().Transport.(*http.Transport).Clone()
+	otherName.TLSClientConfig.ServerName = "other.default.svc"
+	for _, tt := range []struct {
+		name   string
+		client *http.Client
+		urls   []string
+		says   string
+	}{
+		{"nothing listens", nil, []string{"https://" + refusing(t)}, "nothing listens there"},
+		{"one of the replicas", trusting, []string{secure.URL, "https://" + refusing(t)}, "nothing listens there"},
+		{"no such name", nil, []string{"https://hook.shop.svc.invalid"}, "the name is not known"},
+		{"a certificate that is not trusted", nil, []string{secure.URL}, "its certificate is not trusted"},
+		{"a certificate for others", &http.Client{Transport: otherName}, []string{secure.URL}, "its certificate is for other names"},
+		{"no TLS", trusting, []string{strings.Replace(plain.URL, "http", "https", 1)}, "it does not speak TLS"},
+		{"a client certificate", trusting, []string{mutual.URL}, "does it want a client certificate?"},
+		{"no URL", nil, []string{"webhook.shop.svc:443"}, "is no URL of a server"},
+		{"no host", nil, []string{"https:///mutate"}, "is no URL of a server"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report, err := Run(t.Context(), URL(registration, tt.client, tt.urls...), Objects(2))
+			if err == nil || !strings.HasPrefix(err.Error(), "cannot test the webhook: ") || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want one that says %q; report %v", err, tt.says, report)
+			}
+		})
+	}
+}
+
+// A server that goes away breaks no law, and what was not tried does not hold.
+func TestServersThatGoAway(t *testing.T) {
+	registration, handler := marking()
+	var calls atomic.Int64
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r)
+		if calls.Add(1) == 5 {
+			w.Header().Set("Connection", "close")
+			_ = server.Listener.Close()
+		}
+	}))
+	t.Cleanup(server.Close)
+	report, err := Run(t.Context(), URL(registration, closing(server.Client()), server.URL), Objects(2))
+	if err != nil || len(report.Findings) > 0 || !strings.Contains(report.Incomplete, "because a server went away") || !strings.Contains(report.Incomplete, "nothing listens there") {
+		t.Errorf("%v, findings %v, incomplete: %s", err, report.Findings, report.Incomplete)
+	}
+	if got := verdictOf(t, report, L12); got.Verdict != Inconclusive || got.Reason != endedBefore {
+		t.Errorf("%+v", got)
+	}
+}
+
+// closing is a client that makes a connection for each call.
+func closing(client *http.Client) *http.Client {
+	transport := client.Transport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true
+	return &http.Client{Transport: transport}
+}
+
+// A connection that breaks once is the network's business; a webhook that panics breaks each.
+func TestConnectionsThatBreak(t *testing.T) {
+	registration, handler := marking()
+	for _, tt := range []struct {
+		name    string
+		breaks  func(call int64) bool
+		objects int
+		broken  bool
+	}{
+		{"one in a hundred", func(call int64) bool { return call%100 == 50 }, 2, false},
+		{"all from the tenth on", func(call int64) bool { return call > 10 }, 2, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls atomic.Int64
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if tt.breaks(calls.Add(1)) {
+					panic(http.ErrAbortHandler)
+				}
+				handler.ServeHTTP(w, r)
+			}))
+			server.Start()
+			t.Cleanup(server.Close)
+			report, err := Run(t.Context(), URL(registration, nil, server.URL), Objects(tt.objects))
+			if err != nil || report.OK() == tt.broken {
+				t.Fatalf("%v:\n%s", err, text(report))
+			}
+			if !strings.Contains(text(report), "had to be made again") {
+				t.Errorf("no word of the calls that were made again:\n%s", text(report))
+			}
+		})
+	}
+}
+
+// Replicas that do not agree make a webhook impure, whichever is asked first.
+func TestReplicasHaveToAgree(t *testing.T) {
+	registration, handler := marking()
+	_, other := marking()
+	differs := editing("", "v1", "configmaps", onCreate, counted).webhooks[0].newHandler()
+	one, two, three := httptest.NewServer(handler), httptest.NewServer(other), httptest.NewServer(differs)
+	for _, s := range []*httptest.Server{one, two, three} {
+		t.Cleanup(s.Close)
+	}
+	report, err := Run(t.Context(), URL(registration, nil, one.URL, two.URL), Objects(2))
+	if err != nil || !report.OK() {
+		t.Errorf("%v: replicas that agree:\n%s", err, text(report))
+	}
+	report, err = Run(t.Context(), URL(registration, nil, one.URL, two.URL, three.URL), Objects(2))
+	if err != nil || !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
+		return v.Verdict == Impure && strings.Contains(v.Summary, "another replica")
+	}) {
+		t.Errorf("%v: one that differs is not found:\n%s", err, text(report))
+	}
+}
+
+// Redirects are followed as the API server follows them: with the body after a 307, without it
+// after a 302, which is no review then.
+func TestRedirects(t *testing.T) {
+	registration, handler := marking()
+	mux := http.NewServeMux()
+	mux.Handle("/mutate", handler)
+	mux.Handle("/moved", http.RedirectHandler("/mutate", http.StatusTemporaryRedirect))
+	mux.Handle("/found", http.RedirectHandler("/mutate", http.StatusFound))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	for path, ok := range map[string]bool{"/moved": true, "/found": false} {
+		report, err := Run(t.Context(), URL(registration, nil, server.URL+path), Objects(2))
+		if err != nil || report.OK() != ok {
+			t.Errorf("%s: %v:\n%s", path, err, text(report))
+		}
+	}
+}
+
+func TestAnswersThatAreTooLarge(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		chunk := make([]byte, 1<<20)
+		for range mostAnswerBytes>>20 + 1 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	c := &urlCaller{client: plainClient(), url: server.URL, trouble: &trouble{}}
+	if _, _, err := c.call(t.Context(), []byte("{}")); err == nil || err.Error() != "the answer is larger than 64 MiB" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The environment may have a proxy for other servers.
+func TestPlainClientAsksNoProxy(t *testing.T) {
+	if transport := plainClient().Transport.(*http.Transport); transport.Proxy != nil || transport.TLSClientConfig.InsecureSkipVerify || transport.TLSClientConfig.MinVersion < tls.VersionTLS12 {
+		t.Errorf("%+v", transport)
+	}
+}
+
+func TestServersThatTakeTooLong(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or else the server does not see the client go
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	c := &urlCaller{client: plainClient(), url: server.URL, trouble: &trouble{}}
+	if _, _, err := c.call(ctx, []byte("{}")); err == nil || c.trouble.ends() {
+		t.Errorf("error %v, trouble %+v: that is a matter of the webhook", err, c.trouble)
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	for left, want := range map[time.Duration]time.Duration{10*time.Second - time.Millisecond: 10 * time.Second, time.Millisecond: time.Second, -time.Second: time.Second} {
+		ctx, cancel := context.WithTimeout(t.Context(), left)
+		if got := timeLeft(ctx); got != want {
+			t.Errorf("%s: %s, want %s", left, got, want)
+		}
+		cancel()
+	}
+	if got := timeLeft(t.Context()); got != 10*time.Second {
+		t.Errorf("without a deadline: %s", got)
+	}
+}
+
+// Mistakes in newHandler are told, and are no faults of the webhook.
+func TestConstructorsThatFail(t *testing.T) {
+	registration, handler := marking()
+	calls := 0
+	for _, tt := range []struct {
+		name       string
+		newHandler func() http.Handler
+		says       string
+	}{
+		{"none", nil, "newHandler is nil"},
+		{"nil", func() http.Handler { return nil }, "newHandler returned nil"},
+		{"a function that is nil", func() http.Handler { return http.HandlerFunc(nil) }, "newHandler returned nil"},
+		{"a panic", func() http.Handler { panic("no scheme") }, "newHandler panicked: no scheme\n"},
+		{"a panic later", func() http.Handler {
+			if calls++; calls == 20 {
+				panic("too many")
+			}
+			return handler
+		}, "newHandler panicked: too many\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report, err := Run(t.Context(), Handler(registration, tt.newHandler), Objects(4))
+			if err == nil || !strings.HasPrefix(err.Error(), "cannot test the webhook: ") || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want one that says %q; report %v", err, tt.says, report)
+			}
+		})
+	}
+}

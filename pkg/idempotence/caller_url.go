@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A urlCaller calls a server.
+type urlCaller struct {
+	client   *http.Client
+	url      string
+	trouble  *trouble
+	answered bool // at least once
+}
+
+const (
+	// mostAnswerBytes bounds what is read of an answer. The API server has no such bound.
+	mostAnswerBytes = 64 << 20
+	// beforeRetry is how long a server that is restarted may take to listen again.
+	beforeRetry = time.Second
+)
+
+// plainClient is for those who give none: as the API server's, but it never asks the environment
+// for a proxy, which is there for other servers than one under test.
+var plainClient = sync.OnceValue(func() *http.Client {
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 25,
+		IdleConnTimeout:     90 * time.Second,
+	}}
+})
+
+// call calls once more where that may be the network's fault: a law is not broken by a cable.
+func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+	status, answer, hint, err := c.try(ctx, body)
+	switch {
+	case hint != "" && c.answered && c.again(ctx, beforeRetry):
+		status, answer, hint, err = c.try(ctx, body)
+	case hint == "" && err != nil && brokeOff(err) && c.again(ctx, 0):
+		status, answer, hint, err = c.try(ctx, body)
+	}
+	if hint != "" && !errors.Is(ctx.Err(), context.Canceled) {
+		c.trouble.cannotReach(c.url, hint, err, c.answered)
+	}
+	c.answered = c.answered || err == nil
+	return status, answer, err
+}
+
+// again waits before another try, and reports whether there is to be one.
+func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
+	if c.trouble != nil {
+		c.trouble.repeats++
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try calls. A hint is there if it did not come to a connection.
+func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []byte, hint string, err error) {
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	r, err := newRequest(ctx, c.url, body)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	response, err := c.client.Do(r)
+	if err != nil {
+		if hint = hintFor(err); hint == "" && !connected.Load() {
+			hint = "there is no connection: is the address right, and is there a way to it?"
+		}
+		return 0, nil, hint, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, mostAnswerBytes+1))
+	if len(answer) > mostAnswerBytes {
+		return 0, nil, "", fmt.Errorf("the answer is larger than %d MiB", mostAnswerBytes>>20)
+	}
+	return response.StatusCode, answer, "", err
+}

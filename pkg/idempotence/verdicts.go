@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// enough is how many objects a webhook has to change for a verdict, and how many cases of a law
+// have to be decided.
+const enough = 3
+
+// AllowInconclusive declares that too little can be tried to tell, about some laws or, without any,
+// about all of them, and why: such as a webhook that is switched on in another cluster only.
+// Otherwise [Check] fails where a webhook changes too few of the objects, or too few cases of a law
+// that applies can be decided. Mind that it makes a test pass that says little; a sample that switches
+// the webhook on ([Samples]) is better. A run that ends early stays incomplete.
+func AllowInconclusive(reason string, laws ...Law) Option {
+	return func(o *options) {
+		if reason == "" {
+			o.errs = append(o.errs, errors.New("AllowInconclusive needs a reason"))
+		}
+		for _, law := range laws {
+			if !slices.Contains(Laws, law) {
+				o.errs = append(o.errs, fmt.Errorf("AllowInconclusive: there is no law %q", law))
+			}
+		}
+		o.allowed = append(o.allowed, allowance{reason, laws})
+	}
+}
+
+// An allowance is what AllowInconclusive was told.
+type allowance struct {
+	reason string
+	laws   []Law
+}
+
+// allows returns the reason for which nothing needs to be known about a law.
+func (o *options) allows(law Law) (reason string, ok bool) {
+	for _, a := range o.allowed {
+		if len(a.laws) == 0 || slices.Contains(a.laws, law) {
+			return a.reason, true
+		}
+	}
+	return "", false
+}
+
+// add takes in what a run has found out.
+func (r *Report) add(of *run) {
+	name := kindName(of.kind.GroupVersionKind)
+	r.Kinds = append(r.Kinds, name)
+	r.Objects, r.Allowed, r.Changed = r.Objects+of.objects, r.Allowed+of.allowed, r.Changed+of.changed
+	r.Checks, r.Calls = r.Checks+of.checks, r.Calls+of.calls
+	for _, law := range Laws {
+		if of.opts.only != "" && of.checksOf[law] == 0 {
+			continue
+		}
+		result := LawResult{Law: law, Kind: name, Cases: of.decided[law]}
+		result.Verdict, result.Reason = of.verdict(law)
+		r.Laws = append(r.Laws, result)
+		if result.Verdict == Inconclusive {
+			r.doubt(of, result)
+		}
+	}
+}
+
+// doubt has a law that is inconclusive make the run so, unless that is allowed.
+func (r *Report) doubt(of *run, l LawResult) {
+	reason, allowed := of.opts.allows(l.Law)
+	switch {
+	case of.opts.only != "" || of.impure || of.over(): // which is told otherwise
+	case allowed:
+		r.Notes = addOnce(r.Notes, fmt.Sprintf("%s is inconclusive (%s), which is allowed: %s", l.Kind, l.Reason, reason))
+	case of.changed < of.needed():
+		r.doubts = addOnce(r.doubts, fmt.Sprintf("%s: %s: give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", l.Kind, l.Reason))
+	default:
+		r.doubts = append(r.doubts, fmt.Sprintf("%s: %s: %s", l.Kind, l.Law, l.Reason))
+	}
+}
+
+func addOnce(texts []string, text string) []string {
+	if slices.Contains(texts, text) {
+		return texts
+	}
+	return append(texts, text)
+}
+
+// needed is enough, or as many as there were to be.
+func (r *run) needed() int { return min(enough, max(1, r.opts.objects)) }
+
+// verdict is what is known about a law, and why it is no more.
+func (r *run) verdict(law Law) (Verdict, string) {
+	switch reason := r.exempt(law); {
+	case r.broken[law] && law == L3:
+		return Impure, ""
+	case r.broken[law]:
+		return Violates, ""
+	case reason != "":
+		return NotApplicable, reason
+	}
+	if reason := r.tooLittle(law); reason != "" {
+		return Inconclusive, reason
+	}
+	if r.opts.only == "" && r.checksOf[law] == 0 {
+		return NotApplicable, nothingFor[law]
+	}
+	if law == L7 && r.opts.observe == nil {
+		return Holds, "the answers agree; what the webhook writes elsewhere is not known without Observe"
+	}
+	return Holds, ""
+}
+
+// exempt says why a law does not apply.
+func (r *run) exempt(law Law) string {
+	switch {
+	case slices.Contains(r.opts.without, law):
+		return "left out with Without"
+	case law == L6 && !r.handles(admissionv1.Update):
+		return "the rules have no UPDATE"
+	case law == L7 && !slices.ContainsFunc(r.subject.webhooks, (*webhook).dryRuns):
+		return "with these sideEffects, the API server rejects dry runs without calling the webhook"
+	}
+	return ""
+}
+
+// nothingFor says why a law has no cases although the webhook changes objects.
+var nothingFor = map[Law]string{
+	L4a: "the webhook adds nothing that others could edit",
+	L4b: "there is nothing that others could add to these objects",
+	L5:  "the webhook adds no parts that could be there already",
+	L9:  "there is no place for a new field",
+	L11: "there is no other webhook",
+	L12: "there is no other webhook",
+}
+
+// tooLittle says why nothing can be said about a law.
+func (r *run) tooLittle(law Law) string {
+	tried, decided := r.checksOf[law], r.decided[law]
+	if r.opts.only != "" {
+		return ""
+	}
+	switch {
+	case r.impure && decided < r.needed():
+		return "not looked for in a webhook that is impure"
+	case r.over() && decided < r.needed():
+		return endedBefore
+	case r.objects == 0:
+		return "the API server would accept none of the objects that were made"
+	case r.changed == 0:
+		return fmt.Sprintf("the webhook changed none of %s", plural(r.objects, "object"))
+	case r.changed < r.needed():
+		return fmt.Sprintf("the webhook changed only %d of %s", r.changed, plural(r.objects, "object"))
+	case tried > 0 && decided < min(r.needed(), tried):
+		return fmt.Sprintf("only %d of %s told something: in the others the API server refuses the input, or the webhook denies it", decided, plural(tried, "case"))
+	}
+	return ""
+}
+
+// finish says what keeps the run from telling.
+func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
+	r.doubtReplays(o)
+	switch err := ctx.Err(); {
+	case err != nil && outer.Err() == nil:
+		r.Incomplete = fmt.Sprintf("the run ended early, after its budget of %s: give it more with Budget, or take fewer Objects", o.budget)
+	case err != nil:
+		r.Incomplete = "the run ended early: " + err.Error()
+	case t.lost != nil:
+		r.Incomplete = "the run ended early, because a server went away: " + t.lost.Error()
+	case len(r.doubts) > 0:
+		r.Incomplete = strings.Join(r.doubts, "; ")
+	}
+	if t.repeats > 0 {
+		r.Notes = append(r.Notes, plural(t.repeats, "call")+" had to be made again, because the connection broke")
+	}
+	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// only marks the ConfigMaps that have a key.
+func only(key string) func(*admissionv1.AdmissionRequest, document) {
+	return func(r *admissionv1.AdmissionRequest, doc document) {
+		if data, _ := doc["data"].(document); data[key] != nil {
+			marked(r, doc)
+		}
+	}
+}
+
+func configMap(key string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "settings"},
+		Data: map[string]string{key: "on"},
+	}
+}
+
+func verdictOf(t *testing.T, r *Report, law Law) LawResult {
+	t.Helper()
+	for _, l := range r.Laws {
+		if l.Law == law {
+			return l
+		}
+	}
+	t.Fatalf("the report has no %s", law)
+	return LawResult{}
+}
+
+// A webhook that does nothing is not shown to be safe.
+func TestCheckOfAWebhookThatDoesNothing(t *testing.T) {
+	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
+	for _, tt := range []struct {
+		name   string
+		opts   []Option
+		passes bool
+		says   string
+	}{
+		{"as it is", nil, false, "the webhook changed none of 6 objects: give samples that switch it on"},
+		{"with a sample", []Option{Samples(configMap("switched-on"))}, true, ""},
+		{"declared", []Option{AllowInconclusive("the switch is in another cluster")}, true, "which is allowed: the switch is in another cluster"},
+		{"declared for one law only", []Option{AllowInconclusive("no matter", L9)}, false, "changed none"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			outer := &recorded{TB: t}
+			report := Check(outer, asleep, append(tt.opts, Objects(6), Store(""))...)
+			if (len(outer.errors) == 0) != tt.passes || (report.Incomplete == "") != tt.passes {
+				t.Errorf("passes is %t, want %t; incomplete: %q", len(outer.errors) == 0, tt.passes, report.Incomplete)
+			}
+			words := strings.Join(strings.Fields(text(report)), " ")
+			if !strings.Contains(words, tt.says) {
+				t.Errorf("no %q in\n%s", tt.says, words)
+			}
+		})
+	}
+}
+
+func TestAllowInconclusiveIsChecked(t *testing.T) {
+	for _, o := range []Option{AllowInconclusive(""), AllowInconclusive("a reason", "L99")} {
+		if _, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), o, Objects(1)); err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+// A kind that a webhook is called for and leaves alone is no kind that it is safe for.
+func TestEachKindHasToBeChanged(t *testing.T) {
+	subject := editing("", "v1", "*", onCreate, func(r *admissionv1.AdmissionRequest, doc document) {
+		if r.Kind.Kind == "ConfigMap" {
+			marked(r, doc)
+		}
+	})
+	report, err := Run(t.Context(), subject, Objects(6), Samples(configMap("a"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}))
+	if err != nil || !report.OK() || !strings.HasPrefix(report.Incomplete, "v1 Secret: the webhook changed none of ") || strings.Contains(report.Incomplete, "ConfigMap") {
+		t.Errorf("%v, incomplete: %q", err, report.Incomplete)
+	}
+}
+
+func TestLawsThatDoNotApply(t *testing.T) {
+	subject := func(effects *admissionregistrationv1.SideEffectClass) Subject {
+		s := editing("", "v1", "configmaps", onCreate, marked)
+		s.webhooks[0].SideEffects = effects
+		return s
+	}
+	const unobserved = "the answers agree; what the webhook writes elsewhere is not known without Observe"
+	for _, tt := range []struct {
+		name    string
+		effects admissionregistrationv1.SideEffectClass
+		opts    []Option
+		law     Law
+		want    LawResult
+	}{
+		{"a dry run of one with side effects", admissionregistrationv1.SideEffectClassSome, nil, L7,
+			LawResult{Verdict: NotApplicable, Reason: "with these sideEffects, the API server rejects dry runs without calling the webhook"}},
+		{"a dry run of who knows", admissionregistrationv1.SideEffectClassUnknown, nil, L7,
+			LawResult{Verdict: NotApplicable, Reason: "with these sideEffects, the API server rejects dry runs without calling the webhook"}},
+		{"a dry run that nobody watches", admissionregistrationv1.SideEffectClassNone, nil, L7, LawResult{Verdict: Holds, Reason: unobserved}},
+		{"a dry run that is watched", admissionregistrationv1.SideEffectClassNoneOnDryRun, []Option{Observe(func() any { return 1 })}, L7, LawResult{Verdict: Holds}},
+		{"updates without UPDATE", admissionregistrationv1.SideEffectClassNone, nil, L6, LawResult{Verdict: NotApplicable, Reason: "the rules have no UPDATE"}},
+		{"a law that is left out", admissionregistrationv1.SideEffectClassNone, []Option{Without(L9)}, L9, LawResult{Verdict: NotApplicable, Reason: "left out with Without"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report, err := Run(t.Context(), subject(ptr.To(tt.effects)), append(tt.opts, Objects(4))...)
+			if err != nil || report.Incomplete != "" {
+				t.Fatal(err, report.Incomplete)
+			}
+			got := verdictOf(t, report, tt.law)
+			if got.Verdict != tt.want.Verdict || got.Reason != tt.want.Reason || got.Verdict == NotApplicable && got.Cases > 0 {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Cases in which nothing can be compared are no evidence.
+func TestOnlyDecidedCasesCount(t *testing.T) {
+	r := &run{ctx: t.Context(), subject: editing("", "v1", "configmaps", onCreate, marked), kind: &kind{},
+		broken: map[Law]bool{}, checksOf: map[Law]int{L4a: 40}, decided: map[Law]int{L4a: 2}, objects: 10, changed: 10}
+	r.opts.objects = 10
+	if verdict, reason := r.verdict(L4a); verdict != Inconclusive || !strings.HasPrefix(reason, "only 2 of 40 cases told something") {
+		t.Errorf("%s: %s", verdict, reason)
+	}
+	r.decided[L4a] = 3
+	if verdict, reason := r.verdict(L4a); verdict != Holds {
+		t.Errorf("%s: %s", verdict, reason)
+	}
+}
+
+// A webhook that denies what others have edited leaves those cases undecided, and those that are refused.
+func TestCasesThatAreDeniedAreNotCounted(t *testing.T) {
+	denies := func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var review admissionv1.AdmissionReview
+			_ = json.NewDecoder(r.Body).Decode(&review)
+			fmt.Fprintf(w, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":%q,"allowed":false}}`, review.Request.UID)
+		})
+	}
+	subject := Handler(editing("", "v1", "configmaps", onCreate, marked).webhooks[0].MutatingWebhook, denies)
+	report, err := Run(t.Context(), subject, Objects(6))
+	if err != nil || report.Allowed != 0 {
+		t.Fatal(err, report.Allowed)
+	}
+	for _, law := range []Law{L1, L4a, L4b, L5, L10} {
+		if got := verdictOf(t, report, law); got.Cases != 0 || got.Verdict != Inconclusive {
+			t.Errorf("%+v, want no case and no verdict", got)
+		}
+	}
+	if got := verdictOf(t, report, L3); got.Cases == 0 {
+		t.Errorf("that it denies alike is not counted: %+v", got)
+	}
+}
+
+// A run ends within the call in which its time is up.
+func TestRunsEndAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var calls atomic.Int64
+	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
+	report, err := Run(ctx, Handler(inner.MutatingWebhook, func() http.Handler {
+		next := inner.newHandler()
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 7 {
+				cancel()
+			}
+			next.ServeHTTP(w, r)
+		})
+	}), Store(t.TempDir()))
+	if err != nil || calls.Load() != 7 || report.Calls != 7 || len(report.Findings) > 0 || report.Incomplete != "the run ended early: context canceled" {
+		t.Errorf("%v: %d calls, %d reported, findings %v, incomplete: %s", err, calls.Load(), report.Calls, report.Findings, report.Incomplete)
+	}
+}
+
+func TestRunsEndAfterTheirBudget(t *testing.T) {
+	report, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), Budget(1))
+	if err != nil || report.Calls != 0 || !strings.Contains(report.Incomplete, "after its budget of 1ns: give it more with Budget") {
+		t.Errorf("%v: %d calls, incomplete: %s", err, report.Calls, report.Incomplete)
+	}
+}
+
+// Laws that need no fresh instance do not have one made.
+func TestInstancesAreMadeWhenTheyAreNeeded(t *testing.T) {
+	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
+	made := 0
+	subject := Handler(inner.MutatingWebhook, func() http.Handler { made++; return inner.newHandler() })
+	others := []Law{L1, L3, L4a, L4b, L5, L6, L7, L11, L12}
+	report, err := Run(t.Context(), subject, Without(others...))
+	if err != nil || made != 1 || report.Calls < 100 {
+		t.Errorf("%v: %d instances for %d calls, want 1", err, made, report.Calls)
+	}
+}
+
+// What an instance keeps in mind is no matter of the laws that share one.
+func TestFindingsComeFromFreshInstances(t *testing.T) {
+	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
+	report, err := Run(t.Context(), Handler(inner.MutatingWebhook, func() http.Handler {
+		calls, next := 0, inner.newHandler()
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls++; calls > 200 {
+				http.Error(w, "worn out", http.StatusInternalServerError)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}), Without(L3))
+	if err != nil || !report.OK() {
+		t.Errorf("%v: findings that cannot be replayed:\n%s", err, text(report))
+	}
+}
+
+// Stored cases that cannot be tried are not passed over: somebody relies on them.
+func TestStoredCasesThatCannotBeTried(t *testing.T) {
+	c := pattern(t, "P21 keeps moving itself to the front")
+	dir := filepath.Join(t.TempDir(), folderOf([]string{c.Webhook.Name}))
+	content, err := os.ReadFile("testdata/report/rival.json")
+	if err == nil {
+		content = []byte(strings.Replace(string(content), `"keeps its parts first"`, `"of-yesterday.example.com"`, 1))
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "L12-rival.json"), content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const todo = `there is no other webhook "of-yesterday.example.com" any more: declare it with Rivals, or delete the file`
+	report := runCase(t, c, Objects(2), Store(filepath.Dir(dir)), Without(L12))
+	if strings.Contains(report.Incomplete, todo) {
+		t.Errorf("without the law it does not matter: %s", report.Incomplete)
+	}
+	report = runCase(t, quiet(c), Objects(2), Store(filepath.Dir(dir)))
+	if !strings.Contains(report.Incomplete, todo) {
+		t.Errorf("incomplete: %q, want one that has %q", report.Incomplete, todo)
+	}
+	report = runCase(t, quiet(c), Objects(2), Store(filepath.Dir(dir)), AllowInconclusive("we know", L12))
+	if report.Incomplete != "" {
+		t.Errorf("it is allowed, but incomplete: %s", report.Incomplete)
+	}
+}
+
+// quiet has the name of a webhook and does nothing wrong.
+func quiet(c bugs.Case) bugs.Case {
+	for _, good := range bugs.Lookalikes() {
+		if good.Name == "P01 append if absent" {
+			c.New = good.New
+		}
+	}
+	return c
+}
