@@ -4,28 +4,61 @@ package idempotence
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 )
 
-// replayVariable names a file with the one case that Check is to try.
-const replayVariable = "ADMITKIT_REPLAY"
+// Variables of the environment that Check heeds more than its options, for the lines that a report prints.
+const (
+	// replayVariable names a file with the one case that is to be tried.
+	replayVariable = "ADMITKIT_REPLAY"
+	// seedVariable and objectsVariable make a run again.
+	seedVariable    = "ADMITKIT_SEED"
+	objectsVariable = "ADMITKIT_OBJECTS"
+)
+
+// asked are the options that the environment has.
+func asked() (opts []Option, err error) {
+	number := func(variable string, option func(n int64) Option) {
+		text := os.Getenv(variable)
+		if text == "" {
+			return
+		}
+		n, bad := strconv.ParseInt(text, 10, 64)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("%s=%q is no number", variable, text))
+			return
+		}
+		opts = append(opts, option(n))
+	}
+	number(seedVariable, Seed)
+	number(objectsVariable, func(n int64) Option { return Objects(int(n)) })
+	return opts, err
+}
 
 // Check tests a subject in a Go test, and fails the test with a report if it breaks a law, or if
 // too little could be tried to tell. Cases that fail are stored, see [Store]. The context of the
-// test ends the run.
+// test ends the run. ADMITKIT_SEED and ADMITKIT_OBJECTS in the environment count for more than the
+// options, so that a run with a random seed can be made again.
 func Check(t testing.TB, subject Subject, opts ...Option) *Report {
 	t.Helper()
 	ofTest := func(o *options) {
 		o.dir, o.command, o.progress = DefaultStore, commandOf(t), func(text string) { t.Helper(); t.Log(text) }
 		o.bubble = bubbleOf(t)
 	}
-	opts = append([]Option{ofTest}, opts...)
+	of, err := asked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts = slices.Concat([]Option{ofTest}, opts, of)
 	if file := os.Getenv(replayVariable); file != "" {
 		stored, err := readCase(file)
 		if err != nil {
@@ -62,13 +95,18 @@ func bubbleOf(t testing.TB) func(func(context.Context)) {
 
 // commandOf is the command that runs a test again.
 func commandOf(t testing.TB) string {
-	path := "."
+	path, tags := ".", ""
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, ".test") {
 		path = strings.TrimSuffix(info.Path, ".test")
+		for _, s := range info.Settings {
+			if s.Key == "-tags" && s.Value != "" {
+				tags = "-tags " + quoted(s.Value) + " "
+			}
+		}
 	}
 	parts := strings.Split(t.Name(), "/")
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	return "go test " + path + " -run " + quoted(strings.Join(parts, "/"))
+	return "go test " + tags + path + " -run " + quoted(strings.Join(parts, "/"))
 }

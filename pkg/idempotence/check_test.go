@@ -65,6 +65,35 @@ func TestReplayLine(t *testing.T) {
 	}
 }
 
+// The line at the end of a report makes the same run, with the seed and the objects that it had.
+func TestAgainLine(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	if os.Getenv(seedVariable) != "" {
+		Check(t, moody(&broken), Store(""), Seed(5), Objects(3))
+		return
+	}
+	outer := &recorded{TB: t}
+	Check(outer, moody(&broken), Store(""), Seed(4711), Objects(2))
+	if len(outer.errors) != 1 {
+		t.Fatalf("Check of a broken webhook: %q", outer.errors)
+	}
+	const command = " go test github.com/admitkit/admitkit/pkg/idempotence -run "
+	_, line, _ := strings.Cut(strings.TrimSpace(outer.errors[0]), "this run again: ")
+	self, err := os.Executable()
+	if err != nil || !strings.HasPrefix(line, "ADMITKIT_SEED=4711 ADMITKIT_OBJECTS=2"+command) {
+		t.Fatalf("%v, line %q", err, line)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, command, " "+quoted(self)+" -test.run ", 1)).CombinedOutput()
+	if got := strings.ReplaceAll(string(out), "\n        ", "\n"); err == nil || !strings.Contains(got, strings.TrimSpace(outer.errors[0])) {
+		t.Errorf("%s\n%v, want the same report:\n%s\nnot\n%s", line, err, outer.errors[0], got)
+	}
+	t.Setenv(objectsVariable, "many")
+	if _, err := asked(); err == nil || !strings.Contains(err.Error(), `ADMITKIT_OBJECTS="many" is no number`) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestCheckReplaysOnlyItsOwnCases(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)

@@ -53,6 +53,9 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 	// Incomplete says why the run cannot tell whether the webhook keeps the laws, or is empty.
 	Incomplete string `json:"incomplete,omitempty"`
+	// Again makes the same run: what differs from run to run, and the rest is in the code. It is empty
+	// for the replay of a case.
+	Again string `json:"again,omitempty"`
 
 	doubts []string // that make the run incomplete
 }
@@ -148,7 +151,7 @@ func (a *answer) finish() {
 }
 
 func newReport(subject Subject, o options) *Report {
-	r := &Report{Seed: o.seed, Exceptions: o.exceptions}
+	r := &Report{Seed: o.seed, Exceptions: o.exceptions, Again: o.againLine()}
 	for _, w := range subject.webhooks {
 		r.Webhooks = append(r.Webhooks, w.Name)
 	}

@@ -31,15 +31,8 @@ var builtins = func() *runtime.Scheme {
 // subject and options, one at a time.
 func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
 	o, trouble := newOptions(opts), &trouble{}
-	subject, err := subject.checked(trouble)
-	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
-	o.places, err = newPlaces(subject, o.namespaces)
-	errs = append(errs, err)
-	for i, rival := range o.rivals {
-		o.rivals[i], err = rival.checked(trouble)
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
+	subject, kinds, err := o.prepare(subject, trouble)
+	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
 	outer := ctx
@@ -54,12 +47,8 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot test the webhook: %w", err)
 	}
-	kinds, err := kindsOf(subject, &o)
 	if o.only != "" {
-		kinds, err = []*kind{o.kindOf(subject, stored[0].Case.Kind)}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+		kinds = []*kind{o.kindOf(subject, stored[0].Case.Kind)}
 	}
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
@@ -76,6 +65,23 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	report.store(o)
 	report.finish(outer, ctx, o, trouble)
 	return report, nil
+}
+
+// prepare makes the subject and the rivals ready to be called, and finds the kinds of objects to make.
+func (o *options) prepare(subject Subject, t *trouble) (Subject, []*kind, error) {
+	subject, err := subject.checked(t)
+	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
+	o.places, err = newPlaces(subject, o.namespaces)
+	errs = append(errs, err)
+	for i, rival := range o.rivals {
+		o.rivals[i], err = rival.checked(t)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil || o.only != "" || len(subject.subresourcesOnly()) > 0 {
+		return subject, nil, err
+	}
+	kinds, err := kindsOf(subject, o)
+	return subject, kinds, err
 }
 
 func newRun(ctx context.Context, o options, subject Subject, k *kind, report *Report, t *trouble) *run {

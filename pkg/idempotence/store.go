@@ -179,6 +179,17 @@ func (o *options) replayLine(file string) string {
 	return fmt.Sprintf("idempotence.Replay(%q)", file)
 }
 
+// againLine is what makes the same run.
+func (o *options) againLine() string {
+	switch {
+	case o.only != "":
+		return ""
+	case o.command != "":
+		return fmt.Sprintf("%s=%d %s=%d %s", seedVariable, o.seed, objectsVariable, o.objects, o.command)
+	}
+	return fmt.Sprintf("idempotence.Seed(%d), idempotence.Objects(%d)", o.seed, o.objects)
+}
+
 // quoted writes a word for a shell.
 func quoted(word string) string {
 	if !strings.ContainsFunc(word, func(c rune) bool { return c != '_' && strings.ContainsRune(" \t\n'\"\\$`!*?[](){}<>|&;#~^", c) }) {

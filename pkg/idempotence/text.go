@@ -34,6 +34,9 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	if r.Incomplete != "" {
 		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
 	}
+	if r.Again != "" && (r.Incomplete != "" || !r.OK()) {
+		p.printf("this run again: %s\n", r.Again)
+	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
 }

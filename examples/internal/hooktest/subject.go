@@ -4,6 +4,7 @@ package hooktest
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/admitkit/admitkit/pkg/idempotence"
@@ -12,7 +13,7 @@ import (
 
 // Mutating returns the mutating hooks, together, as a subject of package idempotence, with the
 // registrations that the API server would get.
-func Mutating(t *testing.T, newHooks func() []*webhook.Hook) idempotence.Subject {
+func Mutating(t testing.TB, newHooks func() []*webhook.Hook) idempotence.Subject {
 	t.Helper()
 	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, newHooks()...)
 	if err != nil {
@@ -24,7 +25,8 @@ func Mutating(t *testing.T, newHooks func() []*webhook.Hook) idempotence.Subject
 	var all []idempotence.Subject
 	for _, registration := range configuration.Webhooks {
 		all = append(all, idempotence.Handler(registration, func() http.Handler {
-			return Named(t, newHooks(), registration.Name)
+			hooks := newHooks() // without t: in a fuzz target, it is not the test that runs
+			return hooks[slices.IndexFunc(hooks, func(h *webhook.Hook) bool { return h.Name() == registration.Name })]
 		}))
 	}
 	return idempotence.Together(all...)

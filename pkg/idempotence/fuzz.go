@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Fuzz holds a subject against the laws in a fuzz target:
+//
+//	func FuzzHook(f *testing.F) { idempotence.Fuzz(f, subject) }
+//
+// With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits by which new code of the webhook is
+// reached; without -fuzz, some objects are tried in a second or so. What breaks a law is made small and
+// reported as [Check] does; go test keeps the input, and prints the line that tries it again. A webhook
+// that changes none of the objects fails: give it [Samples]. [Budget] is for one input; [Objects],
+// [Store] and [TimeGaps] are for Check.
+func Fuzz(f *testing.F, subject Subject, opts ...Option) {
+	f.Helper()
+	z, err := newFuzzer(subject, opts)
+	if err == nil {
+		err = z.awake(f.Context())
+	}
+	if err != nil {
+		f.Fatalf("cannot test the webhook: %v", err)
+	}
+	for _, seed := range z.seeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		report, err := z.try(t.Context(), input)
+		if err != nil {
+			t.Fatalf("cannot test the webhook: %v", err)
+		}
+		if !report.OK() {
+			t.Error("\n" + report.findings())
+		}
+	})
+}
+
+// A fuzzer makes of bytes one object, and has laws look at it.
+type fuzzer struct {
+	opts    options
+	subject Subject
+	kinds   []*kind
+	trouble *trouble
+}
+
+func newFuzzer(subject Subject, opts []Option) (*fuzzer, error) {
+	z := &fuzzer{opts: newOptions(opts), trouble: &trouble{}}
+	z.opts.dir = ""
+	var err error
+	z.subject, z.kinds, err = z.opts.prepare(subject, z.trouble)
+	if err == nil && len(z.kinds) == 0 {
+		err = errors.New("its rules are for no objects that can be made, or Replay is for Check")
+	}
+	return z, err
+}
+
+// awake reports whether the webhook changes anything.
+func (z *fuzzer) awake(ctx context.Context) error {
+	tried := 0
+	for i := range DefaultObjects {
+		for n := range z.kinds {
+			report, err := z.try(ctx, []byte{changesOnly, byte(i % 3), byte(n), byte(i), byte(i * 7), byte(i * 31)})
+			if err != nil {
+				return err
+			}
+			if tried += report.Objects; report.Changed > 0 {
+				return nil
+			}
+		}
+	}
+	if _, allowed := z.opts.allows(""); allowed {
+		return nil
+	}
+	return fmt.Errorf("the webhook changed none of %s: give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", plural(tried, "object"))
+}
+
+// changesOnly has no law look at the object: what is of interest is whether the webhook changes it.
+const changesOnly = 0xff
+
+// seeds are inputs to start from: all laws with some objects, and each law on its own.
+func (z *fuzzer) seeds() (all [][]byte) {
+	for n := range z.kinds {
+		for shape := range 6 {
+			all = append(all, []byte{0, byte(shape), byte(n), byte(40 * shape), 128, 200, byte(shape)})
+		}
+		for i := range Laws {
+			all = append(all, []byte{byte(i + 1), 2, byte(n), byte(19 * i)})
+		}
+	}
+	return all
+}
+
+// try has laws look at an object. The first byte says which laws (0: all), the second how the object comes
+// about, the third of which kind it is; from the others comes what is random.
+func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
+	defer cancel()
+	s := &choices{input: input, more: rand.NewPCG(uint64(z.opts.seed), 0)}
+	law, shape, k := s.next(), s.next(), z.kinds[int(s.next())%len(z.kinds)]
+	o := z.opts
+	if n := int(law) % (len(Laws) + 1); law == changesOnly {
+		o.without = Laws
+	} else if n > 0 {
+		o.without = slices.Concat(o.without, slices.DeleteFunc(slices.Clone(Laws), func(l Law) bool { return l == Laws[n-1] }))
+	}
+	report := newReport(z.subject, o)
+	r := newRun(ctx, o, z.subject, k, report, z.trouble)
+	r.inputs.restrict(&r.opts)
+	r.look(rand.New(s), r.inputs.shape(int(shape)))
+	report.Objects, report.Changed = r.objects, r.changed
+	report.finish(ctx, ctx, o, &trouble{})
+	switch {
+	case z.trouble.err != nil:
+		return nil, z.trouble.err
+	case z.trouble.lost != nil:
+		return nil, z.trouble.lost
+	case ctx.Err() != nil && report.OK():
+		return nil, errors.New("the input took longer than its budget")
+	}
+	return report, nil
+}
+
+// shape says which number an object has that comes about in one of the ways: a sample as it is, the
+// one with a bit of everything, or at random.
+func (in *inputs) shape(choice int) (i int) {
+	n := max(len(in.samples), 1)
+	switch choice % 8 {
+	case 0:
+		return choice / 8 % n
+	case 1:
+		return n
+	}
+	return n + 1 + choice/8
+}
+
+// look has the laws look at the i-th object.
+func (r *run) look(random *rand.Rand, i int) {
+	x, ok := r.valid(r.inputs.object(random, i))
+	if !ok {
+		return
+	}
+	r.objects++
+	out := r.f(r.fresh(), query{object: x})
+	if out.ok() && !tree.Equal(out.after.doc, x.doc) {
+		r.changed++
+	}
+	r.one(random, i, x, out, nil)
+}
+
+// choices is a source of what is random that a fuzzer steers: two bytes decide what a number below 256 or
+// a fraction is. What the input does not say is always the same.
+type choices struct {
+	input []byte
+	more  *rand.PCG
+}
+
+func (c *choices) next() byte {
+	if len(c.input) == 0 {
+		return byte(c.more.Uint64())
+	}
+	b := c.input[0]
+	c.input = c.input[1:]
+	return b
+}
+
+// Uint64 has one byte where rand.IntN looks (at the lower end for powers of two), and another where
+// rand.Float64 does.
+func (c *choices) Uint64() uint64 {
+	n := c.more.Uint64()
+	if len(c.input) == 0 {
+		return n
+	}
+	const whole, fraction = 56, 45
+	n &^= 0xff<<whole | 0xff<<fraction | 0xff
+	b := uint64(c.next())
+	return n | b<<whole | b | uint64(c.next())<<fraction
+}
+
+// findings is a report without what is said of a whole run.
+func (r *Report) findings() string {
+	p := printer{}
+	for _, v := range r.Findings {
+		p.finding(v)
+	}
+	p.whereToBegin(r)
+	return strings.TrimRight(p.text.String(), "\n")
+}

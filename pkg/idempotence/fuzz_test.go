@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// fuzzVariable has FuzzHook test a webhook that is broken.
+const fuzzVariable = "ADMITKIT_TEST_BROKEN"
+
+// FuzzHook is a fuzz target as users write it.
+func FuzzHook(f *testing.F) {
+	var broken atomic.Bool
+	broken.Store(os.Getenv(fuzzVariable) != "")
+	Fuzz(f, moody(&broken))
+}
+
+// A fuzz target of a broken webhook fails with a report, as a test and as a search. What it tells to run again
+// fails again.
+func TestFuzzTargetsFail(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // go test keeps what fails in testdata
+	run := func(args ...string) (string, error) {
+		command := exec.CommandContext(t.Context(), self, args...)
+		command.Env = append(os.Environ(), fuzzVariable+"=yes")
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	out, err := run("-test.run", "^FuzzHook$/^seed#0$")
+	if err == nil || !strings.Contains(out, "L1 VIOLATED") || !strings.Contains(out, "spec.containers[name=agent#2] is added") {
+		t.Fatalf("%v: no report in\n%s", err, out)
+	}
+	out, err = run("-test.run", "^$", "-test.fuzz", "^FuzzHook$", "-test.fuzzcachedir", t.TempDir(), "-test.fuzztime", "100x", "-test.fuzzminimizetime", "1x", "-test.parallel", "1")
+	if err == nil || !strings.Contains(out, "VIOLATED") {
+		t.Errorf("%v: the search finds nothing:\n%s", err, out)
+	}
+}
+
+func fuzzerOf(t *testing.T, c bugs.Case, opts ...Option) *fuzzer {
+	t.Helper()
+	z, err := newFuzzer(Handler(c.Webhook, c.New), append([]Option{Samples(c.Samples...)}, opts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+func (z *fuzzer) report(t *testing.T, input []byte) *Report {
+	t.Helper()
+	report, err := z.try(t.Context(), input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func randomInput(random *rand.Rand) []byte {
+	input := make([]byte, 3+random.IntN(60))
+	for i := range input {
+		input[i] = byte(random.Uint64())
+	}
+	return input
+}
+
+// The seeds alone find most that a law on its own shows; correct webhooks keep all laws, whatever the bytes.
+func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
+	for _, name := range []string{"P01 blind append of a sidecar", "P10 early return when its volume exists", "P13 replaces the whole map", "P16 typed round trip drops unknown fields", "P22 process counter"} {
+		c := pattern(t, name)
+		z := fuzzerOf(t, c)
+		if !slices.ContainsFunc(z.seeds(), func(seed []byte) bool { return finds(z.report(t, seed), c) }) {
+			t.Errorf("no seed finds %s", name)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for i, c := range bugs.Lookalikes() {
+		if i%12 != 0 {
+			continue
+		}
+		z := fuzzerOf(t, c)
+		for range 4 {
+			if input := randomInput(random); !z.report(t, input).OK() {
+				t.Errorf("%s is flagged for %x:\n%s", c.Name, input, z.report(t, input).findings())
+			}
+		}
+	}
+}
+
+// The same bytes make the same calls: what fails can be tried again, and made smaller.
+func TestFuzzDependsOnItsInputOnly(t *testing.T) {
+	z := fuzzerOf(t, pattern(t, "P10 early return when its volume exists"))
+	random := rand.New(rand.NewPCG(2, 2))
+	for range 5 {
+		input := randomInput(random)
+		first := z.report(t, input)
+		z.report(t, randomInput(random))
+		again := fuzzerOf(t, pattern(t, "P10 early return when its volume exists")).report(t, input)
+		if first.findings() != again.findings() {
+			t.Errorf("%x finds\n%s\nand then\n%s", input, first.findings(), again.findings())
+		}
+	}
+}
+
+// The bytes steer: many inputs make many objects.
+func TestChoicesSteer(t *testing.T) {
+	z := fuzzerOf(t, pattern(t, "P01 blind append of a sidecar"))
+	random := rand.New(rand.NewPCG(3, 3))
+	objects := map[string]bool{}
+	for range 30 {
+		s := &choices{input: randomInput(random), more: rand.NewPCG(0, 0)}
+		objects[string(tree.Encode(newInputs(z.kinds[0], nil).object(rand.New(s), 5)))] = true
+	}
+	s := &choices{input: []byte{200, 0, 7, 255}, more: rand.NewPCG(0, 0)}
+	r := rand.New(s)
+	if n, f := r.IntN(256), r.Float64(); n != 200 || f < 0.99 {
+		t.Errorf("bytes 200 and 255 make %d and %f", n, f)
+	}
+	if len(s.input) != 0 || len(objects) < 20 {
+		t.Errorf("%d bytes are left, %d objects of 30 inputs", len(s.input), len(objects))
+	}
+}
+
+func TestFuzzOfAWebhookThatDoesNothing(t *testing.T) {
+	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
+	for _, tt := range []struct {
+		opts []Option
+		says string
+	}{
+		{nil, "the webhook changed none of "},
+		{[]Option{AllowInconclusive("a reason")}, ""},
+		{[]Option{Samples(configMap("switched-on"))}, ""},
+	} {
+		z, err := newFuzzer(asleep, tt.opts)
+		if err == nil {
+			err = z.awake(t.Context())
+		}
+		if (err == nil) != (tt.says == "") || err != nil && !strings.HasPrefix(err.Error(), tt.says) {
+			t.Errorf("error %v, want %q", err, tt.says)
+		}
+	}
+}
+
+func TestFuzzTellsWhatCannotBeTested(t *testing.T) {
+	registration, _ := marking()
+	z, err := newFuzzer(URL(registration, nil, "http://"+refusing(t)), nil)
+	if err == nil {
+		err = z.awake(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "nothing listens there") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := newFuzzer(URL(registration, nil, "http://127.0.0.1:1"), []Option{TimeGaps()}); err == nil {
+		t.Error("time gaps in a fuzz target are no error")
+	}
+}
