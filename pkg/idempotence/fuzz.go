@@ -146,7 +146,8 @@ func (in *inputs) shape(choice int) (i int) {
 
 // look has the laws look at the i-th object.
 func (r *run) look(random *rand.Rand, i int) {
-	x, ok := r.valid(r.inputs.object(random, i))
+	doc := r.inputs.object(random, i)
+	x, ok := r.valid(doc)
 	if !ok {
 		return
 	}
@@ -155,7 +156,10 @@ func (r *run) look(random *rand.Rand, i int) {
 	if out.ok() && !tree.Equal(out.after.doc, x.doc) {
 		r.changed++
 	}
-	r.one(random, i, x, out, nil)
+	if r.one(random, i, x, out, nil); out.ok() && !r.impure {
+		r.manifestAgain(doc)
+		r.tryLater(random, i, x, out.after)
+	}
 }
 
 // choices is a source of what is random that a fuzzer steers: two bytes decide what a number below 256 or
