@@ -49,8 +49,6 @@ func correctKinds() []Case {
 
 func statefulSetTemplate(s *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &s.Spec.Template }
 func daemonSetTemplate(d *appsv1.DaemonSet) *corev1.PodTemplateSpec     { return &d.Spec.Template }
-func deploymentTemplate(d *appsv1.Deployment) *corev1.PodTemplateSpec   { return &d.Spec.Template }
-func jobTemplate(j *batchv1.Job) *corev1.PodTemplateSpec                { return &j.Spec.Template }
 func cronJobTemplate(c *batchv1.CronJob) *corev1.PodTemplateSpec {
 	return &c.Spec.JobTemplate.Spec.Template
 }

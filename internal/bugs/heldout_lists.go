@@ -78,7 +78,7 @@ func lastIsOwn(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
 	}
-	for i := 0; i < len(p.Spec.Containers)-1; i++ {
+	for i := range len(p.Spec.Containers) - 1 {
 		ensureEnv(&p.Spec.Containers[i], "AGENT_ADDRESS", "localhost:8126")
 	}
 	return nil
