@@ -71,7 +71,7 @@ func (r *run) check(c *Case) *Violation {
 	defer func() { r.law = "" }()
 	v := r.lookAt(c)
 	if v != nil && !r.unshared { // again on instances that are fresh, as whoever replays the case does
-		r.unshared, r.memo = true, memo{}
+		r.unshared, r.memo, r.updated = true, memo{}, updated{}
 		v = r.lookAt(c)
 	}
 	if r.over() {
