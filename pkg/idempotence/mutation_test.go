@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/admitkit/admitkit/internal/bugs"
 )
@@ -73,7 +74,13 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 	for _, f := range families {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			evades(t, escapesWithoutFamily[f], func(o *options) { o.unused = map[family]bool{f: true} })
+			disabled := func(o *options) { o.unused = map[family]bool{f: true} }
+			if f != laterCalls {
+				evades(t, escapesWithoutFamily[f], disabled)
+				return
+			}
+			// On a busy machine calls are late without being made so: here no time passes unasked.
+			synctest.Test(t, func(t *testing.T) { evades(t, escapesWithoutFamily[f], disabled) })
 		})
 	}
 }
