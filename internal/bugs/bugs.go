@@ -5,8 +5,8 @@
 //
 // Every case is a real webhook, an http.Handler that answers AdmissionReviews of both versions,
 // with the registration it would have. Names begin with the number of the pattern, P01 to P26, or
-// of the handler that must not be flagged, N1 to N12, or M01 to M34 for what is in neither list. [Random] makes further cases, correct ones
-// and the same with one edit broken.
+// of the handler that must not be flagged, N1 to N12, or M01 to M34 and V01 to V37 for what is in
+// neither list. [Random] makes further cases, correct ones and the same with one edit broken.
 package bugs
 
 import (
@@ -57,14 +57,14 @@ type Exception struct {
 func Patterns() []Case {
 	return slices.Concat(growthPatterns(), valuePatterns(), countPatterns(), volumePatterns(), ownerPatterns(),
 		documentPatterns(), impurePatterns(), updatePatterns(), outsidePatterns(), envelopePatterns(), rivalPatterns(), duplicatePatterns(), widgetPatterns(),
-		moreGrowthPatterns(), morePartsPatterns())
+		moreGrowthPatterns(), morePartsPatterns(), reviewedPatterns())
 }
 
 // Lookalikes returns the correct webhooks.
 func Lookalikes() []Case {
 	return slices.Concat(growthLookalikes(), valueLookalikes(), countLookalikes(), volumeLookalikes(), ownerLookalikes(),
 		documentLookalikes(), impureLookalikes(), updateLookalikes(), outsideLookalikes(), envelopeLookalikes(), rivalLookalikes(), duplicateLookalikes(),
-		widgetLookalikes(), moreGrowthLookalikes(), morePartsLookalikes(), harmless())
+		widgetLookalikes(), moreGrowthLookalikes(), morePartsLookalikes(), reviewedLookalikes(), harmless())
 }
 
 // breaks names the laws.

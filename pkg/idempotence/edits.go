@@ -96,7 +96,9 @@ func lookAlikes(x any, c tree.Change) [][]Edit {
 		if c.Path.Last() == other {
 			other = "containers"
 		}
-		return [][]Edit{{insert(list, user)}, {insert(list[:len(list)-1].Member(other), user)}}
+		native := maps.Clone(user)
+		native["restartPolicy"] = "Always"
+		return [][]Edit{{insert(list, user)}, {insert(list[:len(list)-1].Member(other), user)}, {insert(list[:len(list)-1].Member("initContainers"), native)}}
 	case "volumes":
 		var out [][]Edit
 		for _, source := range []map[string]any{{"emptyDir": map[string]any{}}, {"configMap": map[string]any{"name": "of-the-user"}}} {
@@ -150,6 +152,9 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 	return edits
 }
 
+// mostImages is how many images are always changed.
+const mostImages = 2
+
 // meddling are edits of others to a result: to the webhook's parts and to the user's.
 func meddling(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
@@ -170,9 +175,14 @@ func meddling(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 			out = append(out, []Edit{{What: Reverse, Path: c.Path}})
 		}
 	}
+	out = append(out, sorts(changes)...)
 	var foreign [][]Edit
+	images := 0
 	tree.Leaves(result, func(p tree.Path, value any) {
-		if len(p) > 1 && !isIdentity(p) {
+		if p.Last() == "image" && images < mostImages {
+			images++ // what other webhooks change most
+			out = append(out, otherValues(slices.Clone(p), value)...)
+		} else if len(p) > 1 && !isIdentity(p) {
 			foreign = append(foreign, otherValues(slices.Clone(p), value)...)
 			foreign = append(foreign, []Edit{{What: Remove, Path: slices.Clone(p)}})
 		}
@@ -187,6 +197,32 @@ func meddling(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 	})
 	random.Shuffle(len(foreign), func(i, j int) { foreign[i], foreign[j] = foreign[j], foreign[i] })
 	return append(out, foreign[:min(len(foreign), 12)]...)
+}
+
+// sorts are edits to all of one sort of what the webhook added: the notes go and the parts stay, or the other
+// way round. A container may also get another name.
+func sorts(changes []tree.Change) (out [][]Edit) {
+	var notes, parts []Edit
+	for _, c := range changes {
+		switch {
+		case c.Kind != tree.Added:
+			continue
+		case isNote(c.Path):
+			notes = append(notes, Edit{What: Remove, Path: c.Path})
+		default:
+			parts = append(parts, Edit{What: Remove, Path: c.Path})
+		}
+		if element, ok := tree.Clone(c.New).(map[string]any); ok && c.Path[len(c.Path)-1].Element && strings.HasSuffix(strings.ToLower(c.Path.Last()), "containers") {
+			element["name"] = "renamed"
+			out = append(out, []Edit{{What: Remove, Path: c.Path}, {What: Insert, Path: c.Path[:len(c.Path)-1], Value: element}})
+		}
+	}
+	for _, edits := range [][]Edit{notes, parts} {
+		if len(edits) > 1 { // a single one goes by itself
+			out = append(out, edits)
+		}
+	}
+	return out
 }
 
 // isIdentity reports whether a value is what its element is known by, or what the object is.
@@ -227,147 +263,4 @@ func otherValue(p tree.Path, value any) any {
 		return !v
 	}
 	return nil
-}
-
-// additions are edits with which others add something of their own, and nothing else.
-func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
-	edits = append(edits,
-		Edit{What: Put, Path: annotations.Member("rival.example.com/added"), Value: "yes"},
-		Edit{What: Put, Path: metadata.Member("labels").Member("rival.example.com/added"), Value: "yes"})
-	for _, p := range containerLists(doc) {
-		spec := p[:len(p)-1]
-		edits = append(edits,
-			Edit{What: Insert, Path: p, Value: rivalContainer()},
-			Edit{What: Insert, Path: spec.Member("initContainers"), Value: rivalContainer()},
-			Edit{What: Insert, Path: spec.Member("volumes"), Value: map[string]any{"name": "rival-data", "emptyDir": map[string]any{}}},
-			Edit{What: Insert, Path: spec.Member("tolerations"), Value: map[string]any{"key": "rival.example.com", "operator": "Exists"}},
-			Edit{What: Insert, Path: spec.Member("imagePullSecrets"), Value: map[string]any{"name": "rival"}},
-		)
-		value, _ := tree.Get(doc, p)
-		list, _ := value.([]any)
-		for _, c := range list[:min(2, len(list))] {
-			at := p.Element(tree.Identity(p, c), 0)
-			edits = append(edits,
-				Edit{What: Insert, Path: at.Member("env"), Value: map[string]any{"name": "RIVAL", "value": "here"}},
-				Edit{What: Insert, Path: at.Member("args"), Value: "--rival"})
-		}
-	}
-	if r.kind.goType == nil {
-		edits = append(edits, customAdditions(doc)...)
-	}
-	random.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
-	return edits
-}
-
-// twins are legal duplicates: elements that have most in common, but are not the same.
-func (r *run) twins(doc any) (edits []Edit) {
-	for _, p := range containerLists(doc) {
-		spec := p[:len(p)-1]
-		for _, effect := range []string{"NoSchedule", "NoExecute"} {
-			edits = append(edits, Edit{What: Insert, Path: spec.Member("tolerations"),
-				Value: map[string]any{"key": "rival.example.com", "operator": "Exists", "effect": effect}})
-		}
-		value, _ := tree.Get(doc, p)
-		list, _ := value.([]any)
-		for _, c := range list[:min(1, len(list))] {
-			at := p.Element(tree.Identity(p, c), 0)
-			for _, protocol := range []string{"TCP", "UDP"} {
-				edits = append(edits, Edit{What: Insert, Path: at.Member("ports"), Value: map[string]any{"containerPort": int64(5353), "protocol": protocol}})
-			}
-			for _, prefix := range []string{"", "RIVAL_"} {
-				source := map[string]any{"configMapRef": map[string]any{"name": "rival"}}
-				if prefix != "" {
-					source["prefix"] = prefix
-				}
-				edits = append(edits, Edit{What: Insert, Path: at.Member("envFrom"), Value: source})
-			}
-			env, _ := tree.Get(doc, at.Member("env"))
-			variables, _ := env.([]any)
-			edits = append(edits, Edit{What: Put, Path: at.Member("env"), Value: append(slices.Clone(variables),
-				map[string]any{"name": "RIVAL", "value": "first"}, map[string]any{"name": "RIVAL", "value": "second"})})
-		}
-	}
-	return edits
-}
-
-// twinsOf are elements like those that the webhook removes, and one behind them that is not.
-func twinsOf(changes []tree.Change) (edits []Edit) {
-	for _, c := range changes {
-		element, ok := tree.Clone(c.Old).(map[string]any)
-		if c.Kind != tree.Removed || !ok || !c.Path[len(c.Path)-1].Element {
-			continue
-		}
-		name, ok := element["name"].(string)
-		if !ok {
-			continue
-		}
-		stranger := tree.Clone(element).(map[string]any)
-		element["name"], stranger["name"] = name+twin, "rival-data"
-		list := c.Path[:len(c.Path)-1]
-		edits = append(edits, Edit{What: Insert, Path: list, Value: element}, Edit{What: Insert, Path: list, Value: stranger})
-	}
-	return edits
-}
-
-// legal leaves out the edits after which the API server would refuse the object.
-func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
-	for _, e := range edits {
-		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {
-			legal = append(legal, e)
-		}
-	}
-	return legal
-}
-
-// customAdditions add to the lists and maps of a custom resource what looks like what is there.
-func customAdditions(doc any) (edits []Edit) {
-	tree.Lists(doc, func(p tree.Path, list []any) {
-		if len(p) == 0 || p[0].Name == "metadata" || len(list) == 0 {
-			return
-		}
-		switch element := tree.Clone(list[0]).(type) {
-		case map[string]any:
-			if _, ok := element["name"].(string); ok {
-				element["name"] = rivalName
-				edits = append(edits, Edit{What: Insert, Path: slices.Clone(p), Value: element})
-			}
-		case string:
-			edits = append(edits, Edit{What: Insert, Path: slices.Clone(p), Value: rivalName})
-		}
-	})
-	return edits
-}
-
-// unknownFields are fields that no Go type of today has: in the spec and in elements of lists.
-func (r *run) unknownFields(random *rand.Rand, doc any) (edits []Edit) {
-	put := func(at tree.Path) {
-		n := len(edits)
-		edits = append(edits, Edit{What: Put, Path: at.Member("futureField"), Value: map[string]any{"mode": fmt.Sprintf("m%d", n)}})
-	}
-	if fields, ok := doc.(map[string]any); ok {
-		if _, ok := fields["spec"].(map[string]any); ok {
-			put(tree.Path{{Name: "spec"}})
-		}
-	}
-	put(nil)
-	tree.Lists(doc, func(p tree.Path, list []any) {
-		if p[0].Name == "metadata" {
-			return
-		}
-		seen := map[string]int{}
-		for _, element := range list {
-			if _, ok := element.(map[string]any); !ok {
-				continue
-			}
-			key := tree.Identity(p, element)
-			if strings.HasPrefix(key, "{") || seen[key] > 0 {
-				continue // an element that would be another one with the field in it
-			}
-			seen[key]++
-			if random.IntN(3) > 0 || len(edits) < 4 {
-				put(p.Element(key, 0))
-			}
-		}
-	})
-	return edits
 }

@@ -142,8 +142,8 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 	for _, e := range additions {
 		try(L4b, func(c *Case) { c.Edits = []Edit{e} })
 	}
-	if len(additions) > 1 {
-		try(L4b, func(c *Case) { c.Edits = additions })
+	if all := r.legal(x, additions); len(all) > 1 {
+		try(L4b, func(c *Case) { c.Edits = all })
 	}
 	if r.opts.uses(meddlingEdits) {
 		for _, edits := range meddling(random, result.doc, changes) {

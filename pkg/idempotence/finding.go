@@ -67,7 +67,7 @@ func compared(v *Violation, o []*outcome) (from, to *object) {
 		if n == 4 {
 			return o[1].after, o[3].after
 		}
-	case "removes", "removes of the sample":
+	case "removes", "overwrites", "removes of the sample":
 		doc, err := tree.Decode(o[n-1].calls[0].Object)
 		if err == nil {
 			return &object{raw: o[n-1].calls[0].Object, doc: doc}, o[n-1].after
@@ -82,7 +82,7 @@ func (r *run) shown(v *Violation, from, to *object) []tree.Change {
 		switch v.Way {
 		case "not treated alike", "depends on the order":
 			return c.Kind == tree.Moved
-		case "removes", "removes of the sample", "incomplete":
+		case "removes", "overwrites", "removes of the sample", "incomplete":
 			return c.Kind == tree.Moved || c.Kind == tree.Added
 		case withoutNamespace:
 			return c.Path.String() == "metadata.namespace"
@@ -92,7 +92,7 @@ func (r *run) shown(v *Violation, from, to *object) []tree.Change {
 }
 
 // inSequence are the ways in which only the last request is to blame.
-var inSequence = []string{"grows", "changes", "never settles", "removes", "removes of the sample", "not the same"}
+var inSequence = []string{"grows", "changes", "never settles", "removes", "overwrites", "removes of the sample", "not the same"}
 
 // mark points out the operations that make the difference.
 func (v *Violation) mark(changes []tree.Change, requests int) {

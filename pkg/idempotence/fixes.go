@@ -21,6 +21,8 @@ var fixes = map[string]string{
 	"L5 fails":                  "Look whether a part is there, and complete, before you read it. Recover from panics.",
 	"L5 denied":                 "Deny such an object in the first call already, or in none.",
 	"L5 removes":                "Set single keys and elements instead of whole maps and lists.",
+	"L5 overwrites":             "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
+	"L10 overwrites":            "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
 	"L5 removes of the sample":  "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
 	"L10 removes of the sample": "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
 	"L6 not the same":           "Do the same on UPDATE as on CREATE, or nothing: add only what is missing.",

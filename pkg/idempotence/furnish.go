@@ -17,6 +17,9 @@ func furnished(doc any) any {
 			doc = next
 		}
 	}
+	if next, ok := tree.Put(doc, finalizers, []any{"example.com/archive", "example.com/notify"}); ok {
+		doc = next
+	}
 	for _, containers := range containerLists(doc) {
 		spec := containers[:len(containers)-1]
 		for name, value := range furniture() {
@@ -61,7 +64,7 @@ func furniture() fields {
 		"imagePullSecrets": []any{fields{"name": "registry"}},
 		"hostAliases":      []any{fields{"ip": "10.0.0.1", "hostnames": []any{"db"}}},
 		"securityContext":  fields{"runAsNonRoot": true, "fsGroup": int64(2000)},
-		"dnsConfig":        fields{"nameservers": []any{"192.0.2.53"}, "options": []any{fields{"name": "ndots", "value": "2"}}},
+		"dnsConfig":        fields{"nameservers": []any{"192.0.2.53", "192.0.2.54"}, "options": []any{fields{"name": "ndots", "value": "2"}}},
 		"affinity": fields{"nodeAffinity": fields{"requiredDuringSchedulingIgnoredDuringExecution": fields{"nodeSelectorTerms": []any{
 			fields{"matchExpressions": []any{fields{"key": "disk", "operator": "In", "values": []any{"ssd"}}}}}}}},
 		"topologySpreadConstraints": []any{fields{"maxSkew": int64(1), "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",

@@ -30,7 +30,7 @@ func (r *run) standsEdits(c *Case) *Violation {
 		return v
 	}
 	if !second.ok() {
-		return nil // that it denies this object, too, is for the calls of L3 to compare
+		return r.deniedLater(c, x, first, second)
 	}
 	if problems := r.kind.problems(second.after); len(problems) > 0 {
 		return r.violation(c, "invalid", "after an edit by another party, the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), first, second)
@@ -50,10 +50,11 @@ func (r *run) standsEdits(c *Case) *Violation {
 	return r.accumulates(c, x, first, second)
 }
 
-// accumulates compares with an object that was edited before the webhook ever saw it.
-func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation {
+// deniedLater compares with an object that was edited before the webhook ever saw it: what is denied then,
+// too, may be denied.
+func (r *run) deniedLater(c *Case, x *object, first, second *outcome) *Violation {
 	early, ok := r.edited(x, c.Edits)
-	if !ok {
+	if !ok || second.fault != "" {
 		return nil
 	}
 	s := r.fresh()
@@ -62,6 +63,24 @@ func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation
 		return nil
 	}
 	if fresh = r.f(s, query{object: fresh.after}); !fresh.ok() {
+		return nil // L2
+	}
+	return r.violation(c, "denied later", "an edit by another party is denied after the first call, and would be allowed before it: "+second.message, first, second)
+}
+
+// accumulates compares with an object that was edited before the webhook ever saw it. An edit of what only
+// the webhook has put there would have been none then.
+func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation {
+	fresh := first
+	if early, ok := r.edited(x, c.Edits); ok {
+		s := r.fresh()
+		if fresh = r.f(s, query{object: early}); !fresh.ok() {
+			return nil
+		}
+		if fresh = r.f(s, query{object: fresh.after}); !fresh.ok() {
+			return nil
+		}
+	} else if slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.What == Insert }) {
 		return nil
 	}
 	if n, want := parts(second.after.doc), parts(fresh.after.doc); n > want {
@@ -88,7 +107,7 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 		return nil
 	}
 	early, ok := r.edited(x, c.Edits)
-	if !ok {
+	if !ok || !addsOnly(x, early, c.Edits) {
 		return nil
 	}
 	s := r.fresh()
@@ -97,7 +116,7 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 		return nil
 	}
 	edited, ok := r.edited(first.after, c.Edits)
-	if !ok {
+	if !ok || !addsOnly(first.after, edited, c.Edits) {
 		return nil
 	}
 	late := r.f(s, query{object: edited})
@@ -115,14 +134,25 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 	case !late.ok():
 		return nil
 	}
-	if len(r.content(c.Law, late.after, fresh.after)) == 0 {
+	differences := r.content(c.Law, late.after, fresh.after)
+	if len(differences) == 0 {
 		return nil
 	}
-	differences := r.content(c.Law, late.after, fresh.after)
 	v := r.violation(c, "not treated alike", "what is added between two calls is not treated as if it had been there before: "+
 		summary(differences), first, late, start, fresh)
-	if slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.Front }) && !slices.ContainsFunc(differences, isRivals) {
-		v.Verdict = Advice // it acts on the first element, and which one that is has changed
+	if r.setOnce(c.Law, x, first.after, late.after, fresh.after, atFront(c.Edits), r.twice) {
+		v.Verdict = Advice
 	}
 	return v
+}
+
+func atFront(edits []Edit) bool {
+	return slices.ContainsFunc(edits, func(e Edit) bool { return e.Front })
+}
+
+// addsOnly reports whether the API server's defaults make no more of additions than they are.
+func addsOnly(before, after *object, edits []Edit) bool {
+	return !slices.ContainsFunc(tree.Changes(before.doc, after.doc), func(c tree.Change) bool {
+		return !slices.ContainsFunc(edits, func(e Edit) bool { return c.Path.HasPrefix(e.Path) || e.Path.HasPrefix(c.Path) })
+	})
 }

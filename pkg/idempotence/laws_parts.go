@@ -3,9 +3,11 @@
 package idempotence
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -40,6 +42,9 @@ func (r *run) completesParts(c *Case) *Violation {
 	if v := r.misused(c, part, plain, out); v != nil {
 		return v
 	}
+	if v := r.pointsAt(c, part, plain, out); v != nil {
+		return v
+	}
 	again := r.f(s, query{object: out.after})
 	if again.fault == "" && !again.allowed {
 		return r.violation(c, "denied", "where part of the result is there already, it allows the object and then denies what it made of it: "+again.message, out, again)
@@ -47,78 +52,95 @@ func (r *run) completesParts(c *Case) *Violation {
 	return r.unchanged(c, out, again)
 }
 
-// lost tells what of the object a call has removed. What is in a sample may be there for the
-// webhook to remove, so about that there is only advice.
-func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violation {
-	var gone []tree.Change
-	for _, change := range r.differences(c.Law, before, out.after) {
-		if change.Kind == tree.Removed && overwritten(out.after.doc, change.Path) {
-			continue
-		}
-		if change.Kind == tree.Removed || change.Kind == tree.Replaced && tree.Size(change.Old) > 1 && tree.Size(change.New) <= 1 {
-			gone = append(gone, change)
-		}
-	}
-	if len(gone) == 0 {
+// missing tells what the webhook adds to the object as a rule, but not here. Where what is there is
+// not exactly a part of the result, the user may have asked for something else with it.
+func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
+	change, found := r.leftOut(c.Law, x, plain, out)
+	if !found {
 		return nil
 	}
-	names := map[string]bool{} // of the sample's elements that go
-	for _, change := range gone {
-		if r.inputs.given(change.Path) {
-			namesOf(change.Old, names)
-		}
-	}
-	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool {
-		return r.inputs.given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
-	})
-	if len(foreign) == 0 {
-		v := r.violation(c, "removes of the sample", when+"the webhook removes what is in a sample: "+summary(gone), out)
+	v := r.violation(c, "incomplete", "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
+	if r.mayBeInput(c, plain) || r.inOneStruct(c, change.Path) || isNote(change.Path) && r.notesWhatItDid(c, x, plain) {
 		v.Verdict = Advice
-		return v
 	}
-	return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(foreign), out)
+	return v
 }
 
-// overwritten reports whether a variable has a value instead of a reference: it is set, as another value
-// would be.
-func overwritten(after any, p tree.Path) bool {
-	return len(p) > 1 && !p[len(p)-1].Element && p.Last() == "valueFrom" && tree.Has(after, p[:len(p)-1].Member("value"))
-}
-
-// namesOf collects the names of elements.
-func namesOf(value any, names map[string]bool) {
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			namesOf(element, names)
-		}
-	case map[string]any:
-		if name, ok := value["name"].(string); ok {
-			names[name] = true
+// leftOut finds something of a result that is not in another one.
+func (r *run) leftOut(law Law, x *object, plain, out *outcome) (tree.Change, bool) {
+	for _, change := range single(r.differences(law, x, plain.after)) {
+		if change.Kind == tree.Added && !r.excepted(law, change.Path) && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) {
+			return change, true
 		}
 	}
+	return tree.Change{}, false
 }
 
-// allNamed reports whether all elements have one of the names.
-func allNamed(value any, names map[string]bool) bool {
-	found := map[string]bool{}
-	namesOf(value, found)
-	for name := range found {
-		if !names[name] {
-			return false
+// mayBeInput reports whether something that was there before the call is not what the webhook would
+// have put there, so that the user may want something else.
+func (r *run) mayBeInput(c *Case, plain *outcome) bool {
+	return slices.ContainsFunc(c.Edits, func(e Edit) bool {
+		at := e.Path
+		if e.What == Insert {
+			at = at.Element(tree.Identity(at, e.Value), 0)
 		}
-	}
-	return len(found) > 0
+		own, ok := tree.Get(plain.after.doc, at)
+		return !ok || !tree.Equal(own, e.Value)
+	})
 }
 
-// missing tells what the webhook adds to the object as a rule, but not here.
-func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
-	for _, change := range single(r.differences(c.Law, x, plain.after)) {
-		if change.Kind == tree.Added && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) {
-			return r.violation(c, "incomplete", "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
+// inOneStruct reports whether the user has set another field of the struct in which something is left out: a
+// webhook may fill in such a struct as a whole, or not at all.
+func (r *run) inOneStruct(c *Case, at tree.Path) bool {
+	unit := structOf(at)
+	if unit == nil || isNote(at) || r.isMap(unit) {
+		return false
+	}
+	return slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.What == Put && e.Path.HasPrefix(unit) })
+}
+
+// structOf is the path to the struct in a spec or in an element of a list that a path leads into, such as
+// the resources of a container.
+func structOf(p tree.Path) tree.Path {
+	for i := len(p) - 2; i > 0; i-- {
+		if above := p[i-1]; !p[i].Element && (above.Element || above.Name == "spec") {
+			return p[:i+1]
 		}
 	}
 	return nil
+}
+
+// isMap reports whether the members of an object have free names.
+func (r *run) isMap(p tree.Path) bool {
+	if r.inputs.made.Schema == nil {
+		return false
+	}
+	collection, _ := r.inputs.made.Schema.Keys(p)
+	return collection == generate.Map
+}
+
+// notesWhatItDid reports whether an annotation is left out only where the user has set fields that the
+// webhook fills in when they are not set: it may say what was filled in.
+func (r *run) notesWhatItDid(c *Case, x *object, plain *outcome) bool {
+	var elements []Edit
+	for _, e := range c.Edits {
+		if e.What == Insert || isNote(e.Path) {
+			elements = append(elements, e)
+		}
+	}
+	if len(elements) == len(c.Edits) {
+		return false
+	}
+	part, ok := r.edited(x, elements)
+	if !ok {
+		return false
+	}
+	out := r.f(r.fresh(), query{object: part})
+	if !out.ok() {
+		return false
+	}
+	_, found := r.leftOut(c.Law, x, plain, out)
+	return !found
 }
 
 // elsewhere reports whether a container that is missing is one of another sort: the name is what
@@ -158,6 +180,45 @@ func (r *run) misused(c *Case, part *object, plain, out *outcome) *Violation {
 		}
 	})
 	return found
+}
+
+// pointsAt tells of a variable that points to a path where the webhook's volume would be, and where the user
+// has mounted another.
+func (r *run) pointsAt(c *Case, part *object, plain, out *outcome) (found *Violation) {
+	tree.Lists(part.doc, func(p tree.Path, list []any) {
+		if p.Last() != "volumeMounts" || found != nil {
+			return
+		}
+		for _, mount := range list {
+			own, known := tree.Get(plain.after.doc, p.Element(tree.Identity(p, mount), 0))
+			user, _ := mount.(map[string]any)
+			if mine, _ := own.(map[string]any); !known || mine["name"] == user["name"] {
+				continue
+			}
+			at, _ := user["mountPath"].(string)
+			if name := newVariable(part.doc, out.after.doc, p[:len(p)-1].Member("env"), at); name != "" {
+				found = r.violation(c, "misuses", fmt.Sprintf("the user has mounted another volume at %s, and the webhook has the variable %s point there", at, name), out)
+				found.Verdict = Advice // perhaps the user knows, and has the same in it
+				return
+			}
+		}
+	})
+	return found
+}
+
+// newVariable finds a variable that was not there before, and of which the value is in a directory.
+func newVariable(before, after any, env tree.Path, directory string) string {
+	value, _ := tree.Get(after, env)
+	list, _ := value.([]any)
+	for _, element := range list {
+		variable, _ := element.(map[string]any)
+		text, _ := variable["value"].(string)
+		if len(directory) > 1 && strings.HasPrefix(text, directory) && !tree.Has(before, env.Element(tree.Identity(env, element), 0)) {
+			name, _ := variable["name"].(string)
+			return name
+		}
+	}
+	return ""
 }
 
 // mounts counts the mounts of a volume.

@@ -19,6 +19,7 @@ func (r *run) settles(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
+	defer r.only(rival.of)()
 	_, history, settled := r.alternate(x, rival, false)
 	if settled || history == nil {
 		return nil
@@ -34,15 +35,16 @@ func (r *run) commutes(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
+	defer r.only(rival.of)()
 	first, history, settled := r.alternate(x, rival, false)
 	second, other, also := r.alternate(x, rival, true)
 	if !settled || !also || first == nil || second == nil {
 		return nil // L12
 	}
-	if len(r.content(c.Law, first, second)) == 0 {
+	differences := r.content(c.Law, first, second)
+	if len(differences) == 0 {
 		return nil
 	}
-	differences := r.content(c.Law, first, second)
 	v := r.violation(c, "depends on the order", fmt.Sprintf("with another webhook, %q, the result depends on who is called first: %s",
 		c.Rival, summary(differences)), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
 	if !slices.ContainsFunc(differences, func(d tree.Change) bool {
@@ -50,20 +52,28 @@ func (r *run) commutes(c *Case) *Violation {
 	}) {
 		v.Verdict = Advice // both are meant to write there
 	}
-	if strings.HasSuffix(c.Rival, frontRival) && !slices.ContainsFunc(differences, isRivals) {
-		v.Verdict = Advice // it acts on the first element, and which one that is depends on the order
+	settle := func(o *object) *object {
+		last, _, _ := r.alternate(o, rival, false)
+		return last
+	}
+	if rival.stranger && r.setOnce(c.Law, x, history[0].after, first, second, strings.HasSuffix(c.Rival, frontRival), settle) {
+		v.Verdict = Advice
 	}
 	return v
-}
-
-// isRivals reports whether a change is in a container of the rival's.
-func isRivals(c tree.Change) bool {
-	return slices.ContainsFunc(c.Path, func(s tree.Step) bool { return s.Element && s.Key == "name="+rivalName })
 }
 
 // writes reports whether a call changed what is at a path.
 func writes(after, x *object, p tree.Path) bool {
 	return slices.ContainsFunc(tree.Changes(x.doc, after.doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
+}
+
+// only has a member of the subject stand for it, until what is returned is called.
+func (r *run) only(member *Subject) (undo func()) {
+	whole, known := r.subject, r.memo
+	if member != nil {
+		r.subject, r.memo.first = *member, nil
+	}
+	return func() { r.subject, r.memo = whole, known }
 }
 
 // contest finds x and the rival of a case.

@@ -3,6 +3,8 @@
 package idempotence
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -11,47 +13,68 @@ import (
 // A rival is another party that changes objects.
 type rival struct {
 	name string
+	// stranger is one that knows nothing of the webhook, and that nobody declared.
+	stranger bool
+	// of is the member of the subject whose rival it is. It is nil for a rival of the whole subject.
+	of *Subject
 	// start makes a fresh one.
 	start func(r *run) func(*object) *outcome
 }
 
-// allRivals are those declared, and some that every webhook has to live with.
+// allRivals are those declared, the members of the subject, and some that every webhook has to live with.
 func (r *run) allRivals() map[string]rival {
 	rivals := map[string]rival{}
-	for _, s := range r.opts.rivals {
-		if !r.opts.uses(declaredRivals) {
-			break
-		}
-		name := s.webhooks[0].Name
-		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
-			other := *r
-			other.subject = s
-			servers := other.fresh()
-			return func(o *object) *outcome {
-				defer func() { r.calls = other.calls }()
-				other.calls = r.calls
-				if !other.handles(r.operation) {
-					return &outcome{answer: &answer{allowed: true, after: o}}
-				}
-				return other.f(servers, query{object: o})
+	add := func(other rival) {
+		for n, name := 2, other.name; ; n++ {
+			if _, taken := rivals[other.name]; !taken {
+				break
 			}
-		}}
+			other.name = fmt.Sprintf("%s (%d)", name, n) // two may have one name
+		}
+		rivals[other.name] = other
 	}
-	for name, change := range strangers {
-		if !r.opts.uses(builtinRivals) {
-			break
+	if r.opts.uses(declaredRivals) {
+		for _, s := range r.opts.rivals {
+			add(rival{name: s.webhooks[0].Name, start: s.takesPart})
 		}
-		rivals[name] = rival{name, func(r *run) func(*object) *outcome {
-			return func(o *object) *outcome {
-				next, ok := r.valid(change(o.doc))
-				if !ok {
-					return &outcome{answer: &answer{message: "the API server refuses what the other webhook makes"}}
-				}
-				return &outcome{answer: &answer{allowed: true, after: next}}
+		for i, one := range r.subject.webhooks {
+			for _, other := range r.subject.webhooks[i+1:] {
+				add(rival{name: one.Name + " and " + other.Name, of: &Subject{[]*webhook{one}}, start: Subject{[]*webhook{other}}.takesPart})
 			}
-		}}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(strangers)) {
+		if change := strangers[name]; r.opts.uses(builtinRivals) {
+			add(rival{name: name, stranger: true, start: func(r *run) func(*object) *outcome { return r.strangely(change) }})
+		}
 	}
 	return rivals
+}
+
+// takesPart has a subject act as a rival.
+func (s Subject) takesPart(r *run) func(*object) *outcome {
+	other := *r
+	other.subject = s
+	servers := other.fresh()
+	return func(o *object) *outcome {
+		defer func() { r.calls = other.calls }()
+		other.calls = r.calls
+		if !other.handles(r.operation) {
+			return &outcome{answer: &answer{allowed: true, after: o}}
+		}
+		return other.f(servers, query{object: o})
+	}
+}
+
+// strangely has an edit act as a rival.
+func (r *run) strangely(change func(doc any) any) func(*object) *outcome {
+	return func(o *object) *outcome {
+		next, ok := r.valid(change(o.doc))
+		if !ok {
+			return &outcome{answer: &answer{message: "the API server refuses what the other webhook makes"}}
+		}
+		return &outcome{answer: &answer{allowed: true, after: next}}
+	}
 }
 
 func (r *run) rivalNames() []string {
@@ -72,16 +95,32 @@ var strangers = map[string]func(doc any) any{
 	"keeps its parts" + frontRival:   func(doc any) any { return kept(doc, true) },
 	"keeps its parts last":           func(doc any) any { return kept(doc, false) },
 	"sets an environment variable":   withVariable,
-	"annotates and labels": func(doc any) any {
-		for _, p := range []tree.Path{annotations.Member("rival.example.com/seen"), metadata.Member("labels").Member("rival.example.com/seen")} {
-			if !tree.Has(doc, p) {
+	"annotates and labels":           withNotes,
+}
+
+// withNotes annotates and labels an object and the Pod templates in it.
+func withNotes(doc any) any {
+	for _, meta := range allMetadata(doc) {
+		for _, of := range []string{"annotations", "labels"} {
+			if p := meta.Member(of).Member("rival.example.com/seen"); !tree.Has(doc, p) {
 				if next, ok := tree.Put(doc, p, "yes"); ok {
 					doc = next
 				}
 			}
 		}
-		return doc
-	},
+	}
+	return doc
+}
+
+// allMetadata are the paths of the metadata of an object and of the Pod templates in it.
+func allMetadata(doc any) []tree.Path {
+	paths := []tree.Path{metadata}
+	for _, containers := range containerLists(doc) {
+		if spec := containers[:len(containers)-1]; len(spec) > 1 && spec.Last() == "spec" {
+			paths = append(paths, spec[:len(spec)-1].Member("metadata"))
+		}
+	}
+	return paths
 }
 
 // kept has the rival's containers and variables, before all others or behind them.

@@ -198,7 +198,7 @@ func (r *run) differences(law Law, a, b *object) []tree.Change {
 	if string(a.raw) == string(b.raw) {
 		return nil
 	}
-	return slices.DeleteFunc(tree.Changes(a.doc, b.doc), func(c tree.Change) bool { return r.excepted(law, c.Path) })
+	return slices.DeleteFunc(tree.Changes(a.doc, b.doc), func(c tree.Change) bool { return r.intended(law, c) })
 }
 
 // content are the differences that are more than another order of elements.

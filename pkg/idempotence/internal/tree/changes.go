@@ -113,8 +113,7 @@ func (d *differ) list(p Path, x, y []any) {
 // steps are the steps to the elements of a list.
 func steps(p Path, list []any) []Step {
 	out, seen := make([]Step, len(list)), map[string]int{}
-	for i, element := range list {
-		key := Identity(p, element)
+	for i, key := range identities(p, list) {
 		out[i] = Step{Key: key, Nth: seen[key], Element: true}
 		seen[key]++
 	}

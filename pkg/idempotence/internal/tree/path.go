@@ -71,6 +71,20 @@ func (p Path) HasPrefix(prefix Path) bool {
 // may be left out: spec.containers.image is the image of any container.
 func (p Path) Matches(pattern string) bool { return matchSteps(p, parsePattern(pattern)) }
 
+// LeadsTo reports whether a pattern means something that may be in the value at the path.
+func (p Path) LeadsTo(pattern string) bool { return stepsLead(p, parsePattern(pattern)) }
+
+func stepsLead(p Path, parts []string) bool {
+	if len(p) == 0 || len(parts) == 0 {
+		return len(parts) > 0
+	}
+	step, part := p[0], parts[0]
+	if (part == "*" || !step.Element && step.Name == part || step.Element && step.Key == part) && stepsLead(p[1:], parts[1:]) {
+		return true
+	}
+	return step.Element && stepsLead(p[1:], parts)
+}
+
 // parsePattern splits a pattern at its dots and brackets.
 func parsePattern(pattern string) (parts []string) {
 	for pattern != "" {
@@ -136,8 +150,8 @@ func Has(doc any, p Path) bool { _, ok := Get(doc, p); return ok }
 
 func indexOf(list []any, s Step, at Path) int {
 	n := 0
-	for i, element := range list {
-		if Identity(at, element) == s.Key {
+	for i, key := range identities(at, list) {
+		if key == s.Key {
 			if n == s.Nth {
 				return i
 			}
@@ -179,41 +193,42 @@ func Pointer(doc any, p Path) (string, bool) {
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // knownKeys are the fields that tell the elements of a list apart, by the name of the list.
-// They are the merge keys of the core types (patchMergeKey, listMapKey); env is left out of
-// uniqueness, since a name may stand there twice, but a name is its identity.
+// They are the merge keys of the core types (patchMergeKey, listMapKey), where that is not the name.
 var knownKeys = map[string][]string{
-	"containers": {"name"}, "initContainers": {"name"}, "ephemeralContainers": {"name"}, "volumes": {"name"},
-	"env": {"name"}, "imagePullSecrets": {"name"}, "volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"},
-	"ports": {"containerPort", "port", "protocol"}, "hostAliases": {"ip"}, "ownerReferences": {"uid"},
-	"conditions": {"type"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
-	"resourceClaims": {"name"}, "claims": {"name"}, "readinessGates": {"conditionType"}, "volumeClaimTemplates": {"metadata"},
-	"tolerations": nil, "envFrom": nil, "managedFields": nil, "rules": nil,
+	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "hostAliases": {"ip"}, "ownerReferences": {"uid"},
+	"ports": {"containerPort", "port", "protocol"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
+	"conditions": {"type"}, "readinessGates": {"conditionType"}, "volumeClaimTemplates": {"metadata"},
 }
 
+// usualValues are those of keys that may be left out. What fills them in does not make another element.
+var usualValues = map[string]string{"protocol": "TCP", "whenUnsatisfiable": "DoNotSchedule"}
+
 // Identity is what tells an element of the list at a path from the others: the values of its
-// keys, or all of it where it has none.
+// keys, or its name, or all of it where it has none.
 func Identity(list Path, element any) string {
 	object, ok := element.(map[string]any)
 	if !ok {
 		return string(Encode(element))
 	}
-	name := list.Last()
-	keys, known := knownKeys[name]
-	if !known {
-		keys = nameOnly
-	}
 	var identity []byte
-	for _, key := range keys {
-		if value, ok := object[key]; ok {
-			if name == "volumeClaimTemplates" {
-				meta, _ := value.(map[string]any)
-				key, value = "metadata.name", meta["name"]
-			}
-			if len(identity) > 0 {
-				identity = append(identity, ',')
-			}
-			identity = appendPlain(append(append(identity, key...), '='), value)
+	for _, key := range knownKeys[list.Last()] {
+		value, ok := object[key]
+		switch {
+		case ok && key == "metadata":
+			meta, _ := value.(map[string]any)
+			key, value = "metadata.name", meta["name"]
+		case !ok && len(identity) > 0 && usualValues[key] != "":
+			value = usualValues[key]
+		case !ok:
+			continue
 		}
+		if len(identity) > 0 {
+			identity = append(identity, ',')
+		}
+		identity = appendPlain(append(append(identity, key...), '='), value)
+	}
+	if name, ok := object["name"]; ok && len(identity) == 0 {
+		return string(appendPlain([]byte("name="), name))
 	}
 	if len(identity) == 0 {
 		return string(Encode(element))
@@ -221,7 +236,36 @@ func Identity(list Path, element any) string {
 	return string(identity)
 }
 
-var nameOnly = []string{"name"}
+// coreLists are lists of core types in which a name that is there twice, legally or not, means one thing.
+var coreLists = map[string]bool{
+	"env": true, "containers": true, "initContainers": true, "ephemeralContainers": true, "volumes": true, "imagePullSecrets": true,
+	"claims": true, "resourceClaims": true,
+}
+
+// identities are those of all elements of a list. A name that is there twice tells nothing in a list of
+// which nothing is known.
+func identities(list Path, elements []any) []string {
+	keys := make([]string, len(elements))
+	named := 0
+	for i, element := range elements {
+		if keys[i] = Identity(list, element); strings.HasPrefix(keys[i], "name=") {
+			named++
+		}
+	}
+	if last := list.Last(); named < 2 || coreLists[last] || knownKeys[last] != nil {
+		return keys
+	}
+	count := make(map[string]int, len(keys))
+	for _, key := range keys {
+		count[key]++
+	}
+	for i, key := range keys {
+		if count[key] > 1 {
+			keys[i] = string(Encode(elements[i]))
+		}
+	}
+	return keys
+}
 
 // appendPlain writes a value without quotes.
 func appendPlain(dst []byte, value any) []byte {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// additions are edits with which others add something of their own, and nothing else.
+func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
+	for _, meta := range allMetadata(doc) {
+		edits = append(edits,
+			Edit{What: Put, Path: meta.Member("annotations").Member("rival.example.com/added"), Value: "yes"},
+			Edit{What: Put, Path: meta.Member("labels").Member("rival.example.com/added"), Value: "yes"})
+	}
+	for _, p := range containerLists(doc) {
+		spec := p[:len(p)-1]
+		edits = append(edits,
+			Edit{What: Insert, Path: p, Value: rivalContainer()},
+			Edit{What: Insert, Path: p, Value: fullContainer()},
+			Edit{What: Insert, Path: spec.Member("initContainers"), Value: rivalContainer()},
+			Edit{What: Insert, Path: spec.Member("volumes"), Value: map[string]any{"name": "rival-data", "emptyDir": map[string]any{}}},
+			Edit{What: Insert, Path: spec.Member("tolerations"), Value: map[string]any{"key": "rival.example.com", "operator": "Exists"}},
+			Edit{What: Insert, Path: spec.Member("imagePullSecrets"), Value: map[string]any{"name": "rival"}},
+		)
+		value, _ := tree.Get(doc, p)
+		list, _ := value.([]any)
+		for _, c := range list[:min(2, len(list))] {
+			at := p.Element(tree.Identity(p, c), 0)
+			edits = append(edits,
+				Edit{What: Insert, Path: at.Member("env"), Value: map[string]any{"name": "RIVAL", "value": "here"}},
+				Edit{What: Insert, Path: at.Member("args"), Value: "--rival"})
+		}
+	}
+	if r.kind.goType == nil {
+		edits = append(edits, customAdditions(doc)...)
+	}
+	random.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
+	edits = append(edits, Edit{What: Insert, Path: finalizers, Value: "rival.example.com/added"})
+	if r.kind.goType != nil && len(containerLists(doc)) == 0 {
+		own := rand.New(rand.NewPCG(uint64(r.opts.seed), uint64(tree.Size(doc)))) // so that other objects stay as they are
+		edits = append(edits, r.madeAdditions(own, doc)...)
+	}
+	return edits
+}
+
+// twins are legal duplicates: elements that have most in common, but are not the same.
+func (r *run) twins(doc any) (edits []Edit) {
+	for _, p := range containerLists(doc) {
+		spec := p[:len(p)-1]
+		for _, effect := range []string{"NoSchedule", "NoExecute"} {
+			edits = append(edits, Edit{What: Insert, Path: spec.Member("tolerations"),
+				Value: map[string]any{"key": "rival.example.com", "operator": "Exists", "effect": effect}})
+		}
+		value, _ := tree.Get(doc, p)
+		list, _ := value.([]any)
+		for _, c := range list[:min(1, len(list))] {
+			at := p.Element(tree.Identity(p, c), 0)
+			for _, protocol := range []string{"TCP", "UDP"} {
+				edits = append(edits, Edit{What: Insert, Path: at.Member("ports"), Value: map[string]any{"containerPort": int64(5353), "protocol": protocol}})
+			}
+			for _, prefix := range []string{"", "RIVAL_"} {
+				source := map[string]any{"configMapRef": map[string]any{"name": "rival"}}
+				if prefix != "" {
+					source["prefix"] = prefix
+				}
+				edits = append(edits, Edit{What: Insert, Path: at.Member("envFrom"), Value: source})
+			}
+			env, _ := tree.Get(doc, at.Member("env"))
+			variables, _ := env.([]any)
+			edits = append(edits, Edit{What: Put, Path: at.Member("env"), Value: append(slices.Clone(variables),
+				map[string]any{"name": "RIVAL", "value": "first"}, map[string]any{"name": "RIVAL", "value": "second"})})
+		}
+	}
+	return edits
+}
+
+// twinsOf are elements like those that the webhook removes, and one behind them that is not.
+func twinsOf(changes []tree.Change) (edits []Edit) {
+	for _, c := range changes {
+		element, ok := tree.Clone(c.Old).(map[string]any)
+		if c.Kind != tree.Removed || !ok || !c.Path[len(c.Path)-1].Element {
+			continue
+		}
+		name, ok := element["name"].(string)
+		if !ok {
+			continue
+		}
+		stranger := tree.Clone(element).(map[string]any)
+		element["name"], stranger["name"] = name+twin, "rival-data"
+		list := c.Path[:len(c.Path)-1]
+		edits = append(edits, Edit{What: Insert, Path: list, Value: element}, Edit{What: Insert, Path: list, Value: stranger})
+	}
+	return edits
+}
+
+// legal leaves out the edits after which the API server would refuse the object.
+func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
+	for _, e := range edits {
+		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {
+			legal = append(legal, e)
+		}
+	}
+	return legal
+}
+
+// customAdditions add to the lists and maps of a custom resource what looks like what is there.
+func customAdditions(doc any) (edits []Edit) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if len(p) == 0 || p[0].Name == "metadata" || len(list) == 0 {
+			return
+		}
+		switch element := tree.Clone(list[0]).(type) {
+		case map[string]any:
+			if _, ok := element["name"].(string); ok {
+				element["name"] = rivalName
+				edits = append(edits, Edit{What: Insert, Path: slices.Clone(p), Value: element})
+			}
+		case string:
+			edits = append(edits, Edit{What: Insert, Path: slices.Clone(p), Value: rivalName})
+		}
+	})
+	return edits
+}
+
+// mostMade bounds how many additions are made by the types.
+const mostMade = 8
+
+// madeAdditions are additions to an object without containers, wherever its type has a list or a map.
+func (r *run) madeAdditions(random *rand.Rand, doc any) (edits []Edit) {
+	object, ok := doc.(map[string]any)
+	if !ok || r.inputs.made.Schema == nil {
+		return nil
+	}
+	places := r.inputs.made.Places(object)
+	random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	for _, at := range places {
+		if len(edits) == mostMade {
+			break
+		}
+		if at[0].Name == "metadata" {
+			continue
+		}
+		switch a, ok := r.inputs.made.Addition(random, object, at); {
+		case !ok:
+		case a.Name != "":
+			edits = append(edits, Edit{What: Put, Path: a.At.Member(a.Name), Value: a.Value})
+		default:
+			edits = append(edits, Edit{What: Insert, Path: a.At, Value: a.Value})
+		}
+	}
+	return edits
+}
+
+// fullContainer is one with most of what webhooks look at.
+func fullContainer() map[string]any {
+	return map[string]any{
+		"name": "rival-app", "image": "registry.example.com/rival-app:1", "command": []any{"/rival"}, "args": []any{"--port=18888"},
+		"env":             []any{map[string]any{"name": "RIVAL_MODE", "value": "fast"}},
+		"envFrom":         []any{map[string]any{"configMapRef": map[string]any{"name": "rival"}}},
+		"ports":           []any{map[string]any{"name": "rival-http", "containerPort": int64(18888)}},
+		"readinessProbe":  map[string]any{"httpGet": map[string]any{"path": "/ready", "port": int64(18888)}},
+		"livenessProbe":   map[string]any{"tcpSocket": map[string]any{"port": int64(18888)}},
+		"lifecycle":       map[string]any{"preStop": map[string]any{"exec": map[string]any{"command": []any{"/rival", "stop"}}}},
+		"resources":       map[string]any{"limits": map[string]any{"cpu": "2", "memory": "256Mi"}, "requests": map[string]any{"cpu": "100m", "memory": "128Mi"}},
+		"imagePullPolicy": "Always",
+	}
+}
+
+// largeInteger is one that a float64 cannot hold.
+const largeInteger = 1<<53 + 1
+
+// unknownFields are fields that no Go type of today has: in the spec and in elements of lists.
+func (r *run) unknownFields(random *rand.Rand, doc any) (edits []Edit) {
+	put := func(at tree.Path) {
+		n := len(edits)
+		edits = append(edits, Edit{What: Put, Path: at.Member("futureField"), Value: map[string]any{"mode": fmt.Sprintf("m%d", n), "count": int64(largeInteger)}})
+	}
+	if fields, ok := doc.(map[string]any); ok {
+		if _, ok := fields["spec"].(map[string]any); ok {
+			put(tree.Path{{Name: "spec"}})
+		}
+	}
+	put(nil)
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if p[0].Name == "metadata" {
+			return
+		}
+		seen := map[string]int{}
+		for _, element := range list {
+			if _, ok := element.(map[string]any); !ok {
+				continue
+			}
+			key := tree.Identity(p, element)
+			if strings.HasPrefix(key, "{") || seen[key] > 0 {
+				continue // an element that would be another one with the field in it
+			}
+			seen[key]++
+			if random.IntN(3) > 0 || len(edits) < 4 {
+				put(p.Element(key, 0))
+			}
+		}
+	})
+	return edits
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// intended reports whether an exception covers a change: what happens at its path or below it, and to the
+// parents that come and go with what is there.
+func (r *run) intended(law Law, c tree.Change) bool {
+	if len(r.opts.exceptions) == 0 {
+		return false
+	}
+	switch {
+	case r.excepted(law, c.Path):
+		return true
+	case c.Kind == tree.Added:
+		return r.allExcepted(law, c.Path, c.New)
+	case c.Kind == tree.Removed:
+		return r.allExcepted(law, c.Path, c.Old)
+	case c.Kind == tree.Moved:
+		return slices.Equal(r.others(law, c.Path, c.Old), r.others(law, c.Path, c.New))
+	}
+	return false
+}
+
+// allExcepted reports whether there is nothing in a value but what exceptions are for.
+func (r *run) allExcepted(law Law, at tree.Path, value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if p := at.Member(name); !r.excepted(law, p) && !r.allExcepted(law, p, inner) {
+				return false
+			}
+		}
+		return len(value) > 0 || r.leadsTo(law, at)
+	case []any:
+		for _, element := range value {
+			if p := at.Element(tree.Identity(at, element), 0); !r.excepted(law, p) && !r.allExcepted(law, p, element) {
+				return false
+			}
+		}
+		return len(value) > 0 || r.leadsTo(law, at)
+	}
+	return false
+}
+
+// leadsTo reports whether an exception is for something that may be in the value at a path.
+func (r *run) leadsTo(law Law, at tree.Path) bool {
+	return slices.ContainsFunc(r.opts.exceptions, func(e Exception) bool { return (e.Law == "" || e.Law == law) && at.LeadsTo(e.Path) })
+}
+
+// others are the elements of a list that no exception is for, in order.
+func (r *run) others(law Law, at tree.Path, value any) (keys []string) {
+	list, _ := value.([]any)
+	for _, element := range list {
+		if key := tree.Identity(at, element); !r.excepted(law, at.Element(key, 0)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// lost tells what of the object a call has removed. What is in a sample may be there for the
+// webhook to remove, and what is in an element of its own is its to set, so about that there is only
+// advice.
+func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violation {
+	gone := losses(r.differences(c.Law, before, out.after), out.after.doc)
+	if len(gone) == 0 {
+		return nil
+	}
+	names := map[string]bool{} // of the sample's elements that go
+	for _, change := range gone {
+		if r.inputs.given(change.Path) {
+			namesOf(change.Old, names)
+		}
+	}
+	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool {
+		return r.inputs.given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
+	})
+	if len(foreign) == 0 {
+		v := r.violation(c, "removes of the sample", when+"the webhook removes what is in a sample: "+summary(gone), out)
+		v.Verdict = Advice
+		return v
+	}
+	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return r.isOwn(before, c.Path) }); len(others) > 0 {
+		return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(others), out)
+	}
+	v := r.violation(c, "overwrites", when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
+	v.Verdict = Advice
+	return v
+}
+
+// losses are the changes that leave less than there was. An element that is changed is not lost.
+func losses(changes []tree.Change, after any) (gone []tree.Change) {
+	instead := map[int]bool{} // indexes of what has taken the place of another
+	for _, c := range changes {
+		switch {
+		case c.Kind == tree.Replaced && tree.Size(c.Old) > 1 && tree.Size(c.New) <= 1:
+		case c.Kind != tree.Removed, overwritten(after, c.Path), replaced(changes, c, instead):
+			continue
+		}
+		gone = append(gone, c)
+	}
+	return gone
+}
+
+// unions are fields of which an object has one: to set another is to change it.
+var unions = [][]string{{"value", "valueFrom"}, {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}}
+
+// overwritten reports whether a field went because another has been chosen, such as the value of a
+// variable instead of a reference.
+func overwritten(after any, p tree.Path) bool {
+	last := p[len(p)-1]
+	for _, fields := range unions {
+		if !last.Element && slices.Contains(fields, last.Name) {
+			return slices.ContainsFunc(fields, func(name string) bool { return tree.Has(after, p[:len(p)-1].Member(name)) })
+		}
+	}
+	return false
+}
+
+// replaced reports whether an element is not lost but changed: there is another one in its place.
+func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
+	if last := c.Path[len(c.Path)-1]; !last.Element || c.Path.Last() == "finalizers" {
+		return false
+	}
+	list := c.Path[:len(c.Path)-1]
+	for i, other := range changes {
+		if other.Kind == tree.Added && other.New == any("ALL") && other.Path.HasPrefix(list) {
+			return true // of the capabilities, that is each of them
+		}
+		if other.Kind == tree.Added && !instead[i] && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) && similar(c.Old, other.New) {
+			instead[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// knownBy are the fields by which people know things of which an API knows no key.
+var knownBy = []string{"name", "key", "ip", "host", "path", "topologyKey", "mountPath", "type", "containerPort", "port"}
+
+// similar reports whether two elements are one and the same to those who wrote them: they are known by
+// the same, and have most in common. A text may become any other.
+func similar(a, b any) bool {
+	from, isObject := a.(map[string]any)
+	to, areObjects := b.(map[string]any)
+	if !isObject || !areObjects {
+		return !isObject && !areObjects
+	}
+	if len(from) == 1 && len(to) == 1 {
+		for field, inner := range from { // one of several sources, such as a token
+			if _, isObject := inner.(map[string]any); isObject && to[field] != nil {
+				return similar(inner, to[field])
+			}
+		}
+	}
+	sure := false
+	for _, field := range knownBy {
+		x, had := from[field]
+		y, has := to[field]
+		if !had && !has {
+			continue
+		}
+		if !had || !has || !tree.Equal(x, y) {
+			return false
+		}
+		sure = true
+		break
+	}
+	all, same := 0, 0
+	tree.Leaves(a, func(p tree.Path, value any) {
+		all++
+		if other, ok := tree.Get(b, p); ok && tree.Equal(value, other) {
+			same++
+		}
+	})
+	return sure || 2*same > all
+}
+
+// isOwn reports whether a path leads into something that is the webhook's to set: into an element that it
+// adds where it is missing, or into the command line of a container, which is one value.
+func (r *run) isOwn(before *object, p tree.Path) bool {
+	for i, step := range p {
+		if !step.Element && (step.Name == "command" || step.Name == "args") {
+			return true
+		}
+		if !step.Element || i == len(p)-1 {
+			continue
+		}
+		if p[i-1].Name == "volumes" && mounts(before.doc, nameIn(before.doc, p[:i+1])) > 0 {
+			continue // others use what is in it
+		}
+		doc, ok := tree.Remove(before.doc, p[:i+1])
+		if !ok {
+			continue
+		}
+		if without, ok := r.valid(doc); ok {
+			if out := r.f(r.fresh(), query{object: without}); out.ok() && tree.Has(out.after.doc, p[:i+1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nameIn is the name of the object at a path.
+func nameIn(doc any, p tree.Path) string {
+	value, _ := tree.Get(doc, p.Member("name"))
+	name, _ := value.(string)
+	return name
+}
+
+// namesOf collects the names of elements.
+func namesOf(value any, names map[string]bool) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			namesOf(element, names)
+		}
+	case map[string]any:
+		if name, ok := value["name"].(string); ok {
+			names[name] = true
+		}
+	}
+}
+
+// allNamed reports whether all elements have one of the names.
+func allNamed(value any, names map[string]bool) bool {
+	found := map[string]bool{}
+	namesOf(value, found)
+	for name := range found {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(found) > 0
+}

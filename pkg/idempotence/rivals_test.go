@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// pair finds a pattern and the rival that it does not get on with.
+func pair(t *testing.T, name string) (c bugs.Case, rival func() http.Handler) {
+	t.Helper()
+	c = pattern(t, name)
+	return c, c.Rivals[0]
+}
+
+// A rival must not hide behind another one of the same name.
+func TestRivalsOfOneName(t *testing.T) {
+	c, rival := pair(t, "M29 notes the registry of the first call")
+	harmless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rival().ServeHTTP(w, r) })
+	quiet := c.Webhook
+	quiet.Name, quiet.Rules = "rival.example.com", slices.Clone(c.Webhook.Rules)
+	quiet.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+	loud := c.Webhook
+	loud.Name = "rival.example.com"
+	newHarmless := func() http.Handler { return harmless }
+	for _, order := range [][]Subject{
+		{Handler(quiet, newHarmless), Handler(loud, rival)},
+		{Handler(loud, rival), Handler(quiet, newHarmless)},
+	} {
+		report, err := Run(t.Context(), Handler(c.Webhook, c.New), Rivals(order...), Objects(mutationObjects))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !finds(report, c) {
+			t.Errorf("the rival is not seen:\n%s", text(report))
+		}
+	}
+}
+
+// Members of one subject are rivals of each other.
+func TestMembersAreRivals(t *testing.T) {
+	c, rival := pair(t, "M29 notes the registry of the first call")
+	other := c.Webhook
+	other.Name = "mirror.example.com"
+	together := Together(Handler(c.Webhook, c.New), Handler(other, rival))
+	report, err := Run(t.Context(), together, Objects(mutationObjects))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := c.Webhook.Name + " and " + other.Name
+	if !slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Law == L11 && v.Case.Rival == name }) {
+		t.Errorf("no violation of L11 by the members:\n%s", text(report))
+	}
+	report, err = Run(t.Context(), together, Objects(mutationObjects), Exceptions(Exception{Path: "rival:" + name, Reason: "known"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Case.Rival == name }) {
+		t.Errorf("the exception for the pair is not heeded:\n%s", text(report))
+	}
+}
