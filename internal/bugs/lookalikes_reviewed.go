@@ -22,7 +22,7 @@ func reviewedLookalikes() []Case {
 		onPods("V01 the revision is an annotation", revised),
 		onPods("V02 raises the seconds of tolerations", patient),
 		onPods("V03 wraps the command", wrapsCommand),
-		onPods("V04 enforces the arguments", enforcesArgs).advice(),
+		onPods("V04 enforces a flag", enforcesFlag).advice(),
 		onPods("V05 gives hosts their full names", fullHostnames),
 		onPods("V06 drops all capabilities", dropsCapabilities),
 		onPods("V07 notes the default container once", notesDefaultContainer).advice(),
@@ -81,10 +81,12 @@ func wrapsCommand(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func enforcesArgs(_ *review.Request, p *corev1.Pod) error {
+func enforcesFlag(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
-		if c := &p.Spec.Containers[i]; len(c.Args) > 0 {
-			c.Args = []string{"--config=/etc/agent.yaml"}
+		for j, arg := range p.Spec.Containers[i].Args {
+			if strings.HasPrefix(arg, "--port=") {
+				p.Spec.Containers[i].Args[j] = "--port=15001"
+			}
 		}
 	}
 	return nil

@@ -51,6 +51,12 @@ func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
 
 // twins are legal duplicates: elements that have most in common, but are not the same.
 func (r *run) twins(doc any) (edits []Edit) {
+	if r.kind.Kind == "Service" && r.kind.Group == "" {
+		port := func(protocol string) any {
+			return map[string]any{"name": "rival-" + strings.ToLower(protocol), "port": int64(5353), "protocol": protocol}
+		}
+		edits = append(edits, Edit{What: Put, Path: tree.Path{{Name: "spec"}, {Name: "ports"}}, Value: []any{port("TCP"), port("UDP")}})
+	}
 	for _, p := range containerLists(doc) {
 		spec := p[:len(p)-1]
 		for _, effect := range []string{"NoSchedule", "NoExecute"} {

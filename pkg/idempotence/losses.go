@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -89,12 +90,12 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 var knownBy = []string{"name", "key", "ip", "host", "path", "topologyKey", "mountPath", "type", "containerPort", "port"}
 
 // similar reports whether two elements are one and the same to those who wrote them: they are known by
-// the same, and have most in common. A text may become any other.
+// the same, and have most in common.
 func similar(a, b any) bool {
 	from, isObject := a.(map[string]any)
 	to, areObjects := b.(map[string]any)
 	if !isObject || !areObjects {
-		return !isObject && !areObjects
+		return !isObject && !areObjects && isRewritten(a, b)
 	}
 	if len(from) == 1 && len(to) == 1 {
 		for field, inner := range from { // one of several sources, such as a token
@@ -126,14 +127,25 @@ func similar(a, b any) bool {
 	return sure || 2*same > all
 }
 
-// isOwn reports whether a path leads into something that is the webhook's to set: into an element that it
-// adds where it is missing, or into the command line of a container, which is one value.
+// isRewritten reports whether a value is made of another: it has the other in it, or is of the same flag.
+func isRewritten(a, b any) bool {
+	from, isText := a.(string)
+	to, areTexts := b.(string)
+	if !isText || !areTexts {
+		return !isText && !areTexts
+	}
+	flag, _, hasValue := strings.Cut(from, "=")
+	return strings.Contains(to, from) || strings.Contains(from, to) && to != "" || hasValue && strings.HasPrefix(to, flag+"=")
+}
+
+// isOwn reports whether a path leads into something that is the webhook's to set: into a container or a
+// volume that it adds where it is missing, or into the command of a container, which is one value.
 func (r *run) isOwn(before *object, p tree.Path) bool {
 	for i, step := range p {
-		if !step.Element && (step.Name == "command" || step.Name == "args") {
+		if !step.Element && step.Name == "command" {
 			return true
 		}
-		if !step.Element || i == len(p)-1 {
+		if !step.Element || i == len(p)-1 || !slices.Contains([]string{"containers", "initContainers", "volumes"}, p[i-1].Name) {
 			continue
 		}
 		if p[i-1].Name == "volumes" && mounts(before.doc, nameIn(before.doc, p[:i+1])) > 0 {
