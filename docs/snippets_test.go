@@ -71,6 +71,7 @@ var imports = map[string]string{
 	"runtime":                 "k8s.io/apimachinery/pkg/runtime",
 	"field":                   "k8s.io/apimachinery/pkg/util/validation/field",
 	"ptr":                     "k8s.io/utils/ptr",
+	"envtest":                 "sigs.k8s.io/controller-runtime/pkg/envtest",
 	"ctrl":                    "sigs.k8s.io/controller-runtime",
 	"certwatcher":             "sigs.k8s.io/controller-runtime/pkg/certwatcher",
 	"client":                  "sigs.k8s.io/controller-runtime/pkg/client",

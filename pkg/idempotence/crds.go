@@ -25,6 +25,7 @@ import (
 // sample is needed (see [Samples]), and any edit is legal.
 func CRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
 	return func(o *options) {
+		o.crds = append(o.crds, crds...)
 		for _, crd := range crds {
 			if err := o.define(crd); err != nil {
 				o.errs = append(o.errs, err)

@@ -32,6 +32,8 @@ type kind struct {
 	// old is what the objects of an update take the place of.
 	old   *object
 	taken taken
+	// server is a real API server, if there is one.
+	server *realServer
 }
 
 // kindOf finds out about a kind. Only built-in ones have a Go type: the API server has none for
@@ -55,12 +57,14 @@ type object struct {
 	refused []string
 	judged  bool
 	against *object // which it takes the place of, as far as these problems go
+	// refusals are what a real API server said to it as a new object.
+	refusals []string
 }
 
 // object has the API server take in a document: decode, default, encode again.
 func (k *kind) object(doc any) (*object, error) {
 	raw := tree.Encode(doc)
-	if k.goType == nil && k.custom == nil {
+	if k.goType == nil && k.custom == nil && k.server == nil {
 		return &object{raw: raw, doc: doc}, nil
 	}
 	return k.takeIn(raw)
@@ -80,6 +84,14 @@ func (k *kind) takeIn(raw []byte) (*object, error) {
 
 // decoded is takeIn for what is not known.
 func (k *kind) decoded(raw []byte) (*object, error) {
+	if k.server != nil {
+		return k.server.takeIn(raw, k.modelled)
+	}
+	return k.modelled(raw)
+}
+
+// modelled is decoded without an API server.
+func (k *kind) modelled(raw []byte) (*object, error) {
 	if k.custom != nil {
 		return k.custom.takeIn(raw)
 	}
@@ -111,6 +123,8 @@ func (k *kind) problems(o *object) []string {
 	switch {
 	case k.old != nil:
 		o.refused = k.updateProblems(o, k.old)
+	case k.server != nil:
+		o.refused = o.refusals
 	case k.custom != nil:
 		o.refused = k.custom.problems(o)
 	case o.typed != nil:
@@ -122,6 +136,8 @@ func (k *kind) problems(o *object) []string {
 // updateProblems are what the API server would refuse an update for.
 func (k *kind) updateProblems(o, old *object) []string {
 	switch {
+	case k.server != nil:
+		return k.server.updateProblems(o, old)
 	case k.custom != nil:
 		return k.custom.updateProblems(o, old)
 	case o.typed != nil:

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -24,6 +26,8 @@ type options struct {
 	namespaces []*corev1.Namespace
 	places     *places
 	defined    map[schema.GroupVersionKind]*definition
+	crds       []*apiextensionsv1.CustomResourceDefinition // as they were given
+	server     *rest.Config                                // of a real API server, or nil
 	rivals     []Subject
 	observe    func() any
 	seed       int64

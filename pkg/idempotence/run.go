@@ -29,7 +29,7 @@ var builtins = func() *runtime.Scheme {
 // Run tests a subject and reports what it found. An error means that it could not be tested; a
 // webhook that breaks laws is a report. It makes the same calls in the same order for the same
 // subject and options, one at a time.
-func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) {
+func Run(ctx context.Context, subject Subject, opts ...Option) (report *Report, err error) {
 	o, trouble := newOptions(opts), &trouble{}
 	subject, kinds, err := o.prepare(subject, trouble)
 	if err != nil {
@@ -38,7 +38,7 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
-	report := newReport(subject, o)
+	report = newReport(subject, o)
 	if names := subject.subresourcesOnly(); len(names) > 0 {
 		report.Incomplete = "its rules name subresources only (" + strings.Join(names, ", ") + "), for which no objects are made: it cannot be tested"
 		return report, nil
@@ -50,9 +50,17 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (*Report, error) 
 	if o.only != "" {
 		kinds = []*kind{o.kindOf(subject, stored[0].Case.Kind)}
 	}
+	engine, disconnect, err := o.connect()
+	if err != nil {
+		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+	}
+	defer func() { err = errors.Join(err, disconnect()) }()
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
 		r := newRun(ctx, o, subject, k, report, trouble)
+		if engine != nil {
+			k.server = &realServer{ctx: ctx, engine: engine, kind: k, trouble: trouble}
+		}
 		if r.replay(stored); o.only == "" {
 			r.explore()
 		}

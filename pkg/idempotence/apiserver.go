@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/chain"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// APIServer has objects go through a real API server between two calls, by dry runs (see
+// [chain.Connect], which says what that needs and leaves behind): what it defaults, what its admission
+// plugins add and what it refuses is known then, and not modelled. Each new object takes a request, some
+// milliseconds, so that a run may need fewer [Objects]. The webhook is called by the harness as ever:
+// the API server need not reach it. CustomResourceDefinitions of [CRDs] are installed for
+// the time of the run.
+func APIServer(config *rest.Config) Option {
+	return func(o *options) {
+		if config == nil {
+			o.errs = append(o.errs, errors.New("APIServer: no config"))
+		}
+		o.server = config
+	}
+}
+
+// watcher is the webhook by which the harness learns what webhooks get to see of an object.
+const watcher = "watcher.idempotence.admitkit.dev"
+
+// connect connects to the API server, if there is one, until the function is called that it returns.
+func (o *options) connect() (chain.Engine, func() error, error) {
+	if o.server == nil {
+		return nil, func() error { return nil }, nil
+	}
+	everything := admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}}
+	sideEffects, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: watcher},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: watcher, MatchPolicy: &exact, SideEffects: &sideEffects, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1/")},
+			Rules: []admissionregistrationv1.RuleWithOperations{{Rule: everything, Operations: []admissionregistrationv1.OperationType{
+				admissionregistrationv1.Create, admissionregistrationv1.Update}}},
+		}},
+	}
+	engine, err := chain.Connect(o.server, chain.Webhooks{
+		Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{config},
+		Handlers: map[string]http.Handler{watcher: http.HandlerFunc(allow)},
+	}, chain.ConnectWithCRDs(o.crds...))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot use the API server: %w", err)
+	}
+	return engine, engine.Close, nil
+}
+
+// allow answers any request.
+func allow(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(w, "want an AdmissionReview", http.StatusBadRequest)
+		return
+	}
+	review.Response, review.Request = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}, nil
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// A realServer takes in the objects of a kind by a real API server.
+type realServer struct {
+	ctx     context.Context
+	engine  chain.Engine
+	kind    *kind
+	trouble *trouble
+	updates map[[2]string][]string // what was refused of updates, by the new and the old object
+}
+
+// takeIn is what a webhook sees of an object that is to be created, and why that is refused if it is.
+func (s *realServer) takeIn(raw []byte, local func([]byte) (*object, error)) (*object, error) {
+	sent, err := tree.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	seen, refusals, err := s.admit(admissionv1.Create, s.bare(sent), nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case seen == nil && len(refusals) > 0 && strings.HasPrefix(refusals[0], undecodable):
+		return nil, errors.New(refusals[0])
+	case seen == nil: // refused before webhooks are called
+		seen = raw
+	}
+	doc, err := tree.Decode(seen)
+	if err != nil {
+		return nil, err
+	}
+	o, err := local(tree.Encode(s.withIdentity(s.bare(doc), sent)))
+	if err != nil {
+		return nil, err
+	}
+	o.refusals = refusals
+	return o, nil
+}
+
+// undecodable begins what is said of a body that is no object.
+const undecodable = "the API server cannot decode it"
+
+// updateProblems are what the API server says to an update.
+func (s *realServer) updateProblems(o, old *object) []string {
+	key := [2]string{string(o.raw), string(old.raw)}
+	if refusals, ok := s.updates[key]; ok {
+		return refusals
+	}
+	_, refusals, err := s.admit(admissionv1.Update, s.bare(o.doc), s.bare(old.doc))
+	if err != nil {
+		return nil
+	}
+	remember(&s.updates, key, refusals)
+	return refusals
+}
+
+// admit sends a dry run. What the webhook sees is nil if it is not called.
+func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
+	request := chain.Request{Operation: operation, Resource: s.kind.resource, Object: tree.Encode(doc), DryRun: true}
+	if s.kind.namespaced {
+		request.Namespace = s.kind.namespace
+	}
+	if old != nil {
+		request.OldObject = tree.Encode(old)
+	}
+	result, err := s.engine.Admit(s.ctx, request)
+	if err != nil {
+		if s.ctx.Err() == nil && !s.trouble.ends() {
+			s.trouble.err = fmt.Errorf("the API server: %w", err)
+		}
+		return nil, nil, err
+	}
+	for _, call := range result.Calls {
+		var review struct {
+			Request struct {
+				Object json.RawMessage `json:"object"`
+			} `json:"request"`
+		}
+		if err := json.Unmarshal(call.Request, &review); err != nil {
+			return nil, nil, err
+		}
+		seen = review.Request.Object
+	}
+	if rejection := result.Rejection; rejection != nil {
+		reason := rejection.Message
+		if rejection.Reason == metav1.StatusReasonBadRequest {
+			reason = undecodable + ": " + reason
+		}
+		refusals = append(refusals, reason)
+	}
+	return seen, refusals, nil
+}
+
+// bare is a document without what the API server sets in each request.
+func (s *realServer) bare(doc any) any {
+	for _, name := range append([]string{"managedFields", "generation"}, systemFields...) {
+		if next, ok := tree.Remove(doc, metadata.Member(name)); ok {
+			doc = next
+		}
+	}
+	return doc
+}
+
+// withIdentity gives a document what it was sent with of that.
+func (s *realServer) withIdentity(doc, sent any) any {
+	for _, name := range append([]string{"generation"}, systemFields...) {
+		if value, ok := tree.Get(sent, metadata.Member(name)); ok {
+			if next, ok := tree.Put(doc, metadata.Member(name), value); ok {
+				doc = next
+			}
+		}
+	}
+	return doc
+}

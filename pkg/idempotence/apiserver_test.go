@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// TestAPIServer runs everything against one API server.
+func TestAPIServer(t *testing.T) {
+	server, err := apiserver.Start(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	through := APIServer(server.Config)
+	t.Run("finds what it finds without", func(t *testing.T) {
+		c := pattern(t, "P11 the user mounts that path from another volume")
+		if report := runCase(t, c, through, Objects(2)); !finds(report, c) {
+			t.Errorf("not found:\n%s", text(report))
+		}
+	})
+	t.Run("flags nothing", func(t *testing.T) {
+		for _, c := range bugs.Lookalikes() {
+			objects := map[string]int{"P10 volume once, mount per container": 2, "P18 patches metadata on UPDATE": 1}[c.Name]
+			if objects == 0 {
+				continue
+			}
+			if report := runCase(t, c, through, Objects(objects)); len(report.Findings) > 0 || report.Changed == 0 {
+				t.Errorf("%s:\n%s", c.Name, text(report))
+			}
+		}
+	})
+	t.Run("knows what is only known there", func(t *testing.T) {
+		job := &batchv1.CronJob{}
+		job.Name, job.Spec.Schedule = "report", "@daily"
+		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
+		subject, opts := Handler(scheduleRegistration(), newScheduler), []Option{Samples(job), Objects(3), AllowInconclusive("three objects")}
+		report, err := Run(t.Context(), subject, opts...)
+		if err != nil || !report.OK() {
+			t.Fatalf("without an API server: %v\n%s", err, text(report))
+		}
+		report, err = Run(t.Context(), subject, append(opts, through)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(report); report.OK() || !strings.Contains(got, "spec.schedule") {
+			t.Errorf("a schedule that the API server refuses is not found:\n%s", got)
+		}
+	})
+	t.Run("goes away", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := 0
+		subject := Handler(scheduleRegistration(), func() http.Handler {
+			if calls++; calls == 3 {
+				cancel()
+			}
+			return newScheduler()
+		})
+		job := &batchv1.CronJob{}
+		job.Name, job.Spec.Schedule = "report", "@daily"
+		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
+		report, err := Run(ctx, subject, Samples(job), through)
+		if err != nil || report.Incomplete == "" || len(report.Findings) > 0 {
+			t.Errorf("a run that is called off ends with %v\n%s", err, text(report))
+		}
+	})
+}
+
+func TestAPIServerThatIsNotThere(t *testing.T) {
+	c := pattern(t, "P01 blind append of a sidecar")
+	for _, opt := range []Option{APIServer(nil), APIServer(&rest.Config{Host: "https://127.0.0.1:1"})} {
+		if _, err := Run(t.Context(), Handler(c.Webhook, c.New), opt); err == nil || !strings.Contains(err.Error(), "API") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+func scheduleRegistration() admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: "schedule.example.com", AdmissionReviewVersions: []string{"v1"},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"batch"}, APIVersions: []string{"v1"}, Resources: []string{"cronjobs"}},
+		}},
+	}
+}
+
+// newScheduler writes a schedule that no parser takes.
+func newScheduler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		kind := admissionv1.PatchTypeJSONPatch
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, PatchType: &kind,
+			Patch: []byte(`[{"op":"replace","path":"/spec/schedule","value":"every day at ten"}]`)}
+		if strings.Contains(string(review.Request.Object.Raw), "every day at ten") {
+			review.Response.Patch, review.Response.PatchType = nil, nil
+		}
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(review)
+	})
+}
+
+func batchPodSpec() corev1.PodSpec {
+	return corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "report", Image: "report:v1"}}}
+}
