@@ -103,6 +103,8 @@ func (r *run) request(s servers, q query) *outcome {
 // heard notes that the webhook had its say: about x itself, or about what a law makes of it.
 func (r *run) heard(q query, out *outcome) {
 	switch {
+	case len(out.calls) == 0 && r.plain > 0:
+		r.other++ // its registration leaves out what became of x: so it changes nothing there
 	case len(out.calls) == 0 || out.fault != "":
 	case q.object == r.memo.object && q.raw == nil && !q.dryRun && q.operation == r.operation:
 		r.plain++
