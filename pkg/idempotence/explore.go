@@ -12,6 +12,7 @@ import (
 // explore makes objects and has the laws look at them, the simplest first.
 func (r *run) explore() {
 	r.inputs.restrict(&r.opts)
+	r.divideReplicas()
 	random := rand.New(rand.NewPCG(uint64(r.opts.seed), 0))
 	var before []any
 	for i := range r.opts.objects {
@@ -45,6 +46,26 @@ func (r *run) explore() {
 	}
 	if r.clock.x != nil && !r.impure && r.opts.uses(laterCalls) && r.opts.uses(freshInstances) {
 		r.try(&Case{Law: L3, Object: r.clock.x.doc, Way: nextSecond})
+	}
+}
+
+// divideReplicas sends another object to each replica, as in a cluster, where none has seen what the
+// others have.
+func (r *run) divideReplicas() {
+	if !r.opts.uses(objectsBefore) {
+		return
+	}
+	for _, w := range r.subject.webhooks {
+		if len(w.replicas) < 2 {
+			continue
+		}
+		random := rand.New(rand.NewPCG(uint64(r.opts.seed), 1))
+		for i, replica := range w.replicas {
+			x, ok := r.valid(r.inputs.object(random, max(len(r.inputs.samples), 1)-1+i))
+			if ok && w.handles(r.kind, r.operation) && !r.over() {
+				r.ask(w, replica, query{operation: r.operation, object: x})
+			}
+		}
 	}
 }
 

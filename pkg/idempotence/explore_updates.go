@@ -67,7 +67,7 @@ func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 		r.try(c)
 	}
 	try(L3, func(c *Case) { c.Way = "few" })
-	for _, law := range []Law{L10, L2, L1} {
+	for _, law := range []Law{L10, L2, L1, L7} {
 		try(law, nil)
 	}
 	out := r.f(r.fresh(), query{object: x})

@@ -99,19 +99,23 @@ func setting(doc any, at tree.Path, members fields) (edits []Edit) {
 	return edits
 }
 
-// otherSettings are those in the place of what is there.
+// otherSettings are those in the place of what is there, or of some of it.
 func otherSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members fields, at ...tree.Path) {
 		var edits []Edit
+		replaces := false
 		for _, p := range at {
 			for _, name := range slices.Sorted(maps.Keys(members)) {
 				path := p.Member(name)
-				if there, ok := tree.Get(doc, path); ok && !tree.Equal(there, members[name]) && path[0].Name != "metadata" {
-					edits = append(edits, Edit{What: Put, Path: path, Value: members[name]})
+				there, ok := tree.Get(doc, path)
+				if path[0].Name == "metadata" || ok && tree.Equal(there, members[name]) {
+					continue
 				}
+				replaces = replaces || ok
+				edits = append(edits, Edit{What: Put, Path: path, Value: members[name]})
 			}
 		}
-		if len(edits) > 0 {
+		if replaces {
 			list = append(list, edits)
 		}
 	})

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -66,6 +67,12 @@ func (r *run) variations(doc any) (list [][]Edit) {
 		list = append(list, []Edit{{What: what, Path: p, Value: value}})
 	}
 	knows := r.kind.knowsValid()
+	for _, name := range []string{"a", "with.dots", "0-1-2-3-4-5-6-7-8-9-" + strings.Repeat("x", 43)} {
+		add(Put, metadata.Member("name"), name)
+	}
+	if name, ok := tree.Get(doc, metadata.Member("name")); ok {
+		list = append(list, []Edit{{What: Remove, Path: metadata.Member("name")}, {What: Put, Path: metadata.Member("generateName"), Value: fmt.Sprint(name, "-")}})
+	}
 	nodes(nil, doc, func(p tree.Path, value any) {
 		if isOfObject(p) || !knows && !isFree(p) {
 			return
