@@ -69,7 +69,7 @@ func causeOf(law Law, way string) string { return by(causes, law, way) }
 var causes = map[string]string{
 	"L1 grows":                  "It adds a part without looking whether the part is there.",
 	"L1 changes":                "It computes a value from one that it has changed itself: it appends, prefixes, adds up, counts or hashes its own parts.",
-	"L1 invalid":                "It adds an element although one of that name, path or port is there already.",
+	"L1 invalid":                "It writes what does not go with the rest of the object: an element of a name, path or port that is taken, or a value that another field rules out.",
 	"L1 patch without effect":   "It sends its patch without looking whether anything differs.",
 	"L2 fails":                  "It takes for granted what a valid object may lack: labels, annotations, a name, a security context.",
 	"L2 denied":                 "A check that is meant for the user's objects meets what the webhook put there itself.",
@@ -105,6 +105,7 @@ var causes = map[string]string{
 	"L8":                        "It answers in a fixed version, or leaves out uid or patchType.",
 	"L8 decides differently":    "It decides by the text of the request and not by what it means.",
 	"L8 differs":                "It reads the text of the request and not what it means, or only one version of the review.",
+	"L9 rounds":                 "It reads numbers as floats, as encoding/json does where it has no type.",
 	"L9 fails":                  "Its decoder is strict: it refuses fields that its types do not have.",
 	"L9":                        "It decodes the object into its Go types, encodes them again, and sends the difference to what it got.",
 	"L10 does not apply":        "The patch is not made for the object that was sent: an unescaped / in a path, a parent that is missing, an index that has shifted.",

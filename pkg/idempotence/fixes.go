@@ -7,7 +7,7 @@ func fixFor(law Law, way string) string { return by(fixes, law, way) }
 
 var fixes = map[string]string{
 	"L1":                        "Look for your own parts before you add or change anything: find the container, volume or variable by its name and leave it, or set its fields to fixed values. Never compute a value from one that you have changed.",
-	"L1 invalid":                "Add an element only if none of that name, path or port is there, in all lists that share names (containers and initContainers).",
+	"L1 invalid":                "Look first: add an element only if none of that name, path or port is there, in all lists that share names (containers and initContainers), and a value only where the rest of the object allows it.",
 	"L1 patch without effect":   "Send a patch only if something changes, without patchType and patch otherwise.",
 	"L2 denied":                 "Refuse only what differs from what you would set yourself: your own output comes back to you.",
 	"L2":                        "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits. Recover from panics.",
@@ -30,6 +30,7 @@ var fixes = map[string]string{
 	"L6":                        "Act on CREATE only, or change in an UPDATE only what may change there; let deletions (metadata.deletionTimestamp) pass.",
 	"L7":                        "Give the same answer in a dry run (request.dryRun), and leave out only what reaches beyond the object.",
 	"L8":                        "Answer in the version of the request, echo its uid, and send patchType exactly when there is a patch.",
+	"L9 rounds":                 "Decode with sigs.k8s.io/json, or with Decoder.UseNumber, and patch only what you change.",
 	"L9 fails":                  "Decode without DisallowUnknownFields and strict decoders: the API server may be newer than your types.",
 	"L9":                        "Compute the patch from the difference that you made, not from the object as your types read it: what they do not know is lost otherwise.",
 	"L10 does not apply":        "Compute the patch against the exact bytes of request.object: escape / as ~1 and ~ as ~0 in paths, create parents that are missing, remove elements from the end.",

@@ -48,7 +48,7 @@ func TestTimeGaps(t *testing.T) {
 		t.Errorf("%v, the case alone:\n%s", err, text(again))
 	}
 	without, err := Run(t.Context(), stamped(today), Replay(file))
-	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "it needs TimeGaps") {
+	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "it was found with TimeGaps") {
 		t.Errorf("%v, the case without time gaps:\n%s", err, text(without))
 	}
 }

@@ -33,6 +33,7 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	if err != nil {
 		return nil
 	}
+	var rounded *Violation
 	for _, e := range c.Edits {
 		got, ok := tree.Get(patched, e.Path)
 		if !tree.Has(doc, e.Path) || ok && tree.Equal(got, e.Value) || r.excepted(c.Law, e.Path) {
@@ -41,9 +42,40 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 		if !tree.Has(known.after.doc, e.Path[:len(e.Path)-1]) {
 			continue // it went with its element
 		}
+		if ok && sameAsFloats(got, e.Value) {
+			rounded = r.violation(c, "rounds", "a large integer in a field that the webhook does not know is rounded: "+e.Path.String(), out)
+			rounded.Verdict = Advice
+			continue
+		}
 		return r.violation(c, "loses", "a field that the webhook does not know is lost: "+e.Path.String(), out)
 	}
-	return nil
+	return rounded
+}
+
+// sameAsFloats reports whether two values are one to those who read all numbers as floats, as
+// encoding/json does. That is wrong for integers above 2^53, which few fields hold.
+func sameAsFloats(a, b any) bool {
+	return tree.Equal(asFloats(a), asFloats(b))
+}
+
+func asFloats(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return float64(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = asFloats(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, inner := range v {
+			out[name] = asFloats(inner)
+		}
+		return out
+	}
+	return v
 }
 
 // patchesWell is L10.
