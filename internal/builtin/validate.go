@@ -68,7 +68,7 @@ func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		return &o.ObjectMeta, subdomainName
 	case *policyv1.PodDisruptionBudget:
-		return &o.ObjectMeta, nameRule{bad: func(name string) []string { return content.IsPathSegmentName(name) }}
+		return &o.ObjectMeta, nameRule{bad: content.IsPathSegmentName}
 	}
 	return nil, nameRule{}
 }
