@@ -81,6 +81,7 @@ type realServer struct {
 	engine  chain.Engine
 	kind    *kind
 	trouble *trouble
+	report  *Report
 	updates map[[2]string][]string // what was refused of updates, by the new and the old object
 }
 
@@ -132,7 +133,7 @@ func (s *realServer) updateProblems(o, old *object) []string {
 func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
 	request := chain.Request{Operation: operation, Resource: s.kind.resource, Object: tree.Encode(doc), DryRun: true}
 	if s.kind.namespaced {
-		request.Namespace = s.kind.namespace
+		request.Namespace = namespaceOf(doc, s.kind.namespace)
 	}
 	if old != nil {
 		request.OldObject = tree.Encode(old)
@@ -155,7 +156,10 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 		}
 		seen = review.Request.Object
 	}
-	if rejection := result.Rejection; rejection != nil {
+	for _, limit := range result.Limits {
+		s.report.Notes = addOnce(s.report.Notes, "the API server's part: "+limit)
+	}
+	if rejection := result.Rejection; rejection != nil && !(seen != nil && rejection.Reason == metav1.StatusReasonAlreadyExists) {
 		reason := rejection.Message
 		if rejection.Reason == metav1.StatusReasonBadRequest {
 			reason = undecodable + ": " + reason
@@ -163,6 +167,15 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 		refusals = append(refusals, reason)
 	}
 	return seen, refusals, nil
+}
+
+// namespaceOf is the namespace that a document names, or else another.
+func namespaceOf(doc any, other string) string {
+	if name, ok := tree.Get(doc, metadata.Member("namespace")); ok && name != "" {
+		text, _ := name.(string)
+		return text
+	}
+	return other
 }
 
 // bare is a document without what the API server sets in each request.

@@ -13,6 +13,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
@@ -63,6 +65,22 @@ func TestAPIServer(t *testing.T) {
 		}
 		if got := text(report); report.OK() || !strings.Contains(got, "spec.schedule") {
 			t.Errorf("a schedule that the API server refuses is not found:\n%s", got)
+		}
+	})
+	t.Run("takes samples as they are", func(t *testing.T) {
+		client, err := kubernetes.NewForConfig(server.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := &batchv1.CronJob{}
+		job.Name, job.Namespace, job.Spec.Schedule = "report", "default", "@daily"
+		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
+		if _, err := client.BatchV1().CronJobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		report, err := Run(t.Context(), Handler(scheduleRegistration(), newScheduler), Samples(job), Objects(2), through)
+		if err != nil || report.Objects == 0 || report.OK() {
+			t.Errorf("%v, a sample that exists in another namespace:\n%s", err, text(report))
 		}
 	})
 	t.Run("goes away", func(t *testing.T) {

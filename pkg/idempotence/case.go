@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -124,6 +125,15 @@ func (r *run) valid(doc any) (*object, bool) {
 		return nil, false
 	}
 	return o, true
+}
+
+// refusalOf says why a document is not valid.
+func (r *run) refusalOf(doc any) string {
+	o, err := r.kind.object(r.kind.asSent(doc, r.operation != admissionv1.Create))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(r.kind.problems(o), "; ")
 }
 
 // Raw returns the object of the case as JSON.

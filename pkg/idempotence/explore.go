@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
@@ -22,6 +23,7 @@ func (r *run) explore() {
 		doc := r.inputs.object(random, i)
 		x, ok := r.valid(doc)
 		if !ok {
+			r.refusal = cmp.Or(r.refusal, r.refusalOf(doc))
 			continue
 		}
 		r.objects++

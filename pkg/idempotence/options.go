@@ -44,7 +44,7 @@ type options struct {
 const (
 	// DefaultSeed is the seed of a run that is not given one, so that runs of one test agree.
 	DefaultSeed = 1
-	// DefaultObjects is how many objects a run makes of each kind.
+	// DefaultObjects is how many objects a run makes.
 	DefaultObjects = 40
 	// DefaultBudget ends a run of a slow webhook early. The report then says so.
 	DefaultBudget = 5 * time.Minute
@@ -131,7 +131,8 @@ func Observe(state func() any) Option { return func(o *options) { o.observe = st
 // Seed has a run make other objects: the same ones for the same seed.
 func Seed(seed int64) Option { return func(o *options) { o.seed = seed } }
 
-// Objects is how many objects a run makes of each kind, [DefaultObjects] by default.
+// Objects is how many objects a run makes, [DefaultObjects] by default. Where the webhook is for several
+// kinds they share them, but each gets six, or as many as are asked for if that is less.
 func Objects(n int) Option { return func(o *options) { o.objects = n } }
 
 // Budget is how long a run may take at most, [DefaultBudget] by default.

@@ -18,6 +18,24 @@ func (s Subject) named(k *kind) *kind {
 	return k
 }
 
+// guessesScope reports whether nothing says that a custom resource is in namespaces, as it is taken to be.
+func (o *options) guessesScope(s Subject, k *kind) bool {
+	if k.goType != nil || k.custom != nil || !k.namespaced {
+		return false
+	}
+	for _, w := range s.webhooks {
+		for _, rule := range w.Rules {
+			if rule.Scope != nil && *rule.Scope == admissionregistrationv1.NamespacedScope {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(o.samples, func(s sample) bool {
+		gvk, err := gvkOf(s.doc)
+		return err == nil && gvk == k.GroupVersionKind && namespaceOf(s.doc, "") != ""
+	})
+}
+
 // inClusterOnly reports whether the rules for a resource are all for such as are in no namespace.
 func (s Subject) inClusterOnly(k *kind) bool {
 	found := false

@@ -57,9 +57,12 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (report *Report, 
 	defer func() { err = errors.Join(err, disconnect()) }()
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
+		if o.guessesScope(subject, k) {
+			report.Notes = append(report.Notes, kindName(k.GroupVersionKind)+" is taken to be in namespaces: if it is not, say so with the scope of the rule, or give its definition with CRDs")
+		}
 		r := newRun(ctx, o, subject, k, report, trouble)
 		if engine != nil {
-			k.server = &realServer{ctx: ctx, engine: engine, kind: k, trouble: trouble}
+			k.server = &realServer{ctx: ctx, engine: engine, kind: k, trouble: trouble, report: report}
 		}
 		if r.replay(stored); o.only == "" {
 			r.explore()
@@ -120,6 +123,7 @@ type run struct {
 
 	calls, checks             int
 	objects, allowed, changed int
+	refusal                   string       // of the first object that the API server would not accept
 	broken                    map[Law]bool // laws that were found broken
 	advised                   map[Law]bool // laws with advice
 	impure                    bool

@@ -151,7 +151,7 @@ func (r *run) tooLittle(law Law) string {
 	case r.over() && decided < r.needed():
 		return endedBefore
 	case r.objects == 0:
-		return "the API server would accept none of the objects that were made"
+		return strings.TrimSuffix("the API server would accept none of the objects that were made: "+r.refusal, ": ")
 	case r.changed == 0:
 		return fmt.Sprintf("the webhook changed none of %s", plural(r.objects, "object"))
 	case r.changed < r.needed():
