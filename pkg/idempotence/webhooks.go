@@ -88,7 +88,9 @@ func (r *run) request(s servers, q query) *outcome {
 			}
 			out.patched = out.patched || len(a.patch) > 0
 			changed = changed || len(a.patch) > 0
-			q.object, q.raw = a.after, nil
+			if q.object = a.after; q.raw != nil {
+				q.raw = a.patched // the next one sees all that was sent, too
+			}
 			if q.object != nil { // as there is in all but a DELETE
 				seen[i] = q.object.doc
 			}
