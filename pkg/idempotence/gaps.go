@@ -26,7 +26,7 @@ type memory struct {
 // are none: for webhooks that put a date into the object. The time passes at once, on the clock of
 // testing/synctest. For that, the webhook has to be in this process, the test has to be a
 // *testing.T that is in no bubble of its own, and newHandler must not leave goroutines behind that never
-// end, nor share channels, timers or connections with other instances.
+// end, nor share channels, timers or connections with other instances. It does not go together with [APIServer].
 func TimeGaps(gaps ...time.Duration) Option {
 	if len(gaps) == 0 {
 		gaps = []time.Duration{25 * time.Hour, 366 * 24 * time.Hour}
@@ -39,6 +39,9 @@ func (o *options) checkGaps(subject Subject) error {
 	if len(o.gaps) == 0 {
 		o.bubble = nil
 		return nil
+	}
+	if o.server != nil { // its connection is outside of the bubble, and may not be used inside
+		return errors.New("TimeGaps and APIServer do not go together: use a test for each")
 	}
 	if o.bubble == nil {
 		return errors.New("TimeGaps needs idempotence.Check with a *testing.T")

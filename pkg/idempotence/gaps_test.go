@@ -11,6 +11,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	hooks "github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -80,6 +81,7 @@ func TestTimeGapsThatCannotBe(t *testing.T) {
 	}{
 		"not in a test":       {stamped(today), nil, "needs idempotence.Check"},
 		"not in this process": {url, []Option{inBubble(t)}, "not in this process"},
+		"with an API server":  {stamped(today), []Option{inBubble(t), APIServer(&rest.Config{Host: "https://127.0.0.1:1"})}, "TimeGaps and APIServer do not go together"},
 	} {
 		if _, err := Run(t.Context(), c.subject, append(c.opts, TimeGaps())...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
