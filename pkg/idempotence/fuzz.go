@@ -22,7 +22,7 @@ import (
 // reached; without -fuzz, some objects are tried in a second or so. What breaks a law is made small and
 // reported as [Check] does; go test keeps the input, and prints the line that tries it again. A webhook
 // that changes none of the objects fails: give it [Samples]. [Budget] is for one input; [Objects],
-// [Store] and [TimeGaps] are for Check.
+// [Store], [TimeGaps] and [APIServer] are for Check.
 func Fuzz(f *testing.F, subject Subject, opts ...Option) {
 	f.Helper()
 	z, err := newFuzzer(subject, opts)
@@ -59,6 +59,9 @@ func newFuzzer(subject Subject, opts []Option) (*fuzzer, error) {
 	z.opts.dir = ""
 	var err error
 	z.subject, z.kinds, err = z.opts.prepare(subject, z.trouble)
+	if err == nil && z.opts.server != nil {
+		err = errors.New("APIServer is for Check")
+	}
 	if err == nil && len(z.kinds) == 0 {
 		err = errors.New("its rules are for no objects that can be made, or Replay is for Check")
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -163,5 +165,8 @@ func TestFuzzTellsWhatCannotBeTested(t *testing.T) {
 	}
 	if _, err := newFuzzer(URL(registration, nil, "http://127.0.0.1:1"), []Option{TimeGaps()}); err == nil {
 		t.Error("time gaps in a fuzz target are no error")
+	}
+	if _, err := newFuzzer(URL(registration, nil, "http://127.0.0.1:1"), []Option{APIServer(&rest.Config{})}); err == nil || err.Error() != "APIServer is for Check" {
+		t.Errorf("an API server in a fuzz target: error %v", err)
 	}
 }
