@@ -3,9 +3,11 @@
 package idempotence
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
 // annotating is a webhook that sees to one annotation of Pods.
@@ -30,5 +32,46 @@ func TestTogetherIsClean(t *testing.T) {
 	report, err := Run(t.Context(), Together(annotating("a.example.com"), annotating("b.example.com")), Objects(6))
 	if err != nil || !report.OK() || report.Incomplete != "" {
 		t.Errorf("%v:\n%s", err, text(report))
+	}
+}
+
+// A dry run is rejected where one of the webhooks has side effects, whatever the others declare.
+func TestDryRunsOfSeveral(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		effects []admissionregistrationv1.SideEffectClass
+		message string
+		want    Verdict
+	}{
+		{"the first has side effects", []admissionregistrationv1.SideEffectClass{"Some", "None"}, `admission webhook "a.example.com" does not support dry run`, NotApplicable},
+		{"the last has side effects", []admissionregistrationv1.SideEffectClass{"NoneOnDryRun", "Unknown"}, `admission webhook "b.example.com" does not support dry run`, NotApplicable},
+		{"none has", []admissionregistrationv1.SideEffectClass{"NoneOnDryRun", "None"}, "", Holds},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			subject := Together(annotating("a.example.com"), annotating("b.example.com"))
+			for i, class := range tt.effects {
+				subject.webhooks[i].SideEffects = &class
+			}
+			report, err := Run(t.Context(), subject, Objects(3))
+			if err != nil || !report.OK() {
+				t.Errorf("%v:\n%s", err, text(report))
+			}
+			if got := verdictOf(t, report, L7); got.Verdict != tt.want {
+				t.Errorf("%+v", got)
+			}
+			o := newOptions(nil)
+			subject, kinds, err := o.prepare(subject, &trouble{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newRun(t.Context(), o, subject, kinds[0], newReport(subject, o), &trouble{})
+			x, ok := r.valid(r.inputs.object(rand.New(rand.NewPCG(1, 0)), 0))
+			if !ok {
+				t.Fatal("no object")
+			}
+			if out := r.f(r.fresh(), query{object: x, dryRun: true}); out.allowed != (tt.message == "") || out.message != tt.message {
+				t.Errorf("the dry run is %s, want %q", out.verdict(), tt.message)
+			}
+		})
 	}
 }

@@ -123,7 +123,7 @@ func (r *run) exempt(law Law) string {
 		return "left out with Without"
 	case law == L6 && !r.handles(admissionv1.Update):
 		return "the rules have no UPDATE"
-	case law == L7 && !slices.ContainsFunc(r.subject.webhooks, (*webhook).dryRuns):
+	case law == L7 && !r.takesDryRuns():
 		return "with these sideEffects, the API server rejects dry runs without calling the webhook"
 	}
 	return ""

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -70,13 +71,17 @@ func (r *run) request(s servers, q query) *outcome {
 		changed := false
 		for i, w := range r.subject.webhooks {
 			again := w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
-			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || !r.opts.places.selects(w, r.kind, &q) || q.dryRun && !w.dryRuns() ||
+			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || !r.opts.places.selects(w, r.kind, &q) ||
 				round > 0 && (!again || seen[i] == nil || tree.Equal(seen[i], q.object.doc)) {
 				continue
 			}
 			matches, err := w.matches(r.ctx, r.kind, &q)
 			if err == nil && !matches {
 				continue
+			}
+			if err == nil && q.dryRun && !w.dryRuns() {
+				out.answer = &answer{message: fmt.Sprintf("admission webhook %q does not support dry run", w.Name)}
+				return out
 			}
 			a := unmatched(w, err)
 			if err == nil {
