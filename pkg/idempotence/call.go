@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -76,7 +77,7 @@ func (r *run) ask(w *webhook, to caller, q query) *answer {
 	switch {
 	case err != nil || status < 200 || status > 206:
 		a.faultOf = L2
-	case a.fault != "":
+	case a.fault != "" && a.faultOf == "":
 		a.faultOf = L8
 	case a.allowed:
 		if a.apply(r.kind, q); a.fault != "" {
@@ -129,6 +130,11 @@ func (a *answer) read(q query, uid types.UID, response []byte) {
 	a.allowed, a.patch, a.warnings = verified.Allowed, verified.Patch, verified.Warnings
 	if !a.allowed && verified.Result != nil {
 		a.message = verified.Result.Message
+		if code := verified.Result.Code; code >= http.StatusInternalServerError {
+			// So libraries answer for a handler that failed or panicked: that decides nothing.
+			a.fault, a.faultOf = fmt.Sprintf("the answer is status %d: %s", code, a.message), L2
+			return
+		}
 	}
 	if len(a.patch) > 0 && verified.PatchType != admissionv1.PatchTypeJSONPatch {
 		a.fault = fmt.Sprintf("patchType %q is unknown", verified.PatchType)

@@ -50,6 +50,9 @@ func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer [
 	case hint == "" && err != nil && brokeOff(err) && c.again(ctx, 0):
 		status, answer, hint, err = c.try(ctx, body)
 	}
+	if err == nil && !c.answered && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
+		hint, err = "is the path that of the webhook?", fmt.Errorf("HTTP %d: %s", status, firstLine(string(clipped(answer))))
+	}
 	if hint != "" && !errors.Is(ctx.Err(), context.Canceled) {
 		c.trouble.cannotReach(c.url, hint, err, c.answered)
 	}

@@ -34,6 +34,8 @@ func (r *run) explore() {
 				r.changed++
 				r.clock.start(x, out)
 			}
+		} else {
+			r.denial = cmp.Or(r.denial, out.message, out.fault)
 		}
 		r.one(random, i, x, out, before)
 		if out.ok() && !r.impure {
@@ -98,10 +100,12 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 	for _, law := range []Law{L8, L10, L2, L1} {
 		try(law, nil)
 	}
+	if !r.impure {
+		try(L7, nil) // also where it denies the object
+	}
 	if r.impure || !out.ok() {
 		return
 	}
-	try(L7, nil)
 	if r.opts.uses(newFields) {
 		try(L9, func(c *Case) { c.Edits = r.unknownFields(random, x.doc) })
 	}

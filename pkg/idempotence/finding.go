@@ -28,6 +28,9 @@ func (r *run) violation(c *Case, way, text string, outcomes ...*outcome) *Violat
 func (r *run) detail(v *Violation, outcomes []*outcome) {
 	v.Kind = kindName(v.Case.Kind)
 	v.Cause, v.Fix = causeOf(v.Law, v.Way), fixFor(v.Law, v.Way)
+	if v.Way == "invalid" && v.Case.Old != nil { // what an update is refused for is a change, mostly
+		v.Cause, v.Fix = causeOf(L6, ""), fixFor(L6, "")
+	}
 	labels := requestsOf(v.Law, v.Way)
 	for i, o := range outcomes {
 		for _, a := range o.calls {

@@ -3,9 +3,11 @@
 package idempotence
 
 import (
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -136,10 +138,24 @@ func (r *run) takesAgain(c *Case) *Violation {
 	case !out.ok() || refused && len(r.kind.updateProblems(out.after, stored.after)) > 0:
 		return nil // the manifest cannot be applied
 	}
-	if changes := r.differences(c.Law, stored.after, out.after); len(changes) > 0 {
+	changes := slices.DeleteFunc(r.differences(c.Law, stored.after, out.after), func(d tree.Change) bool { return sameQuantity(d.Old, d.New) })
+	if len(changes) > 0 {
 		return r.violation(c, "not the same", "applying the manifest again changes the object: "+summary(changes), stored, out)
 	}
 	return nil
+}
+
+// sameQuantity reports whether two texts are one quantity: which of them is written, when a manifest says the
+// other, is for whoever encodes it.
+func sameQuantity(a, b any) bool {
+	x, isText := a.(string)
+	y, also := b.(string)
+	if !isText || !also {
+		return false
+	}
+	p, err := resource.ParseQuantity(x)
+	q, other := resource.ParseQuantity(y)
+	return err == nil && other == nil && p.Cmp(q) == 0
 }
 
 // applied is what a manifest makes of a stored object. The API server may refuse it yet.

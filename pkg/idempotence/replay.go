@@ -49,6 +49,9 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		c.Way = "" // what differs by chance may need more calls to be seen again
 	}
 	x, valid := r.object(&c)
+	if manifest, ok := r.manifestOf(c.Object); ok && c.Way == sameAgain {
+		x, valid = r.valid(manifest) // which has a name
+	}
 	_, known := r.rivals[c.Rival]
 	switch {
 	case slices.Contains(r.opts.without, c.Law):

@@ -123,6 +123,7 @@ type run struct {
 
 	calls, checks             int
 	objects, allowed, changed int
+	denial                    string       // of the first object that the webhook does not allow
 	refusal                   string       // of the first object that the API server would not accept
 	broken                    map[Law]bool // laws that were found broken
 	advised                   map[Law]bool // laws with advice
@@ -174,7 +175,7 @@ func kindsOf(subject Subject, o *options) ([]*kind, error) {
 		add(gvk)
 	}
 	if len(kinds) == 0 {
-		return nil, errors.New("its rules are for none of the kinds that have a Pod template: give a sample of the objects that it is for, see Samples, or the definition of the custom resource, see CRDs")
+		return nil, errors.New("its rules are for none of the kinds that objects can be made of by themselves: give a sample of the objects that it is for, see Samples, or the definition of the custom resource, see CRDs")
 	}
 	return kinds, nil
 }
@@ -200,7 +201,7 @@ func gvkOf(doc any) (schema.GroupVersionKind, error) {
 	kind, _ := fields["kind"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || kind == "" {
-		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q", apiVersion, kind)
+		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta, as only the types of Kubernetes itself are known", apiVersion, kind)
 	}
 	return gv.WithKind(kind), nil
 }

@@ -153,13 +153,21 @@ func (r *run) tooLittle(law Law) string {
 	case r.objects == 0:
 		return strings.TrimSuffix("the API server would accept none of the objects that were made: "+r.refusal, ": ")
 	case r.changed == 0:
-		return fmt.Sprintf("the webhook changed none of %s", plural(r.objects, "object"))
+		return fmt.Sprintf("the webhook changed none of %s", plural(r.objects, "object")) + r.denials()
 	case r.changed < r.needed():
-		return fmt.Sprintf("the webhook changed only %d of %s", r.changed, plural(r.objects, "object"))
+		return fmt.Sprintf("the webhook changed only %d of %s", r.changed, plural(r.objects, "object")) + r.denials()
 	case tried > 0 && decided < min(r.needed(), tried):
 		return fmt.Sprintf("only %d of %s told something: in the others the API server refuses the input, or the webhook denies it", decided, plural(tried, "case"))
 	}
 	return ""
+}
+
+// denials says how many objects the webhook denies, and with what words.
+func (r *run) denials() string {
+	if r.denial == "" {
+		return ""
+	}
+	return fmt.Sprintf(", and denied %d, such as: %s", r.objects-r.allowed, firstLine(r.denial))
 }
 
 // finish says what keeps the run from telling.
