@@ -82,7 +82,7 @@ type realServer struct {
 	kind    *kind
 	trouble *trouble
 	report  *Report
-	updates map[[2]string][]string // what was refused of updates, by the new and the old object
+	updates recall[[2]digest, []string] // what was refused of updates, by the new and the old object
 }
 
 // takeIn is what a webhook sees of an object that is to be created, and why that is refused if it is.
@@ -117,15 +117,15 @@ const undecodable = "the API server cannot decode it"
 
 // updateProblems are what the API server says to an update.
 func (s *realServer) updateProblems(o, old *object) []string {
-	key := [2]string{string(o.raw), string(old.raw)}
-	if refusals, ok := s.updates[key]; ok {
+	key := [2]digest{digestOf(o.raw), digestOf(old.raw)}
+	if refusals, ok := s.updates.get(key); ok {
 		return refusals
 	}
 	_, refusals, err := s.admit(admissionv1.Update, s.bare(o.doc), s.bare(old.doc))
 	if err != nil {
 		return nil
 	}
-	remember(&s.updates, key, refusals)
+	s.updates.put(key, refusals, 0)
 	return refusals
 }
 

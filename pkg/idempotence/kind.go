@@ -72,12 +72,13 @@ func (k *kind) object(doc any) (*object, error) {
 
 // takeIn is object for a document as text.
 func (k *kind) takeIn(raw []byte) (*object, error) {
-	if o, ok := k.taken.objects[string(raw)]; ok {
+	key := digestOf(raw)
+	if o, ok := k.taken.objects.get(key); ok {
 		return o, nil
 	}
 	o, err := k.decoded(raw)
 	if err == nil {
-		remember(&k.taken.objects, string(raw), o)
+		k.taken.objects.put(key, o, perByte*len(o.raw))
 	}
 	return o, err
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// What is remembered of large objects stays in bounds, too.
+func TestRemembersNoMoreThanFits(t *testing.T) {
+	k := kindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, builtins)
+	text := strings.Repeat("x", 900<<10)
+	before := heap()
+	for i := range 150 {
+		o, err := k.object(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("n", i)}, "data": map[string]any{"text": text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch := []byte(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`)
+		operations, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.taken.patch(operations, patch, o.raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := heap() - before; grown > 96<<20 {
+		t.Errorf("150 objects of 900 KiB take %d MiB", grown>>20)
+	}
+	runtime.KeepAlive(k)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// The second time, there is nothing to do.
+func TestRemembersWhatFits(t *testing.T) {
+	k := kindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, builtins)
+	var all []*object
+	for i := range 600 {
+		raw := tree.Encode(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("n", i%300)}})
+		o, err := k.takeIn(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, o); i >= 300 && all[i-300] != o {
+			t.Fatalf("object %d is taken in again", i)
+		}
+	}
+}
