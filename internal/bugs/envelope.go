@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -24,6 +25,14 @@ func envelopePatterns() []Case {
 			if e.APIVersion == review.V1beta1.APIVersion() {
 				delete(e.Response, "patch")
 				delete(e.Response, "patchType")
+			}
+		}).breaks("L8"),
+		envelopesCase("P20 answers in the version of the first review", func() func(*envelope) {
+			var once sync.Once
+			var first string
+			return func(e *envelope) {
+				once.Do(func() { first = e.APIVersion })
+				e.APIVersion = first
 			}
 		}).breaks("L8"),
 	}
@@ -49,7 +58,13 @@ type envelope struct {
 
 // envelopeCase is the mounted token, written into an envelope that spoil may change.
 func envelopeCase(name string, spoil func(*envelope)) Case {
+	return envelopesCase(name, func() func(*envelope) { return spoil })
+}
+
+// envelopesCase is envelopeCase with what each instance knows for itself.
+func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
 	return podCase(name, func() http.Handler {
+		spoil := newSpoil()
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			body, err := io.ReadAll(req.Body)
 			if err != nil {

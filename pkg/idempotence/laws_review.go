@@ -81,16 +81,20 @@ func (r *run) readsAll(c *Case) *Violation {
 		}
 	}
 	for _, w := range r.subject.webhooks {
-		for i, version := range w.versions() {
-			if i > 0 && !r.opts.uses(reviewVersions) {
-				break
-			}
-			out := r.f(r.fresh(), query{object: x, version: version})
-			if out.fault != "" && out.faultOf == L8 {
-				return r.violation(c, "envelope", fmt.Sprintf("the API server cannot use the answer to a review of version %s: %s", version, out.fault), out)
-			}
-			if v := r.sameAs(c, first, out, "a review of version "+version); v != nil {
+		versions := w.versions()
+		if !r.opts.uses(reviewVersions) {
+			versions = versions[:1]
+		}
+		for _, version := range versions {
+			if v := r.readsVersion(c, x, first, r.fresh(), version); v != nil {
 				return v
+			}
+		}
+		if s := r.subject.servers(); len(versions) > 1 { // API servers of two versions call one instance
+			for _, version := range slices.Backward(append(versions[:len(versions):len(versions)], versions...)) {
+				if v := r.readsVersion(c, x, first, s, version); v != nil {
+					return v
+				}
 			}
 		}
 	}
@@ -98,6 +102,15 @@ func (r *run) readsAll(c *Case) *Violation {
 		return nil
 	}
 	return r.sameAs(c, first, r.f(r.fresh(), query{object: x, raw: otherwise(x.doc)}), "another encoding of the object")
+}
+
+// readsVersion compares the answer to a review of a version.
+func (r *run) readsVersion(c *Case, x *object, first *outcome, s servers, version string) *Violation {
+	out := r.f(s, query{object: x, version: version})
+	if out.fault != "" && out.faultOf == L8 {
+		return r.violation(c, "envelope", fmt.Sprintf("the API server cannot use the answer to a review of version %s: %s", version, out.fault), out)
+	}
+	return r.sameAs(c, first, out, "a review of version "+version)
 }
 
 // otherwise encodes a document in another way: members backwards, white space, and escapes in
