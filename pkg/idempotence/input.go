@@ -16,6 +16,7 @@ type inputs struct {
 	samples   []map[string]any
 	made      generate.Generator
 	furnished bool
+	defined   bool // by a CustomResourceDefinition
 }
 
 func newInputs(k *kind, samples []sample) *inputs {
@@ -30,7 +31,7 @@ func newInputs(k *kind, samples []sample) *inputs {
 	}
 	switch {
 	case k.custom != nil:
-		in.made.Schema = k.custom.schema
+		in.made.Schema, in.defined = k.custom.schema, true
 	case k.goType != nil:
 		in.made.Schema = generate.ForType(k.goType)
 	}
@@ -61,11 +62,26 @@ func (in *inputs) object(random *rand.Rand, i int) any {
 			return tree.Clone(sample)
 		}
 	}
+	if turn := i - max(n, 1); in.isFull(turn) {
+		full := in.made.Full(random, sample, turn/fullEvery)
+		if turn == 0 {
+			return furnished(full)
+		}
+		return full
+	}
 	object, _ := in.made.Object(random, sample)
 	if i == max(n, 1) && in.furnished {
 		return furnished(object)
 	}
 	return object
+}
+
+// fullEvery is how often an object of a custom resource has all that its schema has.
+const fullEvery = 4
+
+// isFull reports whether it is the turn of such an object.
+func (in *inputs) isFull(turn int) bool {
+	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }
 
 // twin is at the end of the name of what is made like an element of a sample.
@@ -84,4 +100,9 @@ func (in *inputs) given(p tree.Path) bool {
 		}
 	}
 	return false
+}
+
+// same reports whether the schema knows two elements of a list as one.
+func (in *inputs) same(list tree.Path, a, b any) bool {
+	return in.made.Schema != nil && in.made.Schema.Same(list, a, b)
 }

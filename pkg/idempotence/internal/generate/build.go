@@ -16,6 +16,12 @@ type build struct {
 	// density is how likely it is, between 0 and 1, that what may be there is.
 	density float64
 	traits  []string
+	// filling is how likely an optional member at the top of a custom resource is.
+	filling float64
+	// full objects have all that may be there, and of an enum the value whose turn it is.
+	full bool
+	turn int
+	made int // optional members
 }
 
 func (b *build) chance(p float64) bool { return b.r.Float64() < p }

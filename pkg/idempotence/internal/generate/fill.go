@@ -47,7 +47,8 @@ func (b *build) fillMembers(n *node, o object, depth int) bool {
 		return true
 	}
 	needed := b.needed(n, o)
-	for _, m := range n.fields {
+	for i := range n.fields {
+		m := n.fields[(i+b.turn)%len(n.fields)] // where there is not room for all, others come first each time
 		if depth == 0 && (m.name == "status" || m.name == "metadata" || m.name == "apiVersion" || m.name == "kind") {
 			continue
 		}
@@ -56,7 +57,7 @@ func (b *build) fillMembers(n *node, o object, depth int) bool {
 			continue
 		}
 		if !m.required && !slices.Contains(needed, m.name) {
-			if isBuiltIn(n.typ) || depth > deep || !b.may(traitOptional, max(b.density, 0.1)) {
+			if isBuiltIn(n.typ) || depth > deep || b.without(n, o, m.name) || !b.may(traitOptional, b.optional(depth)) {
 				continue
 			}
 		}
@@ -94,10 +95,12 @@ func (b *build) fill(n *node, depth int) (any, bool) {
 		return expert(b), true
 	}
 	switch {
-	case n.nullable && b.may(traitNull, 0.1):
+	case n.nullable && !b.full && b.may(traitNull, 0.1):
 		return nil, true
-	case n.standard != nil && b.may(traitDefault, 0.2):
+	case n.standard != nil && !b.full && b.may(traitDefault, 0.2):
 		return tree.Clone(n.standard), true
+	case len(n.enum) > 0 && b.full:
+		return tree.Clone(n.enum[b.turn%len(n.enum)]), true
 	case len(n.enum) > 0:
 		return tree.Clone(pick(b, n.enum...)), true
 	}
@@ -120,7 +123,7 @@ func (b *build) fill(n *node, depth int) (any, bool) {
 func (b *build) fillMap(n *node, depth int) (any, bool) {
 	o := object{}
 	count := n.limits.size(n.limits.minProperties(), n.limits.maxProperties(), b.between(1, 2))
-	if n.limits.minProperties() == 0 && (depth > deep || b.may(traitEmptyMap, 0.1)) {
+	if n.limits.minProperties() == 0 && (depth > deep || !b.full && b.may(traitEmptyMap, 0.1)) {
 		count = 0
 	}
 	if count > mostItems {
@@ -141,6 +144,8 @@ func (b *build) fillList(n *node, depth int) (any, bool) {
 	low, high := n.limits.minItems(), n.limits.maxItems()
 	count := n.limits.size(low, high, b.between(1, 3))
 	switch {
+	case b.full && depth <= deep:
+		count = n.limits.size(low, high, 2)
 	case low == 0 && (depth > deep || b.may(traitEmptyList, 0.1)):
 		count = 0
 	case depth <= 3 && b.may(traitLong, 0.02):

@@ -33,9 +33,9 @@ const attempts = 4
 // names of these. A sample is not changed, and nothing that it has is missing or other in the object;
 // one that is not valid makes objects that are not.
 func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]any, traits []string) {
-	density := densities[r.IntN(len(densities))]
+	density, filling := densities[r.IntN(len(densities))], mostFilling
 	for range attempts {
-		b := &build{Generator: g, r: r, density: density}
+		b := &build{Generator: g, r: r, density: density, filling: filling}
 		if obj = b.object(sample); g.Schema.valid(obj) {
 			return obj, b.names()
 		}
@@ -43,6 +43,7 @@ func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]
 			return obj, b.names()
 		}
 		density /= 3
+		filling /= 2
 	}
 	if sample != nil {
 		return clone(sample), nil

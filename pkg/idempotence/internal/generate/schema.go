@@ -119,6 +119,12 @@ func (s *Schema) Keys(at tree.Path) (Collection, []string) {
 	return Single, nil
 }
 
+// Same reports whether the keys of the list at a path know two elements as one.
+func (s *Schema) Same(list tree.Path, a, b any) bool {
+	n := s.at(list)
+	return n != nil && n.collection == Keyed && n.identity(a) == n.identity(b)
+}
+
 func (s *Schema) at(p tree.Path) *node {
 	n := s.root
 	for _, step := range p {
