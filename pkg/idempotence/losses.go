@@ -13,7 +13,9 @@ import (
 // webhook to remove, and what is in an element of its own is its to set, so about that there is only
 // advice.
 func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violation {
-	gone := losses(r.differences(c.Law, before, out.after), out.after.doc)
+	gone := slices.DeleteFunc(losses(r.differences(c.Law, before, out.after), out.after.doc, r.inputs.same), func(gone tree.Change) bool {
+		return r.intended(c.Law, gone)
+	})
 	if len(gone) == 0 {
 		return nil
 	}
@@ -39,10 +41,18 @@ func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violatio
 	return v
 }
 
-// losses are the changes that leave less than there was. An element that is changed is not lost.
-func losses(changes []tree.Change, after any) (gone []tree.Change) {
+// losses are the changes that leave less than there was. An element that is changed is not lost: what
+// it had may be. same tells what is one element by the keys of a list.
+func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
 	instead := map[int]bool{} // indexes of what has taken the place of another
 	for _, c := range changes {
+		if now, ok := stillThere(changes, c, same); ok {
+			for _, inner := range losses(tree.Changes(c.Old, now), now, func(tree.Path, any, any) bool { return false }) {
+				inner.Path = slices.Concat(c.Path, inner.Path)
+				gone = append(gone, inner)
+			}
+			continue
+		}
 		switch {
 		case c.Kind == tree.Replaced && tree.Size(c.Old) > 1 && tree.Size(c.New) <= 1:
 		case c.Kind != tree.Removed, overwritten(after, c.Path), replaced(changes, c, instead):
@@ -51,6 +61,21 @@ func losses(changes []tree.Change, after any) (gone []tree.Change) {
 		gone = append(gone, c)
 	}
 	return gone
+}
+
+// stillThere is what an element has become that has the keys of one that is added, by the schema of a list of
+// which the names of members tell nothing.
+func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, a, b any) bool) (any, bool) {
+	if len(c.Path) == 0 || c.Kind != tree.Removed || !c.Path[len(c.Path)-1].Element {
+		return nil, false
+	}
+	list := c.Path[:len(c.Path)-1]
+	for _, other := range changes {
+		if other.Kind == tree.Added && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) && same(list, c.Old, other.New) {
+			return other.New, true
+		}
+	}
+	return nil, false
 }
 
 // unions are fields of which an object has one: to set another is to change it.

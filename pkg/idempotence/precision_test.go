@@ -58,7 +58,7 @@ func TestLosses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := parsed(t, tc.from), parsed(t, tc.to)
 			var got []string
-			for _, c := range losses(tree.Changes(from, to), to) {
+			for _, c := range losses(tree.Changes(from, to), to, (&inputs{}).same) {
 				got = append(got, c.Path.String())
 			}
 			slices.Sort(got)
