@@ -59,18 +59,18 @@ func (r *run) ask(w *webhook, to caller, q query) *answer {
 	if !slices.Contains(w.versions(), q.version) {
 		q.version = w.versions()[0]
 	}
-	uid := types.UID("00000000-0000-4000-8000-" + fmt.Sprintf("%012d", r.calls))
+	uid := newUID()
 	body := r.review(q, uid)
 	a.Call = Call{Webhook: w.Name, Operation: q.operation, DryRun: q.dryRun, ReviewVersion: q.version, Object: q.sent()}
 	ctx, cancel := context.WithTimeout(r.ctx, w.timeout())
 	status, response, err := to.call(ctx, body)
 	cancel()
-	a.Call.Status, a.Call.Response = status, clipped(response)
+	a.Call.Status, a.Call.Response = status, reported(response, uid)
 	switch {
 	case err != nil:
 		a.fault = err.Error()
 	case status < 200 || status > 206:
-		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(clipped(response)))
+		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Call.Response))
 	default:
 		a.read(q, uid, response)
 	}
@@ -84,6 +84,7 @@ func (r *run) ask(w *webhook, to caller, q query) *answer {
 			a.faultOf = L10
 		}
 	}
+	a.fault, a.message = string(withoutUIDs([]byte(a.fault), uid)), string(withoutUIDs([]byte(a.message), uid))
 	a.finish()
 	return a
 }
@@ -236,11 +237,8 @@ func nameOf(objects ...*object) string {
 	return ""
 }
 
-// clipped bounds what a report keeps of an answer.
-func clipped(b []byte) []byte {
-	const most = 64 << 10
-	if len(b) > most {
-		return b[:most]
-	}
-	return b
-}
+// mostResponse bounds what a report keeps of an answer.
+const mostResponse = 64 << 10
+
+// clipped is a copy of what fits: what does not is not to be kept.
+func clipped(b []byte) []byte { return bytes.Clone(b[:min(len(b), mostResponse)]) }
