@@ -5,6 +5,7 @@ package idempotence
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -60,16 +61,32 @@ func (c *instance) call(ctx context.Context, body []byte) (status int, answer []
 	if err != nil {
 		return 0, nil, err
 	}
-	r.RequestURI, r.Host = r.URL.RequestURI(), "webhook.default.svc:443"
+	r, left := served(r)
 	w := &recorder{header: http.Header{}}
 	done := make(chan error, 1)
-	go func() { done <- c.serve(w, r) }()
+	go func() {
+		defer left()
+		done <- c.serve(w, r)
+	}()
 	select {
 	case err := <-done:
 		return max(w.code, http.StatusOK), w.body.Bytes(), err
 	case <-ctx.Done(): // the handler is left behind, and its recorder with it
 		return 0, nil, fmt.Errorf("the handler did not answer: %w", ctx.Err())
 	}
+}
+
+// served is a request as a server hands it to its handler. The server does not know the deadline of its
+// client, only that it has gone: that is when the context ends, or when the function is called.
+func served(r *http.Request) (*http.Request, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	stop := context.AfterFunc(r.Context(), cancel)
+	r = r.WithContext(ctx)
+	r.RequestURI, r.Host = r.URL.RequestURI(), "webhook.default.svc:443"
+	r.RemoteAddr = "127.0.0.1:0"
+	r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, NegotiatedProtocol: "http/1.1"}
+	r.GetBody = nil
+	return r, func() { stop(); cancel() }
 }
 
 func (c *instance) serve(w http.ResponseWriter, r *http.Request) (err error) {
