@@ -77,6 +77,10 @@ func (c *checker) servicePorts(spec *corev1.ServiceSpec) {
 
 func (c *checker) ingress(o *networkingv1.Ingress) {
 	spec := &o.Spec
+	const annotation = "kubernetes.io/ingress.class"
+	if class, ok := o.Annotations[annotation]; ok && !c.isUpdate && spec.IngressClassName != nil && class != *spec.IngressClassName {
+		c.invalid(field.NewPath("annotations").Child(annotation), class, "must match `ingressClassName` when both are specified")
+	}
 	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
 		c.invalid(specPath, "", "either `defaultBackend` or `rules` must be specified")
 	}
