@@ -42,7 +42,7 @@ func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
 	}
 	random.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
 	edits = append(edits, Edit{What: Insert, Path: finalizers, Value: "rival.example.com/added"})
-	if r.kind.goType != nil && len(containerLists(doc)) == 0 {
+	if r.kind.custom != nil || r.kind.goType != nil && len(containerLists(doc)) == 0 {
 		own := rand.New(rand.NewPCG(uint64(r.opts.seed), uint64(tree.Size(doc)))) // so that other objects stay as they are
 		edits = append(edits, r.madeAdditions(own, doc)...)
 	}
@@ -137,7 +137,7 @@ func customAdditions(doc any) (edits []Edit) {
 // mostMade bounds how many additions are made by the types.
 const mostMade = 8
 
-// madeAdditions are additions to an object without containers, wherever its type has a list or a map.
+// madeAdditions are additions wherever a type or a definition has a list or a map.
 func (r *run) madeAdditions(random *rand.Rand, doc any) (edits []Edit) {
 	object, ok := doc.(map[string]any)
 	if !ok || r.inputs.made.Schema == nil {

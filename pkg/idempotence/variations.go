@@ -99,7 +99,10 @@ func (r *run) variations(doc any) (list [][]Edit) {
 
 // knowsValid reports whether it is known what the API server refuses.
 func (k *kind) knowsValid() bool {
-	if k.goType == nil {
+	switch {
+	case k.custom != nil, k.server != nil:
+		return true
+	case k.goType == nil:
 		return false
 	}
 	object, ok := reflect.New(k.goType).Interface().(runtime.Object)
