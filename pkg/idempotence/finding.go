@@ -164,7 +164,7 @@ func (c *Call) eachOperation(visit func(n int, before, after any, pointer string
 	}
 }
 
-var problemPath = regexp.MustCompile(`([a-zA-Z]+(?:\.[a-zA-Z]+|\[[^\]]*\])+): (?:Invalid|Duplicate|Required|Forbidden|Not found|Unsupported|Too)`)
+var problemPath = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9]*(?:\.[a-zA-Z][a-zA-Z0-9]*|\[[^\]]*\])+): (?:Invalid|Duplicate|Required|Forbidden|Not found|Unsupported|Too)`)
 
 // problemPaths finds the field paths in what the API server says, as JSON pointers.
 func problemPaths(text string) (pointers []string) {

@@ -32,7 +32,7 @@ func (r *run) standsEdits(c *Case) *Violation {
 	if !second.ok() {
 		return r.deniedLater(c, x, first, second)
 	}
-	if problems := r.kind.problems(second.after); len(problems) > 0 {
+	if problems := r.problems(c.Law, second.after); len(problems) > 0 {
 		return r.violation(c, "invalid", "after an edit by another party, the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), first, second)
 	}
 	third := r.f(s, query{object: second.after})

@@ -30,7 +30,7 @@ func (r *run) completesParts(c *Case) *Violation {
 	if v := r.failed(c, out); v != nil || !out.ok() {
 		return v
 	}
-	if problems := r.kind.problems(out.after); len(problems) > 0 {
+	if problems := r.problems(c.Law, out.after); len(problems) > 0 {
 		return r.violation(c, "invalid", "where part of the result is there already, the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), out)
 	}
 	if v := r.lost(c, part, out, "where part of the result is there already, "); v != nil {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// problems are what the API server refuses a result for that no exception is for.
+func (r *run) problems(law Law, result *object) []string {
+	problems := r.kind.problems(result)
+	if len(r.opts.exceptions) == 0 {
+		return problems
+	}
+	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
+		paths := problemPaths(problem)
+		return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !r.excepted(law, pathOf(result.doc, p)) })
+	})
+}
+
+// pathOf is the path that a JSON pointer is in a document.
+func pathOf(doc any, pointer string) (p tree.Path) {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch value := doc.(type) {
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(value) {
+				p, doc = p.Element(name, 0), nil
+				continue
+			}
+			p, doc = p.Element(tree.Identity(p, value[i]), 0), value[i]
+		case map[string]any:
+			p, doc = p.Member(name), value[name]
+		default:
+			p, doc = p.Member(name), nil
+		}
+	}
+	return p
+}
