@@ -24,9 +24,35 @@ func (r *run) settles(c *Case) *Violation {
 	if settled || history == nil {
 		return nil
 	}
-	last := history[len(history)-1]
-	return r.violation(c, "never settles", fmt.Sprintf("the webhook and another, %q, change the object in turns for ever: %s",
-		c.Rival, summary(r.differences(c.Law, history[len(history)-2].after, last.after))), history[:4]...)
+	i, changes := r.lastMove(c.Law, history)
+	who := fmt.Sprintf("the webhook and another, %q, change the object in turns for ever", c.Rival)
+	switch {
+	case r.moves(c.Law, history, i-1):
+	case i%2 == 0:
+		who = fmt.Sprintf("the webhook changes the object in each call for ever, while another, %q, leaves it alone", c.Rival)
+	default:
+		who = fmt.Sprintf("another webhook, %q, changes the object in each call for ever, while this one leaves it alone", c.Rival)
+	}
+	shown := history[:3+i%2]
+	if !r.moves(c.Law, shown, len(shown)-1) {
+		shown = history[i-2-i%2 : i+1]
+	}
+	return r.violation(c, "never settles", who+": "+summary(changes), shown...)
+}
+
+// lastMove finds the last turn in a history that does not settle that changes something.
+func (r *run) lastMove(law Law, history []*outcome) (i int, changes []tree.Change) {
+	for i = len(history) - 1; i > 2; i-- {
+		if changes = r.differences(law, history[i-1].after, history[i].after); len(changes) > 0 {
+			break
+		}
+	}
+	return i, changes
+}
+
+// moves reports whether a turn but the first changes something.
+func (r *run) moves(law Law, history []*outcome, i int) bool {
+	return len(r.differences(law, history[i-1].after, history[i].after)) > 0
 }
 
 // commutes is L11.
