@@ -129,6 +129,9 @@ func similar(a, b any) bool {
 			}
 		}
 	}
+	if ofOthers(from, to) {
+		return false
+	}
 	sure := false
 	for _, field := range knownBy {
 		x, had := from[field]
@@ -150,6 +153,22 @@ func similar(a, b any) bool {
 		}
 	})
 	return sure || 2*same > all
+}
+
+// ofOthers reports whether two elements of one type are about things of different names, such as the metrics
+// of two resources.
+func ofOthers(a, b map[string]any) bool {
+	if a["type"] == nil || !tree.Equal(a["type"], b["type"]) {
+		return false
+	}
+	for field, inner := range a {
+		x, _ := inner.(map[string]any)
+		y, _ := b[field].(map[string]any)
+		if x["name"] != nil && y["name"] != nil && !tree.Equal(x["name"], y["name"]) {
+			return true
+		}
+	}
+	return false
 }
 
 // isRewritten reports whether a value is made of another: it has the other in it, or is of the same flag.
