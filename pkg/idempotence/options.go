@@ -94,7 +94,7 @@ func documentOf(object runtime.Object) (any, error) {
 // An Exception is a way to break a law that is intended.
 type Exception struct {
 	// Path is a field path such as "metadata.annotations[example.com/at]" or "spec.containers[*].image":
-	// what happens there, and below, is not looked at. [*] stands for anything.
+	// what happens there, and below, is not looked at, nor what the API server says of it. [*] stands for anything.
 	Path string `json:"path"`
 	// Law is the one that may be broken there; empty, all may.
 	Law Law `json:"law,omitempty"`
