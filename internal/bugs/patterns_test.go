@@ -37,7 +37,7 @@ var probes = map[string][]probe{
 	"P17": {freshly},
 	"P18": {immutable, deletion},
 	"P19": {dryRun, dryRunAnswer, dryRunLeaves},
-	"P20": {bothVersions},
+	"P20": {bothVersions, versionsInTurn},
 	"P21": {alternating},
 	"P22": {again, freshly},
 	"P23": {again},

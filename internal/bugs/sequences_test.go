@@ -138,6 +138,19 @@ func bothVersions(c Case) error {
 	})
 }
 
+// versionsInTurn is law L8 for one instance that is sent reviews of all versions.
+func versionsInTurn(c Case) error {
+	return each(c, func(c Case, doc object) error {
+		h := c.New()
+		for _, version := range c.Webhook.AdmissionReviewVersions {
+			if _, err := do(h, call{version: version, object: doc}); err != nil {
+				return fmt.Errorf("%s, on an instance that knows others: %w", version, err)
+			}
+		}
+		return nil
+	})
+}
+
 // alternating is laws L11 and L12: four rounds with each rival, from both sides.
 func alternating(c Case) error {
 	for _, rival := range c.Rivals {

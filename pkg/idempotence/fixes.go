@@ -8,6 +8,9 @@ func fixFor(law Law, way string) string { return by(fixes, law, way) }
 var fixes = map[string]string{
 	"L1":                        "Look for your own parts before you add or change anything: find the container, volume or variable by its name and leave it, or set its fields to fixed values. Never compute a value from one that you have changed.",
 	"L1 invalid":                "Look first: add an element only if none of that name, path or port is there, in all lists that share names (containers and initContainers), and a value only where the rest of the object allows it.",
+	"L1 invalid on Windows":     "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
+	"L4a invalid on Windows":    "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
+	"L5 invalid on Windows":     "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
 	"L1 patch without effect":   "Send a patch only if something changes, without patchType and patch otherwise.",
 	"L2 denied":                 "Refuse only what differs from what you would set yourself: your own output comes back to you.",
 	"L2":                        "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits. Recover from panics.",

@@ -5,7 +5,6 @@ package idempotence
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -33,7 +32,7 @@ func (r *run) standsEdits(c *Case) *Violation {
 		return r.deniedLater(c, x, first, second)
 	}
 	if problems := r.problems(c.Law, second.after); len(problems) > 0 {
-		return r.violation(c, "invalid", "after an edit by another party, the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), first, second)
+		return r.refused(c, "after an edit by another party, ", problems, first, second)
 	}
 	third := r.f(s, query{object: second.after})
 	if third.fault == "" && !third.allowed {

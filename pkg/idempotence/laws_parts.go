@@ -31,7 +31,7 @@ func (r *run) completesParts(c *Case) *Violation {
 		return v
 	}
 	if problems := r.problems(c.Law, out.after); len(problems) > 0 {
-		return r.violation(c, "invalid", "where part of the result is there already, the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), out)
+		return r.refused(c, "where part of the result is there already, ", problems, out)
 	}
 	if v := r.lost(c, part, out, "where part of the result is there already, "); v != nil {
 		return v

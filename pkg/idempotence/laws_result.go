@@ -54,7 +54,7 @@ func (r *run) keepsResult(c *Case) *Violation {
 		return nil
 	}
 	if problems := r.problems(c.Law, first.after); len(problems) > 0 {
-		return r.violation(c, "invalid", "the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), first)
+		return r.refused(c, "", problems, first)
 	}
 	return r.unchanged(c, first, r.f(s, query{object: first.after}))
 }
