@@ -75,7 +75,7 @@ func TestFlagsNoLookalike(t *testing.T) {
 	for _, c := range shareOf(bugs.Lookalikes()) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			report := runCase(t, c)
+			report := runCase(t, c, Objects(max(objectsOfCase/2, 3)))
 			if t.Log(text(report)); !report.OK() {
 				t.Error("a correct webhook is flagged")
 			}
