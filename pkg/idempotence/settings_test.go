@@ -50,6 +50,53 @@ func TestSettingsAreLegal(t *testing.T) {
 	}
 }
 
+// The settings of a kind are fields that the kind has: one that is misspelt would be dropped in silence.
+func TestSettingsOfKindsAreKnown(t *testing.T) {
+	kinds := map[string]schema.GroupVersionKind{}
+	for gvk := range builtins.AllKnownTypes() {
+		if gvk.Version == "v1" || gvk.Group == "autoscaling" && gvk.Version == "v2" {
+			if was, ok := kinds[gvk.Kind]; !ok || was.Group == "autoscaling" && was.Version == "v1" {
+				kinds[gvk.Kind] = gvk
+			}
+		}
+	}
+	for name, list := range knownSettings() {
+		switch name {
+		case "pod", "container", "containers", "object":
+			continue
+		}
+		gvk, ok := kinds[name]
+		if !ok {
+			t.Errorf("%s is no kind", name)
+			continue
+		}
+		k := kindOf(gvk, builtins)
+		for _, s := range list.([]any) {
+			doc := tree.Clone(s).(fields)
+			doc["apiVersion"], doc["kind"] = gvk.ToAPIVersionAndKind()
+			o, err := k.object(doc)
+			if err != nil {
+				t.Errorf("%s: %v: %v", name, s, err)
+				continue
+			}
+			tree.Leaves(s, func(p tree.Path, value any) {
+				if p[0].Name == "stringData" || value == nil || tree.Size(value) == 0 || p[len(p)-1].Element || value == "" {
+					return // which become data, or are not written
+				}
+				if list, ok := value.([]any); ok && len(list) == 0 {
+					return
+				}
+				if object, ok := value.(fields); ok && len(object) == 0 {
+					return
+				}
+				if got, ok := tree.Get(o.doc, p); !ok || got == nil {
+					t.Errorf("%s has no %s", name, p)
+				}
+			})
+		}
+	}
+}
+
 // A setting goes around what is there.
 func TestSettingsReplaceNothing(t *testing.T) {
 	doc := fields{"spec": fields{"containers": []any{fields{"name": "a", "resources": fields{"limits": fields{"cpu": "2"}}}}, "hostNetwork": false}}
