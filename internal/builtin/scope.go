@@ -2,7 +2,11 @@
 
 package builtin
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // ClusterScoped reports whether a resource is one of Kubernetes' own that is in no namespace.
 func ClusterScoped(r schema.GroupResource) bool { return clusterScoped[r] }
@@ -30,6 +34,31 @@ var clusterScoped = func() map[schema.GroupResource]bool {
 	} {
 		for _, resource := range resources {
 			all[schema.GroupResource{Group: group, Resource: resource}] = true
+		}
+	}
+	return all
+}()
+
+// CountsChanges reports whether the API server counts the changes of a kind of Kubernetes' own in
+// metadata.generation.
+func CountsChanges(kind schema.GroupKind) bool { return counted[kind] }
+
+var counted = func() map[schema.GroupKind]bool {
+	all := map[schema.GroupKind]bool{}
+	for group, kinds := range map[string]string{
+		"":                             "Pod PodTemplate ReplicationController",
+		"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration MutatingAdmissionPolicy MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
+		"apps":                         "DaemonSet Deployment ReplicaSet StatefulSet",
+		"batch":                        "CronJob Job",
+		"discovery.k8s.io":             "EndpointSlice",
+		"flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+		"networking.k8s.io":            "Ingress IngressClass NetworkPolicy",
+		"policy":                       "PodDisruptionBudget",
+		"resource.k8s.io":              "DeviceClass DeviceTaintRule ResourceSlice",
+		"scheduling.k8s.io":            "PriorityClass",
+	} {
+		for kind := range strings.FieldsSeq(kinds) {
+			all[schema.GroupKind{Group: group, Kind: kind}] = true
 		}
 	}
 	return all

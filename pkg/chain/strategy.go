@@ -5,7 +5,6 @@ package chain
 import (
 	"reflect"
 	"strconv"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,32 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/builtin"
 )
 
 // What follows is what the API server's strategies for its own types do between mutating and
 // validating webhooks: the packages that have them cannot be imported.
-
-// counted are the kinds whose generations are counted.
-var counted = func() map[schema.GroupKind]bool {
-	all := map[schema.GroupKind]bool{}
-	for group, kinds := range map[string]string{
-		"":                             "Pod PodTemplate ReplicationController",
-		"admissionregistration.k8s.io": "MutatingWebhookConfiguration ValidatingWebhookConfiguration MutatingAdmissionPolicy MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
-		"apps":                         "DaemonSet Deployment ReplicaSet StatefulSet",
-		"batch":                        "CronJob Job",
-		"discovery.k8s.io":             "EndpointSlice",
-		"flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
-		"networking.k8s.io":            "Ingress IngressClass NetworkPolicy",
-		"policy":                       "PodDisruptionBudget",
-		"resource.k8s.io":              "DeviceClass DeviceTaintRule ResourceSlice",
-		"scheduling.k8s.io":            "PriorityClass",
-	} {
-		for kind := range strings.FieldsSeq(kinds) {
-			all[schema.GroupKind{Group: group, Kind: kind}] = true
-		}
-	}
-	return all
-}()
 
 // hasStrategy reports whether the strategy of a kind is one of these.
 func hasStrategy(kind schema.GroupVersionKind) bool {
@@ -51,7 +30,7 @@ func hasStrategy(kind schema.GroupVersionKind) bool {
 }
 
 func prepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
-	if counted[kind.GroupKind()] {
+	if builtin.CountsChanges(kind.GroupKind()) {
 		m.SetGeneration(1)
 	}
 	qos := corev1.PodQOSClass("")
@@ -114,7 +93,7 @@ func prepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old
 		}
 		setTemplateGeneration(o, n)
 	}
-	if counted[kind.GroupKind()] && counts(obj, old, m, oldMeta) {
+	if builtin.CountsChanges(kind.GroupKind()) && counts(obj, old, m, oldMeta) {
 		m.SetGeneration(oldMeta.GetGeneration() + 1)
 	}
 }

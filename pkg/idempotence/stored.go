@@ -4,13 +4,8 @@ package idempotence
 
 import (
 	"maps"
-	"reflect"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
+	"github.com/admitkit/admitkit/internal/builtin"
 )
 
 // systemFields are the members of metadata that the API server sets. What a client sends of them with a
@@ -77,16 +72,4 @@ func generatedName(prefix string) string {
 	return prefix[:min(len(prefix), most-len(letters))] + letters
 }
 
-// withGeneration are the built-in types of which the API server counts the changes.
-var withGeneration = func() map[reflect.Type]bool {
-	types := map[reflect.Type]bool{}
-	for _, t := range []any{
-		corev1.Pod{}, corev1.ReplicationController{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}, appsv1.DaemonSet{},
-		batchv1.Job{}, batchv1.CronJob{}, networkingv1.Ingress{}, networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{},
-	} {
-		types[reflect.TypeOf(t)] = true
-	}
-	return types
-}()
-
-func (k *kind) hasGeneration() bool { return k.goType == nil || withGeneration[k.goType] }
+func (k *kind) hasGeneration() bool { return k.goType == nil || builtin.CountsChanges(k.GroupKind()) }
