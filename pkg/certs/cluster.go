@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+)
+
+// A cluster is what a self-managed source needs of an API server. kubeCluster is the real one.
+type cluster interface {
+	// readSecret returns the Secret of the CA as it is stored now, not from a cache. Without
+	// one its version is empty and the error is nil.
+	readSecret(context.Context) (secret, error)
+	// writeSecret creates the Secret if the version is empty, or else replaces that very
+	// version. It returns errConflict when somebody was faster.
+	writeSecret(context.Context, secret) error
+	// readTarget returns the caBundles of the target as they are stored now, or errNoTarget.
+	readTarget(context.Context, Target) (targetState, error)
+	// writeTarget has each entry of the state hold the bundle, if the target still has the
+	// version of the state, and changes nothing else. It returns errConflict if it has not.
+	writeTarget(context.Context, Target, targetState, []byte) error
+	// watch calls changed, until ctx is done, some time after the Secret or a target may have
+	// changed. It is a help only: the source also looks by itself.
+	watch(ctx context.Context, targets []Target, changed func())
+}
+
+var (
+	errConflict = errors.New("changed by somebody else in the meantime")
+	errNoTarget = errors.New("does not exist")
+)
+
+// A secret is a Secret of the cluster, as far as it matters here.
+type secret struct {
+	version string // its resourceVersion; empty when it does not exist
+	data    map[string][]byte
+}
+
+// A targetState is what a target holds.
+type targetState struct {
+	version string        // its resourceVersion
+	entries []targetEntry // of the webhooks looked after; one for other kinds
+}
+
+type targetEntry struct {
+	name   string // of the webhook; empty for other kinds
+	bundle []byte
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+// A Target is an object with caBundle fields that a [SelfManaged] source keeps.
+type Target struct {
+	Kind TargetKind
+	Name string
+	// Webhooks names the webhooks of a configuration that are looked after; empty means all of
+	// them. Not used for other kinds, which have one caBundle.
+	Webhooks []string
+}
+
+// A TargetKind is a kind of object with a caBundle.
+type TargetKind string
+
+// The kinds of a Target, at the versions v1 that every API server of today serves.
+const (
+	MutatingWebhookConfiguration   TargetKind = "MutatingWebhookConfiguration"
+	ValidatingWebhookConfiguration TargetKind = "ValidatingWebhookConfiguration"
+	CustomResourceDefinition       TargetKind = "CustomResourceDefinition" // its conversion webhook
+	APIService                     TargetKind = "APIService"
+)
