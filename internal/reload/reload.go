@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reload keeps what a few files say up to date while a program runs.
+//
+// Files are compared by content, never by time: mounted Secrets change by a swap of symbolic
+// links, and two writes may fall into one tick of a file system's clock.
+package reload
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultInterval is how often files are read again, unless a caller knows better.
+const DefaultInterval = 10 * time.Second
+
+// DefaultMaxBytes bounds a file: a Secret holds no more than 1 MiB.
+const DefaultMaxBytes = 1 << 20
+
+// Options say what to read. Paths and Parse are required.
+type Options[T any] struct {
+	// Paths are read together, in this order.
+	Paths []string
+	// Parse turns the contents, in the order of Paths, into a value. It should depend on
+	// nothing else: contents that have not changed are not parsed again. It need not name the
+	// files in its errors.
+	Parse func(contents [][]byte) (T, error)
+	// MaxBytes bounds each file, [DefaultMaxBytes] when zero.
+	MaxBytes int64
+	// Report, unless nil, is called with nil when there is a new value or the old one is in
+	// order again, and with an error when the files cannot be used any longer or for another
+	// reason than before: not once in every interval. It must not call Load.
+	Report func(error)
+}
+
+// Files is a value read from files. Once it has one, it goes on having it until the files hold
+// a better one. Safe for concurrent use.
+type Files[T any] struct {
+	opts     Options[T]
+	readFile func(path string, most int64) ([]byte, error)
+
+	mu     sync.Mutex // held by Load
+	digest [sha256.Size]byte
+	parsed error // what came of the contents of that digest
+
+	good    atomic.Pointer[version[T]]
+	trouble atomic.Pointer[error]
+}
+
+type version[T any] struct {
+	value      T
+	generation int
+	digest     [sha256.Size]byte
+}
+
+// New returns Files that have not been read: call Load.
+func New[T any](o Options[T]) *Files[T] {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	return &Files[T]{opts: o, readFile: readFile}
+}
+
+// Get returns the last good value and how many there have been with it: zero before the first.
+func (f *Files[T]) Get() (value T, generation int) {
+	if v := f.good.Load(); v != nil {
+		return v.value, v.generation
+	}
+	return value, 0
+}
+
+// Err returns why the files could not be used when they were last read, nil if they could.
+func (f *Files[T]) Err() error {
+	if err := f.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Run reads the files once in every interval, [DefaultInterval] when zero, until ctx is done.
+func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
+	if interval <= 0 {
+		interval = DefaultInterval
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = f.Load() // reported
+		}
+	}
+}
+
+// Load reads the files now. It returns what Err returns afterwards.
+func (f *Files[T]) Load() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.good.Load()
+	err := f.load()
+	f.note(err, f.good.Load() != before)
+	return err
+}
+
+func (f *Files[T]) load() error {
+	contents, digest, err := f.settled()
+	if err != nil {
+		return err
+	}
+	good := f.good.Load()
+	if good != nil && digest == good.digest {
+		f.digest, f.parsed = digest, nil
+		return nil
+	}
+	if digest == f.digest {
+		return f.parsed
+	}
+	value, err := f.opts.Parse(contents)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", strings.Join(f.opts.Paths, ", "), err)
+	} else {
+		next := &version[T]{value: value, generation: 1, digest: digest}
+		if good != nil {
+			next.generation = good.generation + 1
+		}
+		f.good.Store(next)
+	}
+	f.digest, f.parsed = digest, err
+	return err
+}
+
+// note remembers the outcome and reports what is new about it.
+func (f *Files[T]) note(err error, changed bool) {
+	last := f.Err()
+	if err == nil {
+		f.trouble.Store(nil)
+	} else {
+		f.trouble.Store(&err)
+	}
+	if f.opts.Report == nil {
+		return
+	}
+	switch {
+	case err == nil && (changed || last != nil):
+		f.opts.Report(nil)
+	case err != nil && (last == nil || last.Error() != err.Error()):
+		f.opts.Report(err)
+	}
+}
+
+// settled reads until two rounds in a row agree, lest it take one file from before a swap and
+// another from after it. A writer that never rests gets the last round parsed.
+func (f *Files[T]) settled() ([][]byte, [sha256.Size]byte, error) {
+	contents, digest, err := f.read()
+	for range 3 {
+		if err == nil && digest == f.digest {
+			break // seen before, and settled then
+		}
+		last := digest
+		contents, digest, err = f.read()
+		if err == nil && digest == last {
+			break
+		}
+	}
+	return contents, digest, err
+}
+
+func (f *Files[T]) read() ([][]byte, [sha256.Size]byte, error) {
+	var digest [sha256.Size]byte
+	contents := make([][]byte, len(f.opts.Paths))
+	sum := sha256.New()
+	for i, path := range f.opts.Paths {
+		content, err := f.readFile(path, f.opts.MaxBytes)
+		if err != nil {
+			return nil, digest, err
+		}
+		contents[i] = content
+		_ = binary.Write(sum, binary.LittleEndian, int64(len(content))) // a hash takes everything
+		sum.Write(content)
+	}
+	return contents, [sha256.Size]byte(sum.Sum(digest[:0])), nil
+}
+
+// readFile reads a regular file of bounded size; others, such as pipes, might never end.
+func readFile(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	var content bytes.Buffer
+	if _, err := content.ReadFrom(io.LimitReader(file, most+1)); err != nil {
+		return nil, err
+	}
+	if int64(content.Len()) > most {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, most)
+	}
+	return content.Bytes(), nil
+}
