@@ -161,6 +161,9 @@ func aggregate(errs field.ErrorList) error {
 // Name returns the webhook's name in its registration.
 func (h *Hook) Name() string { return h.reg.name }
 
+// Mutating tells a mutating hook from a validating one, which may have the same name.
+func (h *Hook) Mutating() bool { return h.reg.mutating }
+
 // Path returns the path the hook is served at: that of the registration's clientConfig, or
 // else "/mutate/<name>" or "/validate/<name>".
 func (h *Hook) Path() string { return h.reg.path() }
