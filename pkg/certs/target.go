@@ -21,3 +21,5 @@ const (
 	CustomResourceDefinition       TargetKind = "CustomResourceDefinition" // its conversion webhook
 	APIService                     TargetKind = "APIService"
 )
+
+func (t Target) String() string { return string(t.Kind) + " " + t.Name }

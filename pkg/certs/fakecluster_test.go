@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A fakeCluster is an API server in memory, with what the source needs of one: versions, and
+// conflicts. It remembers every bundle that a target ever held, for those who learn late.
+type fakeCluster struct {
+	mu      sync.Mutex
+	version int
+	secret  secret
+	targets map[string]*targetState
+	past    map[string][]pastBundle // by target: the bundle of the first entry
+}
+
+type pastBundle struct {
+	since  time.Time
+	bundle []byte
+}
+
+func newFakeCluster(targets ...Target) *fakeCluster {
+	f := &fakeCluster{targets: map[string]*targetState{}, past: map[string][]pastBundle{}}
+	for _, t := range targets {
+		f.createTarget(t, nil)
+	}
+	return f
+}
+
+func (f *fakeCluster) bump() string {
+	f.version++
+	return strconv.Itoa(f.version)
+}
+
+func (f *fakeCluster) createTarget(t Target, bundle []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.targets[t.String()] = &targetState{version: f.bump(), entries: []targetEntry{{"a", bundle}, {"b", bundle}}}
+	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle})
+}
+
+// setSecret is what somebody with a right to do so does to the Secret. nil deletes it.
+func (f *fakeCluster) setSecret(data map[string][]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.secret = secret{}
+	if data != nil {
+		f.secret = secret{version: f.bump(), data: maps.Clone(data)}
+	}
+}
+
+func (f *fakeCluster) data() map[string][]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.secret.data)
+}
+
+// bundleAt returns what a target held at a time: what an API server knows that learns late.
+func (f *fakeCluster) bundleAt(t Target, at time.Time) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var bundle []byte
+	for _, p := range f.past[t.String()] {
+		if p.since.After(at) {
+			break
+		}
+		bundle = p.bundle
+	}
+	return bundle
+}
+
+func (f *fakeCluster) readSecret(context.Context) (secret, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return secret{f.secret.version, maps.Clone(f.secret.data)}, nil
+}
+
+func (f *fakeCluster) writeSecret(_ context.Context, s secret) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.version != f.secret.version {
+		return errConflict
+	}
+	f.secret = secret{f.bump(), maps.Clone(s.data)}
+	return nil
+}
+
+func (f *fakeCluster) readTarget(_ context.Context, t Target) (targetState, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st, ok := f.targets[t.String()]
+	if !ok {
+		return targetState{}, errNoTarget
+	}
+	return targetState{version: st.version, entries: slices.Clone(st.entries)}, nil
+}
+
+func (f *fakeCluster) writeTarget(_ context.Context, t Target, read targetState, bundle []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st, ok := f.targets[t.String()]
+	if !ok || st.version != read.version {
+		return errConflict
+	}
+	st.version = f.bump()
+	for i := range st.entries {
+		st.entries[i].bundle = bundle
+	}
+	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle})
+	return nil
+}
+
+func (f *fakeCluster) watch(ctx context.Context, _ []Target, _ func()) { <-ctx.Done() }
+
+// A lagging cluster takes its time, before and after it does what it is asked, and fails now
+// and then, with the thing done or not.
+type lagging struct {
+	cluster
+	random *rand.Rand
+	mu     sync.Mutex
+	most   time.Duration
+	faults int // one of so many calls fails; 0 none
+}
+
+var errFault = errors.New("the API server is away")
+
+func (l *lagging) lag(ctx context.Context) error {
+	l.mu.Lock()
+	d, fault := time.Duration(l.random.Int64N(int64(l.most)+1)), l.faults > 0 && l.random.IntN(l.faults) == 0
+	l.mu.Unlock()
+	if !pause(ctx, d) {
+		return ctx.Err()
+	}
+	if fault {
+		return errFault
+	}
+	return nil
+}
+
+func (l *lagging) readSecret(ctx context.Context) (secret, error) {
+	if err := l.lag(ctx); err != nil {
+		return secret{}, err
+	}
+	s, err := l.cluster.readSecret(ctx)
+	return s, errors.Join(err, l.lag(ctx))
+}
+
+func (l *lagging) writeSecret(ctx context.Context, s secret) error {
+	if err := l.lag(ctx); err != nil {
+		return err
+	}
+	return errors.Join(l.cluster.writeSecret(ctx, s), l.lag(ctx))
+}
+
+func (l *lagging) readTarget(ctx context.Context, t Target) (targetState, error) {
+	if err := l.lag(ctx); err != nil {
+		return targetState{}, err
+	}
+	s, err := l.cluster.readTarget(ctx, t)
+	return s, errors.Join(err, l.lag(ctx))
+}
+
+func (l *lagging) writeTarget(ctx context.Context, t Target, s targetState, bundle []byte) error {
+	if err := l.lag(ctx); err != nil {
+		return err
+	}
+	return errors.Join(l.cluster.writeTarget(ctx, t, s, bundle), l.lag(ctx))
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+)
+
+// Options configure a [SelfManaged] source. Config, Namespace, Secret and a name to serve are
+// required. Replicas of one webhook have the same options.
+type Options struct {
+	// Config says how to reach the API server. A copy is used.
+	Config *rest.Config
+	// Namespace and Secret name the Secret in which the replicas share the CA. It is made when
+	// it does not exist. Whoever may read it can pose as the webhook.
+	Namespace, Secret string
+	// DNSNames and IPAddresses are what the certificate is for: [ServiceNames] for a webhook
+	// that is called by a Service. [SelfManaged.SetNames] changes them.
+	DNSNames    []string
+	IPAddresses []net.IP
+	// Targets are the objects whose caBundle is kept. One that does not exist is looked for
+	// until it does.
+	Targets []Target
+
+	// CALifetime is how long a CA is valid, one year when zero. It is replaced after two thirds
+	// of that.
+	CALifetime time.Duration
+	// LeafLifetime is how long a serving certificate is valid, 7 days when zero, or less where
+	// CALifetime is short. It is replaced after two thirds of that.
+	LeafLifetime time.Duration
+	// Settle is how long a new CA has to be in every caBundle before it signs: time for every
+	// API server to learn of it. One minute when zero; negative means none, for tests with one
+	// API server.
+	Settle time.Duration
+	// ClockSkew is by how much clocks of replicas and API servers may differ: certificates are
+	// valid from that much before they are made. A tenth of LeafLifetime when zero, one hour at
+	// the most; negative means none.
+	ClockSkew time.Duration
+	// Interval is how often the source looks at the Secret and the targets without being told
+	// of a change, 10 s when zero. A random tenth is added, so that replicas spread.
+	Interval time.Duration
+	// KeyType is that of the keys of CA and certificates, ECDSAP256 when empty. Another one
+	// than that of the CA there is replaces the CA.
+	KeyType KeyType
+
+	// Elected, unless nil, is closed when this replica may write the Secret and the targets,
+	// such as the channel of that name of a controller-runtime manager. Nothing breaks without:
+	// replicas that write at the same time notice.
+	Elected <-chan struct{}
+	// FieldManager owns the caBundles, "admitkit-certs" when empty.
+	FieldManager string
+	// Logger is told of each step of a rotation, and of what goes wrong. The zero value takes
+	// the logger in the context of Start, or else slog's default.
+	Logger logr.Logger
+}
+
+// ServiceNames returns the DNS names by which clients in the cluster know a Service. API
+// servers use the first, "<service>.<namespace>.svc".
+func ServiceNames(service, namespace string) []string {
+	return []string{
+		service + "." + namespace + ".svc",
+		service + "." + namespace + ".svc.cluster.local",
+		service + "." + namespace,
+	}
+}
+
+// completed returns the options with the defaults in place, or everything that is wrong.
+func (o Options) completed() (Options, error) {
+	setDefault := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	setDefault(&o.CALifetime, 365*24*time.Hour)
+	setDefault(&o.LeafLifetime, min(7*24*time.Hour, o.CALifetime/6))
+	setDefault(&o.ClockSkew, min(time.Hour, o.LeafLifetime/10))
+	setDefault(&o.Settle, min(time.Minute, o.CALifetime/20))
+	setDefault(&o.Interval, min(10*time.Second, o.LeafLifetime/10))
+	o.ClockSkew, o.Settle = max(o.ClockSkew, 0), max(o.Settle, 0)
+	if o.KeyType == "" {
+		o.KeyType = ECDSAP256
+	}
+	if o.FieldManager == "" {
+		o.FieldManager = "admitkit-certs"
+	}
+	o.DNSNames, o.IPAddresses, o.Targets = slices.Clone(o.DNSNames), slices.Clone(o.IPAddresses), slices.Clone(o.Targets)
+	return o, errors.Join(o.checkNames(), o.checkTargets(), o.checkTimes())
+}
+
+func (o Options) checkNames() error {
+	var errs []error
+	for what, name := range map[string]string{"Namespace": o.Namespace, "Secret": o.Secret} {
+		for _, problem := range validation.IsDNS1123Subdomain(name) {
+			errs = append(errs, fmt.Errorf("%s %q: %s", what, name, problem))
+		}
+	}
+	return errors.Join(append(errs, names{o.DNSNames, o.IPAddresses}.check())...)
+}
+
+func (n names) check() error {
+	if len(n.dns)+len(n.ips) == 0 {
+		return errors.New("DNSNames and IPAddresses are empty: a certificate is for at least one name, see ServiceNames")
+	}
+	var errs []error
+	for _, name := range n.dns {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 && len(validation.IsWildcardDNS1123Subdomain(name)) > 0 {
+			errs = append(errs, fmt.Errorf("%q in DNSNames is no DNS name", name))
+		}
+	}
+	for _, ip := range n.ips {
+		if ip.To16() == nil {
+			errs = append(errs, fmt.Errorf("%q in IPAddresses is no IP address", []byte(ip)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) checkTargets() error {
+	var errs []error
+	for i, t := range o.Targets {
+		switch t.Kind {
+		case MutatingWebhookConfiguration, ValidatingWebhookConfiguration:
+		case CustomResourceDefinition, APIService:
+			if len(t.Webhooks) > 0 {
+				errs = append(errs, fmt.Errorf("target %s: Webhooks is for webhook configurations only", t))
+			}
+		default:
+			errs = append(errs, fmt.Errorf("target %d has the unknown kind %q", i, t.Kind))
+		}
+		if t.Name == "" {
+			errs = append(errs, fmt.Errorf("target %d, a %s, has no name", i, t.Kind))
+		}
+		same := func(other Target) bool { return other.Kind == t.Kind && other.Name == t.Name }
+		if slices.ContainsFunc(o.Targets[:i], same) {
+			errs = append(errs, fmt.Errorf("target %s is there twice", t))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) checkTimes() error {
+	var errs []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"CALifetime", o.CALifetime}, {"LeafLifetime", o.LeafLifetime}, {"Interval", o.Interval}} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s %s: must be positive", d.name, d.value))
+		}
+	}
+	// The last third of a CA's life is what a rotation has.
+	if need := o.Settle + o.LeafLifetime + 2*o.ClockSkew + 2*o.Interval; need > o.CALifetime/3 {
+		errs = append(errs, fmt.Errorf("CALifetime %s is too short: a third of it must have room for Settle, LeafLifetime, twice ClockSkew and twice Interval, which is %s", o.CALifetime, need))
+	}
+	if !slices.Contains([]KeyType{ECDSAP256, ECDSAP384, RSA2048, RSA4096, Ed25519}, o.KeyType) {
+		_, err := o.KeyType.generate()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) policy() policy {
+	return policy{
+		name: "admitkit CA of " + o.Namespace + "/" + o.Secret, keyType: o.KeyType,
+		caLifetime: o.CALifetime, leafLifetime: o.LeafLifetime, settle: o.Settle, skew: o.ClockSkew,
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"slices"
+	"time"
+)
+
+// A policy is how CAs are made and replaced.
+type policy struct {
+	name         string // begins the names of CAs
+	keyType      KeyType
+	caLifetime   time.Duration
+	leafLifetime time.Duration
+	settle       time.Duration // how long a CA is trusted everywhere before it signs
+	skew         time.Duration // by how much clocks may differ
+}
+
+const day = 24 * time.Hour
+
+// dueAfter is the part of its life after which a certificate is replaced: two thirds.
+func dueAfter(notBefore, notAfter time.Time) time.Time {
+	return notBefore.Add(notAfter.Sub(notBefore) / 3 * 2)
+}
+
+// rotate takes the steps that are due, and returns the state after them. wanted says that
+// somebody asks for a new CA; settled that this replica has seen the next CA in every caBundle
+// for as long as it takes.
+//
+//	publish: a CA is made, trusted from now on, and not yet used
+//	sign:    it has settled, so it signs; the old one loses its key and stays trusted
+//	retire:  nothing that the old one signed is valid any more, so it is dropped
+func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, error) {
+	wanted = wanted && s.next == nil // else it is on its way
+	r := s.clone()
+	r.dropEnded(now)
+	if r.next != nil && (r.signing == nil && settled || r.signing != nil && (settled || p.ending(r.signing, now))) {
+		p.sign(r, now)
+	}
+	if r.next == nil && (r.signing == nil || wanted || p.due(r.signing, now)) {
+		next, err := newAuthority(p.name, p.keyType, now, p.caLifetime, p.skew)
+		if err != nil {
+			return nil, err
+		}
+		r.next = next
+	}
+	r.sort()
+	return r, nil
+}
+
+// due tells whether a CA is to be replaced. Its life counts from when it was made, skew after
+// its beginning.
+func (p policy) due(a *authority, now time.Time) bool {
+	return !now.Before(p.dueAt(a)) || !p.keyType.is(a.cert.PublicKey)
+}
+
+func (p policy) dueAt(a *authority) time.Time {
+	return dueAfter(a.cert.NotBefore.Add(p.skew), a.cert.NotAfter)
+}
+
+// ending tells whether a CA ends so soon that waiting for the next one to settle costs more
+// calls than going on without: what it signs is not valid at all any more.
+func (p policy) ending(a *authority, now time.Time) bool {
+	return !now.Before(a.cert.NotAfter.Add(-p.skew))
+}
+
+func (p policy) sign(s *state, now time.Time) {
+	if s.signing != nil {
+		s.retiring = append(s.retiring, retiring{s.signing.cert, p.endOfTrust(s.signing.cert, now)})
+	}
+	s.signing, s.next = s.next, nil
+}
+
+// dropEnded ends the trust in what nobody needs, and forgets what is over.
+func (s *state) dropEnded(now time.Time) {
+	for _, x := range slices.Clone(s.retiring) {
+		if !now.Before(x.until) {
+			s.retire(retired{fingerprint(x.cert), x.cert.NotAfter.Add(day)}) // clocks differ
+		}
+	}
+	if s.next != nil && !now.Before(s.next.cert.NotAfter) {
+		s.next = nil
+	}
+	s.retired = slices.DeleteFunc(s.retired, func(r retired) bool { return !now.Before(r.until) })
+}
+
+// wake returns when the next step is due for time alone, or the zero time.
+func (p policy) wake(s *state, now time.Time) time.Time {
+	var at time.Time
+	sooner := func(t time.Time) {
+		if t.After(now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if s.signing != nil {
+		sooner(p.dueAt(s.signing))
+		sooner(s.signing.cert.NotAfter.Add(-p.skew))
+	}
+	for _, r := range s.retiring {
+		sooner(r.until)
+	}
+	return at
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// A SelfManaged source makes the certificates itself. The CA lives in one Secret that all
+// replicas share; each replica signs its own serving certificate, which never leaves its
+// memory. The source writes the CA into the caBundle of its targets, and replaces it in an
+// order in which no call fails:
+//
+//  1. publish: a new CA goes into the Secret, and into every caBundle beside the old one;
+//  2. once a replica has seen it in every caBundle for the time of Options.Settle, it signs,
+//     and the key of the old one is deleted;
+//  3. retire: once nothing is valid any more that the old one signed, it is taken out.
+//
+// Every replica takes any step that is due. The Secret is only changed by compare-and-swap, and
+// a caBundle only if it is the one that was read before the Secret: so a replica with a stale
+// view, however stale, cannot take back a step of another.
+//
+// A Secret that is deleted, emptied or damaged is filled again from the memory of a replica. To
+// replace a CA at once, put a key named "rotate" into the Secret, with any value. A CA made by
+// somebody else that is found in a caBundle stays trusted for one LeafLifetime, so that
+// webhooks can move here from cert-manager under traffic.
+type SelfManaged struct {
+	o       Options
+	policy  policy
+	cluster cluster
+	start   atomic.Bool
+	served  atomic.Pointer[tls.Certificate]
+
+	mu     sync.Mutex // guards what follows; never held while the cluster is asked
+	log    logr.Logger
+	names  names
+	state  *state // as it was last in the Secret; nil at first
+	issuer *x509.Certificate
+	status Status
+
+	look lookout // used by Start's goroutine only
+}
+
+// NewSelfManaged returns a source. The error lists everything that is wrong with the options;
+// the API server is asked in Start.
+func NewSelfManaged(o Options) (*SelfManaged, error) {
+	o, err := o.completed()
+	if o.Config == nil {
+		err = errors.Join(errors.New("Config is nil: it says how to reach the API server"), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("self-managed certificates: %w", err)
+	}
+	c, err := newKubeCluster(o.Config, o.Namespace, o.Secret, o.FieldManager)
+	if err != nil {
+		return nil, fmt.Errorf("self-managed certificates: %w", err)
+	}
+	return newSelfManaged(o, c), nil
+}
+
+func newSelfManaged(o Options, c cluster) *SelfManaged {
+	return &SelfManaged{
+		o: o, policy: o.policy(), cluster: c, log: o.Logger,
+		names:  names{o.DNSNames, o.IPAddresses},
+		status: Status{Phase: Starting},
+	}
+}
+
+// NeedLeaderElection tells a controller-runtime manager that every replica needs its
+// certificate: see Options.Elected.
+func (s *SelfManaged) NeedLeaderElection() bool { return false }
+
+// Start looks after the CA, the certificate and the caBundles until ctx is done. It returns an
+// error at once if the Secret holds something else than a CA of admitkit. All else that goes
+// wrong, a missing permission for one, it tries again, and tells in Status and the log.
+func (s *SelfManaged) Start(ctx context.Context) error {
+	if s.start.Swap(true) {
+		return errors.New("the certificate source was started before")
+	}
+	if s.log.GetSink() == nil {
+		s.mu.Lock()
+		s.log = logr.FromContextOrDiscard(ctx)
+		if s.log.GetSink() == nil {
+			s.log = logr.FromSlogHandler(slog.Default().Handler())
+		}
+		s.mu.Unlock()
+	}
+	changed := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watching.Go(func() {
+		s.cluster.watch(ctx, s.o.Targets, func() {
+			select {
+			case changed <- struct{}{}:
+			default: // it is going to look anyway
+			}
+		})
+	})
+	return s.run(ctx, changed)
+}
+
+func (s *SelfManaged) run(ctx context.Context, changed <-chan struct{}) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failures := 0; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			// Changes come in flocks, and to all replicas at once.
+			if !pause(ctx, rand.N(min(s.o.Interval/20, 200*time.Millisecond)+1)) {
+				return nil
+			}
+		case <-timer.C:
+		}
+		next, err := s.turn(ctx)
+		if errors.Is(err, errForeignSecret) && s.served.Load() == nil {
+			return fmt.Errorf("Secret %s/%s: %w: name another one, or delete this one", s.o.Namespace, s.o.Secret, err) //nolint:staticcheck // a kind
+		}
+		if failures++; err == nil {
+			failures = 0
+		}
+		timer.Reset(s.delay(next, failures))
+	}
+}
+
+// delay is how long to wait for the next look: less after a failure, and never past the next
+// step that is due.
+func (s *SelfManaged) delay(next time.Time, failures int) time.Duration {
+	d := s.o.Interval + rand.N(s.o.Interval/10+1)
+	if failures > 0 {
+		d = min(d, s.o.Interval/50<<min(failures, 10)+rand.N(s.o.Interval/50+1))
+	}
+	if !next.IsZero() {
+		d = min(d, max(time.Until(next), 0)+time.Millisecond)
+	}
+	return d
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// GetCertificate returns the serving certificate of this replica, for any name.
+func (s *SelfManaged) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c := s.served.Load(); c != nil {
+		return c, nil
+	}
+	if err := s.Status().Err; err != nil {
+		return nil, fmt.Errorf("there is no serving certificate yet: %w", err)
+	}
+	return nil, errors.New("there is no serving certificate yet: the source is starting, or was not started")
+}
+
+// Bundle returns the CAs to trust now, as this replica saw them last.
+func (s *SelfManaged) Bundle() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == nil {
+		return nil
+	}
+	return s.state.bundle()
+}
+
+// Status tells what is served and where a rotation stands.
+func (s *SelfManaged) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status
+	if c := s.served.Load(); c != nil {
+		st.NotBefore, st.NotAfter = c.Leaf.NotBefore, c.Leaf.NotAfter
+		if now := wallClock(); !now.Before(st.NotAfter) {
+			st.Err = errors.Join(fmt.Errorf("the serving certificate ended at %s", st.NotAfter.Format(time.RFC3339)), st.Err)
+			st.Trusted = false
+		}
+	}
+	return st
+}
+
+// SetNames replaces Options.DNSNames and Options.IPAddresses. A certificate for them is made
+// within Options.Interval.
+func (s *SelfManaged) SetNames(dns []string, ips []net.IP) error {
+	n := names{slices.Clone(dns), slices.Clone(ips)}
+	if err := n.check(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names = n
+	return nil
+}
+
+// wallClock is the time of the day. Without the monotonic reading that time.Now carries, a
+// suspended machine does not make certificates live longer.
+func wallClock() time.Time { return time.Now().Round(0) }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A state is what all replicas agree on, in the Secret: which CAs there are, and what each is
+// for. It is a value: what changes it makes a new one.
+//
+// A CA is never forgotten, it is retired: what is gone from the Secret without being in the list
+// of the retired was lost, and whoever knows it brings it back. So a bundle loses a CA only by
+// decision, however stale the view of the one who writes it.
+type state struct {
+	generation int64      // grows with each write
+	signing    *authority // signs; nil only at first
+	next       *authority // trusted, to sign later; nil unless there is a rotation
+	retiring   []retiring // signed once, still trusted; by the end of trust, then id
+	retired    []retired  // trusted no more, until they are over anyway; by id
+}
+
+type retiring struct {
+	cert  *x509.Certificate
+	until time.Time // nothing it signed is valid then
+}
+
+type retired struct {
+	id    string
+	until time.Time // the end of the certificate
+}
+
+// The keys in the data of the Secret. Data with none but others is not ours.
+const (
+	stateKey  = "state.json"
+	bundleKey = "ca.crt" // for people and other clients: it is never read
+	rotateKey = "rotate" // put there by people who want a new CA
+)
+
+// What may be wrong with the data of a Secret.
+var (
+	errEmptySecret   = errors.New("the Secret is empty")
+	errForeignSecret = errors.New("the Secret holds something else than a CA of admitkit")
+	errCorruptSecret = errors.New("the Secret is damaged")
+)
+
+// trusted returns all certificates that clients must trust: what signs comes first.
+func (s *state) trusted() []*x509.Certificate {
+	var all []*x509.Certificate
+	for _, a := range []*authority{s.signing, s.next} {
+		if a != nil {
+			all = append(all, a.cert)
+		}
+	}
+	for _, r := range s.retiring {
+		all = append(all, r.cert)
+	}
+	return all
+}
+
+func (s *state) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(s.trusted(), c.Equal) }
+
+func (s *state) hasRetired(id string) bool {
+	return slices.ContainsFunc(s.retired, func(r retired) bool { return r.id == id })
+}
+
+// bundle is the caBundle of the state.
+func (s *state) bundle() []byte {
+	var text []byte
+	for _, c := range s.trusted() {
+		text = append(text, encodeCertificate(c)...)
+	}
+	return text
+}
+
+// signer is the CA that signs now. Where there is none yet, nobody trusts anything either, so
+// the coming one may as well.
+func (s *state) signer() *authority {
+	if s.signing != nil {
+		return s.signing
+	}
+	return s.next
+}
+
+func (s *state) phase() Phase {
+	switch {
+	case s == nil || s.signing == nil:
+		return Starting
+	case s.next != nil:
+		return Publishing
+	case len(s.retiring) > 0:
+		return Retiring
+	}
+	return Stable
+}
+
+func (s *state) clone() *state {
+	c := *s
+	c.retiring, c.retired = slices.Clone(s.retiring), slices.Clone(s.retired)
+	return &c
+}
+
+// sort gives equal states equal bytes.
+func (s *state) sort() {
+	slices.SortFunc(s.retiring, func(a, b retiring) int {
+		if c := a.until.Compare(b.until); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.cert.Raw, b.cert.Raw)
+	})
+	slices.SortFunc(s.retired, func(a, b retired) int { return strings.Compare(a.id, b.id) })
+}
+
+// document is a state as it is stored.
+type document struct {
+	Version    int                `json:"version"`
+	Generation int64              `json:"generation"`
+	Signing    *authorityDocument `json:"signing,omitempty"`
+	Next       *authorityDocument `json:"next,omitempty"`
+	Retiring   []retiringDocument `json:"retiring,omitempty"`
+	Retired    []retiredDocument  `json:"retired,omitempty"`
+}
+
+type authorityDocument struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+}
+
+type retiringDocument struct {
+	Certificate string    `json:"certificate"`
+	Until       time.Time `json:"until"`
+}
+
+type retiredDocument struct {
+	SHA256 string    `json:"sha256"`
+	Until  time.Time `json:"until"`
+}
+
+const documentVersion = 1
+
+// encode returns the data of the Secret.
+func (s *state) encode() (map[string][]byte, error) {
+	d := document{Version: documentVersion, Generation: s.generation}
+	var err error
+	if d.Signing, err = encodeAuthority(s.signing); err != nil {
+		return nil, err
+	}
+	if d.Next, err = encodeAuthority(s.next); err != nil {
+		return nil, err
+	}
+	for _, r := range s.retiring {
+		d.Retiring = append(d.Retiring, retiringDocument{string(encodeCertificate(r.cert)), r.until.UTC()})
+	}
+	for _, r := range s.retired {
+		d.Retired = append(d.Retired, retiredDocument{r.id, r.until.UTC()})
+	}
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{stateKey: text, bundleKey: s.bundle()}, nil
+}
+
+func encodeAuthority(a *authority) (*authorityDocument, error) {
+	if a == nil {
+		return nil, nil
+	}
+	key, err := encodeKey(a.key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the key of a CA: %w", err)
+	}
+	return &authorityDocument{string(encodeCertificate(a.cert)), string(key)}, nil
+}
+
+// decodeState reads the data of the Secret. Its errors are, or wrap, one of the three.
+func decodeState(data map[string][]byte) (*state, error) {
+	text := data[stateKey]
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, withoutState(data)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errCorruptSecret, stateKey, err)
+	}
+	if d.Version > documentVersion {
+		return nil, fmt.Errorf("%w: %s has version %d, this program knows %d: it is older than the one that wrote it",
+			errForeignSecret, stateKey, d.Version, documentVersion)
+	}
+	s := &state{generation: d.Generation}
+	var errs []error
+	s.signing = decodeAuthority("signing", d.Signing, &errs)
+	s.next = decodeAuthority("next", d.Next, &errs)
+	for i, r := range d.Retiring {
+		a, err := parseAuthority([]byte(r.Certificate), nil)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("retiring[%d]: %w", i, err))
+			continue
+		}
+		s.retiring = append(s.retiring, retiring{a.cert, r.Until})
+	}
+	for _, r := range d.Retired {
+		s.retired = append(s.retired, retired{r.SHA256, r.Until})
+	}
+	if s.signing == nil && s.next == nil && len(errs) == 0 {
+		errs = append(errs, errors.New("there is no CA in it"))
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("%w: %s: %w", errCorruptSecret, stateKey, errors.Join(errs...))
+	}
+	s.sort()
+	return s, nil
+}
+
+// withoutState tells why there is no state in the data. The bundle alone is what is left when
+// somebody emptied the state; the wish to rotate may be older than the first CA.
+func withoutState(data map[string][]byte) error {
+	var others []string
+	for key, value := range data {
+		if key != bundleKey && key != rotateKey && key != stateKey && len(value) > 0 {
+			others = append(others, key)
+		}
+	}
+	if len(others) == 0 {
+		return errEmptySecret
+	}
+	slices.Sort(others)
+	return fmt.Errorf("%w: it has the keys %s", errForeignSecret, strings.Join(others, ", "))
+}
+
+func decodeAuthority(what string, d *authorityDocument, errs *[]error) *authority {
+	if d == nil {
+		return nil
+	}
+	a, err := parseAuthority([]byte(d.Certificate), []byte(d.Key))
+	if err == nil && a.key == nil {
+		err = errors.New("the key is missing")
+	}
+	if err != nil {
+		*errs = append(*errs, fmt.Errorf("%s: %w", what, err))
+		return nil
+	}
+	return a
+}
+
+// equalData tells whether two Secrets say the same.
+func equalData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
