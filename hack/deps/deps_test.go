@@ -23,6 +23,8 @@ var layers = map[string][]string{
 	"review":  {"patch"},
 	"certs":   {"patch", "review"},
 	"webhook": {"patch", "review"},
+	"metrics": {"patch", "review", "webhook", "certs"},
+	"tracing": {"patch", "review", "webhook"},
 	// These two serve any webhook, so they never see our hook types.
 	"chain":       {"patch", "review", "certs"},
 	"idempotence": {"patch", "review", "certs", "chain"},
@@ -40,9 +42,14 @@ var heavy = []struct {
 	},
 	{
 		layers:    []string{"webhook"},
-		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes"},
+		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes", "github.com/prometheus", "go.opentelemetry.io"},
 		// controller-runtime's own scheme is this one; it holds types, not clients.
 		allowed: []string{"k8s.io/client-go/kubernetes/scheme"},
+	},
+	{
+		// Of OpenTelemetry only the API: the SDK, with exporters, is the user's to choose.
+		layers:    []string{"metrics", "tracing"},
+		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes", "go.opentelemetry.io/otel/sdk"},
 	},
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"maps"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A hookKey is what tells hooks apart: copies of a hook, such as a server makes, are one.
+type hookKey struct {
+	name     string
+	mutating bool
+}
+
+// A series holds the metrics of one hook with their labels bound, so that a call neither looks
+// them up nor allocates.
+type series struct {
+	inFlight    prometheus.Gauge
+	body        prometheus.Observer
+	patch       prometheus.Observer // nil for validating hooks, with the next
+	patchNumber prometheus.Observer
+	outcomes    map[webhook.Outcome]*outcome
+	end         func(*webhook.Call) // finish without a trace, made once
+}
+
+// An outcome counts the calls of a hook that came to it.
+type outcome struct {
+	calls prometheus.Counter
+	// duration makes its histogram, of some twenty series, when the first call needs it: most
+	// hooks never come to most outcomes.
+	duration func() prometheus.Observer
+}
+
+// of returns the series of a hook.
+func (m *Metrics) of(h *webhook.Hook) *series {
+	key := hookKey{h.Name(), h.Mutating()}
+	if s := (*m.hooks.Load())[key]; s != nil {
+		return s
+	}
+	return m.add(key)
+}
+
+func (m *Metrics) add(key hookKey) *series {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := *m.hooks.Load()
+	if s := known[key]; s != nil { // somebody was faster
+		return s
+	}
+	more := maps.Clone(known)
+	more[key] = m.newSeries(key)
+	m.hooks.Store(&more)
+	return more[key]
+}
+
+func (m *Metrics) newSeries(key hookKey) *series {
+	name, kind := text(key.name), "validating"
+	if key.mutating {
+		kind = "mutating"
+	}
+	s := &series{
+		inFlight: m.inFlight.WithLabelValues(name, kind),
+		body:     m.body.WithLabelValues(name, kind),
+		outcomes: map[webhook.Outcome]*outcome{},
+	}
+	if key.mutating {
+		s.patch = m.patch.WithLabelValues(name, kind)
+		s.patchNumber = m.patchChanges.WithLabelValues(name, kind)
+	}
+	for _, o := range outcomesOf(key.mutating) {
+		s.outcomes[o] = &outcome{
+			calls: m.calls.WithLabelValues(name, kind, string(o)),
+			duration: sync.OnceValue(func() prometheus.Observer {
+				return m.duration.WithLabelValues(name, kind, string(o))
+			}),
+		}
+	}
+	s.end = func(c *webhook.Call) { s.finish(c, "") }
+	return s
+}
+
+// finish counts a call that was answered.
+func (s *series) finish(c *webhook.Call, traceID string) {
+	s.inFlight.Dec()
+	if o := s.outcomes[c.Outcome]; o != nil {
+		o.calls.Inc()
+		observe(o.duration(), c.Duration.Seconds(), traceID)
+	}
+	if c.BodyBytes > 0 {
+		s.body.Observe(float64(c.BodyBytes))
+	}
+	if c.Outcome == webhook.Mutated && s.patch != nil {
+		s.patch.Observe(float64(c.PatchBytes))
+		s.patchNumber.Observe(float64(c.PatchOperations))
+	}
+}
+
+// observe leaves out an exemplar at which the client library would panic.
+func observe(on prometheus.Observer, value float64, traceID string) {
+	with, ok := on.(prometheus.ExemplarObserver)
+	if !ok || traceID == "" || len(labelTraceID)+len(traceID) > prometheus.ExemplarMaxRunes || !utf8.ValidString(traceID) {
+		on.Observe(value)
+		return
+	}
+	with.ObserveWithExemplar(value, prometheus.Labels{labelTraceID: traceID})
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+)
+
+// Source shows the state of a certificate source on reg, as it is whenever the registry is
+// scraped. The name is the label source; it tells the sources of one registry apart.
+func Source(reg prometheus.Registerer, name string, source certs.Source) error {
+	if reg == nil || source == nil {
+		return errors.New("metrics: Source needs a registry and a certificate source")
+	}
+	err := reg.Register(newSourceCollector(name, source))
+	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+		return fmt.Errorf("metrics: the registry has a certificate source named %q already: give each source a name of its own", name)
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: the registry does not take the certificate source %q: %w", name, err)
+	}
+	return nil
+}
+
+// A sourceCollector reads the status of a source once for each scrape.
+type sourceCollector struct {
+	source                          certs.Source
+	notBefore, notAfter, caNotAfter *prometheus.Desc
+	healthy, trusted, phase         *prometheus.Desc
+	renewals, rotations             *prometheus.Desc
+}
+
+// phases are all steps of a rotation: a test compares them with the constants of certs.
+var phases = []certs.Phase{certs.Starting, certs.Stable, certs.Publishing, certs.Retiring}
+
+func newSourceCollector(name string, source certs.Source) *sourceCollector {
+	desc := func(metric, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("admitkit_certificate_"+metric, help, labels, prometheus.Labels{"source": name})
+	}
+	return &sourceCollector{
+		source:     source,
+		notBefore:  desc("not_before_timestamp_seconds", "When the serving certificate begins to be valid."),
+		notAfter:   desc("not_after_timestamp_seconds", "When the serving certificate ends."),
+		caNotAfter: desc("ca_not_after_timestamp_seconds", "When the CA that signed the serving certificate ends."),
+		healthy:    desc("healthy", "1 if nothing is wrong with the source, or else 0."),
+		trusted:    desc("trusted", "1 if every caBundle that the source looks after trusts what is served, or else 0."),
+		phase:      desc("rotation_phase", "1 for the phase in which the rotation of the CA is, 0 for the others.", "phase"),
+		renewals:   desc("renewals_total", "Serving certificates that this process served, less the first."),
+		rotations:  desc("rotations_total", "CAs that this process has seen replaced."),
+	}
+}
+
+func (c *sourceCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.notBefore, c.notAfter, c.caNotAfter, c.healthy, c.trusted, c.phase, c.renewals, c.rotations} {
+		descs <- d
+	}
+}
+
+func (c *sourceCollector) Collect(metrics chan<- prometheus.Metric) {
+	s := c.source.Status()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	instant := func(d *prometheus.Desc, at time.Time) {
+		if !at.IsZero() { // an alert must not take what is not known for the year 1
+			gauge(d, float64(at.UnixMilli())/1000)
+		}
+	}
+	instant(c.notBefore, s.NotBefore)
+	instant(c.notAfter, s.NotAfter)
+	instant(c.caNotAfter, s.CANotAfter)
+	gauge(c.healthy, truth(s.Err == nil))
+	gauge(c.trusted, truth(s.Trusted))
+	if slices.Contains(phases, s.Phase) { // not for a source that does not rotate
+		for _, p := range phases {
+			gauge(c.phase, truth(p == s.Phase), string(p))
+		}
+	}
+	metrics <- prometheus.MustNewConstMetric(c.renewals, prometheus.CounterValue, float64(s.Renewals))
+	metrics <- prometheus.MustNewConstMetric(c.rotations, prometheus.CounterValue, float64(s.Rotations))
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

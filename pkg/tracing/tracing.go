@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tracing makes an OpenTelemetry span of each call of a hook. The span continues the
+// trace of the API server, which sends its context in the header traceparent, and is in the
+// context of the handler, so that what the handler calls continues it in turn.
+//
+//	tracer := tracing.New(provider, tracing.Options{})
+//	server := webhook.NewServer(webhook.Options{Observers: []webhook.Observer{tracer}, …}, hooks...)
+//
+// A span says which object was reviewed only by kind, operation and namespace: no names, no
+// users, and nothing of the object. Its status is an error only for failures to decide; a
+// denial is an answer like any other, of which the attribute admission.outcome tells.
+//
+// The package needs the API of OpenTelemetry, not its SDK: whoever makes the provider chooses
+// sampling and where spans go.
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// The attributes of a span. What is not known of a call is missing.
+const (
+	webhookKey         = attribute.Key("admission.webhook")    // its name in the registration
+	typeKey            = attribute.Key("admission.type")       // mutating or validating
+	outcomeKey         = attribute.Key("admission.outcome")    // a webhook.Outcome
+	codeKey            = attribute.Key("admission.code")       // of the answer or of the denial
+	uidKey             = attribute.Key("admission.uid")        // of the AdmissionRequest, as in the log
+	kindKey            = attribute.Key("admission.kind")       // as in "apps/v1, Kind=Deployment"
+	operationKey       = attribute.Key("admission.operation")  // CREATE, UPDATE, DELETE or CONNECT
+	dryRunKey          = attribute.Key("admission.dry_run")    // a bool
+	namespaceKey       = attribute.Key("k8s.namespace.name")   // of the object
+	bodySizeKey        = attribute.Key("admission.body.size")  // in bytes
+	patchSizeKey       = attribute.Key("admission.patch.size") // in bytes, of a call that was mutated
+	patchOperationsKey = attribute.Key("admission.patch.operations")
+	errorTypeKey       = attribute.Key("error.type") // the outcome again, of a failure
+)
+
+// Options configure [New]. The zero value works.
+type Options struct {
+	// Propagator reads the trace to continue from the headers of a call, W3C's traceparent when
+	// nil, which is what the API server sends.
+	Propagator propagation.TextMapPropagator
+	// ErrorText has the span of a call that failed tell why, in the description of its status.
+	// A handler's error may quote what it found in an object, which then leaves with the span.
+	ErrorText bool
+}
+
+// New returns an observer that makes spans with tp; with a nil one it makes none. List it before
+// others that want to see the span.
+func New(tp trace.TracerProvider, o Options) webhook.Observer {
+	if tp == nil {
+		tp = noop.NewTracerProvider()
+	}
+	if o.Propagator == nil {
+		o.Propagator = propagation.TraceContext{}
+	}
+	return &tracer{tp.Tracer("github.com/admitkit/admitkit/pkg/tracing"), o}
+}
+
+// TraceID returns the trace that a context is part of if it is sampled, so that it can be found,
+// and else "". It fits Options.TraceID of package metrics.
+func TraceID(ctx context.Context) string {
+	if c := trace.SpanContextFromContext(ctx); c.IsSampled() && c.HasTraceID() {
+		return c.TraceID().String()
+	}
+	return ""
+}
+
+type tracer struct {
+	tracer trace.Tracer
+	opts   Options
+}
+
+// Begin implements [webhook.Observer].
+func (t *tracer) Begin(ctx context.Context, h *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Call)) {
+	// A span that is there already was made for this request by middleware, from these headers.
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		ctx = t.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	}
+	ctx, span := t.tracer.Start(ctx, h.Name(), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(webhookKey.String(h.Name()), typeKey.String(typeOf(h)))) // for samplers to see
+	return ctx, func(c *webhook.Call) { t.end(span, c) }
+}
+
+func typeOf(h *webhook.Hook) string {
+	if h.Mutating() {
+		return "mutating"
+	}
+	return "validating"
+}
+
+// end describes the call. The status of a span whose call was decided is left as the handler may
+// have set it.
+func (t *tracer) end(span trace.Span, c *webhook.Call) {
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attributes(c)...)
+	switch c.Outcome {
+	case webhook.Allowed, webhook.Mutated, webhook.Denied:
+	default:
+		span.SetAttributes(errorTypeKey.String(string(c.Outcome)))
+		span.SetStatus(codes.Error, t.describe(c))
+	}
+}
+
+// maxValue is more than any kind, UID or namespace has; what was sent may be longer.
+const maxValue = 256
+
+// attributes returns what is known of a call.
+func attributes(c *webhook.Call) []attribute.KeyValue {
+	all := append(make([]attribute.KeyValue, 0, 12), outcomeKey.String(string(c.Outcome)), codeKey.Int(int(c.Code)))
+	if c.UID != "" {
+		all = append(all, uidKey.String(clip(string(c.UID), maxValue)), kindKey.String(clip(c.Kind.String(), maxValue)),
+			operationKey.String(clip(string(c.Operation), maxValue)), dryRunKey.Bool(c.DryRun))
+	}
+	if c.Namespace != "" {
+		all = append(all, namespaceKey.String(clip(c.Namespace, maxValue)))
+	}
+	if c.BodyBytes > 0 {
+		all = append(all, bodySizeKey.Int(c.BodyBytes))
+	}
+	if c.Outcome == webhook.Mutated {
+		all = append(all, patchSizeKey.Int(c.PatchBytes), patchOperationsKey.Int(c.PatchOperations))
+	}
+	return all
+}
+
+// describe says why a call failed, as far as a span may.
+func (t *tracer) describe(c *webhook.Call) string {
+	if t.opts.ErrorText && c.Err != nil {
+		return clip(c.Err.Error(), 1024)
+	}
+	return fmt.Sprintf("%s with code %d; the log has why", c.Outcome, c.Code)
+}
+
+// clip shortens what a stranger chose.
+func clip(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit] + "…"
+	}
+	return strings.ToValidUTF8(s, "")
+}
