@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"review":  {"patch"},
 	"certs":   {"patch", "review"},
 	"webhook": {"patch", "review"},
+	"install": {"patch", "review", "webhook", "certs"},
 	"metrics": {"patch", "review", "webhook", "certs"},
 	"tracing": {"patch", "review", "webhook"},
 	// These two serve any webhook, so they never see our hook types.
@@ -45,6 +46,11 @@ var heavy = []struct {
 		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes", "github.com/prometheus", "go.opentelemetry.io"},
 		// controller-runtime's own scheme is this one; it holds types, not clients.
 		allowed: []string{"k8s.io/client-go/kubernetes/scheme"},
+	},
+	{
+		layers:    []string{"certs", "install"},
+		forbidden: []string{"sigs.k8s.io/controller-runtime", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers"},
+		allowed:   []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
 	{
 		// Of OpenTelemetry only the API: the SDK, with exporters, is the user's to choose.

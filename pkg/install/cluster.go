@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// A cluster is what an installation needs of an API server. kubeCluster is the real one.
+type cluster interface {
+	// read returns the configuration as it is stored now, or nil.
+	read(context.Context, sort) (*unstructured.Unstructured, error)
+	// apply applies a configuration. With a resourceVersion in it, it returns errChanged when
+	// that is not the one that is stored any more; so do the other methods that are given one.
+	apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error
+	// cut removes the webhooks with these indexes, whoever else holds fields of them.
+	cut(ctx context.Context, s sort, l live, indexes []int) error
+	// remove deletes the configuration.
+	remove(ctx context.Context, s sort, l live) error
+	// ask sends the marker request with this value of its label, over a new connection, and
+	// returns the error of the API server as it is.
+	ask(ctx context.Context, label string) error
+	// deployment returns the Deployment of the webhook.
+	deployment(ctx context.Context, name string) (*unstructured.Unstructured, error)
+}
+
+var errChanged = errors.New("changed by somebody else in the meantime")
+
+var (
+	configurations = map[sort]schema.GroupVersionResource{
+		mutating:   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+		validating: {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	}
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+// requestTimeout bounds one request; that of a marker waits for a webhook's timeout.
+const requestTimeout = 15 * time.Second
+
+// kubeCluster is the cluster behind a real API server.
+type kubeCluster struct {
+	client    dynamic.Interface
+	fresh     dynamic.Interface // a connection for each request
+	namespace string
+	name      string // of the configurations
+}
+
+func newKubeCluster(config *rest.Config, namespace, name string) (*kubeCluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, -1 // the intervals are the limit
+	config.Timeout = requestTimeout
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of Options.Config: %w", err)
+	}
+	fresh, err := dynamic.NewForConfig(unpooled(config))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of Options.Config: %w", err)
+	}
+	return &kubeCluster{client: client, fresh: fresh, namespace: namespace, name: name}, nil
+}
+
+// unpooled returns a configuration of a client that never uses a connection twice.
+func unpooled(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.Transport == nil {
+		// A dial function of its own is a transport of its own: it shares no pool.
+		dial := config.Dial
+		if dial == nil {
+			dial = (&net.Dialer{Timeout: requestTimeout, KeepAlive: requestTimeout}).DialContext
+		}
+		config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, network, address)
+		}
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Close = true
+			return next.RoundTrip(r)
+		})
+	})
+	return config
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (c *kubeCluster) read(ctx context.Context, s sort) (*unstructured.Unstructured, error) {
+	object, err := c.client.Resource(configurations[s]).Get(ctx, c.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return object, c.explain(s, "read", err)
+}
+
+func (c *kubeCluster) apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error {
+	_, err := c.client.Resource(configurations[s]).Apply(ctx, c.name, object, metav1.ApplyOptions{FieldManager: fieldManager, Force: force})
+	return c.explain(s, "apply", err)
+}
+
+func (c *kubeCluster) cut(ctx context.Context, s sort, l live, indexes []int) error {
+	// Whatever was changed since is a conflict, so the indexes are right.
+	operations := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": l.resourceVersion}}
+	for _, i := range slices.Backward(slices.Sorted(slices.Values(indexes))) {
+		operations = append(operations, map[string]any{"op": "remove", "path": fmt.Sprintf("/webhooks/%d", i)})
+	}
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	_, err = c.client.Resource(configurations[s]).Patch(ctx, c.name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	return c.explain(s, "change", err)
+}
+
+func (c *kubeCluster) remove(ctx context.Context, s sort, l live) error {
+	err := c.client.Resource(configurations[s]).Delete(ctx, c.name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &l.uid, ResourceVersion: &l.resourceVersion},
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return c.explain(s, "delete", err)
+}
+
+// ask applies the ConfigMap instead of creating it, because RBAC knows the name of what is
+// applied.
+func (c *kubeCluster) ask(ctx context.Context, label string) error {
+	question := &unstructured.Unstructured{}
+	question.SetAPIVersion("v1")
+	question.SetKind("ConfigMap")
+	question.SetName(markerObject)
+	question.SetLabels(map[string]string{markerLabel: label})
+	_, err := c.fresh.Resource(configMaps).Namespace(c.namespace).Apply(ctx, markerObject, question, metav1.ApplyOptions{
+		FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll},
+	})
+	return err
+}
+
+func (c *kubeCluster) deployment(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	object, err := c.client.Resource(deployments).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, explain(fmt.Sprintf("cannot read Deployment %s/%s", c.namespace, name), err)
+	}
+	return object, nil
+}
+
+func (c *kubeCluster) explain(s sort, do string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain(fmt.Sprintf("cannot %s %s %s", do, kindOf[s], c.name), err)
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrSuperseded is returned, wrapped, by an installation of a lower Options.Revision than the
+// cluster has. There is nothing to do about it: the newer program installs.
+var ErrSuperseded = errors.New("superseded by a newer revision")
+
+var kindOf = map[sort]string{mutating: "MutatingWebhookConfiguration", validating: "ValidatingWebhookConfiguration"}
+
+// explain adds to an error of the API server what to do about it.
+func explain(what string, err error) error {
+	switch conflicts := fieldConflicts(err); {
+	case err == nil:
+		return nil
+	case len(conflicts) > 0:
+		return fmt.Errorf("%s: fields of it belong to others: %s; have those leave them alone, or set Force: %w", what, strings.Join(conflicts, ", "), err)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s: %w (%w)", what, errChanged, err)
+	case missingRight(err) != "":
+		return fmt.Errorf("%s: not allowed: grant %s to the account of the webhook, as RBAC does: %w", what, missingRight(err), err)
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+// fieldConflicts lists the fields that others hold, and who.
+func fieldConflicts(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var list []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			// The message is: conflict with "helm" using admissionregistration.k8s.io/v1
+			list = append(list, fmt.Sprintf("%s (%s)", cause.Field, cause.Message))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// authorizer finds what every authorizer of the API server says: User "x" cannot patch
+// resource "configmaps" in API group "" in the namespace "hooks".
+var authorizer = regexp.MustCompile(`cannot ([a-z]+) resource "([^"]+)"`)
+
+// missingRight returns the verb and resource that the authorizer refused, or nothing.
+func missingRight(err error) string {
+	if !apierrors.IsForbidden(err) {
+		return ""
+	}
+	found := authorizer.FindStringSubmatch(err.Error())
+	if found == nil { // an admission plugin said no
+		return ""
+	}
+	return fmt.Sprintf("the verb %s on %s", found[1], found[2])
+}
+
+// hopeless returns an error if the answer to a marker request is one that asking again will not
+// change.
+func hopeless(namespace string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case missingRight(err) != "" || apierrors.IsUnauthorized(err):
+		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of ConfigMap %s/%s", namespace, markerObject), err)
+	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
+		return fmt.Errorf("cannot ask what is enforced: create namespace %s, in which the webhook is to run: %w", namespace, err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("cannot ask what is enforced: namespace %s is being deleted: %w", namespace, err)
+	}
+	return nil
+}

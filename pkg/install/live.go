@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// fieldManager owns what is applied here, and nothing else.
+const fieldManager = "admitkit-install"
+
+// A live configuration is one as the cluster has it. The zero value is one that is not there.
+type live struct {
+	uid             types.UID
+	resourceVersion string
+	revision        int64
+	names           []string        // of its webhooks, in their order
+	failClosed      map[string]bool // those with failurePolicy Fail
+	own             map[string]bool // those that were applied by us
+}
+
+// readLive reads a configuration; nil is one that is not there.
+func readLive(object *unstructured.Unstructured) live {
+	l := live{failClosed: map[string]bool{}, own: map[string]bool{}}
+	if object == nil {
+		return l
+	}
+	l.uid, l.resourceVersion = object.GetUID(), object.GetResourceVersion()
+	// What is no number was not written here, and orders nothing.
+	l.revision, _ = strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
+	for _, entry := range webhooks(object) {
+		name := nameOf(entry)
+		l.names = append(l.names, name)
+		l.failClosed[name] = failsClosed(entry)
+	}
+	for _, managed := range object.GetManagedFields() {
+		if managed.Manager == fieldManager && managed.Operation == metav1.ManagedFieldsOperationApply && managed.FieldsV1 != nil {
+			l.own = webhooksIn(managed.FieldsV1.Raw)
+		}
+	}
+	return l
+}
+
+// webhooksIn returns the names of the webhooks in a set of fields.
+func webhooksIn(fields []byte) map[string]bool {
+	var set struct {
+		Webhooks map[string]json.RawMessage `json:"f:webhooks"`
+	}
+	names := map[string]bool{}
+	if json.Unmarshal(fields, &set) != nil {
+		return names
+	}
+	for key := range set.Webhooks {
+		var by struct {
+			Name string `json:"name"`
+		}
+		if text, ok := strings.CutPrefix(key, "k:"); ok && json.Unmarshal([]byte(text), &by) == nil {
+			names[by.Name] = true
+		}
+	}
+	return names
+}
+
+// obsolete returns the indexes of our webhooks that are not wanted any more.
+func (l live) obsolete(w wanted) []int {
+	keep := map[string]bool{}
+	if w.object != nil {
+		for _, entry := range webhooks(w.object) {
+			keep[nameOf(entry)] = true
+		}
+	}
+	var indexes []int
+	for i, name := range l.names {
+		if l.own[name] && !keep[name] {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Options say what is installed, and when its failures count.
+type Options struct {
+	// Config is how the API server is reached: required, but not by [RBAC].
+	Config *rest.Config
+	// Configuration says where the API server finds the hooks: Name, Service or URL, and the
+	// namespace the webhook runs in are required. That namespace has to exist.
+	//
+	// Without a CABundle no caBundle is ever applied: the field belongs to who else sets it, as
+	// a self-managed source of package certs does, or cert-manager's cainjector.
+	Configuration webhook.ConfigurationOptions
+	// FailOpenFirst has [Installer.Apply] register a webhook whose failurePolicy is Fail with
+	// Ignore, until [Installer.Promote]. A webhook that the cluster has with Fail already keeps
+	// it: a rollout opens no gap.
+	FailOpenFirst bool
+	// Deployment names the Deployment of the webhook, in its namespace. Promote waits until the
+	// Deployment is rolled out: every replica is of its newest template and ready.
+	Deployment string
+	// Ready is what Promote waits for besides: it is asked until it returns nil. May be nil.
+	Ready func(context.Context) error
+	// Revision orders the versions of a program during a rollout: an installation of a lower
+	// one leaves the configurations alone and returns [ErrSuperseded]. Take a number that grows
+	// with every rollout, also one to older code, such as .Release.Revision of Helm. Zero is in
+	// no order: who applies last wins, which is the newest program when it waits for Deployment.
+	Revision int64
+	// Force takes fields that another manager holds, such as helm or kubectl. Without it that
+	// is an error which names them.
+	Force bool
+	// Confirmations is how often in a row, each time over a new connection, the API server has
+	// to show what it enforces, because there may be several behind one address. 10 when unset.
+	Confirmations int
+	// Interval is the pause between two such questions, 100ms when unset. While the answer is
+	// not the one that is waited for, the pause grows to twenty times of it.
+	Interval time.Duration
+	// Logger is told what is done and waited for. slog's default when unset.
+	Logger logr.Logger
+}
+
+const (
+	defaultConfirmations = 10
+	defaultInterval      = 100 * time.Millisecond
+)
+
+// namespace is the one the webhook runs in, or empty.
+func (o Options) namespace() string {
+	if s := o.Configuration.Service; s != nil {
+		return cmp.Or(o.Configuration.Namespace, s.Namespace)
+	}
+	return o.Configuration.Namespace
+}
+
+// validate checks what package webhook does not.
+func (o Options) validate() error {
+	var errs []error
+	if o.namespace() == "" {
+		errs = append(errs, errors.New("set Namespace of the configuration options: what is enforced is found out with requests in the namespace the webhook runs in"))
+	}
+	if o.Configuration.Service == nil && o.Configuration.URL == "" {
+		errs = append(errs, errors.New("set Service or URL of the configuration options, even if each registration has its own: the marker hooks are served there"))
+	}
+	if o.Revision < 0 || o.Confirmations < 0 || o.Interval < 0 {
+		errs = append(errs, errors.New("options Revision, Confirmations and Interval must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) completed() Options {
+	o.Confirmations = cmp.Or(o.Confirmations, defaultConfirmations)
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
+	return o
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Promote gives every webhook the failurePolicy of its registration, once nothing speaks against
+// it: it waits until Deployment and Ready of the options say that every replica is ready,
+// applies and waits as [Installer.Apply] and [Installer.Wait] do, so that the API server is
+// known to reach the webhook, and only then applies the real policies and waits until they are
+// enforced.
+//
+// The readiness of a replica must not depend on it. Several replicas may promote at once.
+func (i *Installer) Promote(ctx context.Context) error {
+	return i.promote(ctx, 0)
+}
+
+// promote waits without end for readiness, and for as long as patience, if any, for the API
+// server.
+func (i *Installer) promote(ctx context.Context, patience time.Duration) error {
+	if err := i.awaitReady(ctx); err != nil {
+		return err
+	}
+	if err := i.Apply(ctx); err != nil {
+		return err
+	}
+	if err := i.awaitFor(ctx, patience, applied); err != nil {
+		return err
+	}
+	if err := i.applyAll(ctx, false); err != nil {
+		return err
+	}
+	return i.awaitFor(ctx, patience, promoted)
+}
+
+var errImpatient = errors.New("it takes too long")
+
+func (i *Installer) awaitFor(ctx context.Context, patience time.Duration, at stage) error {
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, patience, errImpatient)
+		defer cancel()
+	}
+	return i.await(ctx, i.there(at))
+}
+
+// awaitReady asks until every replica is ready.
+func (i *Installer) awaitReady(ctx context.Context) error {
+	pause, last := i.o.Interval, ""
+	for {
+		err := i.ready(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case missingRight(err) != "":
+			return err
+		case ctx.Err() == nil && err.Error() != last:
+			last = err.Error()
+			i.logger.Info("waiting", "for", "every replica to be ready", "seen", last)
+		}
+		if pause = min(pause*3/2, 20*i.o.Interval); !sleep(ctx, pause) {
+			return fmt.Errorf("waiting until every replica is ready: %w; last seen: %s", context.Cause(ctx), last)
+		}
+	}
+}
+
+func (i *Installer) ready(ctx context.Context) error {
+	if i.o.Deployment != "" {
+		object, err := i.cluster.deployment(ctx, i.o.Deployment)
+		if err != nil {
+			return err
+		}
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+			return err
+		}
+		if err := rolledOut(&d); err != nil {
+			return fmt.Errorf("Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+	}
+	if i.o.Ready != nil {
+		return i.o.Ready(ctx)
+	}
+	return nil
+}
+
+// rolledOut returns why the replicas of a Deployment are not all of its newest template and
+// ready.
+func rolledOut(d *appsv1.Deployment) error {
+	var want int32 = 1
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	switch s := d.Status; {
+	case s.ObservedGeneration < d.Generation:
+		return errors.New("its newest change was not taken up yet")
+	case want == 0:
+		return errors.New("it is scaled to no replicas")
+	case s.UpdatedReplicas < want:
+		return fmt.Errorf("%d of %d replicas are of its newest template", s.UpdatedReplicas, want)
+	case s.Replicas > s.UpdatedReplicas:
+		return fmt.Errorf("%d replicas of an older template are left", s.Replicas-s.UpdatedReplicas)
+	case s.ReadyReplicas < want:
+		return fmt.Errorf("%d of %d replicas are ready", s.ReadyReplicas, want)
+	}
+	return nil
+}

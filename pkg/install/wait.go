@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A question is a marker request and the answer that is waited for.
+type question struct {
+	sort  sort
+	stage stage
+	label string
+	want  sight
+}
+
+// there asks whether each wanted configuration has come to a stage, and whether the others are
+// gone.
+func (i *Installer) there(at stage) []question {
+	list := i.gone()
+	for n, w := range i.wanted {
+		if w.object != nil {
+			list[n] = question{w.sort, at, labelValue(w.sort, w.name, at, w.version), enforced}
+		}
+	}
+	return list
+}
+
+// gone asks whether no version of the configurations is enforced.
+func (i *Installer) gone() []question {
+	var list []question
+	for _, w := range i.wanted {
+		list = append(list, question{w.sort, installed, labelValue(w.sort, w.name, installed, ""), absent})
+	}
+	return list
+}
+
+// Wait returns when the API server enforces the configurations as [Installer.Apply] or
+// [Installer.Promote] stored them: this very version, and its calls arrive at a server with
+// these hooks, trusted. Until then it asks with requests that are never stored.
+//
+// It ends with ctx, and then its error tells what the API server answered last, such as why it
+// cannot call the webhook. It returns at once when waiting will not help: without the right to
+// ask, or without the namespace.
+func (i *Installer) Wait(ctx context.Context) error {
+	return i.await(ctx, i.there(applied))
+}
+
+// await asks until all answers are as they should be, as often in a row as it takes.
+func (i *Installer) await(ctx context.Context, questions []question) error {
+	pause, row, last := i.o.Interval, 0, errors.New("nothing was asked yet")
+	for {
+		seen := i.askAll(ctx, questions)
+		var final *hopelessError
+		switch {
+		case errors.As(seen, &final):
+			return final.error
+		case seen == nil:
+			if row++; row >= i.o.Confirmations {
+				return nil
+			}
+			pause = i.o.Interval
+		case ctx.Err() == nil: // or else the error is that of the end
+			if seen.Error() != last.Error() {
+				i.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
+			}
+			row, last, pause = 0, seen, min(pause*3/2, 20*i.o.Interval)
+		}
+		if !sleep(ctx, pause) {
+			return fmt.Errorf("waiting until %s: %w; last seen: %w", describe(questions), context.Cause(ctx), last)
+		}
+	}
+}
+
+// sleep returns false when ctx is done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+func describe(questions []question) string {
+	var parts []string
+	for _, q := range questions {
+		switch {
+		case q.want == absent && q.stage == installed:
+			parts = append(parts, fmt.Sprintf("no %s is enforced", kindOf[q.sort]))
+		case q.stage == promoted:
+			parts = append(parts, fmt.Sprintf("the %s is enforced with its failure policies", kindOf[q.sort]))
+		default:
+			parts = append(parts, fmt.Sprintf("the %s is enforced", kindOf[q.sort]))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+// A hopelessError is one that waiting does not mend.
+type hopelessError struct{ error }
+
+// askAll returns nil if all answers are those wanted, or else what is in the way.
+func (i *Installer) askAll(ctx context.Context, questions []question) error {
+	var errs []error
+	for _, q := range questions {
+		errs = append(errs, i.askOne(ctx, q))
+	}
+	return errors.Join(errs...)
+}
+
+func (i *Installer) askOne(ctx context.Context, q question) error {
+	answer := i.cluster.ask(ctx, q.label)
+	if final := hopeless(i.o.namespace(), answer); final != nil {
+		return &hopelessError{final}
+	}
+	kind := fmt.Sprintf("%s %s", kindOf[q.sort], i.o.Configuration.Name)
+	switch seen := look(markerName(i.o.Configuration.Name), answer); {
+	case seen == q.want:
+		return nil
+	case seen == unclear:
+		return fmt.Errorf("%s: the question about it was refused by something else: %w", kind, answer)
+	case q.want == absent:
+		return fmt.Errorf("%s is still enforced", kind)
+	case seen == absent:
+		return fmt.Errorf("%s is not enforced in this version yet", kind)
+	default:
+		return fmt.Errorf("%s is enforced, but the API server cannot call the webhook%s: %w", kind, advice(answer), answer)
+	}
+}
+
+// advice tells what the usual causes of a failed call are.
+func advice(answer error) string {
+	for _, known := range []struct{ text, cause string }{
+		{"x509:", " (the caBundle does not vouch for the certificate that is served)"},
+		{"no hook is served at", " (the server has to serve Installer.Hooks)"},
+		{"service \"", " (create the Service)"},
+		{"connection refused", " (nothing listens there, or no replica is ready)"},
+		{"no endpoints available", " (no replica is ready)"},
+	} {
+		if strings.Contains(answer.Error(), known.text) {
+			return known.cause
+		}
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// revisionAnnotation holds Options.Revision.
+const revisionAnnotation = "install.admitkit.dev/revision"
+
+// A wanted configuration is one as the hooks say.
+type wanted struct {
+	sort    sort
+	name    string
+	object  *unstructured.Unstructured // nil when there is no hook of this kind
+	version string                     // stands for what is enforced
+}
+
+// newWanted returns both configurations of the hooks.
+func newWanted(o Options, hooks []*webhook.Hook) ([]wanted, error) {
+	m, v, err := webhook.Configurations(o.Configuration, hooks...)
+	if err != nil {
+		return nil, err
+	}
+	all := []wanted{{sort: mutating, name: o.Configuration.Name}, {sort: validating, name: o.Configuration.Name}}
+	if m != nil { // an interface that holds a nil pointer is not nil
+		err = all[0].fill(m, o.Revision)
+	}
+	if err == nil && v != nil {
+		err = all[1].fill(v, o.Revision)
+	}
+	return all, err
+}
+
+func (w *wanted) fill(configuration any, revision int64) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	if err != nil {
+		return err
+	}
+	w.object = &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	text, err := json.Marshal(content["webhooks"])
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	w.version = hex.EncodeToString(sum[:])
+	if revision > 0 {
+		annotations := w.object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[revisionAnnotation] = strconv.FormatInt(revision, 10)
+		w.object.SetAnnotations(annotations)
+	}
+	return nil
+}
+
+// webhooks returns the entries of a configuration, to be read and changed.
+func webhooks(configuration *unstructured.Unstructured) []map[string]any {
+	list, _ := configuration.Object["webhooks"].([]any)
+	entries := make([]map[string]any, 0, len(list))
+	for _, entry := range list {
+		if fields, ok := entry.(map[string]any); ok {
+			entries = append(entries, fields)
+		}
+	}
+	return entries
+}
+
+func nameOf(webhook map[string]any) string {
+	name, _ := webhook["name"].(string)
+	return name
+}
+
+func failsClosed(webhook map[string]any) bool {
+	return webhook["failurePolicy"] == string(admissionregistrationv1.Fail)
+}
+
+// at returns the configuration as it is applied: with Ignore for each webhook that shall Fail
+// and does not yet, if it is to be open, and with the marker for the stages that this is.
+func (w wanted) at(found live, open bool) *unstructured.Unstructured {
+	object := w.object.DeepCopy()
+	stages := []stage{installed, applied, promoted}
+	marker := markerName(w.name)
+	for _, entry := range webhooks(object) {
+		if name := nameOf(entry); open && name != marker && failsClosed(entry) && !found.failClosed[name] {
+			entry["failurePolicy"] = string(admissionregistrationv1.Ignore)
+			stages = []stage{installed, applied}
+		}
+	}
+	values := make([]any, 0, len(stages))
+	for _, at := range stages {
+		values = append(values, labelValue(w.sort, w.name, at, w.version))
+	}
+	for _, entry := range webhooks(object) {
+		if nameOf(entry) == marker {
+			entry["objectSelector"] = markerSelector(values)
+		}
+	}
+	if found.resourceVersion != "" { // what is applied depends on what was found
+		object.SetResourceVersion(found.resourceVersion)
+	}
+	return object
+}
