@@ -28,6 +28,8 @@ type Options struct {
 	// MaxBodyBytes bounds a request body, unless zero, for the hooks that do not say so
 	// themselves: see [Hook.WithMaxBodyBytes].
 	MaxBodyBytes int64
+	// ClientAuth says who may call the hooks, everybody when nil.
+	ClientAuth *ClientAuth
 	// Logger is used by the server and by hooks without one of their own. The zero value takes
 	// the logger in the context of Start, or else slog's default, since a failure that nobody
 	// hears of is the worst kind. logr.Discard() is a zero value too: to silence the server
@@ -82,18 +84,21 @@ func (s *Server) Start(ctx context.Context) error {
 	if listenErr == nil {
 		defer func() { _ = listener.Close() }() // a second time, if the server ran
 	}
-	if err := errors.Join(checkHooks(s.hooks), s.checkProbes(), s.checkOptions(), listenErr); err != nil {
-		s.failed = fmt.Errorf("cannot start the webhook server: %w", err)
-		close(s.listen)
-		return s.failed
-	}
 	logger := s.opts.Logger
 	if logger.GetSink() == nil {
 		logger = contextLogger(ctx)
 	}
+	auth, authErr := newAuthenticator(s.opts.ClientAuth, logger)
+	if err := errors.Join(checkHooks(s.hooks), s.checkProbes(), s.checkOptions(), authErr, listenErr); err != nil {
+		s.failed = fmt.Errorf("cannot start the webhook server: %w", err)
+		close(s.listen)
+		return s.failed
+	}
+	defer auth.start(ctx)()
 	server := &http.Server{
-		Handler:           s.handler(),
-		TLSConfig:         s.tlsConfig(),
+		Handler:           s.handler(auth),
+		TLSConfig:         auth.tlsConfig(s.tlsConfig()),
+		ConnContext:       auth.connContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,     // well over 30 s: when it ends, so does the call's context
 		IdleTimeout:       2 * time.Minute, // longer than the 90 s after which the API server closes
@@ -169,7 +174,7 @@ func (s *Server) listener(ctx context.Context) (net.Listener, error) {
 
 // handler routes by exact path. http.ServeMux would redirect paths that are not clean, and a
 // redirected call is a failed call.
-func (s *Server) handler() http.Handler {
+func (s *Server) handler(auth *authenticator) http.Handler {
 	hooks := make(map[string]*Hook, len(s.hooks))
 	for _, h := range s.hooks {
 		if s.opts.MaxBodyBytes != 0 && h.maxBytes == 0 {
@@ -178,13 +183,20 @@ func (s *Server) handler() http.Handler {
 		hooks[h.Path()] = h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch hook := hooks[cleanPath(r.URL.Path)]; {
-		case hook != nil:
-			hook.ServeHTTP(w, r)
+		hook := hooks[cleanPath(r.URL.Path)]
+		switch {
 		case r.URL.Path == livePath, r.URL.Path == readyPath && s.ready.Load():
 			write(w, http.StatusOK, []byte("\"ok\"\n"))
+			return
 		case r.URL.Path == readyPath:
 			writeStatus(w, failureStatus(newFailure(http.StatusServiceUnavailable, "the server is stopping")))
+			return
+		}
+		switch refused := auth.admit(r); {
+		case refused != nil:
+			auth.refuse(w, r, refused)
+		case hook != nil:
+			hook.ServeHTTP(w, r)
 		default:
 			status := failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", r.URL.Path)))
 			contextLogger(r.Context()).Error(errors.New(status.Message), "cannot decide", "code", status.Code)

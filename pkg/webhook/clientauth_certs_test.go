@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A signer signs client certificates.
+type signer struct {
+	cert  *x509.Certificate
+	key   *ecdsa.PrivateKey
+	above [][]byte // that clients present
+}
+
+func newSigner(tb testing.TB, name string) *signer {
+	tb.Helper()
+	return (*signer)(nil).intermediate(tb, name)
+}
+
+// intermediate returns a signer that s signed, or else itself.
+func (s *signer) intermediate(tb testing.TB, name string) *signer {
+	tb.Helper()
+	next := &signer{}
+	next.cert, next.key = s.sign(tb, x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	if s != nil {
+		next.above = append([][]byte{next.cert.Raw}, s.above...)
+	}
+	return next
+}
+
+func (s *signer) sign(tb testing.TB, template x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	parent, parentKey := &template, key
+	if s != nil {
+		parent, parentKey = s.cert, s.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cert, key
+}
+
+// issue returns a client certificate with what is needed to use it.
+func (s *signer) issue(tb testing.TB, template x509.Certificate) *tls.Certificate {
+	tb.Helper()
+	if template.ExtKeyUsage == nil {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	}
+	cert, key := s.sign(tb, template)
+	c := &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	if s != nil {
+		c.Certificate = append(c.Certificate, s.above...)
+	}
+	return c
+}
+
+func (s *signer) pem() string { return pemOf(s.cert.Raw) }
+
+func pemOf(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func subject(commonName string) x509.Certificate {
+	return x509.Certificate{Subject: pkix.Name{CommonName: commonName}}
+}
+
+// file writes a file and returns its path.
+func file(tb testing.TB, content string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "file")
+	rewrite(tb, path, content)
+	return path
+}
+
+func rewrite(tb testing.TB, path, content string) {
+	tb.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// as returns the endpoint as it is for a client with a certificate, or none.
+func (e *endpoint) as(cert *tls.Certificate) *endpoint {
+	config := &tls.Config{RootCAs: e.client.Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	if cert != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+	}
+	other, stop := *e, e.stop
+	other.client = &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: e.dial}}
+	other.stop = func() error {
+		other.client.CloseIdleConnections()
+		return stop()
+	}
+	return &other
+}
+
+func TestClientCertificates(t *testing.T) {
+	ca, other := newSigner(t, "clients"), newSigner(t, "clients")
+	below := ca.intermediate(t, "below")
+	alone := (*signer)(nil).issue(t, subject("pinned"))
+	now := time.Now()
+	during := func(from, to time.Duration) x509.Certificate {
+		c := subject("kube-apiserver")
+		c.NotBefore, c.NotAfter = now.Add(from), now.Add(to)
+		return c
+	}
+	incomplete := below.issue(t, subject("kube-apiserver"))
+	incomplete.Certificate = incomplete.Certificate[:1]
+	forServers := subject("kube-apiserver")
+	forServers.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	forBoth := subject("kube-apiserver")
+	forBoth.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	uri, err := url.Parse("spiffe://example.com/kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rich := x509.Certificate{
+		Subject:  pkix.Name{CommonName: "someone", Organization: []string{"masters"}},
+		DNSNames: []string{"API.example.com", "spiffe://example.com/stolen", "10.0.0.2", "stolen@example.com"},
+		URIs:     []*url.URL{uri}, EmailAddresses: []string{"api@example.com"},
+		IPAddresses: []net.IP{net.ParseIP("10.0.0.1"), net.ParseIP("fd00::1")},
+	}
+	cas := file(t, "the CA of the clients\n"+ca.pem()+pemOf(alone.Certificate[0]))
+	const invalid = "the client certificate is not valid: x509: "
+	for _, in := range []struct {
+		reason string
+		names  []string
+		cert   *tls.Certificate
+		code   int // 0: passes
+		want   string
+	}{
+		{reason: "signed by the CA", cert: ca.issue(t, subject("kube-apiserver"))},
+		{reason: "for servers, too", cert: ca.issue(t, forBoth)},
+		{reason: "with an intermediate", cert: below.issue(t, subject("kube-apiserver"))},
+		{reason: "itself in the file", cert: alone},
+		{reason: "none", code: 401, want: "the webhook server asks for a client certificate, and the call has none"},
+		{reason: "of another CA of the same name", cert: other.issue(t, subject("kube-apiserver")), code: 401, want: invalid + "certificate signed by unknown authority"},
+		{reason: "signed by itself", cert: (*signer)(nil).issue(t, subject("kube-apiserver")), code: 401, want: invalid + "certificate signed by unknown authority"},
+		{reason: "without its intermediate", cert: incomplete, code: 401, want: invalid + "certificate signed by unknown authority"},
+		{reason: "for servers only", cert: ca.issue(t, forServers), code: 401, want: invalid + "certificate specifies an incompatible key usage"},
+		{reason: "expired", cert: ca.issue(t, during(-time.Hour, -time.Minute)), code: 401, want: invalid + "certificate has expired or is not yet valid"},
+		{reason: "not valid yet", cert: ca.issue(t, during(time.Hour, 2*time.Hour)), code: 401, want: invalid + "certificate has expired or is not yet valid"},
+		{reason: "by common name", names: []string{"a", "someone"}, cert: ca.issue(t, rich)},
+		{reason: "by common name with a colon", names: []string{"system:kube-apiserver"}, cert: ca.issue(t, subject("system:kube-apiserver"))},
+		{reason: "by common name with an @", names: []string{"api@hosts"}, cert: ca.issue(t, subject("api@hosts"))},
+		{reason: "by DNS name", names: []string{"api.EXAMPLE.com"}, cert: ca.issue(t, rich)},
+		{reason: "by URI", names: []string{"spiffe://example.com/kube-apiserver"}, cert: ca.issue(t, rich)},
+		{reason: "by email address", names: []string{"api@example.com"}, cert: ca.issue(t, rich)},
+		{reason: "by IP address", names: []string{"10.0.0.1"}, cert: ca.issue(t, rich)},
+		{reason: "by IPv6 address", names: []string{"fd00:0::1"}, cert: ca.issue(t, rich)},
+		{reason: "a URI in a DNS name", names: []string{"spiffe://example.com/stolen"}, cert: ca.issue(t, rich), code: 403},
+		{reason: "a URI in the common name", names: []string{"spiffe://example.com/x"}, cert: ca.issue(t, subject("spiffe://example.com/x")), code: 403},
+		{reason: "a URN in the common name", names: []string{"urn:x"}, cert: ca.issue(t, subject("urn:x")), code: 403},
+		{reason: "an IP address in a DNS name", names: []string{"10.0.0.2"}, cert: ca.issue(t, rich), code: 403},
+		{reason: "an email address in a DNS name", names: []string{"stolen@example.com"}, cert: ca.issue(t, rich), code: 403},
+		{reason: "by no name of an organization", names: []string{"masters", "O=masters"}, cert: ca.issue(t, rich), code: 403,
+			want: `the client certificate is not one of those that may call this webhook server: it is for subject "CN=someone,O=masters", DNS name "API.example.com", `},
+		{reason: "by no common name in capitals", names: []string{"Kube-Apiserver"}, cert: ca.issue(t, subject("kube-apiserver")), code: 403},
+		{reason: "of the right name by another CA", names: []string{"kube-apiserver"}, cert: other.issue(t, subject("kube-apiserver")), code: 401, want: invalid},
+		{reason: "without a name", names: []string{"kube-apiserver"}, cert: ca.issue(t, x509.Certificate{}), code: 403},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			hook := mutating(label)
+			e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas, Names: in.names}}, hook).as(in.cert)
+			a := e.ask(t, hook, call{})
+			if in.code == 0 {
+				a.allowed(t, call{}, true)
+				return
+			}
+			status := a.failed(t)
+			if a.code != in.code || !strings.Contains(status.Message, in.want) {
+				t.Errorf("got %d %q, want %d %q", a.code, status.Message, in.code, in.want)
+			}
+			if reason := map[int]string{401: "Unauthorized", 403: "Forbidden"}[in.code]; string(status.Reason) != reason {
+				t.Errorf("got reason %s, want %s", status.Reason, reason)
+			}
+			if len(a.header["Retry-After"])+len(a.header["Www-Authenticate"]) > 0 {
+				t.Errorf("got headers %v", a.header)
+			}
+		})
+	}
+}
+
+// A CA that is removed takes with it the connections made by its certificates, a new one is
+// known on them, and so is the end of a certificate.
+func TestClientCertificatesOfAConnectionThatStays(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { certificatesOfOneConnection(t, protocol) })
+		})
+	}
+}
+
+func certificatesOfOneConnection(t *testing.T, protocol string) {
+	oldCA, newCA := newSigner(t, "old"), newSigner(t, "new")
+	template := subject("kube-apiserver")
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(100*time.Second)
+	cas, hook := file(t, oldCA.pem()), mutating(label)
+	e := serveInMemory(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas}}, hook).as(oldCA.issue(t, template))
+	var dialled atomic.Int32
+	transport := e.client.Transport.(*http.Transport)
+	transport.ForceAttemptHTTP2 = protocol == "h2"
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dialled.Add(1)
+		return e.dial(ctx, network, addr)
+	}
+	for _, step := range []struct {
+		why  string
+		do   func()
+		code int
+	}{
+		{"at first", func() {}, 200},
+		{"the new CA comes", func() { rewrite(t, cas, oldCA.pem()+newCA.pem()) }, 200},
+		{"the old CA goes", func() { rewrite(t, cas, newCA.pem()) }, 401},
+		{"what is broken does not count", func() { rewrite(t, cas, oldCA.pem()[:100]) }, 401},
+		{"the old CA is back", func() { rewrite(t, cas, oldCA.pem()) }, 200},
+		{"what is empty does not count", func() { rewrite(t, cas, "") }, 200},
+		{"nor what is not there", func() { os.Remove(cas) }, 200},
+		{"the certificate is valid for 7 s more", func() { <-time.After(5 * time.Second) }, 200},
+		{"and has expired", func() {}, 401},
+	} {
+		step.do()
+		<-time.After(11 * time.Second)
+		if a := e.ask(t, hook, call{}); a.code != step.code {
+			t.Errorf("%s: got %d %s, want %d", step.why, a.code, a.body, step.code)
+		}
+	}
+	if n := dialled.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	if err := e.stop(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// with returns the endpoint as it is for a client that sends this Authorization, unless empty.
+func (e *endpoint) with(authorization string) *endpoint {
+	other := *e
+	other.client = &http.Client{Transport: header{e.client.Transport, authorization}}
+	return &other
+}
+
+type header struct {
+	http.RoundTripper
+	authorization string
+}
+
+func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.authorization != "" {
+		r.Header.Set("Authorization", h.authorization)
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+func pair(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func TestTokensAndPasswords(t *testing.T) {
+	tokens := &webhook.ClientAuth{TokenFile: file(t, "# of 2026\nabc.DEF-1_2~+/==\r\n\n  second\t\n#third\nlast")}
+	pairs := &webhook.ClientAuth{BasicFile: file(t, "\ufeffada:l0ve:lace\n# a comment\nada:2\ngräce:hop per \r\n")}
+	both := &webhook.ClientAuth{TokenFile: tokens.TokenFile, BasicFile: pairs.BasicFile}
+	const (
+		noToken   = "the webhook server does not know the bearer token"
+		noPair    = "the webhook server does not know the user name, or not with this password"
+		tokenOnly = "the webhook server asks for a bearer token, and the call has none"
+	)
+	for _, in := range []struct {
+		reason string
+		auth   *webhook.ClientAuth
+		sent   string
+		want   string // empty: passes
+	}{
+		{reason: "first token", auth: tokens, sent: "Bearer abc.DEF-1_2~+/=="},
+		{reason: "second token", auth: tokens, sent: "bearer  second"},
+		{reason: "last token", auth: tokens, sent: "BEARER last"},
+		{reason: "a wrong token", auth: tokens, sent: "Bearer third", want: noToken},
+		{reason: "part of a token", auth: tokens, sent: "Bearer las", want: noToken},
+		{reason: "more than a token", auth: tokens, sent: "Bearer last1", want: noToken},
+		{reason: "a comment", auth: tokens, sent: "Bearer #third", want: noToken},
+		{reason: "several tokens", auth: tokens, sent: "Bearer second\tlast", want: noToken},
+		{reason: "an empty token", auth: tokens, sent: "Bearer ", want: noToken},
+		{reason: "no token", auth: tokens, sent: "Bearer", want: noToken},
+		{reason: "an endless token", auth: tokens, sent: "Bearer " + strings.Repeat("x", 500_000), want: noToken},
+		{reason: "nothing", auth: tokens, want: tokenOnly},
+		{reason: "a password for a token", auth: tokens, sent: pair("ada:2"), want: tokenOnly},
+		{reason: "a token without its scheme", auth: tokens, sent: "last", want: tokenOnly},
+		{reason: "a password with a colon", auth: pairs, sent: pair("ada:l0ve:lace")},
+		{reason: "another password of the user", auth: pairs, sent: pair("ada:2")},
+		{reason: "a password with a space, and a name that is not ASCII", auth: pairs, sent: pair("gräce:hop per")},
+		{reason: "another user's password", auth: pairs, sent: pair("gräce:2"), want: noPair},
+		{reason: "another cut between name and password", auth: pairs, sent: pair("ada:l0ve"), want: noPair},
+		{reason: "no password", auth: pairs, sent: pair("ada:"), want: noPair},
+		{reason: "no colon", auth: pairs, sent: pair("ada"), want: noPair},
+		{reason: "not base64", auth: pairs, sent: "Basic ada:2", want: noPair},
+		{reason: "no credentials", auth: pairs, want: "the webhook server asks for a user name and password, and the call has none"},
+		{reason: "either: the token", auth: both, sent: "Bearer last"},
+		{reason: "either: the password", auth: both, sent: pair("ada:2")},
+		{reason: "either, but a wrong token", auth: both, sent: "Bearer x", want: noToken},
+		{reason: "either, but none", auth: both, want: "the webhook server asks for a bearer token or a user name and password, and the call has none"},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			hook := mutating(label)
+			e := serve(t, webhook.Options{ClientAuth: in.auth}, hook).with(in.sent)
+			a := e.ask(t, hook, call{})
+			if in.want == "" {
+				a.allowed(t, call{}, true)
+				return
+			}
+			if status := a.failed(t); a.code != 401 || status.Reason != "Unauthorized" || status.Message != in.want {
+				t.Errorf("got %d %s %q, want %q", a.code, status.Reason, status.Message, in.want)
+			}
+			var schemes []string
+			if in.auth.TokenFile != "" {
+				schemes = append(schemes, `Bearer realm="admission webhooks"`)
+			}
+			if in.auth.BasicFile != "" {
+				schemes = append(schemes, `Basic realm="admission webhooks"`)
+			}
+			if got := a.header["Www-Authenticate"]; strings.Join(got, "|") != strings.Join(schemes, "|") || len(a.header["Retry-After"]) > 0 {
+				t.Errorf("got %v, want %q to be asked for, and no retry", a.header, schemes)
+			}
+		})
+	}
+}
+
+func TestOneKindOfCredentialsIsEnough(t *testing.T) {
+	ca := newSigner(t, "clients")
+	auth := &webhook.ClientAuth{CAFile: file(t, ca.pem()), Names: []string{"kube-apiserver"}, TokenFile: file(t, "secret")}
+	hook := mutating(label)
+	e := serve(t, webhook.Options{ClientAuth: auth}, hook)
+	good, other, wrong := ca.issue(t, subject("kube-apiserver")), ca.issue(t, subject("other")), newSigner(t, "x").issue(t, subject("kube-apiserver"))
+	for _, in := range []struct {
+		reason string
+		client *endpoint
+		code   int
+		want   string
+	}{
+		{"both", e.as(good).with("Bearer secret"), 200, ""},
+		{"a certificate", e.as(good), 200, ""},
+		{"a certificate, and a wrong token", e.as(good).with("Bearer x"), 200, ""},
+		{"a token", e.with("Bearer secret"), 200, ""},
+		{"a token, and a wrong certificate", e.as(wrong).with("Bearer secret"), 200, ""},
+		{"neither", e, 401, "the webhook server asks for a client certificate or a bearer token, and the call has none"},
+		{"both wrong", e.as(wrong).with("Bearer x"), 401, "authority; the webhook server does not know the bearer token"},
+		{"a certificate that is not named, and a wrong token", e.as(other).with("Bearer x"), 403, `it is for subject "CN=other"; the webhook`},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			a := in.client.ask(t, hook, call{})
+			if a.code != in.code || in.code != 200 && !strings.Contains(a.failed(t).Message, in.want) {
+				t.Errorf("got %d %s, want %d %q", a.code, a.body, in.code, in.want)
+			}
+		})
+	}
+}
+
+// A stranger learns nothing of the paths, and does not get to send a body; probes may come.
+func TestStrangers(t *testing.T) {
+	hook := mutating(label)
+	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "secret")}}, hook)
+	for _, path := range []string{hook.Path(), "/", "/mutate/other", "/healthz/", "/readyz/../mutate/pods.example.com"} {
+		if a := e.post(t, path, call{}.body()); a.failed(t).Code != 401 {
+			t.Errorf("%s: got %d", path, a.code)
+		}
+	}
+	if a := e.with("Bearer secret").post(t, "/mutate/other", nil); a.failed(t).Code != 404 {
+		t.Errorf("got %d", a.code)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if a := e.post(t, path, nil); a.code != 200 {
+			t.Errorf("%s: got %d %s", path, a.code, a.body)
+		}
+	}
+	sending, body := io.Pipe()
+	defer func() { _ = body.Close() }()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+hook.Path(), sending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := e.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != 401 {
+		t.Errorf("got %d for a body that was not sent", resp.StatusCode)
+	}
+}
+
+func TestStartSaysWhatIsWrongWithClientAuth(t *testing.T) {
+	ca := newSigner(t, "clients")
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "no-file")
+	for _, in := range []struct {
+		reason string
+		auth   webhook.ClientAuth
+		want   string
+	}{
+		{reason: "nothing asked for", want: "Options.ClientAuth asks for nothing: set its CAFile, TokenFile or BasicFile, or let it be nil"},
+		{reason: "names of nothing", auth: webhook.ClientAuth{TokenFile: missing, Names: []string{"a"}}, want: "Options.ClientAuth.Names are names of client certificates: set CAFile too"},
+		{reason: "an empty name", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a", ""}}, want: `Options.ClientAuth.Names[1] is "": leave out`},
+		{reason: "a name with a space", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a "}}, want: `Options.ClientAuth.Names[0] is "a ": leave out`},
+		{reason: "all missing", auth: webhook.ClientAuth{CAFile: missing + "1", TokenFile: missing + "2", BasicFile: missing + "3"},
+			want: missing + "1: no such file or directory\nOptions.ClientAuth.TokenFile: stat " + missing + "2: no such file or directory\nOptions.ClientAuth.BasicFile: stat " + missing + "3: no such file"},
+		{reason: "a folder", auth: webhook.ClientAuth{CAFile: dir}, want: dir + " is not a regular file"},
+		{reason: "no certificate", auth: webhook.ClientAuth{CAFile: file(t, "none")}, want: "/file: there is no certificate in it: write those of the CAs that sign client certificates, in PEM"},
+		{reason: "an empty file", auth: webhook.ClientAuth{CAFile: file(t, "")}, want: "there is no certificate in it"},
+		{reason: "a key", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+"-----BEGIN EC PRIVATE KEY-----\naaaa\n-----END EC PRIVATE KEY-----\n")},
+			want: `there is a PEM block of type "EC PRIVATE KEY" in it: it must hold certificates only`},
+		{reason: "half a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+ca.pem()[:200])}, want: "of 2 PEM blocks in it 1 can be read: it may be half written"},
+		{reason: "not a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+pemOf([]byte("secret")))}, want: "certificate 2 does not parse: x509: malformed certificate"},
+		{reason: "no token", auth: webhook.ClientAuth{TokenFile: file(t, "# none\n\n")}, want: "/file: there is no bearer token in it: write one on a line of its own"},
+		{reason: "a list of the API server's", auth: webhook.ClientAuth{TokenFile: file(t, "good\nsecret,user,1\n")}, want: "line 2 is not a bearer token: it has characters other than"},
+		{reason: "a header", auth: webhook.ClientAuth{TokenFile: file(t, "Bearer secret")}, want: "line 1 is not a bearer token"},
+		{reason: "a binary file", auth: webhook.ClientAuth{TokenFile: file(t, "secret\x00")}, want: "line 1 is not a bearer token"},
+		{reason: "a token too long", auth: webhook.ClientAuth{TokenFile: file(t, strings.Repeat("x", 8193))}, want: "line 1 is longer than 8192 bytes"},
+		{reason: "too large", auth: webhook.ClientAuth{TokenFile: file(t, strings.Repeat("secret\n", 200_000))}, want: "/file is larger than 1048576 bytes"},
+		{reason: "no password", auth: webhook.ClientAuth{BasicFile: file(t, "#\n")}, want: "/file: there is no user name with a password in it"},
+		{reason: "an empty password", auth: webhook.ClientAuth{BasicFile: file(t, "secret:")}, want: "line 1 is not of the form user:password"},
+		{reason: "an empty user", auth: webhook.ClientAuth{BasicFile: file(t, ":secret")}, want: "line 1 is not of the form user:password"},
+		{reason: "a token for a password", auth: webhook.ClientAuth{BasicFile: file(t, "\nsecret")}, want: "line 2 is not of the form user:password"},
+		{reason: "a hash", auth: webhook.ClientAuth{BasicFile: file(t, "ada:$2y$05$secret")}, want: "line 1 has a hash, as htpasswd writes it: write the password itself"},
+		{reason: "a control character", auth: webhook.ClientAuth{BasicFile: file(t, "ada:sec\x01ret")}, want: "line 1 has control characters or is not UTF-8"},
+		{reason: "not UTF-8", auth: webhook.ClientAuth{BasicFile: file(t, "ada:sec\xffret")}, want: "line 1 has control characters or is not UTF-8"},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			_, config := certificate(t)
+			server := webhook.NewServer(webhook.Options{TLSConfig: config, Addr: "127.0.0.1:0", ClientAuth: &in.auth}, mutating(label))
+			err := server.Start(t.Context())
+			if err == nil || !strings.Contains(err.Error(), in.want) || !strings.HasPrefix(err.Error(), "cannot start the webhook server: ") {
+				t.Errorf("\n got %v\nwant %s", err, in.want)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error has a secret in it: %v", err)
+			}
+		})
+	}
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) logger(verbosity int) logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, line)
+	}, funcr.Options{Verbosity: verbosity})
+}
+
+// take returns what was logged since it was called last.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := strings.Join(l.all, "\n")
+	l.all = nil
+	return all
+}
+
+func TestClientAuthIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		tokens, hook := file(t, "good-secret"), mutating(label)
+		e := serveInMemory(t, webhook.Options{
+			Logger: log.logger(0), ClientAuth: &webhook.ClientAuth{TokenFile: tokens, ReloadInterval: time.Second},
+		}, hook)
+		expect := func(why, want string) {
+			t.Helper()
+			got := log.take()
+			if (got == "") != (want == "") || !strings.Contains(got, want) || strings.Contains(got, "secret") || strings.Contains(got, "\n") {
+				t.Errorf("%s: got %q, want %q", why, got, want)
+			}
+		}
+		synctest.Wait()
+		log.take() // that it serves
+		ask := func(authorization string) { t.Helper(); e.with(authorization).ask(t, hook, call{}) }
+		ask("Bearer good-secret")
+		expect("a good call", "")
+		ask("Bearer bad-secret")
+		expect("a bad call", `"msg"="refused a call; more of the kind within a minute are logged at V(1)" "error"="the webhook server does not know the bearer token" "code"=401 "path"="/mutate/pods.example.com" "remote"="`)
+		for range 5 {
+			ask("Bearer bad-secret")
+		}
+		expect("more of them", "")
+		ask("")
+		expect("a call without credentials", "and the call has none")
+		<-time.After(time.Minute)
+		ask("Bearer bad-secret")
+		expect("a minute later", `"moreBefore"=5`)
+
+		later := func() { <-time.After(1100 * time.Millisecond); synctest.Wait() }
+		rewrite(t, tokens, "next-secret")
+		later()
+		expect("a new token", `"msg"="client authentication goes by what is in the file now" "file"="`+tokens+`"`)
+		rewrite(t, tokens, "two secrets")
+		later()
+		later()
+		expect("a broken file", `"msg"="client authentication goes on with what was in the file before; correct the file" "error"="`+tokens+`: line 1 is not a bearer token`)
+		if a := e.with("Bearer next-secret").ask(t, hook, call{}); a.code != 200 {
+			t.Errorf("got %d %s", a.code, a.body)
+		}
+		if a := e.post(t, "/readyz", nil); a.code != 200 {
+			t.Errorf("not ready: %s", a.body)
+		}
+		rewrite(t, tokens, "next-secret")
+		later()
+		expect("in order again", "by what is in the file now")
+	})
+}
