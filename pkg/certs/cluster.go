@@ -40,6 +40,8 @@ type secret struct {
 type targetState struct {
 	version string        // its resourceVersion
 	entries []targetEntry // of the webhooks looked after; one for other kinds
+	uid     string        // for writeTarget: an object of the same name is another
+	applied []targetEntry // for writeTarget: the entries and those of others that it must not lose
 }
 
 type targetEntry struct {

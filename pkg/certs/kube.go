@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// defaultFieldManager owns the caBundles, unless an option says otherwise.
+const defaultFieldManager = "admitkit-certs"
+
+// requestTimeout is for each request but watches.
+const requestTimeout = 10 * time.Second
+
+// kubeCluster is a real cluster. Safe for concurrent use.
+type kubeCluster struct {
+	client       dynamic.Interface
+	namespace    string
+	secretName   string
+	fieldManager string
+	timeout      time.Duration // of a request
+	retry        retry         // of watches
+}
+
+// newKubeCluster returns the cluster of the config, which is copied, with the Secret of that
+// name.
+func newKubeCluster(config *rest.Config, namespace, secretName, fieldManager string) (*kubeCluster, error) {
+	if config == nil {
+		return nil, errors.New("no configuration of a client: take that of rest.InClusterConfig")
+	}
+	if namespace == "" || secretName == "" {
+		return nil, fmt.Errorf("the Secret of the CA needs a namespace and a name, got %q and %q", namespace, secretName)
+	}
+	if fieldManager == "" {
+		fieldManager = defaultFieldManager
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = 0 // would end watches; other requests have requestTimeout
+	if config.QPS == 0 {
+		config.QPS, config.Burst = 20, 40
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	return &kubeCluster{
+		client: client, namespace: namespace, secretName: secretName, fieldManager: fieldManager,
+		timeout: requestTimeout, retry: retry{first: time.Second, longest: 2 * time.Minute},
+	}, nil
+}
+
+// A place is an object that requests are about, as messages name it.
+type place struct {
+	kind, name string
+	resource   schema.GroupVersionResource
+	namespace  string // empty for the cluster
+}
+
+func (p place) String() string {
+	if p.namespace != "" {
+		return fmt.Sprintf("%s %s/%s", p.kind, p.namespace, p.name)
+	}
+	return p.kind + " " + p.name
+}
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+func (k *kubeCluster) secret() place {
+	return place{kind: "Secret", name: k.secretName, resource: secrets, namespace: k.namespace}
+}
+
+func (k *kubeCluster) on(p place) dynamic.ResourceInterface {
+	if p.namespace == "" {
+		return k.client.Resource(p.resource)
+	}
+	return k.client.Resource(p.resource).Namespace(p.namespace)
+}
+
+// request bounds a request. What client-go logs of it, at high levels, has the body in it, and
+// so the key of the CA: it gets no logger.
+func (k *kubeCluster) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(silent(ctx), k.timeout)
+}
+
+func silent(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }
+
+// explain names the object, and the right that is missing where one is.
+func (k *kubeCluster) explain(err error, verb string, p place) error {
+	if missesRight(err, verb) {
+		return fmt.Errorf("%s: no permission to %s it: grant the verb %s on %s, as the manifest of install.RBAC does: %w",
+			p, verb, verb, p.resource.GroupResource(), err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: cannot %s it: no answer in %s: %w", p, verb, k.timeout, err)
+	}
+	return fmt.Errorf("%s: cannot %s it: %w", p, verb, err)
+}
+
+// missesRight tells a refusal by the authorizer from others, such as those of quotas and of
+// namespaces that are being deleted.
+func missesRight(err error, verb string) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource")
+}

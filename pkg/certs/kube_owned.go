@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ownedFields is the part of a managedFields entry that tells whose caBundles it has: see the
+// package sigs.k8s.io/structured-merge-diff/fieldpath for the form.
+type ownedFields struct {
+	Webhooks map[string]struct {
+		ClientConfig struct {
+			CABundle *struct{} `json:"f:caBundle"`
+		} `json:"f:clientConfig"`
+	} `json:"f:webhooks"`
+}
+
+// ownedWebhooks names the webhooks whose caBundle the field manager has applied.
+func (k *kubeCluster) ownedWebhooks(object *unstructured.Unstructured) map[string]bool {
+	owned := map[string]bool{}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager != k.fieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields ownedFields
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue // a form of the future: nothing is known to be ours
+		}
+		for element, webhook := range fields.Webhooks {
+			var key struct{ Name string }
+			text, isKey := strings.CutPrefix(element, "k:")
+			if isKey && json.Unmarshal([]byte(text), &key) == nil && webhook.ClientConfig.CABundle != nil {
+				owned[key.Name] = true
+			}
+		}
+	}
+	return owned
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// targetResources are where the kinds of a Target are served.
+var targetResources = map[TargetKind]schema.GroupVersionResource{
+	MutatingWebhookConfiguration:   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+	ValidatingWebhookConfiguration: {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	CustomResourceDefinition:       {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	APIService:                     {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+}
+
+// bundlePaths are where the kinds with one caBundle have it.
+var bundlePaths = map[TargetKind][]string{
+	CustomResourceDefinition: {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
+	APIService:               {"spec", "caBundle"},
+}
+
+func placeOf(t Target) (place, error) {
+	resource, known := targetResources[t.Kind]
+	if !known || t.Name == "" {
+		return place{}, fmt.Errorf("target %q of kind %q: want a name, and one of the kinds that package certs has constants for", t.Name, t.Kind)
+	}
+	return place{kind: string(t.Kind), name: t.Name, resource: resource}, nil
+}
+
+func (k *kubeCluster) readTarget(ctx context.Context, t Target) (targetState, error) {
+	p, err := placeOf(t)
+	if err != nil {
+		return targetState{}, err
+	}
+	ctx, cancel := k.request(ctx)
+	defer cancel()
+	object, err := k.on(p).Get(ctx, t.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return targetState{}, fmt.Errorf("%s %w", p, errNoTarget)
+	}
+	if err != nil {
+		return targetState{}, k.explain(err, "get", p)
+	}
+	state := targetState{version: object.GetResourceVersion(), uid: string(object.GetUID())}
+	if bundlePaths[t.Kind] != nil {
+		state.entries, err = singleEntry(object, t)
+	} else {
+		state.entries, state.applied, err = k.webhookEntries(object, t)
+	}
+	if err != nil {
+		return targetState{}, fmt.Errorf("%s: %w", p, err)
+	}
+	return state, nil
+}
+
+// singleEntry reads the caBundle of a kind that has one.
+func singleEntry(object *unstructured.Unstructured, t Target) ([]targetEntry, error) {
+	if err := takesBundle(object, t.Kind); err != nil {
+		return nil, err
+	}
+	bundle, err := bundleAt(object.Object, bundlePaths[t.Kind]...)
+	return []targetEntry{{bundle: bundle}}, err
+}
+
+// takesBundle finds objects for which the API server would refuse a caBundle.
+func takesBundle(object *unstructured.Unstructured, kind TargetKind) error {
+	switch kind {
+	case CustomResourceDefinition:
+		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
+		if strategy != "Webhook" {
+			return fmt.Errorf("it has no conversion webhook: spec.conversion.strategy is %q, want %q", strategy, "Webhook")
+		}
+	case APIService:
+		if service, _, _ := unstructured.NestedMap(object.Object, "spec", "service"); service == nil {
+			return errors.New("the API server serves it itself: it has no spec.service, and so no caBundle")
+		}
+		if skip, _, _ := unstructured.NestedBool(object.Object, "spec", "insecureSkipTLSVerify"); skip {
+			return errors.New("spec.insecureSkipTLSVerify is true, which excludes a caBundle: remove it")
+		}
+	}
+	return nil
+}
+
+// webhookEntries returns what the webhooks looked after hold, and what is to be applied: these
+// and the others to which this field manager has given a bundle, which an apply without them
+// would take away. It keeps their order: the order in an apply becomes that of the list, in
+// which webhooks are called.
+func (k *kubeCluster) webhookEntries(object *unstructured.Unstructured, t Target) (entries, applied []targetEntry, err error) {
+	list, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+	if err != nil {
+		return nil, nil, err
+	}
+	owned := k.ownedWebhooks(object)
+	var names []string
+	for _, item := range list {
+		webhook, _ := item.(map[string]any)
+		name, _, _ := unstructured.NestedString(webhook, "name")
+		bundle, err := bundleAt(webhook, "clientConfig", "caBundle")
+		if err != nil {
+			return nil, nil, fmt.Errorf("webhook %s: %w", name, err)
+		}
+		names = append(names, name)
+		entry := targetEntry{name: name, bundle: bundle}
+		lookedAfter := len(t.Webhooks) == 0 || slices.Contains(t.Webhooks, name)
+		if lookedAfter {
+			entries = append(entries, entry)
+		}
+		if lookedAfter || owned[name] {
+			applied = append(applied, entry)
+		}
+	}
+	for _, name := range t.Webhooks {
+		if !slices.Contains(names, name) {
+			return nil, nil, fmt.Errorf("it has no webhook %q, only %s", name, quoted(names))
+		}
+	}
+	return entries, applied, nil
+}
+
+func quoted(names []string) string {
+	if len(names) == 0 {
+		return "an empty list"
+	}
+	return fmt.Sprintf("%q", names)
+}
+
+func bundleAt(object map[string]any, path ...string) ([]byte, error) {
+	text, _, err := unstructured.NestedString(object, path...)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(path, "."), err)
+	}
+	return bundle, nil
+}
+
+// writeTarget applies the caBundles and nothing else. With the version of the state, the API
+// server refuses if the object has changed, and with the uid it refuses to create one.
+func (k *kubeCluster) writeTarget(ctx context.Context, t Target, state targetState, bundle []byte) error {
+	p, err := placeOf(t)
+	if err != nil {
+		return err
+	}
+	if len(state.entries) == 0 {
+		return nil
+	}
+	ctx, cancel := k.request(ctx)
+	defer cancel()
+	_, err = k.on(p).Apply(ctx, t.Name, bundlesOf(t, p, state, bundle), metav1.ApplyOptions{FieldManager: k.fieldManager, Force: true})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", p, errConflict)
+	}
+	if err != nil {
+		return k.explain(err, "patch", p)
+	}
+	return nil
+}
+
+// bundlesOf is the configuration to apply.
+func bundlesOf(t Target, p place, state targetState, bundle []byte) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetAPIVersion(p.resource.GroupVersion().String())
+	object.SetKind(p.kind)
+	object.SetName(t.Name)
+	if path := bundlePaths[t.Kind]; path != nil {
+		_ = unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString(bundle), path...) // nothing is in its way
+	} else {
+		var webhooks []any
+		for _, e := range state.applied {
+			if slices.ContainsFunc(state.entries, func(o targetEntry) bool { return o.name == e.name }) {
+				e.bundle = bundle
+			}
+			webhooks = append(webhooks, map[string]any{
+				"name":         e.name,
+				"clientConfig": map[string]any{"caBundle": base64.StdEncoding.EncodeToString(e.bundle)},
+			})
+		}
+		object.Object["webhooks"] = webhooks
+	}
+	_ = unstructured.SetNestedField(object.Object, state.version, "metadata", "resourceVersion")
+	_ = unstructured.SetNestedField(object.Object, state.uid, "metadata", "uid")
+	return object
+}
