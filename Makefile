@@ -21,8 +21,8 @@ GOTESTFLAGS ?=
 
 GO := go
 NEXT := -modfile=hack/next/go.mod
-# The end-to-end tests have a target of their own.
-unit_packages = $(shell $(GO) list ./... | grep -v /test/e2e)
+# The end-to-end tests and the proofs have targets of their own.
+unit_packages = $(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$')
 ginkgo_color = $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 # Building the API server says what it does, and prints its folder last.
 with_apiserver = assets=$$(hack/apiserver/build.sh) && KUBEBUILDER_ASSETS=$$assets
@@ -42,7 +42,7 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 ##@ Test
 
 .PHONY: test
-test: check lint api-check narrow unit e2e next bench-test ## Run every check and test (CI runs this)
+test: check lint api-check narrow unit e2e proof next bench-test ## Run every check and test (CI runs this)
 
 .PHONY: narrow
 narrow: ## Build the packages for a platform of 32 bits
@@ -65,6 +65,14 @@ e2e: ## Run the end-to-end specs against a real kube-apiserver, listing each
 	@status=0; $(with_apiserver) $(GO) test -race -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/e2e \
 		-ginkgo.json-report=$(CURDIR)/.cache/e2e.json -ginkgo.poll-progress-after=60s $(ginkgo_color) || status=$$?; \
 	if [[ -f .cache/e2e.json ]]; then $(GO) run ./hack/specs .cache/e2e.json || status=1; fi; exit $$status
+
+.PHONY: proof
+proof: ## Prove that restarts, rotations, overload and hostile clients fail no call (short form)
+	@$(with_apiserver) $(GO) test -race -count=1 -timeout 10m -v $(GOTESTFLAGS) ./test/proof
+
+.PHONY: soak
+soak: ## The same in its long form: 20 restarts, 10 rotations, a minute of overload
+	@$(with_apiserver) ADMITKIT_SOAK=1 $(GO) test -race -count=1 -timeout 60m -v $(GOTESTFLAGS) ./test/proof
 
 .PHONY: next
 next: ## Build and test with the newer controller-runtime and Kubernetes libraries

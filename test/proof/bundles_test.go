@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// bundles is the history of the caBundle of a configuration.
+type bundles struct {
+	read func(context.Context) ([]byte, error)
+
+	mu       sync.Mutex
+	versions []version
+	seen     map[[32]byte]bool // certificates, by whether they are trusted now
+	dropped  int
+}
+
+// A version is a bundle that was live from some time before it was seen first until some time
+// after it was seen last.
+type version struct {
+	bundle      []byte
+	first, last time.Time
+}
+
+// watchBundles follows both configurations of the service until the test is over.
+func watchBundles(t *testing.T, s *service) []*bundles {
+	t.Helper()
+	api := clients.AdmissionregistrationV1()
+	all := []*bundles{
+		{read: func(ctx context.Context) ([]byte, error) {
+			c, err := api.MutatingWebhookConfigurations().Get(ctx, s.namespace, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return c.Webhooks[0].ClientConfig.CABundle, nil
+		}},
+		{read: func(ctx context.Context) ([]byte, error) {
+			c, err := api.ValidatingWebhookConfigurations().Get(ctx, s.namespace, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return c.Webhooks[0].ClientConfig.CABundle, nil
+		}},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	for _, b := range all {
+		b.seen = map[[32]byte]bool{}
+		watching.Go(func() { b.watch(ctx) })
+	}
+	t.Cleanup(func() {
+		cancel()
+		watching.Wait()
+	})
+	return all
+}
+
+func (b *bundles) watch(ctx context.Context) {
+	ticker := time.NewTicker(30 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		asked := time.Now()
+		if bundle, err := b.read(ctx); err == nil {
+			b.note(bundle, asked)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *bundles) note(bundle []byte, asked time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.versions); n > 0 && bytes.Equal(b.versions[n-1].bundle, bundle) {
+		b.versions[n-1].last = asked
+		return
+	}
+	b.versions = append(b.versions, version{bundle, time.Now(), asked})
+	for id := range b.seen {
+		b.seen[id] = false
+	}
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		b.seen[sha256.Sum256(block.Bytes)] = true
+	}
+	b.dropped = 0
+	for _, trusted := range b.seen {
+		if !trusted {
+			b.dropped++
+		}
+	}
+}
+
+// rotations is how many CAs were trusted once and are no more.
+func (b *bundles) rotations() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dropped
+}
+
+// at returns the bundle that was live at this time, as far as was seen.
+func (b *bundles) at(when time.Time) (version, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := len(b.versions) - 1; i >= 0; i-- {
+		if v := b.versions[i]; !v.first.After(when) && len(v.bundle) > 0 {
+			return v, true
+		}
+	}
+	return version{}, false
+}
+
+// age returns for how long at most a version has not been the live one.
+func (b *bundles) age(v version) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	newest := b.versions[len(b.versions)-1]
+	if newest.first.Equal(v.first) {
+		return 0
+	}
+	for i := range b.versions {
+		if b.versions[i].first.Equal(v.first) {
+			return time.Since(b.versions[i].last)
+		}
+	}
+	return 0
+}
+
+// An observer is a client as other API servers are: it learns of a caBundle late, by no more
+// than the time that a new CA is given to settle, and its clock is off by no more than the skew
+// that is allowed for. It shakes hands with every replica that is in use.
+type observer struct {
+	samples
+	late atomic.Int64 // handshakes that took so long that they prove nothing
+}
+
+func startObserver(t *testing.T, s *service, b *bundles, name string) *observer {
+	t.Helper()
+	o, random := &observer{}, newRandom(name+" of "+t.Name())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	settle, skew := s.settings.Rotation.Settle, s.settings.Rotation.Skew
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			lag := time.Duration(random.Int64N(int64(settle)))
+			offset := time.Duration(random.Int64N(2*int64(skew))) - skew
+			if v, ok := b.at(time.Now().Add(-lag)); ok {
+				for _, p := range s.inUse() {
+					o.visit(p, s.host, b, v, settle, offset)
+				}
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return o
+}
+
+func (o *observer) visit(p *process, host string, b *bundles, v version, settle, offset time.Duration) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(v.bundle)
+	start := time.Now()
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", p.hello.Hooks, &tls.Config{
+		RootCAs: roots, ServerName: host, Time: func() time.Time { return time.Now().Add(offset) },
+	})
+	if err == nil {
+		_ = conn.Close()
+	}
+	if p.doomed.Load() {
+		return
+	}
+	if age := b.age(v); age > settle {
+		o.late.Add(1)
+		return
+	} else if err != nil {
+		err = fmt.Errorf("replica %s, bundle %s old, clock %+.1fs: %w", p.name, age.Round(time.Millisecond), offset.Seconds(), err)
+	}
+	o.add(start, err)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+// What the replica can do is set by its limits and by the time that a call takes, so that the
+// proof does not depend on the machine: 4 calls in a quarter of a second.
+const (
+	overloadInFlight = 4
+	overloadPause    = 250 * time.Millisecond
+	capacity         = overloadInFlight * int(time.Second/overloadPause) // calls a second
+	overloadTimes    = 10
+	reviewBytes      = 1 << 20
+
+	// The memory bound: GOMEMLIMIT, and half as much for what the Go runtime does not count
+	// and for what it exceeds a goal by. The pages of the program come on top.
+	memoryGoal  = 64 << 20
+	memoryBound = memoryGoal * 3 / 2
+)
+
+func TestOverload(t *testing.T) {
+	s := newService(t, 0)
+	s.settings = control.Settings{
+		Server: control.Admitkit, Pause: overloadPause, ShutdownDelay: -1,
+		MaxInFlight: overloadInFlight, MaxInFlightBytes: 16 << 20, MemoryGoal: memoryGoal,
+	}
+	bundle := s.useStatic(t)
+	s.configure(t, bundle)
+	s.start(t)
+	s.awaitEnforced(t)
+	replica := s.replicas[0]
+
+	calm := newCaller(t, replica.hello.Hooks, s.namespace, s.host, bundle, reviewBytes)
+	unloaded(calm, overloadInFlight/2, scale(16, 40))
+	if _, failed := calm.calls.count(); failed > 0 || calm.shed.Load() > 0 {
+		t.Fatalf("without any load %d calls were turned away, and others failed:\n%s", calm.shed.Load(), calm.calls.failures(time.Now()))
+	}
+
+	busy := newCaller(t, replica.hello.Hooks, s.namespace, s.host, bundle, reviewBytes)
+	var users samples // of the API server
+	over := overload(t, s, busy, &users)
+	recovery(t, busy, over)
+
+	peak := replica.memory(t, "VmHWM") - replica.memory(t, "RssFile")
+	calls, failed := busy.calls.count()
+	admitted := calls - failed
+	base, p99 := calm.attempts.percentile(.99), busy.attempts.percentile(.99)
+	all := over.made
+	report(t, row{
+		calls: all, failed: failed, shed: int(busy.shed.Load()), retried: int(busy.retried.Load()),
+		p50: busy.attempts.percentile(.5), p99: p99,
+		note: fmt.Sprintf("%d admitted, p99 unloaded %s, memory at most %d MiB of %d MiB", admitted, base.Round(time.Millisecond), peak>>20, memoryBound>>20),
+	})
+	if failed > 0 {
+		t.Errorf("calls that were neither answered nor turned away:\n%s", busy.calls.failures(over.start))
+	}
+	if want := int(over.lasted.Seconds()) * capacity / 2; admitted < want {
+		t.Errorf("%d calls were admitted in %s, less than the %d that half the capacity is", admitted, over.lasted, want)
+	}
+	if p99 > 3*base {
+		t.Errorf("p99 of admitted calls is %s, more than 3 times the %s without load", p99, base)
+	}
+	if peak > memoryBound {
+		t.Errorf("the replica held %d MiB, more than %d MiB", peak>>20, memoryBound>>20)
+	}
+	checkUsers(t, &users, over)
+}
+
+// unloaded makes so many calls one after the other, several at a time.
+func unloaded(c *caller, callers, each int) {
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for range each {
+				_ = c.call(context.Background(), 5*time.Second)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// An overloading is what was done to a replica.
+type overloading struct {
+	start  time.Time
+	end    time.Time
+	lasted time.Duration
+	made   int
+}
+
+// overload makes many times the calls that the replica can take, and a few through the API
+// server on the side. At its end all but the latter give up.
+func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
+	t.Helper()
+	o := overloading{start: time.Now(), lasted: scale(6*time.Second, time.Minute)}
+	ctx, giveUp := context.WithCancel(t.Context())
+	l := startLoad(t, capacity*overloadTimes, func(context.Context) error {
+		if err := c.call(ctx, 3*time.Second); !errors.Is(err, errShed) {
+			return err
+		}
+		return nil
+	})
+	large := map[string]string{"text": strings.Repeat("x", reviewBytes/2)}
+	side := startLoad(t, 2, create(s.namespace, large))
+	tick, done := time.NewTicker(5*time.Second), time.NewTimer(o.lasted)
+	defer tick.Stop()
+	for over := false; !over; {
+		select {
+		case <-tick.C:
+			calls, failed := c.calls.count()
+			progress("%s: %d admitted, %d failed, %d turned away", t.Name(), calls-failed, failed, c.shed.Load())
+		case <-done.C:
+			over = true
+		}
+	}
+	o.end = time.Now()
+	side.stop()
+	giveUp()
+	l.end()
+	o.made, _ = l.count()
+	side.end()
+	for _, one := range side.all() {
+		users.list = append(users.list, one)
+	}
+	return o
+}
+
+// recovery checks that two seconds after the end calls are answered as if nothing had been.
+func recovery(t *testing.T, c *caller, o overloading) {
+	t.Helper()
+	after := &caller{url: c.url, http: c.http, body: c.body, attempts: &samples{}, calls: &samples{}}
+	for time.Since(o.end) < 4*time.Second {
+		began := time.Now()
+		later, err := after.try(t.Context(), 5*time.Second)
+		if failed := err != nil || later >= 0; failed && began.Sub(o.end) > 2*time.Second {
+			t.Errorf("%s after the overload a call was not admitted: %v", began.Sub(o.end), err)
+		}
+	}
+}
+
+// checkUsers looks at what became of the calls through the API server. It tries again for as
+// long as a call may take, so those that began shortly before the end are rescued; others may
+// fail, but only for this reason.
+func checkUsers(t *testing.T, users *samples, o overloading) {
+	t.Helper()
+	rescued, late, other := 0, 0, &samples{}
+	for _, one := range users.all() {
+		switch {
+		case one.err == "":
+			rescued++
+		case o.end.Sub(one.at) < 5*time.Second:
+			late++
+			other.list = append(other.list, one)
+		case !strings.Contains(one.err, "too many"):
+			other.list = append(other.list, one)
+		}
+	}
+	calls, failed := users.count()
+	report(t, row{proof: t.Name() + " through the API server", calls: calls, failed: failed, p50: users.percentile(.5), p99: users.percentile(.99), note: fmt.Sprintf("%d rescued by its retries", rescued)})
+	if text := other.failures(o.start); text != "" {
+		t.Errorf("through the API server, of the failed calls %d began less than 5 s before the end, and these should not have failed:\n%s", late, text)
+	}
+}

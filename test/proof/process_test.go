@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+// A process is a replica that runs.
+type process struct {
+	name   string
+	hello  control.Hello
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	log    *tail
+	exited chan struct{} // closed when it has, with err set
+	err    error
+	doomed atomic.Bool // it dies on purpose
+}
+
+// startProcess starts a replica and returns when it listens.
+func startProcess(t *testing.T, s control.Settings) *process {
+	t.Helper()
+	p, err := newProcess(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.end(t) })
+	return p
+}
+
+func newProcess(s control.Settings) (*process, error) {
+	p := &process{name: s.Name, cmd: exec.Command(binary), log: &tail{}, exited: make(chan struct{})}
+	p.cmd.Stderr = p.log
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdin = stdin
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(stdin).Encode(s); err != nil {
+		return nil, p.failed(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &p.hello)
+	}
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+func (p *process) failed(err error) error {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	return fmt.Errorf("replica %s did not start: %w\n%s", p.name, err, p.log)
+}
+
+// stop has the replica stop as a kubelet does, and waits for it.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatalf("replica %s: %v\n%s", p.name, err, p.log)
+	}
+	p.await(t)
+	if p.err != nil {
+		t.Errorf("replica %s did not stop cleanly: %v\n%s", p.name, p.err, p.log)
+	}
+}
+
+// kill ends the replica without warning.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	p.doomed.Store(true)
+	_ = p.cmd.Process.Kill()
+	p.await(t)
+}
+
+func (p *process) await(t *testing.T) {
+	t.Helper()
+	timeout := time.NewTimer(time.Minute)
+	defer timeout.Stop()
+	select {
+	case <-p.exited:
+	case <-timeout.C:
+		_ = p.cmd.Process.Kill()
+		t.Fatalf("replica %s did not stop in a minute\n%s", p.name, p.log)
+	}
+}
+
+// end is the last of a replica at the end of a proof: what happened to it is told if that failed.
+func (p *process) end(t *testing.T) {
+	select {
+	case <-p.exited:
+		if !p.doomed.Load() && p.err != nil {
+			t.Errorf("replica %s died: %v", p.name, p.err)
+		}
+	default:
+		p.kill(t)
+	}
+	_ = p.stdin.Close()
+	if t.Failed() {
+		t.Logf("the last words of replica %s:\n%s", p.name, p.log)
+	}
+}
+
+var statsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// stats asks the replica for its state.
+func (p *process) stats(query string) (control.Stats, error) {
+	var s control.Stats
+	resp, err := statsClient.Get("http://" + p.hello.Stats + control.StatsPath + query)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	return s, json.NewDecoder(resp.Body).Decode(&s)
+}
+
+// memory returns what the process holds in memory now, or held at most, of its own: VmRSS or
+// VmHWM of /proc, or RssAnon, which leaves out the pages of the program itself.
+func (p *process) memory(t *testing.T, field string) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatalf("cannot measure memory: %v", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, value, _ := strings.Cut(line, ":"); name == field {
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatalf("no %s in /proc/%d/status", field, p.cmd.Process.Pid)
+	return 0
+}
+
+// tail keeps the last of what is written.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - tailBytes; over > 0 {
+		if line := bytes.IndexByte(t.text[over:], '\n'); line >= 0 {
+			over += line + 1
+		}
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return cmp.Or(string(t.text), "(it said nothing)")
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command replica is one replica of a webhook, as the proofs run several: see package control.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "replica:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	settings, err := read(os.Stdin)
+	if err != nil {
+		return err
+	}
+	// It must outlive the servers that are told of the signal.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	logTo(os.Stderr, settings.Name)
+	if settings.MemoryGoal > 0 {
+		debug.SetMemoryLimit(settings.MemoryGoal)
+	}
+	source, err := newSource(settings)
+	if err != nil {
+		return err
+	}
+	sourceEnded := startSource(ctx, source)
+	stats := &stats{source: source}
+	statsAddr, err := stats.serve()
+	if err != nil {
+		return err
+	}
+	serve, addr, err := newServer(settings, source, stats)
+	if err != nil {
+		return err
+	}
+	hello, err := json.Marshal(control.Hello{Hooks: addr, Stats: statsAddr})
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(hello))
+	return errors.Join(serve(ctx), <-sourceEnded)
+}
+
+// read returns the settings, and ends the process when whoever sent them is gone.
+func read(in io.Reader) (control.Settings, error) {
+	var s control.Settings
+	decoder := json.NewDecoder(in)
+	if err := decoder.Decode(&s); err != nil {
+		return s, fmt.Errorf("no settings on standard input, which a proof writes there: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		os.Exit(3)
+	}()
+	return s, nil
+}
+
+func logTo(w io.Writer, name string) {
+	handler := slog.NewTextHandler(w, &slog.HandlerOptions{}).WithAttrs([]slog.Attr{slog.String("replica", name)})
+	slog.SetDefault(slog.New(handler))
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	klog.SetSlogLogger(slog.New(handler))
+}
+
+// startSource runs the source until ctx is done. It must go on while the server drains, which a
+// program that stops both at once has for nothing: what was served last is served on.
+func startSource(ctx context.Context, source certs.Source) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		err := source.Start(ctx)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "replica:", err)
+			os.Exit(1)
+		}
+		ended <- err
+	}()
+	return ended
+}
+
+func listen() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+
+func ok(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }

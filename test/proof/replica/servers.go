@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+const readyPath = "/readyz"
+
+// newServer returns what serves the hooks until its context is done, and where.
+func newServer(s control.Settings, source certs.Source, stats *stats) (serve func(context.Context) error, addr string, err error) {
+	hooks := control.Hooks(s.Namespace, s.Pause)
+	listener, err := listen()
+	if err != nil {
+		return nil, "", err
+	}
+	addr = listener.Addr().String()
+	switch s.Server {
+	case control.Admitkit:
+		_ = stats
+		return webhook.NewServer(options(s, source, listener), hooks...).Start, addr, nil
+	case control.Abrupt:
+		return abrupt(listener, certs.TLSConfig(source), hooks), addr, nil
+	case control.ControllerRuntime:
+		// It listens by itself, on a port that must be known before.
+		port := listener.Addr().(*net.TCPAddr).Port
+		return controllerRuntime(port, source, s.Pause), addr, listener.Close()
+	}
+	return nil, "", fmt.Errorf("no server is called %q", s.Server)
+}
+
+func options(s control.Settings, source certs.Source, listener net.Listener) webhook.Options {
+	return webhook.Options{
+		Listener: listener, TLSConfig: certs.TLSConfig(source), DrainTimeout: s.DrainTimeout,
+	}
+}
+
+// abrupt is a server of the standard library that is closed when the process is told to stop.
+func abrupt(listener net.Listener, tlsConfig *tls.Config, hooks []*webhook.Hook) func(context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc(readyPath, ok)
+	for _, hook := range hooks {
+		mux.Handle(hook.Path(), hook)
+	}
+	server := &http.Server{Handler: mux, TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second}
+	return func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+		if err := server.ServeTLS(listener, "", ""); err != http.ErrServerClosed {
+			return err
+		}
+		return nil
+	}
+}
+
+// controllerRuntime is the webhook server of controller-runtime with handlers that do what
+// control.Hooks do.
+func controllerRuntime(port int, source certs.Source, pause time.Duration) func(context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc(readyPath, ok)
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
+		Host: "127.0.0.1", Port: port, WebhookMux: mux,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = source.GetCertificate }},
+	})
+	server.Register("/mutate/"+control.MutatingName, &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+		var object corev1.ConfigMap
+		if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if object.Data == nil {
+			object.Data = map[string]string{}
+		}
+		object.Data[control.Seen] = "true"
+		if err := control.Wait(ctx, pause); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		changed, err := json.Marshal(object)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return admission.PatchResponseFromRaw(req.Object.Raw, changed)
+	})})
+	server.Register("/validate/"+control.ValidatingName, &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+		var object corev1.ConfigMap
+		if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if object.Data[control.Forbidden] != "" {
+			return admission.Denied(control.Forbidden)
+		}
+		if err := control.Wait(ctx, pause); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return admission.Allowed("")
+	})})
+	return server.Start
+}

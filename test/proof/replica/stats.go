@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+// stats counts outcomes, as an observer of the hooks, and tells of them.
+type stats struct {
+	source certs.Source
+
+	mu       sync.Mutex
+	outcomes map[webhook.Outcome]int
+}
+
+// Begin implements webhook.Observer.
+func (s *stats) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
+	return ctx, func(c *webhook.Call) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.outcomes == nil {
+			s.outcomes = map[webhook.Outcome]int{}
+		}
+		s.outcomes[c.Outcome]++
+	}
+}
+
+// serve listens for as long as the process lives, so that a drain can be watched, too.
+func (s *stats) serve() (addr string, err error) {
+	listener, err := listen()
+	if err != nil {
+		return "", err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(control.StatsPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("gc") {
+			debug.FreeOSMemory()
+		}
+		_ = json.NewEncoder(w).Encode(s.now())
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return listener.Addr().String(), nil
+}
+
+func (s *stats) now() control.Stats {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	status := s.source.Status()
+	now := control.Stats{
+		Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc, Outcomes: map[webhook.Outcome]int{},
+		Phase: string(status.Phase), Rotations: status.Rotations, Renewals: status.Renewals,
+		Trusted: status.Trusted, NotAfter: status.NotAfter, CANotAfter: status.CANotAfter,
+	}
+	if status.Err != nil {
+		now.Err = status.Err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for outcome, n := range s.outcomes {
+		now.Outcomes[outcome] = n
+	}
+	return now
+}

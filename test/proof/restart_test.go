@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+const restartRate = 50 // creates a second, with two calls each
+
+// restarts runs three replicas, restarts one after the other under load, and returns what
+// became of the calls.
+func restarts(t *testing.T, count int, maxLag time.Duration, settings control.Settings) *load {
+	t.Helper()
+	s := newService(t, maxLag)
+	s.settings = settings
+	s.settings.Pause = 100 * time.Millisecond // so that there are always calls in flight
+	s.configure(t, s.useStatic(t))
+	for range 3 {
+		s.start(t)
+	}
+	s.awaitEnforced(t)
+	l := startLoad(t, restartRate, create(s.namespace, nil))
+	l.awaitCalls(t, restartRate/2)
+	for i := range count {
+		s.restart(t, s.replicas[i%len(s.replicas)])
+		if calls, failed := l.count(); soak {
+			progress("%s: restart %d of %d, %d calls, %d failed", t.Name(), i+1, count, calls, failed)
+		}
+	}
+	l.awaitCalls(t, restartRate/2)
+	l.end()
+	calls, failed := l.count()
+	report(t, row{calls: calls, failed: failed, restart: count, p50: l.percentile(.5), p99: l.percentile(.99)})
+	return l
+}
+
+func TestRollingRestart(t *testing.T) {
+	rows := []struct {
+		name   string
+		maxLag time.Duration
+	}{
+		{"readiness known at once", 0},
+		{"readiness known late", 700 * time.Millisecond},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			l := restarts(t, scale(4, 20), row.maxLag, control.Settings{
+				Server: control.Admitkit, ShutdownDelay: 1500 * time.Millisecond, DrainTimeout: 20 * time.Second,
+			})
+			if _, failed := l.count(); failed != 0 {
+				t.Errorf("failed calls:\n%s", l.failures(l.start))
+			}
+		})
+	}
+}
+
+// TestRollingRestartCanFail shows that the proof above sees what it looks for.
+func TestRollingRestartCanFail(t *testing.T) {
+	rows := []struct {
+		name     string
+		settings control.Settings
+		want     string // in one of the failures
+	}{
+		{"without a delay", control.Settings{Server: control.Admitkit, ShutdownDelay: -1}, "connection re"},
+		{"a server that closes", control.Settings{Server: control.Abrupt}, "EOF"},
+		{"a server of controller-runtime", control.Settings{Server: control.ControllerRuntime}, "context canceled"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			l := restarts(t, 2, 700*time.Millisecond, row.settings)
+			if text := l.failures(l.start); !strings.Contains(text, row.want) {
+				t.Errorf("no call failed with %q; these did:\n%s", row.want, text)
+			} else {
+				t.Logf("as expected:\n%s", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+const (
+	rotationRate = 20 // creates a second, with two handshakes each
+	caSecret     = "hooks-ca"
+)
+
+// rotating returns a service of three replicas that make their certificates themselves. Each
+// call needs a fresh handshake.
+func rotating(t *testing.T, certificates string, rotation control.Rotation) *service {
+	t.Helper()
+	s := newService(t, 200*time.Millisecond)
+	rotation.Kubeconfig, rotation.Namespace, rotation.Secret = server.Kubeconfig, s.namespace, caSecret
+	rotation.Hosts, rotation.Configuration = []string{s.host}, s.namespace
+	s.settings = control.Settings{
+		Server: control.Admitkit, Pause: 20 * time.Millisecond, ShutdownDelay: time.Second,
+		MaxConnectionAge: 1, Certificates: certificates, Rotation: rotation,
+	}
+	s.configure(t, nil)
+	for range 3 {
+		s.start(t)
+	}
+	s.awaitEnforced(t)
+	return s
+}
+
+func TestRotation(t *testing.T) {
+	s := rotating(t, control.SelfManaged, control.Rotation{
+		// A third of a CA's life must have room for the rest.
+		CALifetime:   scale(30*time.Second, 2*time.Minute),
+		LeafLifetime: scale(6*time.Second, 20*time.Second),
+		Settle:       scale(1500*time.Millisecond, 5*time.Second),
+		Skew:         scale(700*time.Millisecond, 2*time.Second),
+		Interval:     scale(400*time.Millisecond, time.Second),
+		MaxLag:       scale(150*time.Millisecond, 500*time.Millisecond),
+	})
+	target := scale(2, 10)
+	live := watchBundles(t, s)
+	observers := []*observer{startObserver(t, s, live[0], "first observer"), startObserver(t, s, live[1], "second observer")}
+	l := startLoad(t, rotationRate, create(s.namespace, nil))
+	h := newHavoc(t, s)
+	deadline := time.Now().Add(scale(2*time.Minute, time.Hour))
+	for said := 0; live[0].rotations() < target; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d rotations only", live[0].rotations())
+		}
+		h.wreak(t, live[0].rotations())
+		if done := live[0].rotations(); done > said || soak {
+			calls, failed := l.count()
+			progress("%s: %d rotations, %d calls, %d failed, %s", t.Name(), done, calls, failed, h)
+			said = done
+		}
+	}
+	l.end()
+	calls, failed := l.count()
+	report(t, row{
+		calls: calls, failed: failed, rotations: live[0].rotations(), restart: h.killed,
+		p50: l.percentile(.5), p99: l.percentile(.99), note: h.String(),
+	})
+	if failed > 0 {
+		t.Errorf("failed calls:\n%s", l.failures(l.start))
+	}
+	for i, o := range observers {
+		calls, failed := o.count()
+		report(t, row{proof: fmt.Sprintf("%s, handshakes of observer %d", t.Name(), i+1), calls: calls, failed: failed, p50: o.percentile(.5), p99: o.percentile(.99), note: fmt.Sprintf("%d too late to count", o.late.Load())})
+		if failed > 0 {
+			t.Errorf("failed handshakes:\n%s", o.failures(l.start))
+		}
+	}
+}
+
+// TestRotationCanFail shows that the proof above sees what it looks for, without any havoc.
+func TestRotationCanFail(t *testing.T) {
+	s := rotating(t, control.Naive, control.Rotation{
+		CALifetime: 9 * time.Second, Settle: time.Second, Skew: time.Second,
+		Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
+	})
+	live := watchBundles(t, s)
+	o := startObserver(t, s, live[0], "observer")
+	l := startLoad(t, rotationRate, create(s.namespace, nil))
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		_, failed := l.count()
+		_, failedHandshakes := o.count()
+		return failed > 0 && failedHandshakes > 0 && live[0].rotations() > 0, nil
+	})
+	l.end()
+	calls, failed := l.count()
+	report(t, row{calls: calls, failed: failed, rotations: live[0].rotations(), p50: l.percentile(.5), p99: l.percentile(.99), note: "as expected"})
+	if err != nil {
+		t.Fatalf("in %d rotations no call or no handshake failed, although CA and certificate are replaced at once", live[0].rotations())
+	}
+	t.Logf("as expected:\n%s%s", l.failures(l.start), o.failures(l.start))
+}
+
+// havoc is what happens to replicas and to the Secret, mostly when a replica has just taken a
+// step: so the next one is not taken by the same, or not from the same state.
+type havoc struct {
+	s      *service
+	random *rand.Rand
+	deck   []string
+	phases map[*process]string
+	calm   time.Duration // the longest time without any
+	killed int
+	done   map[string]int
+	forced int
+}
+
+func newHavoc(t *testing.T, s *service) *havoc {
+	return &havoc{
+		s: s, random: newRandom("havoc of " + t.Name()), phases: map[*process]string{},
+		calm: scale(3*time.Second, 12*time.Second), done: map[string]int{},
+	}
+}
+
+func (h *havoc) String() string { return fmt.Sprintf("havoc %v", h.done) }
+
+// wreak waits for a step of a replica and does the next thing. The first CA is replaced on
+// request, since its time is long.
+func (h *havoc) wreak(t *testing.T, rotations int) {
+	t.Helper()
+	if h.forced == 0 {
+		h.forced++
+		h.change(t, "rotate")
+	}
+	stepped := h.awaitStep(t)
+	if len(h.deck) == 0 {
+		h.deck = []string{"kill", "delete", "kill", "empty", "kill two", "corrupt", "rotate"}
+		h.random.Shuffle(len(h.deck), func(i, j int) { h.deck[i], h.deck[j] = h.deck[j], h.deck[i] })
+	}
+	action := h.deck[0]
+	h.deck = h.deck[1:]
+	switch action {
+	case "kill":
+		h.kill(t, stepped)
+	case "kill two":
+		others := []*replica{h.s.replicas[0], h.s.replicas[1]}
+		if n := h.random.IntN(3); n < 2 {
+			others[n] = h.s.replicas[2]
+		}
+		h.kill(t, others...)
+	default:
+		h.change(t, action)
+	}
+	h.done[action]++
+}
+
+// awaitStep returns a replica that has just got into another phase, or any when none does for a while.
+func (h *havoc) awaitStep(t *testing.T) *replica {
+	t.Helper()
+	stepped := h.s.replicas[h.random.IntN(len(h.s.replicas))]
+	_ = wait.PollUntilContextTimeout(t.Context(), 30*time.Millisecond, h.calm, true, func(context.Context) (bool, error) {
+		for _, r := range h.s.replicas {
+			stats, err := r.stats("")
+			if err != nil {
+				t.Errorf("replica %s: %v", r.name, err)
+				return true, nil
+			}
+			before, known := h.phases[r.process]
+			h.phases[r.process] = stats.Phase
+			if known && before != stats.Phase {
+				stepped = r
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return stepped
+}
+
+// kill ends replicas without warning and starts others. A call in a process that dies is lost
+// whatever its certificate, so calls are led away first: this is about what is left behind in
+// the cluster.
+func (h *havoc) kill(t *testing.T, victims ...*replica) {
+	t.Helper()
+	for _, r := range victims {
+		r.doomed.Store(true)
+		h.s.balancer.drain(t, r.endpoint)
+	}
+	for _, r := range victims {
+		r.kill(t)
+		h.s.balancer.remove(r.endpoint)
+		h.killed++
+	}
+	for _, r := range victims {
+		h.s.fill(t, r)
+	}
+}
+
+// change does something to the Secret.
+func (h *havoc) change(t *testing.T, action string) {
+	t.Helper()
+	ctx, api := t.Context(), clients.CoreV1().Secrets(h.s.namespace)
+	for {
+		secret, err := api.Get(ctx, caSecret, metav1.GetOptions{})
+		if err == nil {
+			switch action {
+			case "delete":
+				err = api.Delete(ctx, caSecret, metav1.DeleteOptions{})
+			default:
+				h.damage(secret, action)
+				_, err = api.Update(ctx, secret, metav1.UpdateOptions{})
+			}
+		}
+		switch {
+		case err == nil, apierrors.IsNotFound(err): // deleted before, and not yet there again
+			return
+		case !apierrors.IsConflict(err):
+			t.Fatal(err)
+		}
+	}
+}
+
+func (h *havoc) damage(secret *corev1.Secret, action string) {
+	switch action {
+	case "rotate":
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data["rotate"] = []byte("please")
+	case "empty":
+		secret.Data = nil
+	case "corrupt":
+		for key, value := range secret.Data {
+			for range 3 {
+				if len(value) > 0 {
+					value[h.random.IntN(len(value))] ^= byte(1 + h.random.IntN(255))
+				}
+			}
+			if h.random.IntN(2) == 0 {
+				value = value[:len(value)/2]
+			}
+			secret.Data[key] = value
+		}
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/webhook"
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+// A service is a Service with its replicas behind a balancer.
+type service struct {
+	namespace string
+	host      string // that certificates are for
+	balancer  *balancer
+	settings  control.Settings
+	replicas  []*replica
+	started   int
+}
+
+// A replica is a place that a process fills; when it is restarted another one does.
+type replica struct {
+	*process
+	endpoint *endpoint
+}
+
+// inUse returns the processes that the balancer leads to.
+func (s *service) inUse() []*process {
+	b := s.balancer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*process
+	for _, e := range b.endpoints {
+		if e.ready && !e.closed {
+			all = append(all, e.process)
+		}
+	}
+	return all
+}
+
+// newService creates a namespace with a Service that leads to a balancer on this machine.
+func newService(t *testing.T, maxLag time.Duration) *service {
+	t.Helper()
+	ctx := t.Context()
+	ns, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "proof-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = clients.CoreV1().Services(ns.Name).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "hooks"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &service{namespace: ns.Name, host: "hooks." + ns.Name + ".svc", balancer: newBalancer(t, maxLag)}
+}
+
+// useStatic gives the replicas a certificate that lasts, and returns its CA.
+func (s *service) useStatic(t *testing.T) (bundle []byte) {
+	t.Helper()
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig, err := ca.Serving(s.host, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := tlsConfig.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.settings.Certificates = control.Static
+	s.settings.Cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	s.settings.Key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	return ca.Bundle
+}
+
+// configure registers the hooks; the configurations go when the test is over.
+func (s *service) configure(t *testing.T, bundle []byte) {
+	t.Helper()
+	ctx, api := t.Context(), clients.AdmissionregistrationV1()
+	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{
+		Name: s.namespace, CABundle: bundle,
+		Service: &admissionregistrationv1.ServiceReference{Namespace: s.namespace, Name: "hooks", Port: &s.balancer.port},
+	}, control.Hooks(s.namespace, 0)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.MutatingWebhookConfigurations().Create(ctx, mutating, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.ValidatingWebhookConfigurations().Create(ctx, validating, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = api.MutatingWebhookConfigurations().Delete(ctx, s.namespace, metav1.DeleteOptions{})
+		_ = api.ValidatingWebhookConfigurations().Delete(ctx, s.namespace, metav1.DeleteOptions{})
+	})
+}
+
+// start fills a new place with a replica and returns when the balancer uses it.
+func (s *service) start(t *testing.T) {
+	t.Helper()
+	r := &replica{}
+	s.fill(t, r)
+	s.replicas = append(s.replicas, r)
+}
+
+func (s *service) fill(t *testing.T, r *replica) {
+	t.Helper()
+	s.started++
+	settings := s.settings
+	settings.Namespace, settings.Name = s.namespace, fmt.Sprint(s.started)
+	settings.Rotation.Seed = seed + uint64(s.started)
+	r.process = startProcess(t, settings)
+	r.endpoint = s.balancer.add(r.process)
+	s.balancer.awaitReady(t, r.endpoint)
+}
+
+// restart stops a replica as an update of a Deployment does, and starts another in its place.
+func (s *service) restart(t *testing.T, r *replica) {
+	t.Helper()
+	r.stop(t)
+	s.balancer.remove(r.endpoint)
+	s.fill(t, r)
+}
+
+// awaitEnforced returns when the API server asks both hooks and gets answers: it learns of
+// configurations, and of the Service, after they are stored.
+func (s *service) awaitEnforced(t *testing.T) {
+	t.Helper()
+	allowed, denied := create(s.namespace, nil), create(s.namespace, map[string]string{control.Forbidden: "yes"})
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		if last = allowed(ctx); last != nil {
+			return false, nil
+		}
+		last = denied(ctx)
+		return last != nil && strings.Contains(last.Error(), "denied the request: "+control.Forbidden), nil
+	})
+	if err != nil {
+		t.Fatalf("the hooks are not enforced: %v (%v)", err, last)
+	}
+}
