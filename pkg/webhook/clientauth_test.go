@@ -165,7 +165,7 @@ func TestStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _ = resp.Body.Close(); resp.StatusCode != 401 {
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("got %d for a body that was not sent", resp.StatusCode)
 	}
 }
