@@ -41,6 +41,12 @@ func (f *fakeCluster) bump() string {
 	return strconv.Itoa(f.version)
 }
 
+func (f *fakeCluster) deleteTarget(t Target) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.targets, t.String())
+}
+
 func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,6 +135,7 @@ type lagging struct {
 	mu     sync.Mutex
 	most   time.Duration
 	faults int // one of so many calls fails; 0 none
+	pauses int // one of so many writes waits for half an hour, as of a process that was stopped; 0 none
 }
 
 var errFault = errors.New("the API server is away")
@@ -172,6 +179,12 @@ func (l *lagging) readTarget(ctx context.Context, t Target) (targetState, error)
 func (l *lagging) writeTarget(ctx context.Context, t Target, s targetState, bundle []byte) error {
 	if err := l.lag(ctx); err != nil {
 		return err
+	}
+	l.mu.Lock()
+	stopped := l.pauses > 0 && l.random.IntN(l.pauses) == 0
+	l.mu.Unlock()
+	if stopped {
+		time.Sleep(35 * time.Minute)
 	}
 	return errors.Join(l.cluster.writeTarget(ctx, t, s, bundle), l.lag(ctx))
 }

@@ -35,7 +35,7 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	wanted = wanted && s.next == nil // else it is on its way
 	r := s.clone()
 	r.dropEnded(now)
-	if r.next != nil && (r.signing == nil && settled || r.signing != nil && (settled || p.ending(r.signing, now))) {
+	if r.next != nil && (settled || p.cannotWait(r, now)) {
 		p.sign(r, now)
 	}
 	if r.next == nil && (r.signing == nil || wanted || p.due(r.signing, now)) {
@@ -59,10 +59,13 @@ func (p policy) dueAt(a *authority) time.Time {
 	return dueAfter(a.cert.NotBefore.Add(p.skew), a.cert.NotAfter)
 }
 
-// ending tells whether a CA ends so soon that waiting for the next one to settle costs more
-// calls than going on without: what it signs is not valid at all any more.
-func (p policy) ending(a *authority, now time.Time) bool {
-	return !now.Before(a.cert.NotAfter.Add(-p.skew))
+// cannotWait tells whether waiting for the next CA to settle costs more calls than going on
+// without: what the old one signs is not valid any more. The very first CA signs all the same.
+func (p policy) cannotWait(s *state, now time.Time) bool {
+	if s.signing == nil {
+		return p.due(s.next, now)
+	}
+	return !now.Before(s.signing.cert.NotAfter.Add(-p.skew))
 }
 
 func (p policy) sign(s *state, now time.Time) {

@@ -20,6 +20,7 @@ var webhooks = Target{Kind: MutatingWebhookConfiguration, Name: "hooks"}
 func testOptions() Options {
 	return Options{
 		Namespace: "hooks", Secret: "ca", DNSNames: ServiceNames("hooks", "hooks"), Targets: []Target{webhooks},
+		Interval: 10 * time.Minute, // long times are short this way
 	}
 }
 
@@ -149,7 +150,7 @@ func randomLife(t *testing.T, seed uint64) {
 }
 
 func (s *story) add() {
-	l := &lagging{cluster: s.f, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), most: 30 * time.Second}
+	l := &lagging{cluster: s.f, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), most: 30 * time.Second, pauses: 10}
 	if s.random.IntN(2) == 0 {
 		l.faults = 10
 	}

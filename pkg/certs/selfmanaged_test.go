@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+)
+
+// inBubble runs a test on a clock of its own, with a cluster that has the target.
+func inBubble(t *testing.T, name string, test func(*testing.T, *fakeCluster)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, newFakeCluster(webhooks)) })
+	})
+}
+
+// settle lets a CA be made and settle.
+func settle() { time.Sleep(30 * time.Minute) }
+
+func stateIn(t *testing.T, f *fakeCluster) *state {
+	t.Helper()
+	s, err := decodeState(f.data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSelfManaged(t *testing.T) {
+	inBubble(t, "first start", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		synctest.Wait()
+		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
+			t.Errorf("at once: %v", err)
+		}
+		if err := Ready(r)(t.Context()); err != nil {
+			t.Errorf("trusted, and yet not ready: %v", err)
+		}
+		settle()
+		st := r.Status()
+		if st.Phase != Stable || st.Err != nil || !st.Trusted || st.Renewals != 0 {
+			t.Errorf("after a while: %+v", st)
+		}
+		if want := time.Now().Add(7 * day); st.NotAfter.After(want) || st.NotBefore.After(time.Now().Add(-time.Hour)) {
+			t.Errorf("valid from %s to %s, now is %s", st.NotBefore, st.NotAfter, time.Now())
+		}
+		if !bytes.Equal(r.Bundle(), f.bundleAt(webhooks, time.Now())) || !bytes.Equal(r.Bundle(), f.data()[bundleKey]) {
+			t.Error("Bundle, the caBundle and ca.crt differ")
+		}
+	})
+	inBubble(t, "CAs of others are trusted for one lifetime", func(t *testing.T, f *fakeCluster) {
+		others, err := newAuthority("cert-manager", ECDSAP256, time.Now(), 365*day, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.createTarget(webhooks, append([]byte("# by cert-manager\n"), encodeCertificate(others.cert)...))
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 2 {
+			t.Errorf("%d CAs in the caBundle, want the one that was there and the new one", n)
+		}
+		time.Sleep(8 * day)
+		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 1 {
+			t.Errorf("%d CAs in the caBundle after 8 days", n)
+		}
+	})
+	inBubble(t, "somebody empties the caBundle", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		f.createTarget(webhooks, nil)
+		time.Sleep(12 * time.Minute)
+		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
+			t.Error(err)
+		}
+	})
+	inBubble(t, "a target that comes later", func(t *testing.T, f *fakeCluster) {
+		f.deleteTarget(webhooks)
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		st := r.Status()
+		if !errors.Is(st.Err, errNoTarget) || !strings.Contains(st.Err.Error(), webhooks.String()) || !st.Trusted || st.Phase != Stable {
+			t.Errorf("without the target: %+v", st)
+		}
+		f.createTarget(webhooks, nil)
+		time.Sleep(12 * time.Minute)
+		if st := r.Status(); st.Err != nil {
+			t.Error(st.Err)
+		}
+		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
+			t.Error(err)
+		}
+	})
+	inBubble(t, "rotated by hand", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		before := stateIn(t, f).signing
+		data := f.data()
+		data[rotateKey], data["note"] = nil, []byte("somebody's")
+		f.setSecret(data)
+		time.Sleep(12 * time.Minute)
+		if st := stateIn(t, f); st.phase() != Publishing || st.signing.id() != before.id() {
+			t.Errorf("phase %s", st.phase())
+		}
+		settle()
+		after := stateIn(t, f)
+		if after.signing.id() == before.id() || after.phase() != Retiring || r.Status().Rotations != 1 {
+			t.Errorf("phase %s, status %+v", after.phase(), r.Status())
+		}
+		if text := string(f.data()[stateKey]); strings.Count(text, "PRIVATE KEY-----\\n") != 2 { // begin and end of one
+			t.Error("the key of the CA that signs no more is kept")
+		}
+		if _, there := f.data()[rotateKey]; there || string(f.data()["note"]) != "somebody's" {
+			t.Errorf("keys of the Secret: %q", f.data())
+		}
+		time.Sleep(8 * day)
+		if st := stateIn(t, f); st.phase() != Stable || len(st.retired) != 1 {
+			t.Errorf("phase %s, %d retired", st.phase(), len(st.retired))
+		}
+	})
+	inBubble(t, "other names", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		if err := r.SetNames([]string{"b.example.com"}, []net.IP{net.IPv4(10, 0, 0, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Minute)
+		c, _ := r.GetCertificate(nil)
+		if !slices.Equal(c.Leaf.DNSNames, []string{"b.example.com"}) || len(c.Leaf.IPAddresses) != 1 {
+			t.Errorf("names %q, %v", c.Leaf.DNSNames, c.Leaf.IPAddresses)
+		}
+		time.Sleep(12 * time.Minute)
+		if again, _ := r.GetCertificate(nil); again != c {
+			t.Error("and another one for the same names")
+		}
+		if err := r.SetNames(nil, nil); err == nil {
+			t.Error("no names are accepted")
+		}
+	})
+	inBubble(t, "another type of key replaces the CA", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		settle()
+		r.stop(t)
+		o := testOptions()
+		o.KeyType = Ed25519
+		r = startReplica(t, o, f)
+		defer r.stop(t)
+		settle()
+		settle()
+		if c, _ := r.GetCertificate(nil); !Ed25519.is(c.Leaf.PublicKey) || !Ed25519.is(stateIn(t, f).signing.cert.PublicKey) {
+			t.Errorf("the key is a %T", c.Leaf.PublicKey)
+		}
+	})
+	inBubble(t, "only the elected replica writes", func(t *testing.T, f *fakeCluster) {
+		o := testOptions()
+		elected := make(chan struct{})
+		o.Elected = elected
+		r := startReplica(t, o, f)
+		defer r.stop(t)
+		settle()
+		if st := r.Status(); st.Err == nil || f.data() != nil {
+			t.Errorf("before: %+v", st)
+		}
+		close(elected)
+		settle()
+		if st := r.Status(); st.Err != nil || !st.Trusted {
+			t.Errorf("after: %+v", st)
+		}
+	})
+}
+
+// Without the API server, a certificate is renewed from memory rather than ending.
+func TestAPIServerAway(t *testing.T) {
+	inBubble(t, "away", func(t *testing.T, f *fakeCluster) {
+		away := &switched{cluster: f}
+		r := startReplica(t, testOptions(), away)
+		defer r.stop(t)
+		settle()
+		away.set(errFault)
+		bundle := f.bundleAt(webhooks, time.Now())
+		for range 30 {
+			time.Sleep(day)
+			if err := r.call(bundle); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st := r.Status()
+		if !errors.Is(st.Err, errFault) || !st.Trusted {
+			t.Errorf("status: %+v", st)
+		}
+		away.set(nil)
+		settle()
+		if st := r.Status(); st.Err != nil {
+			t.Error(st.Err)
+		}
+	})
+}
+
+// A switched cluster fails while it is told to.
+type switched struct {
+	cluster
+	mu  sync.Mutex
+	err error
+}
+
+func (s *switched) set(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.err = err }
+func (s *switched) get() error    { s.mu.Lock(); defer s.mu.Unlock(); return s.err }
+
+func (s *switched) readSecret(ctx context.Context) (secret, error) {
+	if err := s.get(); err != nil {
+		return secret{}, err
+	}
+	return s.cluster.readSecret(ctx)
+}
+
+func (s *switched) readTarget(ctx context.Context, t Target) (targetState, error) {
+	if err := s.get(); err != nil {
+		return targetState{}, err
+	}
+	return s.cluster.readTarget(ctx, t)
+}
+
+// A new CA does not sign as long as one caBundle cannot be read, until the old one is over.
+func TestUnreadableTargetHoldsUp(t *testing.T) {
+	inBubble(t, "unreadable", func(t *testing.T, f *fakeCluster) {
+		other := Target{Kind: APIService, Name: "v1.example.com"}
+		f.createTarget(other, nil)
+		o := testOptions()
+		o.Targets = append(o.Targets, other)
+		c := &oneBlind{cluster: f, blind: other}
+		r := startReplica(t, o, f)
+		settle()
+		r.stop(t)
+		o.Interval = time.Hour
+		r = startReplica(t, o, c)
+		defer r.stop(t)
+		time.Sleep(300 * day)
+		if st := r.Status(); st.Phase != Publishing || st.Trusted || !strings.Contains(st.Err.Error(), other.String()) {
+			t.Errorf("after 300 days: %+v", st)
+		}
+		time.Sleep(66 * day)
+		if st := r.Status(); st.Rotations != 1 || !st.NotAfter.After(time.Now()) {
+			t.Errorf("after the end of the CA: %+v", st)
+		}
+	})
+}
+
+type oneBlind struct {
+	cluster
+	blind Target
+}
+
+func (o *oneBlind) readTarget(ctx context.Context, t Target) (targetState, error) {
+	if t.String() == o.blind.String() {
+		return targetState{}, errors.New("no permission")
+	}
+	return o.cluster.readTarget(ctx, t)
+}
+
+func TestForeignSecret(t *testing.T) {
+	inBubble(t, "at the start", func(t *testing.T, f *fakeCluster) {
+		f.setSecret(map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("y")})
+		r := startReplica(t, testOptions(), f)
+		err := <-r.ended
+		if !errors.Is(err, errForeignSecret) || !strings.Contains(err.Error(), "hooks/ca") || !strings.Contains(err.Error(), "tls.crt, tls.key") {
+			t.Errorf("got %v", err)
+		}
+		if len(f.data()) != 2 {
+			t.Error("it was written over")
+		}
+	})
+	inBubble(t, "later", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		f.setSecret(map[string][]byte{"password": []byte("x")})
+		time.Sleep(30 * day)
+		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
+			t.Error(err)
+		}
+		if st := r.Status(); !errors.Is(st.Err, errForeignSecret) || !st.Trusted || len(f.data()) != 1 {
+			t.Errorf("status %+v", st)
+		}
+	})
+}
+
+// What goes wrong is logged once, and once when it is over; keys never are.
+func TestLog(t *testing.T) {
+	inBubble(t, "log", func(t *testing.T, f *fakeCluster) {
+		var lines []string
+		away := &switched{cluster: f}
+		o := testOptions()
+		o.Logger = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+		r := startReplica(t, o, away)
+		settle()
+		away.set(errFault)
+		time.Sleep(time.Hour)
+		away.set(nil)
+		settle()
+		r.stop(t)
+		all := strings.Join(lines, "\n")
+		if strings.Count(all, errFault.Error()) != 1 || strings.Count(all, "well again") != 1 || strings.Contains(all, "PRIVATE") {
+			t.Errorf("the log is\n%s", all)
+		}
+	})
+}
+
+func TestStartedTwice(t *testing.T) {
+	inBubble(t, "twice", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		synctest.Wait()
+		if err := r.Start(t.Context()); err == nil {
+			t.Error("started twice")
+		}
+	})
+	s := newSelfManaged(testOptions(), nil)
+	if _, err := s.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
+		t.Error("a certificate before the start")
+	}
+	if s.Bundle() != nil || Ready(s)(t.Context()) == nil {
+		t.Error("ready before the start")
+	}
+}
+
+// Serial numbers differ, whatever the type of the key, and every leaf verifies.
+func TestKeyTypes(t *testing.T) {
+	serials := map[string]bool{}
+	for _, kind := range []KeyType{ECDSAP256, ECDSAP384, RSA2048, Ed25519} {
+		ca, err := newAuthority("test", kind, time.Now(), time.Hour, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := encodeKey(ca.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ca, err = parseAuthority(encodeCertificate(ca.cert), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			leaf, err := ca.issue(names{dns: []string{"a"}}, kind, time.Now(), time.Now().Add(2*time.Hour), time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if leaf.Leaf.NotAfter.After(ca.cert.NotAfter) {
+				t.Error("a certificate outlives its CA")
+			}
+			o := observed{targetState: targetState{entries: []targetEntry{{"", encodeCertificate(ca.cert)}}}}
+			if err := o.verify(leaf.Leaf, time.Now()); err != nil {
+				t.Error(err)
+			}
+			serials[leaf.Leaf.SerialNumber.String()] = true
+		}
+		serials[ca.cert.SerialNumber.String()] = true
+	}
+	if len(serials) != 16 {
+		t.Errorf("%d serial numbers for 16 certificates", len(serials))
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	rows := []struct {
+		change func(*Options)
+		want   string
+	}{
+		{func(o *Options) { o.Namespace = "" }, "Namespace"},
+		{func(o *Options) { o.Secret = "UPPER" }, "Secret \"UPPER\""},
+		{func(o *Options) { o.DNSNames = nil }, "at least one name"},
+		{func(o *Options) { o.DNSNames = []string{"a b"} }, `"a b" in DNSNames`},
+		{func(o *Options) { o.IPAddresses = []net.IP{{1, 2}} }, "IPAddresses"},
+		{func(o *Options) { o.Targets = []Target{{Kind: "Pod", Name: "x"}} }, `unknown kind "Pod"`},
+		{func(o *Options) { o.Targets = []Target{{Kind: APIService}} }, "no name"},
+		{func(o *Options) { o.Targets = []Target{webhooks, webhooks} }, "twice"},
+		{func(o *Options) { o.Targets = []Target{{Kind: APIService, Name: "a", Webhooks: []string{"b"}}} }, "Webhooks is for"},
+		{func(o *Options) { o.CALifetime = -1 }, "CALifetime"},
+		{func(o *Options) { o.CALifetime, o.LeafLifetime = time.Hour, time.Hour }, "too short"},
+		{func(o *Options) { o.KeyType = "DSA" }, `unknown key type "DSA"`},
+	}
+	for _, row := range rows {
+		o := testOptions()
+		row.change(&o)
+		if _, err := o.completed(); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("got %v, want %q", err, row.want)
+		}
+	}
+	for _, life := range []time.Duration{time.Minute, time.Hour, day, 30 * day, 3650 * day} {
+		o := testOptions()
+		o.CALifetime, o.Interval = life, 0
+		if _, err := o.completed(); err != nil {
+			t.Errorf("defaults for a CALifetime of %s: %v", life, err)
+		}
+	}
+	if _, err := NewSelfManaged(testOptions()); err == nil || !strings.Contains(err.Error(), "Config is nil") {
+		t.Error(fmt.Sprint(err))
+	}
+}
