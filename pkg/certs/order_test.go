@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A sleeper falls asleep once, between its first two looks at the cluster, or before it writes.
+type sleeper struct {
+	cluster
+	looks, writes atomic.Int32 // asleep after this many; 0 never
+}
+
+func (s *sleeper) sleepAt(count *atomic.Int32) {
+	if count.Load() > 0 && count.Add(-1) == 0 {
+		time.Sleep(3 * time.Hour)
+	}
+}
+
+func (s *sleeper) readSecret(ctx context.Context) (secret, error) {
+	r, err := s.cluster.readSecret(ctx)
+	s.sleepAt(&s.looks)
+	return r, err
+}
+
+func (s *sleeper) readTarget(ctx context.Context, t Target) (targetState, error) {
+	r, err := s.cluster.readTarget(ctx, t)
+	s.sleepAt(&s.looks)
+	return r, err
+}
+
+func (s *sleeper) writeTarget(ctx context.Context, t Target, st targetState, bundle []byte) error {
+	s.sleepAt(&s.writes)
+	return s.cluster.writeTarget(ctx, t, st, bundle)
+}
+
+func (s *sleeper) writeSecret(ctx context.Context, st secret) error {
+	s.sleepAt(&s.writes)
+	return s.cluster.writeSecret(ctx, st)
+}
+
+// A replica that falls asleep at the worst moment, and wakes after the CA was replaced twice, takes
+// nothing back: what others serve stays trusted all the time.
+func TestStaleReplica(t *testing.T) {
+	rows := []struct {
+		name string
+		arm  func(*sleeper)
+	}{
+		{"between two looks", func(s *sleeper) { s.looks.Store(1) }},
+		{"after both looks", func(s *sleeper) { s.looks.Store(2) }},
+		{"before it writes the Secret", func(s *sleeper) { s.writes.Store(1) }},
+		{"before it writes a caBundle", func(s *sleeper) { s.writes.Store(2) }},
+	}
+	for _, row := range rows {
+		inBubble(t, row.name, func(t *testing.T, f *fakeCluster) {
+			stale := &sleeper{cluster: f}
+			a, b := startReplica(t, testOptions(), stale), startReplica(t, testOptions(), f)
+			defer a.stop(t)
+			defer b.stop(t)
+			settle()
+			row.arm(stale)
+			askToRotate(f)
+			woken := time.Now().Add(3*time.Hour + time.Minute)
+			for minute := 0; time.Now().Before(woken.Add(2 * time.Hour)); minute++ {
+				time.Sleep(time.Minute)
+				if minute == 90 {
+					askToRotate(f)
+				}
+				if err := b.call(f.bundleAt(webhooks, time.Now())); err != nil {
+					t.Fatalf("%s before it wakes: %v", time.Until(woken), err)
+				}
+			}
+			if b.Status().Rotations != 2 || a.Status().Rotations == 0 {
+				t.Errorf("the CA was not replaced twice: %+v, %+v", a.Status(), b.Status())
+			}
+		})
+	}
+}
+
+func askToRotate(f *fakeCluster) {
+	data := f.data()
+	data[rotateKey] = nil
+	f.setSecret(data)
+}
