@@ -42,7 +42,7 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 ##@ Test
 
 .PHONY: test
-test: check lint api-check narrow unit e2e proof next bench-test ## Run every check and test (CI runs this)
+test: check lint api-check narrow unit e2e proof next monitoring bench-test ## Run every check and test (CI runs this)
 
 .PHONY: narrow
 narrow: ## Build the packages for a platform of 32 bits
@@ -53,7 +53,7 @@ unit: ## Run the unit tests, the examples' tests among them, with the race detec
 	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(unit_packages))
 	$(GO) test -race -run 'Selected|Conditions|ReadsAnswers|LeavesBehind' $(GOTESTFLAGS) ./pkg/idempotence
 	@$(with_apiserver) $(GO) test -timeout 40m -parallel 4 $(GOTESTFLAGS) ./pkg/idempotence # a corpus for which the race detector has no time
-	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook # counts are not right with the race detector
+	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # counts are not right with the race detector
 
 .PHONY: examples
 examples: ## Run the tests of the examples only
@@ -80,6 +80,10 @@ next: ## Build and test with the newer controller-runtime and Kubernetes librari
 	$(GO) vet $(NEXT) ./...
 	@$(with_apiserver) $(GO) test $(NEXT) -timeout 40m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(unit_packages))
 	$(GO) test $(NEXT) -run 'Selected|Conditions|ReadsAnswers|LeavesBehind|Patterns/P0' $(GOTESTFLAGS) ./pkg/idempotence
+
+.PHONY: monitoring
+monitoring: ## Hold the dashboard and the alert rules against Prometheus' query engine and our metrics
+	cd hack/monitoring && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./... # go test would not see the files change
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
@@ -115,7 +119,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && cd hack/bench && $$lint run ./...
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && for module in bench monitoring; do (cd hack/$$module && $$lint run ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring holds the dashboard and the alert rules of docs/monitoring against
+// Prometheus' own query engine, with the metrics that the code of admitkit and of the API server
+// makes: names that they do not make, alerts that do not fire when they should or do when they
+// should not, and panels without data are failures.
+package monitoring
+
+import (
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// scenarios are hours of a webhook: ten good minutes, half an hour or more of something, and
+// the alerts that this must raise, no more and no less.
+var scenarios = []struct {
+	name   string
+	minute func(w *world, i int) // i counts from the first minute of trouble
+	want   []string
+}{
+	{"all is well", func(w *world, _ int) { w.usual() }, nil},
+	{"nobody calls", func(*world, int) {}, nil},
+	{"denials by the thousand", func(w *world, _ int) { w.usual(); w.call(webhook.Denied, 5000, time.Millisecond) }, nil},
+	{"one call fails", func(w *world, i int) {
+		if w.usual(); i == 0 {
+			w.call(webhook.Failed, 1, time.Millisecond)
+		}
+	}, nil},
+	{"the only call in an hour fails", func(w *world, i int) {
+		if i == 0 {
+			w.call(webhook.Failed, 1, time.Millisecond)
+		}
+	}, nil},
+	{"one call in a thousand fails", func(w *world, i int) {
+		if w.usual(); i%4 == 0 {
+			w.call(webhook.Failed, 1, time.Millisecond)
+			w.call(webhook.TimedOut, 1, 4500*time.Millisecond)
+		}
+	}, nil},
+	{"a rolling restart sheds for a minute", func(w *world, i int) {
+		if w.usual(); i == 0 {
+			w.call(webhook.Shed, 300, time.Millisecond)
+		}
+	}, nil},
+	{"a replica restarts: counters begin anew", func(w *world, i int) {
+		if i == 5 {
+			w.startReplica()
+		}
+		w.usual()
+	}, nil},
+	{"a leaf is renewed", func(w *world, i int) {
+		if w.usual(); i == 5 {
+			s := &w.replica.source.status
+			s.NotBefore, s.NotAfter = w.now, w.now.Add(7*24*time.Hour)
+			s.Renewals++
+		}
+	}, nil},
+	{"a CA is replaced in its order", func(w *world, i int) {
+		w.usual()
+		s := &w.replica.source.status
+		switch {
+		case i == 1:
+			s.Phase = certs.Publishing
+		case i == 4:
+			s.Phase, s.Renewals = certs.Retiring, s.Renewals+1
+		case i == 30:
+			s.Phase, s.Rotations = certs.Stable, s.Rotations+1
+		}
+	}, nil},
+	{"probes hang up", func(w *world, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
+
+	{"no replica", func(w *world, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
+	{"calls fail", func(w *world, _ int) { w.usual(); w.call(webhook.Failed, 10, time.Millisecond) }, []string{"AdmitkitCallsFail"}},
+	{"one panic", func(w *world, i int) {
+		if w.usual(); i == 0 {
+			w.call(webhook.Panicked, 1, time.Millisecond)
+		}
+	}, []string{"AdmitkitHandlerPanics"}},
+	{"panics", func(w *world, _ int) { w.usual(); w.call(webhook.Panicked, 10, time.Millisecond) }, []string{"AdmitkitCallsFail", "AdmitkitHandlerPanics"}},
+	{"calls time out", func(w *world, _ int) { w.usual(); w.call(webhook.TimedOut, 10, 4500*time.Millisecond) }, []string{"AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
+	{"calls are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Allowed, 10, 2*time.Second) }, []string{"AdmitkitCallsSlow"}},
+	{"overload", func(w *world, _ int) { w.usual(); w.call(webhook.Shed, 300, time.Millisecond) }, []string{"AdmitkitCallsShed"}},
+	{"a stranger calls", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 1, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+	{"somebody emptied the caBundle", func(w *world, _ int) {
+		w.replica.source.status.Trusted = false
+		w.replica.metrics.HandshakeFailed("untrusted")
+	}, []string{"AdmitkitHandshakesUntrusted", "AdmitkitNotTrusted"}},
+	{"cert-manager does not renew", func(w *world, _ int) {
+		w.usual()
+		s := &w.replica.source.status
+		s.Phase, s.CANotAfter = "", time.Time{}
+		s.NotBefore, s.NotAfter = w.now.Add(-80*24*time.Hour), w.now.Add(10*24*time.Hour)
+	}, []string{"AdmitkitCertificateExpires"}},
+	{"the certificate has expired", func(w *world, _ int) {
+		w.usual()
+		s := &w.replica.source.status
+		s.NotAfter = w.now.Add(-time.Minute)
+	}, []string{"AdmitkitCertificateExpires"}},
+	{"the CA is not replaced", func(w *world, _ int) {
+		w.usual()
+		w.replica.source.status.CANotAfter = w.now.Add(24 * time.Hour)
+	}, []string{"AdmitkitCAExpires"}},
+	{"a target is missing", func(w *world, _ int) {
+		w.usual()
+		w.replica.source.status.Phase = certs.Publishing
+	}, []string{"AdmitkitRotationStuck"}},
+	{"a source that cannot read its file", func(w *world, _ int) {
+		w.usual()
+		w.replica.source.status.Err = errors.New("open tls.crt: no such file")
+	}, []string{"AdmitkitCertificateUnhealthy"}},
+	{"the first request that passes unseen", func(w *world, i int) {
+		if w.usual(); i == 0 {
+			w.failsOpen()
+		}
+	}, []string{"WebhookFailsOpen"}},
+	{"requests pass unseen", func(w *world, _ int) { w.usual(); w.failsOpen() }, []string{"WebhookFailsOpen"}},
+	{"one request is rejected", func(w *world, i int) {
+		if w.usual(); i == 0 {
+			w.failsClosed()
+		}
+	}, nil},
+	{"requests are rejected", func(w *world, _ int) { w.usual(); w.failsClosed() }, []string{"WebhookFailsClosed"}},
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	rules := readRules(t)
+	fired := map[string]bool{}
+	for _, scenario := range scenarios {
+		t.Run(scenario.name, func(t *testing.T) {
+			w := newWorld(t)
+			since := map[string]time.Time{}
+			got := map[string]bool{}
+			for i := -10; i < 50; i++ {
+				if i < 0 {
+					w.usual()
+				} else {
+					scenario.minute(w, i)
+				}
+				w.minute()
+				w.evaluate(rules, since, got)
+			}
+			if alerts := slices.Sorted(maps.Keys(got)); !slices.Equal(alerts, scenario.want) {
+				t.Errorf("fired %q, want %q", alerts, scenario.want)
+			}
+			maps.Copy(fired, got)
+		})
+	}
+	for _, rule := range rules {
+		if !fired[rule.Alert] {
+			t.Errorf("no scenario raises %s", rule.Alert)
+		}
+	}
+}
+
+// evaluate does for the rules what Prometheus does each minute: an alert fires when its
+// expression has had a result with the same labels for as long as the rule says.
+func (w *world) evaluate(rules []rulefmt.Rule, since map[string]time.Time, fired map[string]bool) {
+	w.t.Helper()
+	active := map[string]bool{}
+	for _, rule := range rules {
+		for _, sample := range w.store.query(w.t, rule.Expr, w.now) {
+			key := rule.Alert + sample.Metric.String()
+			active[key] = true
+			if _, known := since[key]; !known {
+				since[key] = w.now
+			}
+			if w.now.Sub(since[key]) >= time.Duration(rule.For) {
+				fired[rule.Alert] = true
+			}
+		}
+	}
+	maps.DeleteFunc(since, func(key string, _ time.Time) bool { return !active[key] })
+}
+
+// everything is a world in which each metric has had each value.
+func everything(t testing.TB) *world {
+	w := newWorld(t)
+	for range 10 {
+		w.usual()
+		for _, outcome := range []webhook.Outcome{webhook.Failed, webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused} {
+			w.call(outcome, 1, time.Second)
+		}
+		w.replica.metrics.HandshakeFailed("untrusted")
+		w.failsOpen()
+		w.failsClosed()
+		w.minute()
+	}
+	return w
+}
+
+func TestRulesNameWhatThereIs(t *testing.T) {
+	names := everything(t).store.catalogue()
+	for _, rule := range readRules(t) {
+		t.Run(rule.Alert, func(t *testing.T) {
+			names.check(t, rule.Expr)
+			if s := rule.Labels["severity"]; s != "warning" && s != "critical" {
+				t.Errorf("severity %q", s)
+			}
+			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+				t.Error("no summary or no description")
+			}
+			// What a summary names must be a label of the result.
+			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"], -1) {
+				if !regexp.MustCompile(`by \([^)]*\b` + label[1] + `\b`).MatchString(rule.Expr) {
+					t.Errorf("the summary names the label %s, which the expression does not keep", label[1])
+				}
+			}
+		})
+	}
+}
+
+func TestDashboardShowsEverything(t *testing.T) {
+	w, d := everything(t), readDashboard(t)
+	names := w.store.catalogue()
+	shown := map[string]bool{}
+	for _, p := range d.Panels {
+		t.Run(p.Title, func(t *testing.T) {
+			if p.Type == "row" {
+				return
+			}
+			if p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
+				t.Error("a panel needs a description, a unit and a query")
+			}
+			for _, target := range p.Targets {
+				expr := d.filled(t, target.Expr)
+				for _, name := range names.check(t, expr) {
+					shown[name] = true
+				}
+				result := w.store.query(t, expr, w.now)
+				if len(result) == 0 {
+					t.Errorf("%s\nshows nothing", expr)
+				}
+				for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
+					for _, sample := range result {
+						if !sample.Metric.Has(label[1]) {
+							t.Errorf("%s\nhas no label %s for the legend", expr, label[1])
+						}
+					}
+				}
+			}
+		})
+	}
+	for name, values := range names {
+		if strings.HasPrefix(name, "admitkit_") && !strings.HasSuffix(name, "_sum") && !strings.HasSuffix(name, "_count") &&
+			name != "admitkit_certificate_not_before_timestamp_seconds" && !shown[name] { // for alerts
+			t.Errorf("no panel shows %s %v", name, slices.Sorted(maps.Keys(values)))
+		}
+	}
+}
+
+// Grafana takes panels that lie on each other, and shows one.
+func TestDashboardIsLaidOut(t *testing.T) {
+	d := readDashboard(t)
+	if d.UID == "" || d.Title == "" {
+		t.Error("no uid or no title")
+	}
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s: the id %d is taken", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		g := p.GridPos
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%q at %v lies on %q, or ends beyond the right edge", p.Title, g, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+	for _, variable := range d.Templating.List {
+		if m := regexp.MustCompile(`^label_values\((\w+)`).FindStringSubmatch(variable.Query); m != nil && m[1] != "admitkit_calls_total" {
+			t.Errorf("the values of $%s come from %s", variable.Name, m[1])
+		}
+	}
+}
+
+// The checks above see what they are for.
+func TestChecksFindWrongNames(t *testing.T) {
+	names := everything(t).store.catalogue()
+	for _, expr := range []string{
+		`rate(admitkit_call_total[5m])`,
+		`admitkit_calls_total{hook="a"}`,
+		`admitkit_calls_total{outcome=~"failed|crashed"}`,
+		`sum by (operation) (rate(admitkit_calls_total[5m]))`,
+		`apiserver_admission_webhook_rejection_count{error_type="no_eror"}`,
+	} {
+		found := &recorder{TB: t}
+		if names.check(found, expr); found.errors == 0 {
+			t.Errorf("%s\npasses", expr)
+		}
+	}
+}
+
+// A recorder counts errors.
+type recorder struct {
+	testing.TB
+	errors int
+}
+
+func (r *recorder) Errorf(string, ...any) { r.errors++ }

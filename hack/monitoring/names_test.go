@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// A catalogue holds the values of each label of each metric.
+type catalogue map[string]map[string][]string
+
+func (s *store) catalogue() catalogue {
+	c := catalogue{}
+	for _, one := range s.series {
+		name := one.labels.Get(labels.MetricName)
+		if c[name] == nil {
+			c[name] = map[string][]string{}
+		}
+		one.labels.Range(func(l labels.Label) { c[name][l.Name] = append(c[name][l.Name], l.Value) })
+	}
+	return c
+}
+
+// words splits the alternatives of a regular expression that is a list of words.
+var words = regexp.MustCompile(`^[a-z_]+(\|[a-z_]+)*$`)
+
+// check reports names that an expression uses and the code does not make, and returns the
+// metrics that it uses.
+func (c catalogue) check(t testing.TB, text string) (used []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.VectorSelector:
+			known := c[n.Name]
+			if used = append(used, n.Name); known == nil {
+				t.Errorf("%s\nuses %s, which is no metric", text, n.Name)
+				return nil
+			}
+			for _, m := range n.LabelMatchers {
+				if m.Name == labels.MetricName {
+					continue
+				}
+				if known[m.Name] == nil && m.Value != ".*" { // any, of the API server's, which is in no namespace
+					t.Errorf("%s\nuses %s, which is no label of %s", text, m.Name, n.Name)
+				}
+				if words.MatchString(m.Value) {
+					for value := range strings.SplitSeq(m.Value, "|") {
+						if !slices.Contains(known[m.Name], value) {
+							t.Errorf("%s\nuses %s %q, which %s never has", text, m.Name, value, n.Name)
+						}
+					}
+				}
+			}
+		case *parser.AggregateExpr:
+			for _, selector := range parser.ExtractSelectors(n.Expr) {
+				for _, label := range n.Grouping {
+					if known := c[selectorName(selector)]; known != nil && known[label] == nil {
+						t.Errorf("%s\ngroups by %s, which is no label of %s", text, label, selectorName(selector))
+					}
+				}
+			}
+		}
+		return nil
+	})
+	return used
+}
+
+func selectorName(selector []*labels.Matcher) string {
+	for _, m := range selector {
+		if m.Name == labels.MetricName {
+			return m.Value
+		}
+	}
+	return ""
+}

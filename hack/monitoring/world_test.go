@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+	apiservermetrics "k8s.io/apiserver/pkg/admission/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/metrics"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A world is a webhook of one replica, an API server and a Prometheus that scrapes both once a
+// minute. The metrics are made by the code that makes them in production; only time is not.
+type world struct {
+	t       testing.TB
+	now     time.Time
+	store   *store
+	replica *replica // nil while none runs
+	name    string   // of the API server's webhook: its counters outlive a world
+	hook    *webhook.Hook
+}
+
+// A replica is a process.
+type replica struct {
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
+	source   *source
+}
+
+// A source is a certs.Source with a status that tests set.
+type source struct{ status certs.Status }
+
+func (*source) Start(context.Context) error { return nil }
+func (*source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return nil, errors.New("none")
+}
+func (*source) Bundle() []byte         { return nil }
+func (s *source) Status() certs.Status { return s.status }
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, now: time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC), store: newStore(), name: t.Name()}
+	w.hook = webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "sidecar.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))},
+		func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
+	w.startReplica()
+	return w
+}
+
+func (w *world) startReplica() {
+	reg := prometheus.NewRegistry()
+	m, err := metrics.New(reg, metrics.Options{Hooks: []*webhook.Hook{w.hook}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	src := &source{certs.Status{
+		NotBefore: w.now.Add(-24 * time.Hour), NotAfter: w.now.Add(6 * 24 * time.Hour), CANotAfter: w.now.Add(300 * 24 * time.Hour),
+		Phase: certs.Stable, Trusted: true,
+	}}
+	if err := metrics.Source(reg, "serving", src); err != nil {
+		w.t.Fatal(err)
+	}
+	w.replica = &replica{reg, m, src}
+}
+
+// call has the hook answer that many calls.
+func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
+	for range count {
+		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
+		c := &webhook.Call{Hook: w.hook.Name(), Mutating: true, Outcome: outcome, Duration: took, BodyBytes: 2000}
+		if outcome == webhook.Mutated {
+			c.PatchBytes, c.PatchOperations = 120, 3
+		}
+		end(c)
+	}
+}
+
+// usual is what a good minute brings: a few hundred calls and a probe that hung up.
+func (w *world) usual() {
+	w.call(webhook.Allowed, 200, 3*time.Millisecond)
+	w.call(webhook.Mutated, 100, 4*time.Millisecond)
+	w.call(webhook.Denied, 5, 2*time.Millisecond)
+	w.replica.metrics.HandshakeFailed("probe")
+	attributes := admission.NewAttributesRecord(nil, nil, corev1.SchemeGroupVersion.WithKind("Pod"), "shop", "web", corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
+	for range 20 {
+		apiservermetrics.Metrics.ObserveWebhook(w.t.Context(), w.name, 5*time.Millisecond, false, attributes, "admit", 200)
+	}
+	apiservermetrics.Metrics.ObserveWebhookRejection(w.t.Context(), w.name, "admit", "CREATE", apiservermetrics.WebhookRejectionNoError, 403)
+}
+
+func (w *world) failsOpen() {
+	apiservermetrics.Metrics.ObserveWebhookFailOpen(w.t.Context(), w.name, "admit")
+}
+
+func (w *world) failsClosed() {
+	apiservermetrics.Metrics.ObserveWebhookRejection(w.t.Context(), w.name, "admit", "CREATE", apiservermetrics.WebhookRejectionCallingWebhookError, 503)
+}
+
+// minute ends a minute: both are scraped.
+func (w *world) minute() {
+	w.now = w.now.Add(time.Minute)
+	if w.replica != nil {
+		w.store.scrape(w.t, w.replica.registry, w.now, map[string]string{"namespace": "hooks", "job": "hooks-metrics", "pod": "hooks-0", "instance": "10.0.0.7:8443"})
+	}
+	w.store.scrape(w.t, apiServer{w.name}, w.now, map[string]string{"job": "apiserver", "instance": "10.0.0.1:6443"})
+}
+
+// An apiServer is a gatherer of what the API server's own code counted of one webhook.
+type apiServer struct{ name string }
+
+func (a apiServer) Gather() ([]*dto.MetricFamily, error) {
+	all, err := legacyregistry.DefaultGatherer.Gather()
+	for _, family := range all {
+		family.Metric = slices.DeleteFunc(family.Metric, func(m *dto.Metric) bool {
+			return !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "name" && l.GetValue() == a.name })
+		})
+	}
+	return all, err
+}
