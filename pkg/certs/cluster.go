@@ -8,6 +8,7 @@ import (
 )
 
 // A cluster is what a self-managed source needs of an API server. kubeCluster is the real one.
+// Its errors name the object, and tell what to do.
 type cluster interface {
 	// readSecret returns the Secret of the CA as it is stored now, not from a cache. Without
 	// one its version is empty and the error is nil.

@@ -5,6 +5,7 @@ package certs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -105,7 +106,7 @@ func (f *fakeCluster) readTarget(_ context.Context, t Target) (targetState, erro
 	defer f.mu.Unlock()
 	st, ok := f.targets[t.String()]
 	if !ok {
-		return targetState{}, errNoTarget
+		return targetState{}, fmt.Errorf("%s %w", t, errNoTarget)
 	}
 	return targetState{version: st.version, entries: slices.Clone(st.entries)}, nil
 }

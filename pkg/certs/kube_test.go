@@ -57,7 +57,7 @@ func TestKubeCluster(t *testing.T) {
 		{"webhooks", testWebhooks}, {"order of webhooks", testOrder}, {"some webhooks", testSomeWebhooks}, {"other kinds", testOtherKinds},
 		{"kinds without a bundle", testWithoutBundle}, {"conflicts", testTargetConflicts}, {"races for a target", testTargetRaces},
 		{"beside another owner", testOtherOwners}, {"removal by the owner", testRemovalByOwner},
-		{"rights", testRights}, {"missing rights", testMissingRights}, {"watch", testWatch}, {"watch without permission", testWatchForbidden},
+		{"rights", testRights}, {"missing rights", testMissingRights}, {"watch", testWatch}, {"the whole source", testSelfManaged}, {"watch without permission", testWatchForbidden},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}

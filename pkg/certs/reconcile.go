@@ -39,7 +39,7 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	t.now = wallClock()
 	if err != nil {
 		s.serveBlind(t.now)
-		return s.finish(t, fmt.Errorf("cannot read Secret %s/%s: %w", s.o.Namespace, s.o.Secret, err))
+		return s.finish(t, err)
 	}
 	desired, err := s.agree(ctx, t)
 	if err != nil {
@@ -115,10 +115,7 @@ func (s *SelfManaged) store(ctx context.Context, stored secret, desired *state) 
 	if data, err = withState(stored.data, desired); err != nil {
 		return err
 	}
-	if err := s.cluster.writeSecret(ctx, secret{version: stored.version, data: data}); err != nil {
-		return fmt.Errorf("cannot write Secret %s/%s: %w", s.o.Namespace, s.o.Secret, err)
-	}
-	return nil
+	return s.cluster.writeSecret(ctx, secret{version: stored.version, data: data})
 }
 
 func withState(data map[string][]byte, s *state) (map[string][]byte, error) {
@@ -154,7 +151,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 			}
 		}
 		if o.err != nil {
-			errs = append(errs, fmt.Errorf("caBundle of %s: %w", o.target, o.err))
+			errs = append(errs, o.err)
 		}
 	}
 	return errors.Join(errs...)

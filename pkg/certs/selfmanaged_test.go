@@ -270,7 +270,7 @@ type oneBlind struct {
 
 func (o *oneBlind) readTarget(ctx context.Context, t Target) (targetState, error) {
 	if t.String() == o.blind.String() {
-		return targetState{}, errors.New("no permission")
+		return targetState{}, fmt.Errorf("%s: no permission", t)
 	}
 	return o.cluster.readTarget(ctx, t)
 }
