@@ -61,6 +61,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		"audit-log-mode":           {"blocking"},
 		"watch-cache":              {"true"},
 		"enable-admission-plugins": {"DefaultTolerationSeconds,LimitRanger"},
+
+		"admission-control-config-file": {prepareLocks(dir)},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)

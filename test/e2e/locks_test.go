@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/internal/devcert"
+	installing "github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A lock is a webhook server that asks for one kind of credentials. What the API server shows
+// depends on the Service, or URL, by which it calls: the callers.
+type lock struct {
+	kind     string
+	listener countingListener
+	auth     webhook.ClientAuth
+	file     string             // of auth, the one that specs rewrite
+	content  map[string]string  // to let in the caller "right", "next", or "both"
+	callers  map[string]*caller // by name
+}
+
+// A caller is one way to call a lock.
+type caller struct {
+	show    installing.APIServerUser // credentials
+	byURL   bool
+	refusal string // for the user, empty if it is let in
+	client  admissionregistrationv1.WebhookClientConfig
+}
+
+// locks are complete once prepareLocks was called.
+var locks = map[string]*lock{"certificate": {}, "token": {}, "password": {}}
+
+// prepareLocks is called before the API server starts, which reads what it has to show then. It
+// returns the file that tells it.
+func prepareLocks(dir string) (admissionConfiguration string) {
+	GinkgoHelper()
+	var users []installing.APIServerUser
+	for kind, l := range locks {
+		l.kind = kind
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		l.listener = countingListener{listener, &atomic.Int32{}}
+		DeferCleanup(func() { _ = listener.Close() }) // the server did, unless its specs did not run
+		path := func(name, content string) string { return written(dir, kind+"-"+name, []byte(content)) }
+		switch kind {
+		case "certificate":
+			l.takeCertificates(path)
+		case "token":
+			l.takeTokens(path)
+		case "password":
+			l.takePasswords(path)
+		}
+		for name, c := range l.callers {
+			users = append(users, l.at(name, c)...)
+		}
+	}
+	kubeconfigFile := filepath.Join(dir, "webhooks.kubeconfig")
+	configuration, kubeconfig, err := installing.APIServerFiles(installing.APIServerOptions{KubeconfigFile: kubeconfigFile, Users: users})
+	Expect(err).NotTo(HaveOccurred())
+	written(dir, "webhooks.kubeconfig", kubeconfig)
+	return written(dir, "admission.yaml", configuration)
+}
+
+// replace writes a file as a mounted Secret changes: at once.
+func replace(path, content string) {
+	GinkgoHelper()
+	Expect(os.Rename(written(filepath.Dir(path), filepath.Base(path)+".tmp", []byte(content)), path)).To(Succeed())
+}
+
+func written(dir, name string, content []byte) (path string) {
+	GinkgoHelper()
+	path = filepath.Join(dir, name)
+	Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+	return path
+}
+
+// at gives a caller its address, and returns what the API server shows there, if anything.
+func (l *lock) at(name string, c *caller) []installing.APIServerUser {
+	if c.byURL {
+		c.show.URL = "https://" + l.listener.Addr().String()
+		c.client.URL = &c.show.URL
+	} else {
+		port := int32(l.listener.Addr().(*net.TCPAddr).Port)
+		c.show.Service = &admissionregistrationv1.ServiceReference{Namespace: "lock-" + l.kind, Name: name, Port: &port}
+		c.client.Service = c.show.Service
+	}
+	if c.show.CertFile+c.show.TokenFile+c.show.Token+c.show.Username == "" {
+		return nil
+	}
+	return []installing.APIServerUser{c.show}
+}
+
+const missingText = "the webhook server asks for %s, and the call has none"
+
+func (l *lock) takeCertificates(path func(name, content string) string) {
+	GinkgoHelper()
+	first, err := devcert.NewCA()
+	Expect(err).NotTo(HaveOccurred())
+	second, err := devcert.NewCA()
+	Expect(err).NotTo(HaveOccurred())
+	issued := func(ca *devcert.CA, commonName string) installing.APIServerUser {
+		cert, key, err := ca.Client(commonName)
+		Expect(err).NotTo(HaveOccurred())
+		name := fmt.Sprintf("%s-%p", commonName, ca)
+		return installing.APIServerUser{CertFile: path(name+".crt", string(cert)), KeyFile: path(name+".key", string(key))}
+	}
+	l.content = map[string]string{"right": string(first.Bundle), "next": string(second.Bundle), "both": string(first.Bundle) + string(second.Bundle)}
+	l.file = path("ca.crt", l.content["right"])
+	l.auth = webhook.ClientAuth{CAFile: l.file, Names: []string{"kube-apiserver"}}
+	l.callers = map[string]*caller{
+		"right":   {show: issued(first, "kube-apiserver")},
+		"by-url":  {show: issued(first, "kube-apiserver"), byURL: true},
+		"next":    {show: issued(second, "kube-apiserver"), refusal: "the client certificate is not valid: x509: certificate signed by unknown authority"},
+		"other":   {show: issued(first, "somebody"), refusal: `the client certificate is not one of those that may call this webhook server: it is for subject "CN=somebody"`},
+		"token":   {show: installing.APIServerUser{Token: "t0ken"}, refusal: fmt.Sprintf(missingText, "a client certificate")},
+		"nothing": {refusal: fmt.Sprintf(missingText, "a client certificate")},
+	}
+}
+
+func (l *lock) takeTokens(path func(name, content string) string) {
+	const unknown = "the webhook server does not know the bearer token"
+	l.content = map[string]string{"right": "# one\nt0ken-1\n", "next": "t0ken-2\n", "both": "t0ken-2\nt0ken-1\n"}
+	l.file = path("tokens", l.content["right"])
+	l.auth = webhook.ClientAuth{TokenFile: l.file}
+	l.callers = map[string]*caller{
+		"right":    {show: installing.APIServerUser{TokenFile: path("token", "t0ken-1\n")}},
+		"by-url":   {show: installing.APIServerUser{Token: "t0ken-1"}, byURL: true},
+		"next":     {show: installing.APIServerUser{TokenFile: path("next-token", "t0ken-2")}, refusal: unknown},
+		"password": {show: installing.APIServerUser{Username: "api", Password: "t0ken-1"}, refusal: fmt.Sprintf(missingText, "a bearer token")},
+		"nothing":  {refusal: fmt.Sprintf(missingText, "a bearer token")},
+	}
+}
+
+func (l *lock) takePasswords(path func(name, content string) string) {
+	const unknown = "the webhook server does not know the user name, or not with this password"
+	l.content = map[string]string{"right": "api:1: 2\n", "next": "api:2\n", "both": "api:2\n\napi:1: 2\n"}
+	l.file = path("passwords", l.content["right"])
+	l.auth = webhook.ClientAuth{BasicFile: l.file}
+	l.callers = map[string]*caller{
+		"right":   {show: installing.APIServerUser{Username: "api", Password: "1: 2"}},
+		"by-url":  {show: installing.APIServerUser{Username: "api", Password: "1: 2"}, byURL: true},
+		"next":    {show: installing.APIServerUser{Username: "api", Password: "2"}, refusal: unknown},
+		"other":   {show: installing.APIServerUser{Username: "ipa", Password: "1: 2"}, refusal: unknown},
+		"token":   {show: installing.APIServerUser{Token: "t0ken"}, refusal: fmt.Sprintf(missingText, "a user name and password")},
+		"nothing": {refusal: fmt.Sprintf(missingText, "a user name and password")},
+	}
+}
+
+// countingListener counts connections.
+type countingListener struct {
+	net.Listener
+	accepted *atomic.Int32
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return conn, err
+}
