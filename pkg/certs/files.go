@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/internal/reload"
+)
+
+// FilesOptions configure [Files]. The zero value works.
+type FilesOptions struct {
+	// CAFile holds the CAs, in PEM, that clients trust: ca.crt in the Secrets of cert-manager,
+	// which its cainjector copies into the caBundles. With it, Bundle returns them, and a
+	// certificate that they do not trust is neither preferred to one that they do nor ready.
+	CAFile string
+	// Interval is how often the files are read again, 10 s when zero.
+	Interval time.Duration
+	// Logger is told of new certificates, and of what is wrong with the files: once, not at
+	// every look. The zero value takes the logger in the context of Start, or else slog's
+	// default.
+	Logger logr.Logger
+}
+
+// Files returns a source for a certificate, followed by those of intermediate CAs if there are
+// any, and its key, both in PEM: tls.crt and tls.key of a mounted Secret, such as cert-manager
+// fills.
+//
+// The files are compared by content at every interval. When they cannot be read, do not belong
+// together, as when only one of them has been written yet, or hold a certificate that is not
+// valid while the one that is served is, the latter goes on being served, until the files are
+// better or it is worse. Status says so, and the log.
+//
+// Start returns an error when there is no pair that could be served. One that is expired, or
+// not valid yet, could: clocks differ, and the error that the API server shows to its clients
+// then says more than a handshake that fails. But it is not ready.
+func Files(certFile, keyFile string, o FilesOptions) Source {
+	f := &files{certFile: certFile, o: o, log: o.Logger}
+	f.pair = reload.New(reload.Options[*tls.Certificate]{
+		Paths: []string{certFile, keyFile},
+		Parse: func(contents [][]byte) (*tls.Certificate, error) {
+			return parsePair(certFile, contents[0], keyFile, contents[1])
+		},
+	})
+	if o.CAFile != "" {
+		f.ca = reload.New(reload.Options[*roots]{
+			Paths: []string{o.CAFile},
+			Parse: func(contents [][]byte) (*roots, error) { return newRoots(contents[0]) },
+		})
+	}
+	return f
+}
+
+type files struct {
+	certFile string
+	o        FilesOptions
+	log      logr.Logger // set before Start begins to look
+	pair     *reload.Files[*tls.Certificate]
+	ca       *reload.Files[*roots] // nil without a CAFile
+	start    atomic.Bool
+	served   atomic.Pointer[tls.Certificate]
+
+	mu       sync.Mutex
+	renewals int
+	told     string // the error that was logged last
+}
+
+// NeedLeaderElection tells a controller-runtime manager that every replica needs its
+// certificate.
+func (f *files) NeedLeaderElection() bool { return false }
+
+func (f *files) Start(ctx context.Context) error {
+	if f.start.Swap(true) {
+		return errStartedTwice
+	}
+	if f.log.GetSink() == nil {
+		f.log = contextLogger(ctx)
+	}
+	if err := f.load(); err != nil {
+		return fmt.Errorf("there is no certificate to serve: %w; mount the Secret with the certificate there, or set other paths", err)
+	}
+	interval := f.o.Interval
+	if interval <= 0 {
+		interval = reload.DefaultInterval
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		f.look()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			_ = f.load() // Status has it
+		}
+	}
+}
+
+// load reads the files. It returns an error if there never was anything good in one of them.
+func (f *files) load() error {
+	pairErr := f.pair.Load()
+	if _, n := f.pair.Get(); n == 0 {
+		return pairErr
+	}
+	if f.ca == nil {
+		return nil
+	}
+	caErr := f.ca.Load()
+	if _, n := f.ca.Get(); n == 0 {
+		return fmt.Errorf("%w: leave out the CA file if there is none", caErr)
+	}
+	return nil
+}
+
+// look decides what is served from now on.
+func (f *files) look() {
+	now := time.Now()
+	candidate, _ := f.pair.Get()
+	served, ca := f.served.Load(), f.roots()
+	if served == nil || !sameChain(candidate, served) && ca.prefers(candidate, served, now) {
+		f.served.Store(candidate)
+		if served != nil {
+			f.mu.Lock()
+			f.renewals++
+			f.mu.Unlock()
+		}
+		f.log.Info("serving a new certificate", "file", f.certFile,
+			"notBefore", candidate.Leaf.NotBefore, "notAfter", candidate.Leaf.NotAfter)
+	}
+	f.tell(f.Status().Err)
+}
+
+// tell logs a trouble when it comes, changes and goes.
+func (f *files) tell(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	f.mu.Lock()
+	told := f.told
+	f.told = text
+	f.mu.Unlock()
+	switch {
+	case text == told:
+	case text != "":
+		f.log.Error(err, "the certificate files need attention; what is served stays")
+	default:
+		f.log.Info("the certificate files are well again")
+	}
+}
+
+// roots returns the CAs, nil without a CAFile.
+func (f *files) roots() *roots {
+	if f.ca == nil {
+		return nil
+	}
+	ca, _ := f.ca.Get()
+	return ca
+}
+
+func (f *files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c := f.served.Load(); c != nil {
+		return c, nil
+	}
+	return nil, f.nothing()
+}
+
+func (f *files) nothing() error {
+	if err := f.pair.Err(); err != nil {
+		return fmt.Errorf("there is no serving certificate: %w", err)
+	}
+	return errNotStarted
+}
+
+func (f *files) Bundle() []byte { return f.roots().pem() }
+
+func (f *files) Status() Status {
+	served, ca, now := f.served.Load(), f.roots(), time.Now()
+	if served == nil {
+		return Status{Err: f.nothing()}
+	}
+	st := ca.judge(served, now)
+	f.mu.Lock()
+	st.Renewals = f.renewals
+	f.mu.Unlock()
+	errs := []error{f.pair.Err()}
+	if f.ca != nil {
+		errs = append(errs, f.ca.Err())
+	}
+	if candidate, _ := f.pair.Get(); errs[0] == nil && !sameChain(candidate, served) {
+		if found := ca.judge(candidate, now); !found.Trusted { // else it is about to be served
+			errs = append(errs, fmt.Errorf("%s: %w; an earlier certificate is served instead, which ends at %s", f.certFile, found.Err, inUTC(st.NotAfter)))
+		}
+	}
+	if st.Err != nil {
+		errs = append(errs, fmt.Errorf("what is served from %s: %w", f.certFile, st.Err))
+	}
+	st.Err = errors.Join(errs...)
+	return st
+}
+
+// parsePair also says which file is at fault where that is clear.
+func parsePair(certFile string, certPEM []byte, keyFile string, keyPEM []byte) (*tls.Certificate, error) {
+	for _, file := range []struct {
+		path    string
+		content []byte
+	}{{certFile, certPEM}, {keyFile, keyPEM}} {
+		if len(bytes.TrimSpace(file.content)) == 0 {
+			return nil, fmt.Errorf("%s is empty", filepath.Base(file.path))
+		}
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("they do not make a pair: %w", err)
+	}
+	if pair.Leaf == nil { // with GODEBUG=x509keypairleaf=0
+		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return nil, err
+		}
+	}
+	return &pair, nil
+}
