@@ -58,7 +58,7 @@ func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook
 	serving, cancel := context.WithCancel(background)
 	stopped := make(chan error, 1)
 	go func() {
-		stopped <- webhook.NewServer(webhook.Options{Listener: listener, TLSConfig: tlsConfig, Logger: logger}, hooks...).Start(serving)
+		stopped <- webhook.NewServer(webhook.Options{Listener: listener, TLSConfig: tlsConfig, Logger: logger, ShutdownDelay: -1}, hooks...).Start(serving)
 	}()
 	stop = func() error {
 		err := errors.Join(validate.deregister(background, validating), mutate.deregister(background, mutating))

@@ -8,9 +8,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -40,8 +42,8 @@ func (b *buffers) release() {
 }
 
 // readBody checks what can be checked before reading, then reads no more than it may, into the
-// memory of buf as far as that goes.
-func readBody(w http.ResponseWriter, r *http.Request, buf []byte, limit int64) ([]byte, error) {
+// memory of buf as far as that goes, and not for longer than until the deadline of the call.
+func (x *exchange) readBody(w http.ResponseWriter, r *http.Request, buf []byte, limit int64) ([]byte, error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, newFailure(http.StatusMethodNotAllowed, fmt.Sprintf("method %s: an AdmissionReview is sent by POST", r.Method))
@@ -59,21 +61,50 @@ func readBody(w http.ResponseWriter, r *http.Request, buf []byte, limit int64) (
 	if r.ContentLength < 0 { // it also has the server close the connection when there is too much
 		from = http.MaxBytesReader(w, from, limit)
 	}
-	body, err := readAll(from, buf, r.ContentLength, limit)
+	setReadDeadline(w, x.ctx.deadline)
+	body, err := readAll(from, buf, r.ContentLength, limit, x.reserve)
 	switch {
 	case err != nil:
-		return nil, unreadable(err, limit)
+		return nil, x.unreadable(err, limit)
 	case int64(len(body)) > limit:
 		return nil, tooLarge(limit)
 	case len(body) == 0:
 		return nil, newFailure(http.StatusBadRequest, "the body is empty: want an AdmissionReview")
 	}
+	// From now on net/http reads to notice when the API server hangs up. To it, a deadline that
+	// is over looks the same.
+	setReadDeadline(w, time.Time{})
 	return body, nil
 }
 
-func unreadable(err error, limit int64) error {
-	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+// setReadDeadline ends reading at t, if w or what it is around can. Of a request that was read
+// nothing stays: net/http sets the deadlines of the next one on the connection.
+// http.ResponseController does the same, but where that is not possible it makes an error.
+func setReadDeadline(w http.ResponseWriter, t time.Time) {
+	for {
+		switch v := w.(type) {
+		case interface{ SetReadDeadline(t time.Time) error }:
+			_ = v.SetReadDeadline(t) // the connection is gone: reading will tell
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = v.Unwrap()
+		default:
+			return
+		}
+	}
+}
+
+func (x *exchange) unreadable(err error, limit int64) error {
+	var own *failure
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &over):
 		return tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		x.ctx.expire()
+		return x.ctx.timedOut("the body did not arrive")
 	}
 	return newFailure(http.StatusBadRequest, "cannot read the body: "+err.Error())
 }
@@ -97,23 +128,32 @@ func tooLarge(limit int64) error {
 const readStep = 1 << 20
 
 // readAll reads to the end, or until there is more than limit. length is what was announced,
-// or -1.
-func readAll(from io.Reader, buf []byte, length, limit int64) ([]byte, error) {
+// or -1. Memory is reserved before it is used, that of buf too, as if it were new.
+func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
 	buf = buf[:0]
 	rest := func() int { return int(max(length+1-int64(len(buf)), 512)) } // one byte more, to see the end
-	if first := min(rest(), readStep); cap(buf) < first {
-		buf = make([]byte, 0, first)
+	room := min(rest(), readStep)
+	if err := reserve(int64(room)); err != nil {
+		return nil, err
+	}
+	if cap(buf) < room {
+		buf = make([]byte, 0, room)
 	}
 	for {
-		n, err := from.Read(buf[len(buf):cap(buf)])
+		n, err := from.Read(buf[len(buf):room])
 		buf = buf[:len(buf)+n]
 		switch {
 		case err == io.EOF, int64(len(buf)) > limit:
 			return buf, nil
 		case err != nil:
 			return nil, err
-		case len(buf) == cap(buf):
-			buf = slices.Grow(buf, min(rest(), len(buf)))
+		case len(buf) == room:
+			more := min(rest(), len(buf))
+			if err := reserve(int64(more)); err != nil {
+				return nil, err
+			}
+			room += more
+			buf = slices.Grow(buf, more)
 		}
 	}
 }

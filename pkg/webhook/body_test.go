@@ -38,7 +38,7 @@ func TestReadAll(t *testing.T) {
 				if in.err != nil {
 					source = io.MultiReader(source, iotest.ErrReader(in.err))
 				}
-				got, err := readAll(source, make([]byte, in.memory/2, max(in.memory, 1)), in.length, in.limit)
+				got, err := readAll(source, make([]byte, in.memory/2, max(in.memory, 1)), in.length, in.limit, noLimit)
 				if !errors.Is(err, in.err) || err == nil && !bytes.Equal(got, text[:in.size]) {
 					t.Fatalf("%d bytes of %d, %v", len(got), in.size, err)
 				}
@@ -48,11 +48,13 @@ func TestReadAll(t *testing.T) {
 			}
 		})
 	}
-	got, err := readAll(bytes.NewReader(text), nil, -1, 5000)
+	got, err := readAll(bytes.NewReader(text), nil, -1, 5000, noLimit)
 	if err != nil || len(got) <= 5000 || len(got) > 20_000 {
 		t.Errorf("%d bytes were read, when more than 5000 was all there was to know; %v", len(got), err)
 	}
 }
+
+func noLimit(int64) error { return nil }
 
 // TestMemoryOfLargeCallsIsNotKept looks at what goes back into the pool.
 func TestMemoryOfLargeCallsIsNotKept(t *testing.T) {

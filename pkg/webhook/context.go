@@ -24,6 +24,7 @@ type callContext struct {
 	hook     *Hook
 	parent   context.Context
 	budget   time.Duration
+	start    time.Time
 	deadline time.Time
 	about    about
 
@@ -42,15 +43,16 @@ type about struct {
 	kind            metav1.GroupVersionKind
 	operation       admissionv1.Operation
 	namespace, name string
+	dryRun          bool
 }
 
 func (c *callContext) know(m *review.Metadata) {
-	c.about = about{m.UID, m.Kind, m.Operation, m.Namespace, m.Name}
+	c.about = about{m.UID, m.Kind, m.Operation, m.Namespace, m.Name, m.DryRun}
 }
 
-func (c *callContext) begin(parent context.Context, h *Hook, budget time.Duration) {
-	c.hook, c.parent, c.budget = h, parent, budget
-	c.deadline = time.Now().Add(budget)
+func (c *callContext) begin(parent context.Context, h *Hook, start time.Time, budget time.Duration) {
+	c.hook, c.parent, c.start, c.budget = h, parent, start, budget
+	c.deadline = start.Add(budget)
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.deadline) {
 		c.deadline = earlier
 	}

@@ -27,7 +27,7 @@ func contextHook() *Hook {
 
 func newCallContext(parent context.Context, budget time.Duration) *callContext {
 	c := new(callContext)
-	c.begin(parent, contextHook(), budget)
+	c.begin(parent, contextHook(), time.Now(), budget)
 	return c
 }
 

@@ -49,6 +49,9 @@ func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	if o.Listener == nil {
 		o.Addr = "127.0.0.1:0"
 	}
+	if o.ShutdownDelay == 0 {
+		o.ShutdownDelay = -1
+	}
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 1 // connections that clients keep would be given a second to go
 	}

@@ -108,12 +108,16 @@ func allFieldErrors(errs []error) (field.ErrorList, bool) {
 
 // A failure is a failure to decide with the HTTP answer that tells of it. It must not be an
 // APIStatus: a handler that returns one of ours, with code 400, does not deny.
-type failure struct{ status metav1.Status }
+type failure struct {
+	status     metav1.Status
+	outcome    Outcome  // Failed when empty
+	retryAfter []string // the header
+}
 
 func (f *failure) Error() string { return f.status.Message }
 
 func newFailure(code int, message string, causes ...metav1.StatusCause) *failure {
-	f := &failure{metav1.Status{Code: int32(code), Message: message}}
+	f := &failure{status: metav1.Status{Code: int32(code), Message: message}}
 	if len(causes) > 0 {
 		f.status.Details = &metav1.StatusDetails{Causes: causes}
 	}

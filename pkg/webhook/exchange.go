@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/admitkit/admitkit/pkg/patch"
@@ -34,6 +35,17 @@ type exchange struct {
 	outcome  outcome
 	decided  bool // there is an outcome
 	leftOver bool // the call was answered without one: the handler was left behind
+	taken    bool // its connection was taken over to do that
+
+	observed *observation // nil without observers
+	http1    bool
+
+	// What follows is of a call that came through the gate of a server.
+	conn    *connection
+	held    bool         // there are
+	holders atomic.Int32 // of room: the call, and a handler with a goroutine of its own
+	waits   atomic.Bool  // for an answer
+	bytes   int64        // of memory for the body
 }
 
 // An outcome is what a handler has decided, or why it did not.
@@ -101,10 +113,11 @@ func (x *exchange) overrun(w http.ResponseWriter) {
 		return
 	}
 	conn, _, err := http.NewResponseController(w).Hijack()
-	x.leftOver = err == nil
+	x.leftOver, x.taken = err == nil, err == nil
 	x.mu.Unlock()
 	if err == nil {
-		failOn(conn, x.ctx.logger(), x.ctx.tooLate(), x.ctx.about.uid)
+		failOn(conn, x.failed(x.ctx.tooLate()))
+		x.wasAnswered()
 	}
 }
 
@@ -112,16 +125,20 @@ func (x *exchange) overrun(w http.ResponseWriter) {
 func (x *exchange) answerNow(w http.ResponseWriter, failure error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		x.ctx.hook.fail(w, x.ctx.logger(), failure, x.ctx.about.uid)
+		x.fail(w, failure)
 		return
 	}
-	failOn(conn, x.ctx.logger(), failure, x.ctx.about.uid)
+	failOn(conn, x.failed(failure))
 }
 
 // awaitApart calls the handler in a goroutine of its own.
 func (x *exchange) awaitApart(c call, left time.Duration) outcome {
 	done := x.ctx.Done()
-	go x.run(c, nil)
+	x.holders.Add(1)
+	go func() {
+		defer x.drop()
+		x.run(c, nil)
+	}()
 	timer := time.AfterFunc(left, x.ctx.expire)
 	defer timer.Stop()
 	<-done
@@ -154,6 +171,14 @@ func (x *exchange) run(c call, w http.ResponseWriter) {
 	}
 }
 
+// isTaken reports whether the call's connection was taken over, so that the answer is made
+// by whoever did that.
+func (x *exchange) isTaken() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.taken
+}
+
 // decide hands over the outcome, if somebody waits for it.
 func (x *exchange) decide(o outcome) {
 	x.mu.Lock()
@@ -175,9 +200,16 @@ func (x *exchange) decide(o outcome) {
 // tooLate is the failure of a handler that did not decide before its context ended.
 func (c *callContext) tooLate() error {
 	if c.expired() {
-		return newFailure(http.StatusGatewayTimeout, fmt.Sprintf("the handler did not decide within %s", c.budget))
+		return c.timedOut("the handler did not decide")
 	}
 	return newFailure(http.StatusServiceUnavailable, "the API server closed the connection before the answer")
+}
+
+// timedOut is the failure of a call that something did not do in time.
+func (c *callContext) timedOut(what string) error {
+	f := newFailure(http.StatusGatewayTimeout, fmt.Sprintf("%s within %s", what, c.budget))
+	f.outcome = TimedOut
+	return f
 }
 
 // A panicError is a panic of a handler, or of a method of its types.

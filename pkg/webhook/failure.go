@@ -9,27 +9,39 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
 // fail answers with an HTTP error whose body client-go reads as an API status: its message is
-// then the one sentence that the user sees. uid is that of the call, where it could be read.
-func (h *Hook) fail(w http.ResponseWriter, log logr.Logger, err error, uid types.UID) {
-	writeStatus(w, reported(log, err, uid))
+// then the one sentence that the user sees.
+func (x *exchange) fail(w http.ResponseWriter, err error) {
+	x.endConnection(w)
+	if x.http1 && !time.Now().Before(x.ctx.deadline) {
+		// While net/http reads to see the API server hang up, the deadline for reading may have
+		// been over for a moment: then it takes that for the end of the connection, and the
+		// contexts of later calls on it would have ended before they began.
+		w.Header()["Connection"] = closeConnection
+	}
+	if own := (*failure)(nil); errors.As(err, &own) && own.retryAfter != nil {
+		w.Header()["Retry-After"] = own.retryAfter
+	}
+	if outcomeOf(err) == Shed && x.http1 {
+		writeEarly(w, x.failed(err))
+		return
+	}
+	writeStatus(w, x.failed(err))
 }
 
 // failOn is fail on a connection that was taken away from the HTTP server. It closes it.
-func failOn(conn net.Conn, log logr.Logger, err error, uid types.UID) {
+func failOn(conn net.Conn, status metav1.Status) {
 	defer func() { _ = conn.Close() }()
-	status := reported(log, err, uid)
 	body := statusBody(status)
 	answer := http.Response{
 		ProtoMajor: 1, ProtoMinor: 1, StatusCode: int(status.Code), Close: true,
@@ -40,10 +52,11 @@ func failOn(conn net.Conn, log logr.Logger, err error, uid types.UID) {
 	_ = answer.Write(conn) // the API server is gone: nobody to tell
 }
 
-// reported logs a failure and returns it as an API status.
-func reported(log logr.Logger, err error, uid types.UID) metav1.Status {
+// failed logs a failure, tells observers of it, and returns it as an API status with the uid of
+// the call, where it could be read.
+func (x *exchange) failed(err error) metav1.Status {
 	status := failureStatus(err)
-	if uid != "" {
+	if uid := x.ctx.about.uid; uid != "" {
 		details := metav1.StatusDetails{}
 		if status.Details != nil {
 			details = *status.Details
@@ -51,12 +64,33 @@ func reported(log logr.Logger, err error, uid types.UID) metav1.Status {
 		details.UID = uid
 		status.Details = &details
 	}
+	x.logFailure(&status, err)
+	x.tell(Call{Outcome: outcomeOf(err), Code: status.Code, Err: err})
+	return status
+}
+
+func (x *exchange) logFailure(status *metav1.Status, err error) {
+	log, message := x.ctx.logger(), errors.New(status.Message)
+	if outcomeOf(err) == Shed { // any number of these may come
+		x.ctx.hook.gate.shed.log(log, message, "a call was turned away", "code", status.Code)
+		return
+	}
 	var panicked *panicError
 	if errors.As(err, &panicked) {
 		log = log.WithValues("stack", panicked.stack)
 	}
-	log.Error(errors.New(status.Message), "cannot decide", "code", status.Code)
-	return status
+	log.Error(message, "cannot decide", "code", status.Code)
+}
+
+// writeEarly answers before the body was read: net/http would read some of it first.
+func writeEarly(w http.ResponseWriter, status metav1.Status) {
+	control := http.NewResponseController(w)
+	body := statusBody(status)
+	_ = control.EnableFullDuplex() // else the answer takes longer
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if write(w, int(status.Code), body) {
+		_ = control.Flush()
+	}
 }
 
 func writeStatus(w http.ResponseWriter, status metav1.Status) {

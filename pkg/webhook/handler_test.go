@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -232,6 +233,8 @@ func TestTheContextOfAHandler(t *testing.T) {
 	})
 }
 
+var duration = regexp.MustCompile(`"duration"="[0-9.]+[µm]?s"`)
+
 // TestLogs looks at the keys of each line, and for what must never be in one.
 func TestLogs(t *testing.T) {
 	const secret = "hunter2"
@@ -246,11 +249,11 @@ func TestLogs(t *testing.T) {
 		object  string
 		want    []string
 	}{
-		{reason: "an admission is not worth a line", handler: label},
+		{reason: "an admission", handler: label, want: []string{`"level"=1 "msg"="mutated" ` + keys + ` "duration"="…"`}},
 		{reason: "a denial has its code and reason, not its words", handler: func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 			req.Warn(secret)
 			return webhook.Deny(secret)
-		}, want: []string{`"level"=1 "msg"="denied" ` + keys + ` "code"=403 "reason"="Forbidden"`}},
+		}, want: []string{`"level"=1 "msg"="denied" ` + keys + ` "code"=403 "reason"="Forbidden" "duration"="…"`}},
 		{reason: "a failure has its error", handler: func(context.Context, *webhook.Request[corev1.Pod]) error { return errors.New("down") },
 			want: []string{`"msg"="cannot decide" "error"="down" ` + keys + ` "code"=500`}},
 		{reason: "an object that does not decode", handler: admit, object: wrong,
@@ -258,7 +261,7 @@ func TestLogs(t *testing.T) {
 		{reason: "the handler's own line has the keys too", handler: func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 			logr.FromContextOrDiscard(ctx).Info("mine")
 			return nil
-		}, want: []string{`"level"=0 "msg"="mine" ` + keys}},
+		}, want: []string{`"level"=0 "msg"="mine" ` + keys, `"level"=1 "msg"="allowed" ` + keys + ` "duration"="…"`}},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			c := c
@@ -266,7 +269,9 @@ func TestLogs(t *testing.T) {
 				c.object = in.object
 			}
 			var lines []string
-			logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 10})
+			logger := funcr.New(func(_, args string) {
+				lines = append(lines, duration.ReplaceAllString(args, `"duration"="…"`))
+			}, funcr.Options{Verbosity: 10})
 			ask(t, mutating(in.handler).WithLogger(logger), c)
 			if !slices.Equal(lines, in.want) {
 				t.Errorf("\n got %q\nwant %q", lines, in.want)

@@ -32,6 +32,9 @@ type Hook struct {
 	raw      bool // the handler takes bytes
 	maxBytes int64
 	logger   *logr.Logger
+	gate     *gate // of the server it is served by
+
+	observers []Observer
 
 	unknown      UnknownFieldsPolicy
 	unknownCalls *atomic.Uint64 // shared with copies
@@ -199,7 +202,7 @@ func (h *Hook) WithMaxBodyBytes(n int64) *Hook {
 	return &c
 }
 
-// WithLogger returns a hook that logs its failures to l, and its denials at V(1), with the
+// WithLogger returns a hook that logs its failures to l, and its decisions at V(1), with the
 // keys webhook, requestUID, gvk, namespace, name and operation. Objects are never logged. The
 // handler finds the logger in its context (logr.FromContext). Without it a hook uses the
 // logger in the context of the HTTP request, or else slog's default.

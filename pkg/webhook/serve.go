@@ -19,13 +19,44 @@ import (
 // received; a failure to decide is an HTTP error with a metav1.Status, of which the API
 // server shows the message to the user and to which it applies the failurePolicy.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.Check(); err != nil {
-		h.fail(w, h.loggerFor(r.Context()), newFailure(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error()), "")
-		return
-	}
+	start := time.Now() // reading counts, too
 	c := h.newCall()
 	x := c.base()
-	x.ctx.begin(r.Context(), h, h.budget(timeoutOf(r.URL))) // reading counts, too
+	x.http1 = r.ProtoMajor == 1
+	x.ctx.begin(h.observe(x, r), h, start, h.budget(timeoutOf(r.URL)))
+	err := h.Check()
+	if err != nil {
+		err = newFailure(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error())
+	} else {
+		err = x.enter(r)
+	}
+	if err == nil {
+		err = h.serve(w, r, c)
+	} else {
+		x.turnAway(w, r, err)
+	}
+	if err != nil && outcomeOf(err) == Shed {
+		discard(w, r)
+	}
+}
+
+// turnAway answers a call that is not to be read.
+func (x *exchange) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		x.tell(Call{Outcome: Refused, Code: refused.status.Code, Err: err})
+		x.endConnection(w)
+		x.ctx.hook.gate.auth.refuse(w, r, refused)
+	default:
+		x.fail(w, err)
+	}
+}
+
+// serve answers a call that was let in, and returns why it failed.
+func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) error {
+	x := c.base()
+	defer x.leave()
 	b := bufferPool.Get().(*buffers)
 	err := h.answer(w, r, c, b)
 	if x.leftOver { // the handler goes on with the documents
@@ -33,16 +64,18 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		x.docs.end()
 	}
-	if errors.Is(err, errAnswered) {
-		b.release()
-		return
-	}
-	if err != nil {
-		h.fail(w, x.ctx.logger(), err, x.ctx.about.uid)
-	} else if !write(w, http.StatusOK, b.answer) {
-		b.answer = nil
+	switch {
+	case err == nil:
+		x.endConnection(w)
+		if !write(w, http.StatusOK, b.answer) {
+			b.answer = nil
+		}
+	case errors.Is(err, errAnswered):
+	default:
+		x.fail(w, err)
 	}
 	b.release()
+	return err
 }
 
 // answer reads the call, has the handler decide, and writes the answer into the buffers.
@@ -59,14 +92,12 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 	default:
 		return err
 	}
-	if denial := d.Denial(); denial != nil && h.logsDetails(x.ctx.parent) {
-		x.ctx.logger().V(1).Info("denied", "code", denial.Code, "reason", denial.Reason)
-	}
 	if h.reg.mutating {
 		b.answer = review.AppendMutating(b.answer[:0], &b.wire, d, p)
 	} else {
 		b.answer = review.AppendValidating(b.answer[:0], &b.wire, d)
 	}
+	x.succeeded(d, p, b.answer)
 	return nil
 }
 
@@ -76,14 +107,17 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 	if h.raw {
 		memory = nil
 	}
-	body, err := readBody(w, r, memory, cmp.Or(h.maxBytes, DefaultMaxBodyBytes))
+	x := c.base()
+	body, err := x.readBody(w, r, memory, cmp.Or(h.maxBytes, DefaultMaxBodyBytes))
 	if err != nil {
 		return err
 	}
 	if !h.raw {
 		b.body = body
 	}
-	x := c.base()
+	if x.observed != nil {
+		x.observed.bodyBytes = len(body)
+	}
 	b.wire.UserInfo.Groups = x.groups[:0]
 	if err := review.DecodeInto(&b.wire, body, c); err != nil {
 		return err

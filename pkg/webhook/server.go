@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -16,46 +15,24 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Options configure a [Server]. Only TLSConfig is required.
-type Options struct {
-	// Addr is where to listen, ":9443" when empty. Not used with Listener.
-	Addr string
-	// Listener is listened on instead of Addr, without TLS of its own. The server closes it.
-	Listener net.Listener
-	// TLSConfig holds the serving certificate, in Certificates or GetCertificate. A copy is
-	// used, with TLS 1.2 as the least version unless it says more.
-	TLSConfig *tls.Config
-	// MaxBodyBytes bounds a request body, unless zero, for the hooks that do not say so
-	// themselves: see [Hook.WithMaxBodyBytes].
-	MaxBodyBytes int64
-	// ClientAuth says who may call the hooks, everybody when nil.
-	ClientAuth *ClientAuth
-	// Logger is used by the server and by hooks without one of their own. The zero value takes
-	// the logger in the context of Start, or else slog's default, since a failure that nobody
-	// hears of is the worst kind. logr.Discard() is a zero value too: to silence the server
-	// give it a logger with a sink that drops everything.
-	Logger logr.Logger
-	// DrainTimeout is how long Start waits for calls in flight once its context is done: 35 s
-	// when zero, longer than the longest timeoutSeconds of a webhook.
-	DrainTimeout time.Duration
-}
-
 // A Server serves hooks over TLS at their paths, and /healthz and /readyz for probes. It is a
 // Runnable of a controller-runtime manager that runs on every replica. Safe for concurrent
 // use; Start may be called once.
 type Server struct {
-	opts   Options
-	hooks  []*Hook
-	start  atomic.Bool
-	ready  atomic.Bool
-	listen chan struct{} // closed once addr or failed is set
-	addr   net.Addr
-	failed error
+	opts  Options
+	hooks []*Hook
+	start atomic.Bool
+
+	gate atomic.Pointer[gate] // nil until it listens
+
+	listen        chan struct{} // closed once those that follow are set
+	addr, opsAddr net.Addr
+	failed        error
 }
 
 // NewServer returns a server for the hooks.
 func NewServer(o Options, hooks ...*Hook) *Server {
-	return &Server{opts: o, hooks: hooks, listen: make(chan struct{})}
+	return &Server{opts: o.completed(), hooks: hooks, listen: make(chan struct{})}
 }
 
 // NeedLeaderElection tells a manager that every replica serves.
@@ -73,83 +50,110 @@ func (s *Server) Addr(ctx context.Context) (net.Addr, error) {
 	}
 }
 
-// Start serves until ctx is done, then stops taking calls, waits for those in flight, whose
-// contexts it does not cancel, and returns nil. It returns at once, with every error, when a
-// registration is invalid, two hooks share a path or it cannot listen.
+// OpsAddr is [Server.Addr] for [Options.OpsAddr].
+func (s *Server) OpsAddr(ctx context.Context) (net.Addr, error) {
+	if !s.opts.hasOps() {
+		return nil, errors.New("the webhook server has no address for metrics and probes: set Options.OpsAddr")
+	}
+	if _, err := s.Addr(ctx); err != nil {
+		return nil, err
+	}
+	return s.opsAddr, nil
+}
+
+// Start serves until ctx is done, then stops in the order that [Options.ShutdownDelay] and
+// [Options.DrainTimeout] tell, and returns nil unless calls were cut off. The contexts of calls
+// in flight are not cancelled. It returns at once, with every error, when a registration is
+// invalid, two hooks share a path or it cannot listen.
 func (s *Server) Start(ctx context.Context) error {
 	if s.start.Swap(true) {
 		return errors.New("the webhook server was started before")
-	}
-	listener, listenErr := s.listener(ctx)
-	if listenErr == nil {
-		defer func() { _ = listener.Close() }() // a second time, if the server ran
 	}
 	logger := s.opts.Logger
 	if logger.GetSink() == nil {
 		logger = contextLogger(ctx)
 	}
 	auth, authErr := newAuthenticator(s.opts.ClientAuth, logger)
-	if err := errors.Join(checkHooks(s.hooks), s.checkProbes(), s.checkOptions(), authErr, listenErr); err != nil {
+	hooks, ops, listenErr := s.listeners(ctx)
+	defer closeAll(hooks, ops) // a second time, if the server ran
+	if err := errors.Join(checkHooks(s.hooks), s.opts.check(s.hooks), authErr, listenErr); err != nil {
 		s.failed = fmt.Errorf("cannot start the webhook server: %w", err)
 		close(s.listen)
 		return s.failed
 	}
 	defer auth.start(ctx)()
-	server := &http.Server{
-		Handler:           s.handler(auth),
-		TLSConfig:         auth.tlsConfig(s.tlsConfig()),
-		ConnContext:       auth.connContext,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,     // well over 30 s: when it ends, so does the call's context
-		IdleTimeout:       2 * time.Minute, // longer than the 90 s after which the API server closes
-		BaseContext: func(net.Listener) context.Context {
-			return logr.NewContext(context.WithoutCancel(ctx), logger)
-		},
-		ErrorLog: log.New(lineLogger{logger}, "", 0),
-	}
+	defer s.serveOps(ops, logger)()
+	return s.run(ctx, hooks, newGate(&s.opts, auth), logger)
+}
+
+// run serves the hooks, and stops when ctx is done or the listener fails.
+func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger logr.Logger) error {
+	connections := newConnections(&s.opts)
+	server := s.httpServer(ctx, g, connections, logger)
 	s.addr = listener.Addr()
+	s.gate.Store(g)
+	g.stage.Store(serving)
 	close(s.listen)
-	s.ready.Store(true)
 	logger.Info("serving webhooks", "addr", s.addr.String(), "hooks", len(s.hooks))
 
 	served := make(chan error, 1)
-	go func() { served <- server.ServeTLS(listener, "", "") }()
+	go func() { served <- server.ServeTLS(connections.listen(listener), "", "") }()
+	d := drain{server, listener, g, connections, s.opts.DrainTimeout}
+	delay := s.opts.ShutdownDelay
+	if ctx.Err() != nil {
+		delay = 0 // nobody can have found it
+	}
 	select {
 	case err := <-served:
-		s.ready.Store(false)
-		return fmt.Errorf("the webhook server stopped: %w", err)
+		g.stage.Store(stopping)
+		return errors.Join(fmt.Errorf("the webhook server stopped: %w", err), d.run(ctx))
 	case <-ctx.Done():
 	}
-	s.ready.Store(false)
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.DrainTimeout)
-	defer cancel()
-	if err := server.Shutdown(drain); err != nil {
-		return fmt.Errorf("calls in flight were cut off after %s: %w", s.opts.DrainTimeout, errors.Join(err, server.Close()))
+	g.stage.Store(leaving)
+	logger.Info("the webhook server is about to stop", "delay", delay, "callsInFlight", g.waiting.Load())
+	pause := time.NewTimer(delay)
+	defer pause.Stop()
+	select {
+	case err := <-served:
+		logger.Error(err, "the webhook server lost its listener while it was about to stop")
+	case <-pause.C:
 	}
-	return nil
+	return d.run(ctx)
 }
 
-// The paths that the server answers itself.
-const livePath, readyPath = "/healthz", "/readyz"
+// The limits for slow clients that are not limits for calls: each of these has its own deadline
+// for reading.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute     // of what is no call, and of all that comes after one
+	writeTimeout  = time.Minute     // from the headers on: well over the 30 s of a call
+	idleTimeout   = 2 * time.Minute // longer than the 90 s after which the API server closes
+)
 
-func (s *Server) checkProbes() error {
-	var errs []error
-	for _, h := range s.hooks {
-		if h != nil && (h.Path() == livePath || h.Path() == readyPath) {
-			errs = append(errs, fmt.Errorf("webhook %s: the server answers probes at %s itself", h.Name(), h.Path()))
-		}
+func (s *Server) httpServer(ctx context.Context, g *gate, connections *connections, logger logr.Logger) *http.Server {
+	return &http.Server{
+		Handler:           s.handler(g),
+		TLSConfig:         g.auth.tlsConfig(s.tlsConfig()),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 250,
+			SendPingTimeout:      30 * time.Second,
+			PingTimeout:          15 * time.Second,
+			WriteByteTimeout:     30 * time.Second,
+		},
+		BaseContext: func(net.Listener) context.Context {
+			return logr.NewContext(context.WithoutCancel(ctx), logger)
+		},
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return g.auth.connContext(withConnection(ctx, conn), conn)
+		},
+		ConnState: connections.onState,
+		ErrorLog:  newConnectionLog(logger, s.opts.Observers).logger(),
 	}
-	return errors.Join(errs...)
-}
-
-func (s *Server) checkOptions() error {
-	if s.opts.DrainTimeout <= 0 {
-		s.opts.DrainTimeout = 35 * time.Second
-	}
-	if c := s.opts.TLSConfig; c == nil || len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {
-		return errors.New("Options.TLSConfig has no certificate: set its Certificates or GetCertificate")
-	}
-	return nil
 }
 
 func (s *Server) tlsConfig() *tls.Config {
@@ -158,57 +162,89 @@ func (s *Server) tlsConfig() *tls.Config {
 	if len(c.NextProtos) == 0 {
 		c.NextProtos = []string{"h2", "http/1.1"}
 	}
+	if get := c.GetCertificate; get != nil {
+		c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			cert, err := get(hello)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", noCertificate, err)
+			}
+			return cert, nil
+		}
+	}
 	return c
 }
 
-func (s *Server) listener(ctx context.Context) (net.Listener, error) {
-	if s.opts.Listener != nil {
-		return s.opts.Listener, nil
+// listeners returns that of the hooks, and that of Options.OpsAddr or nil.
+func (s *Server) listeners(ctx context.Context) (hooks, ops net.Listener, err error) {
+	hooks, ops = s.opts.Listener, s.opts.OpsListener
+	var hooksErr, opsErr error
+	if hooks == nil {
+		hooks, hooksErr = listenOn(ctx, s.opts.Addr)
 	}
-	addr := s.opts.Addr
-	if addr == "" {
-		addr = ":9443"
+	if ops == nil && s.opts.OpsAddr != "" {
+		if ops, opsErr = listenOn(ctx, s.opts.OpsAddr); opsErr != nil {
+			opsErr = fmt.Errorf("Options.OpsAddr: %w", opsErr)
+		}
 	}
-	return (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	return hooks, ops, errors.Join(hooksErr, opsErr)
+}
+
+// listenOn returns nil and not a nil listener of some type.
+func listenOn(ctx context.Context, addr string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func closeAll(listeners ...net.Listener) {
+	for _, l := range listeners {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
 }
 
 // handler routes by exact path. http.ServeMux would redirect paths that are not clean, and a
 // redirected call is a failed call.
-func (s *Server) handler(auth *authenticator) http.Handler {
+func (s *Server) handler(g *gate) http.Handler {
 	hooks := make(map[string]*Hook, len(s.hooks))
 	for _, h := range s.hooks {
 		if s.opts.MaxBodyBytes != 0 && h.maxBytes == 0 {
 			h = h.WithMaxBodyBytes(s.opts.MaxBodyBytes)
 		}
-		hooks[h.Path()] = h
+		hooks[h.Path()] = h.servedThrough(g, s.opts.Observers)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		hook := hooks[cleanPath(r.URL.Path)]
-		switch {
-		case r.URL.Path == livePath, r.URL.Path == readyPath && s.ready.Load():
-			write(w, http.StatusOK, []byte("\"ok\"\n"))
-			return
-		case r.URL.Path == readyPath:
-			writeStatus(w, failureStatus(newFailure(http.StatusServiceUnavailable, "the server is stopping")))
-			return
+		c := connectionOf(r.Context())
+		if c != nil && c.dismissed.Load() {
+			abort(r)
 		}
-		switch refused := auth.admit(r); {
-		case refused != nil:
-			auth.refuse(w, r, refused)
-		case hook != nil:
+		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
 			hook.ServeHTTP(w, r)
-		default:
-			status := failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", r.URL.Path)))
-			contextLogger(r.Context()).Error(errors.New(status.Message), "cannot decide", "code", status.Code)
-			writeStatus(w, status)
+			return
 		}
+		if g.isLast(c, time.Now()) {
+			w.Header()["Connection"] = closeConnection
+		}
+		if s.probed(w, r) {
+			return
+		}
+		if refused := g.auth.admit(r); refused != nil {
+			g.auth.refuse(w, r, refused)
+			return
+		}
+		status := failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", r.URL.Path)))
+		contextLogger(r.Context()).Error(errors.New(status.Message), "cannot decide", "code", status.Code)
+		writeStatus(w, status)
 	})
 }
 
-// lineLogger passes on what net/http reports of connections, which is noise at a normal level.
-type lineLogger struct{ logr.Logger }
-
-func (l lineLogger) Write(line []byte) (int, error) {
-	l.V(1).Info("http server", "message", string(line))
-	return len(line), nil
+// servedThrough returns the hook as a server serves it.
+func (h *Hook) servedThrough(g *gate, observers []Observer) *Hook {
+	c := *h
+	c.gate = g
+	c.observers = append(observers[:len(observers):len(observers)], h.observers...)
+	return &c
 }

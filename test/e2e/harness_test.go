@@ -62,7 +62,7 @@ func serveTLS(tlsConfig *tls.Config, hooks ...*webhook.Hook) (url string) {
 
 func serveOn(listener net.Listener, tlsConfig *tls.Config, hooks ...*webhook.Hook) (url string) {
 	server := webhook.NewServer(webhook.Options{
-		Listener: listener, TLSConfig: tlsConfig, Logger: logr.New(ginkgoSink{}),
+		Listener: listener, TLSConfig: tlsConfig, Logger: logr.New(ginkgoSink{}), ShutdownDelay: -1,
 	}, hooks...)
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)

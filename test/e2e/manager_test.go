@@ -53,7 +53,7 @@ func newServer(hooks ...*webhook.Hook) (*webhook.Server, string) {
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	return webhook.NewServer(webhook.Options{Listener: listener, TLSConfig: tlsConfig}, hooks...), listener.Addr().String()
+	return webhook.NewServer(webhook.Options{Listener: listener, TLSConfig: tlsConfig, ShutdownDelay: -1}, hooks...), listener.Addr().String()
 }
 
 // newManagersServer returns the webhook server that controller-runtime brings along.

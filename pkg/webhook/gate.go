@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A gate is what every call of a server goes through: it counts calls, and turns away those for
+// which there is no room. A hook that is mounted elsewhere has none.
+type gate struct {
+	auth               *authenticator
+	maxCalls, maxBytes int64
+	age                time.Duration
+
+	stage    atomic.Int32
+	calls    atomic.Int64 // in flight, or answered with a handler that is still busy
+	waiting  atomic.Int64 // for an answer
+	bytes    atomic.Int64 // of bodies
+	answered chan struct{}
+	shed     sparingly
+}
+
+// The stages of a server.
+const (
+	starting int32 = iota
+	serving
+	leaving  // calls go on, and every answer is the last on its connection
+	stopping // there are no new calls
+)
+
+func newGate(o *Options, auth *authenticator) *gate {
+	return &gate{
+		auth: auth, maxCalls: int64(o.MaxInFlight), maxBytes: o.MaxInFlightBytes, age: o.MaxConnectionAge,
+		answered: make(chan struct{}, 1),
+	}
+}
+
+// enter lets a call in, or returns why not. It reads nothing of the body.
+func (x *exchange) enter(r *http.Request) error {
+	g := x.ctx.hook.gate
+	if g == nil {
+		return nil
+	}
+	x.conn = connectionOf(r.Context())
+	if refused := g.auth.admit(r); refused != nil {
+		return refused
+	}
+	// First it is counted, then looks at the stage: a server that waits for the calls in flight
+	// does it the other way round, so one of the two sees the other.
+	x.held = true
+	x.holders.Store(1)
+	x.waits.Store(true)
+	g.waiting.Add(1)
+	switch {
+	case g.calls.Add(1) > g.maxCalls:
+		x.leave()
+		return x.tooMuch(fmt.Sprintf("%d calls are in flight, which is the limit", g.maxCalls))
+	case g.stage.Load() == stopping:
+		x.leave()
+		return turnedAway(http.StatusServiceUnavailable, "the server is stopping", 0)
+	}
+	return nil
+}
+
+// reserve counts n more bytes of memory for the body, if there may be as many.
+func (x *exchange) reserve(n int64) error {
+	g := x.ctx.hook.gate
+	if g == nil {
+		return nil
+	}
+	x.bytes += n
+	if g.bytes.Add(n) > g.maxBytes {
+		return x.tooMuch(fmt.Sprintf("the bodies of the calls in flight have %d bytes, which is the limit", g.maxBytes))
+	}
+	return nil
+}
+
+// tooMuch is the failure of a call for which there is no room. The API server calls again after
+// a second, up to ten times, unless that is all the time it has: then it would find nothing
+// better to tell the user than that the time is over.
+func (x *exchange) tooMuch(what string) error {
+	wait := 1
+	if x.ctx.budget <= time.Second {
+		wait = never
+	}
+	return turnedAway(http.StatusTooManyRequests, "the webhook server is busy: "+what, wait)
+}
+
+const never = -1
+
+// turnedAway is the failure of a call that was not read, or not to the end, with the seconds
+// after which it can be made again.
+func turnedAway(code int, message string, retryAfter int) *failure {
+	f := newFailure(code, message)
+	f.outcome = Shed
+	if retryAfter != never {
+		f.retryAfter = []string{fmt.Sprint(retryAfter)}
+		f.status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(retryAfter)}
+	}
+	return f
+}
+
+// leave is the end of a call, for those who wait for the last and for what it held, unless its
+// handler is left behind and goes on to hold that.
+func (x *exchange) leave() {
+	if x.held && !x.isTaken() {
+		x.wasAnswered()
+	}
+	x.drop()
+}
+
+// wasAnswered tells a server that waits for its last call.
+func (x *exchange) wasAnswered() {
+	if g := x.ctx.hook.gate; g != nil && x.waits.Swap(false) && g.waiting.Add(-1) == 0 && g.stage.Load() == stopping {
+		tell(g.answered)
+	}
+}
+
+// drop gives back what a call held, once those who hold it have all done so.
+func (x *exchange) drop() {
+	if x.held && x.holders.Add(-1) == 0 {
+		g := x.ctx.hook.gate
+		g.calls.Add(-1)
+		g.bytes.Add(-x.bytes)
+	}
+}
+
+// isLast reports whether the connection is to be closed after an answer to a call of that time.
+func (g *gate) isLast(c *connection, at time.Time) bool {
+	return g.stage.Load() >= leaving || c != nil && !at.Before(c.expires)
+}
+
+var closeConnection = []string{"close"}
+
+// endConnection has the answer say that it is the last on its connection, if it is.
+func (x *exchange) endConnection(w http.ResponseWriter) {
+	if g := x.ctx.hook.gate; g != nil && g.isLast(x.conn, x.ctx.start) {
+		w.Header()["Connection"] = closeConnection
+	}
+}
+
+// The rest of a body of a call that was turned away is thrown away for the sake of its
+// connection, as long as this costs less than another TLS handshake.
+const (
+	mostDiscarded   = 4 << 20
+	longestDiscards = 500 * time.Millisecond
+)
+
+// discard reads the rest of the body of a call that was turned away, after the answer. Without
+// it net/http would close the connection after half a second, in which it counts as busy; and
+// when the API server calls again, as it is asked to, it would have to make another.
+func discard(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor > 1 || r.ContentLength > mostDiscarded {
+		return // with HTTP/2 only the one call ends
+	}
+	deadline := time.Now().Add(longestDiscards)
+	setReadDeadline(w, deadline)
+	_, _ = io.CopyN(io.Discard, r.Body, mostDiscarded)
+	setReadDeadline(w, time.Time{})
+	if !time.Now().Before(deadline) {
+		panic(http.ErrAbortHandler) // closes the connection: see exchange.fail
+	}
+}
+
+// tell wakes up who waits at a channel with room for one.
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// sparingly is a memory of when something was logged that may happen at any rate.
+type sparingly struct {
+	mu     sync.Mutex
+	last   time.Time
+	others int // since then
+}
+
+const sparingInterval = time.Minute
+
+// log logs an error at most once in a while, and otherwise at V(1).
+func (s *sparingly) log(log logr.Logger, err error, message string, values ...any) {
+	now := time.Now()
+	s.mu.Lock()
+	due := s.last.IsZero() || now.Sub(s.last) >= sparingInterval
+	others := s.others
+	if due {
+		s.last, s.others = now, 0
+	} else {
+		s.others++
+	}
+	s.mu.Unlock()
+	if due {
+		log.Error(err, message+"; more of the kind within a minute are logged at V(1)", append(values, "moreBefore", others)...)
+		return
+	}
+	log.V(1).Info(message, append(values, "reason", err.Error())...)
+}
