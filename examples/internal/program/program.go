@@ -5,6 +5,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -57,6 +59,7 @@ func (u *usageError) Unwrap() error { return u.error }
 
 type options struct {
 	addr, certFile, keyFile, logLevel string
+	shutdownDelay                     time.Duration
 
 	print        bool
 	registration registration
@@ -70,6 +73,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	flags.StringVar(&o.addr, "addr", ":9443", "`address` to listen on")
 	flags.StringVar(&o.certFile, "tls-cert-file", "/tls/tls.crt", "`file` with the serving certificate, read again when it changes")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "/tls/tls.key", "`file` with the key of the certificate")
+	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second, "`time` to go on as before when told to stop, until the cluster knows; 0 for none")
 	flags.StringVar(&o.logLevel, "log-level", "info", "`level` of the log: error, info, or debug, which shows denials")
 	flags.BoolVar(&o.print, "print-configuration", false, "print the webhook configurations as YAML and exit")
 	o.registration.addFlags(flags, p.Name)
@@ -107,6 +111,8 @@ func (o options) serve(ctx context.Context, stderr io.Writer, hooks []*webhook.H
 		Addr:      o.addr,
 		TLSConfig: &tls.Config{GetCertificate: certificate.GetCertificate},
 		Logger:    logger,
+
+		ShutdownDelay: cmp.Or(o.shutdownDelay, -1), // its zero is a default
 	}, hooks...)
 	group, ctx := errgroup.WithContext(ctx) // when one ends, so does the other
 	group.Go(func() error { return certificate.Start(ctx) })

@@ -52,7 +52,7 @@ func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	logs, logWriter := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- newProgram().Run(ctx, []string{"--addr=127.0.0.1:0",
+		ended <- newProgram().Run(ctx, []string{"--addr=127.0.0.1:0", "--shutdown-delay=0",
 			"--tls-cert-file=" + filepath.Join(dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(dir, "tls.key")}, io.Discard, logWriter)
 		_ = logWriter.Close()
 	}()
