@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/credentials"
 )
 
 // APIServerOptions say how API servers make themselves known to webhook servers: by default
@@ -111,10 +112,10 @@ type (
 		Users      []kubeconfigUser `json:"users"`
 	}
 	kubeconfigUser struct {
-		Name string      `json:"name"`
-		User credentials `json:"user"`
+		Name string `json:"name"`
+		User shown  `json:"user"`
 	}
-	credentials struct {
+	shown struct {
 		ClientCertificate string `json:"client-certificate,omitempty"`
 		ClientKey         string `json:"client-key,omitempty"`
 		TokenFile         string `json:"tokenFile,omitempty"`
@@ -147,7 +148,7 @@ func namedUsers(users []APIServerUser) ([]kubeconfigUser, error) {
 			errs = append(errs, fmt.Errorf("Users[%d]: %s has the credentials of Users[%d] already", i, name, first))
 		}
 		seen[name] = i
-		all = append(all, kubeconfigUser{name, credentials{u.CertFile, u.KeyFile, u.TokenFile, u.Token, u.Username, u.Password}})
+		all = append(all, kubeconfigUser{name, shown{u.CertFile, u.KeyFile, u.TokenFile, u.Token, u.Username, u.Password}})
 	}
 	slices.SortFunc(all, func(a, b kubeconfigUser) int { return strings.Compare(a.Name, b.Name) })
 	return all, errors.Join(errs...)
@@ -237,17 +238,14 @@ func (u *APIServerUser) checkCredentials(name string) error {
 		return fmt.Errorf("a token and a password for %s: with both every call fails; set one", name)
 	case !cert && !token && !basic:
 		return fmt.Errorf("there are no credentials for %s: set CertFile and KeyFile, TokenFile, or Username and Password", name)
-	case strings.ContainsFunc(u.Token, notOfToken):
-		return fmt.Errorf("Token for %s has characters other than letters, digits and -._~+/=", name)
-	case basic && (u.Username == "" || u.Password == "" || strings.Contains(u.Username, ":")):
-		return fmt.Errorf("Username and Password for %s: want both, and no colon in the first", name)
-	case strings.ContainsFunc(u.Username+u.Password, unicode.IsControl) || strings.TrimSpace(u.Password) != u.Password || strings.TrimSpace(u.Username) != u.Username:
-		return fmt.Errorf("Username and Password for %s: leave out control characters, and spaces around them", name)
+	case token && u.Token != "":
+		if err := credentials.CheckToken(u.Token); err != nil {
+			return fmt.Errorf("Token for %s %w", name, err)
+		}
+	case basic:
+		if err := credentials.CheckPair(u.Username, u.Password); err != nil {
+			return fmt.Errorf("Username with Password for %s %w", name, err)
+		}
 	}
 	return nil
-}
-
-// notOfToken tells which characters RFC 6750 does not have in a token.
-func notOfToken(r rune) bool {
-	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=", r)
 }

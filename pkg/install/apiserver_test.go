@@ -221,12 +221,12 @@ func TestAPIServerFilesThatCannotWork(t *testing.T) {
 		{"no certificate", install.APIServerUser{Service: at, KeyFile: "/k", Token: "t"}, "set both or neither"},
 		{"two tokens", install.APIServerUser{Service: at, TokenFile: "/t", Token: "t"}, "TokenFile and Token for hooks.shop.svc:443: set one"},
 		{"token and password", install.APIServerUser{Service: at, TokenFile: "/t", Username: "a", Password: "b"}, "with both every call fails; set one"},
-		{"a token with a line end", install.APIServerUser{Service: at, Token: "secret\n"}, "Token for hooks.shop.svc:443 has characters other than"},
-		{"no password", install.APIServerUser{Service: at, Username: "a"}, "want both, and no colon"},
-		{"no user", install.APIServerUser{Service: at, Password: "secret"}, "want both, and no colon"},
-		{"a colon", install.APIServerUser{Service: at, Username: "a:b", Password: "secret"}, "want both, and no colon"},
-		{"a line end", install.APIServerUser{Service: at, Username: "a", Password: "secret\n"}, "leave out control characters"},
-		{"a space", install.APIServerUser{Service: at, Username: "a", Password: " secret"}, "and spaces around them"},
+		{"a token with a line end", install.APIServerUser{Service: at, Token: "secret\n"}, "Token for hooks.shop.svc:443 is not a bearer token"},
+		{"no password", install.APIServerUser{Service: at, Username: "a"}, "Username with Password for hooks.shop.svc:443 is not a user name with a password"},
+		{"no user", install.APIServerUser{Service: at, Password: "secret"}, "is not a user name with a password"},
+		{"a colon", install.APIServerUser{Service: at, Username: "a:b", Password: "secret"}, "has a colon in the user name"},
+		{"a line end", install.APIServerUser{Service: at, Username: "a", Password: "secret\n"}, "has control characters"},
+		{"not UTF-8", install.APIServerUser{Service: at, Username: "a", Password: "secret\xff"}, "is not UTF-8"},
 	} {
 		t.Run(in.reason, func(t *testing.T) {
 			_, _, err := install.APIServerFiles(install.APIServerOptions{KubeconfigFile: "/k", Users: []install.APIServerUser{in.user}})

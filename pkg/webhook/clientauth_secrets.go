@@ -10,21 +10,17 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/admitkit/admitkit/internal/credentials"
 	"github.com/admitkit/admitkit/internal/reload"
 )
-
-// maxSecretBytes bounds a token, and a user name with its password.
-const maxSecretBytes = 8 << 10
 
 // secrets are digests of tokens, or of user names with passwords.
 type secrets [][sha256.Size]byte
 
 // holds compares with all of them, in a time that tells nothing of what they are.
 func (s secrets) holds(credential string) bool {
-	if len(credential) > maxSecretBytes {
+	if len(credential) > credentials.MaxBytes {
 		return false
 	}
 	digest, found := sha256.Sum256([]byte(credential)), 0
@@ -64,51 +60,26 @@ func basic(known *reload.Files[secrets]) credentialKind {
 
 // parseTokens reads a file of tokens. Nothing of them must be in an error, which is logged.
 func parseTokens(content []byte) (secrets, error) {
-	tokens, err := parseSecrets(content, func(line string) error {
-		if strings.ContainsFunc(line, notOfToken) {
-			return errors.New("is not a bearer token: it has characters other than letters, digits and -._~+/=")
-		}
-		return nil
-	})
+	tokens, err := parseSecrets(content, credentials.CheckToken)
 	if err == nil && len(tokens) == 0 {
 		return nil, errors.New("there is no bearer token in it: write one on a line of its own")
 	}
 	return tokens, err
 }
 
-const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
-
-func notOfToken(r rune) bool { return !strings.ContainsRune(tokenCharacters, r) }
-
 // parseBasic reads a file of user names and passwords, as parseTokens does.
 func parseBasic(content []byte) (secrets, error) {
-	pairs, err := parseSecrets(content, checkPair)
+	pairs, err := parseSecrets(content, func(line string) error {
+		user, password, ok := strings.Cut(line, ":")
+		if !ok {
+			return errors.New("is not of the form user:password")
+		}
+		return credentials.CheckPair(user, password)
+	})
 	if err == nil && len(pairs) == 0 {
 		return nil, errors.New("there is no user name with a password in it: write user:password on a line of its own")
 	}
 	return pairs, err
-}
-
-func checkPair(line string) error {
-	user, password, ok := strings.Cut(line, ":")
-	switch {
-	case !ok || user == "" || password == "":
-		return errors.New("is not of the form user:password")
-	case strings.ContainsFunc(line, unicode.IsControl) || !utf8.ValidString(line):
-		return errors.New("has control characters or is not UTF-8")
-	case hashed(password):
-		return errors.New("has a hash, as htpasswd writes it: write the password itself")
-	}
-	return nil
-}
-
-func hashed(password string) bool {
-	for _, prefix := range []string{"$2a$", "$2b$", "$2y$", "$apr1$", "$5$", "$6$", "{SHA}"} {
-		if strings.HasPrefix(password, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // parseSecrets reads the lines that count. All lines must be good: to leave one out in silence
@@ -121,11 +92,7 @@ func parseSecrets(content []byte, check func(line string) error) (secrets, error
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		err := check(string(line))
-		if len(line) > maxSecretBytes {
-			err = fmt.Errorf("is longer than %d bytes", maxSecretBytes)
-		}
-		if err != nil {
+		if err := check(string(line)); err != nil {
 			return nil, fmt.Errorf("line %d %w", i+1, err)
 		}
 		all = append(all, sha256.Sum256(line))

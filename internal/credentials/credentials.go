@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package credentials says which tokens and passwords a webhook server and an API server can
+// agree on. Nothing of them is in an error.
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxBytes bounds a token, and a user name with its password.
+const MaxBytes = 8 << 10
+
+// CheckToken holds a bearer token against RFC 6750.
+func CheckToken(token string) error {
+	if token == "" || strings.ContainsFunc(token, notOfToken) {
+		return errors.New("is not a bearer token: want letters, digits and -._~+/= only")
+	}
+	return checkLength(len(token))
+}
+
+func notOfToken(r rune) bool {
+	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=", r)
+}
+
+// CheckPair holds a user name and its password against RFC 7617, and against what can be written
+// on a line as user:password.
+func CheckPair(user, password string) error {
+	pair := user + ":" + password
+	switch {
+	case user == "" || password == "":
+		return errors.New("is not a user name with a password: one of them is empty")
+	case strings.Contains(user, ":"):
+		return errors.New("has a colon in the user name")
+	case strings.ContainsFunc(pair, unicode.IsControl) || !utf8.ValidString(pair):
+		return errors.New("has control characters or is not UTF-8")
+	case strings.TrimSpace(pair) != pair:
+		return errors.New("begins or ends with a space")
+	case user[0] == '#' || strings.HasPrefix(user, "\ufeff"):
+		return errors.New("begins with # or a byte order mark")
+	case hashed(password):
+		return errors.New("has a hash, as htpasswd writes it: want the password itself")
+	}
+	return checkLength(len(pair))
+}
+
+func hashed(password string) bool {
+	for _, prefix := range []string{"$2a$", "$2b$", "$2y$", "$apr1$", "$5$", "$6$", "{SHA}"} {
+		if strings.HasPrefix(password, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkLength(n int) error {
+	if n > MaxBytes {
+		return fmt.Errorf("is longer than %d bytes", MaxBytes)
+	}
+	return nil
+}
