@@ -31,7 +31,7 @@ type world struct {
 	now     time.Time
 	store   *store
 	replica *replica // nil while none runs
-	name    string   // of the API server's webhook: its counters outlive a world
+	name    string   // of the webhook, one for each world: the API server's counters outlive it
 	hook    *webhook.Hook
 }
 
@@ -54,7 +54,7 @@ func (s *source) Status() certs.Status { return s.status }
 
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, now: time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC), store: newStore(), name: t.Name()}
-	w.hook = webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "sidecar.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))},
+	w.hook = webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: w.name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))},
 		func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
 	w.startReplica()
 	return w

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/monitoring/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The tables of the page name the metrics that there are, with their types and labels.
+func TestPageNamesEveryMetric(t *testing.T) {
+	families, err := everything(t).replica.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, family := range families {
+		names := map[string]bool{}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				names[label.GetName()] = true
+			}
+		}
+		want = append(want, fmt.Sprintf("%s %s %s", family.GetName(), strings.ToLower(family.GetType().String()), slices.Sorted(maps.Keys(names))))
+	}
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(admitkit_\\w+)` \\| (\\w+) \\| ([^|]+) \\|").FindAllStringSubmatch(readme(t), -1) {
+		names := strings.Split(strings.NewReplacer("`", "", " ", "").Replace(row[3]), ",")
+		slices.Sort(names)
+		got = append(got, fmt.Sprintf("%s %s %s", row[1], row[2], names))
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the page has\n%s\nthe code has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestQueriesOfThePage(t *testing.T) {
+	names := everything(t).store.catalogue()
+	queries := regexp.MustCompile("(?ms)^```promql\n(.*?)^```").FindAllStringSubmatch(readme(t), -1)
+	if len(queries) == 0 {
+		t.Fatal("the page has no queries")
+	}
+	w := everything(t)
+	for _, query := range queries {
+		names.check(t, query[1])
+		// A comparison may well have no result: what is compared must.
+		for _, expr := range operands(t, query[1]) {
+			if result := w.store.query(t, expr, w.now); len(result) == 0 {
+				t.Errorf("%s\nhas no result", expr)
+			}
+		}
+	}
+}
+
+// operands returns the sides of a comparison that are vectors, or else the expression.
+func operands(t *testing.T, text string) []string {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	if b, ok := expr.(*parser.BinaryExpr); ok && b.Op.IsComparisonOperator() {
+		return []string{b.LHS.String()}
+	}
+	return []string{text}
+}
