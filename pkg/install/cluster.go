@@ -46,7 +46,7 @@ var (
 		mutating:   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 		validating: {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 	}
-	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	leases      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
@@ -140,15 +140,14 @@ func (c *kubeCluster) remove(ctx context.Context, s sort, l live) error {
 	return c.explain(s, "delete", err)
 }
 
-// ask applies the ConfigMap instead of creating it, because RBAC knows the name of what is
-// applied.
+// ask applies the Lease instead of creating it, because RBAC knows the name of what is applied.
 func (c *kubeCluster) ask(ctx context.Context, label string) error {
 	question := &unstructured.Unstructured{}
-	question.SetAPIVersion("v1")
-	question.SetKind("ConfigMap")
+	question.SetAPIVersion(leases.GroupVersion().String())
+	question.SetKind("Lease")
 	question.SetName(markerObject)
 	question.SetLabels(map[string]string{markerLabel: label})
-	_, err := c.fresh.Resource(configMaps).Namespace(c.namespace).Apply(ctx, markerObject, question, metav1.ApplyOptions{
+	_, err := c.fresh.Resource(leases).Namespace(c.namespace).Apply(ctx, markerObject, question, metav1.ApplyOptions{
 		FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll},
 	})
 	return err

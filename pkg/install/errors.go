@@ -75,7 +75,7 @@ func hopeless(namespace string, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case missingRight(err) != "" || apierrors.IsUnauthorized(err):
-		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of ConfigMap %s/%s", namespace, markerObject), err)
+		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of Lease %s/%s", namespace, markerObject), err)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
 		return fmt.Errorf("cannot ask what is enforced: create namespace %s, in which the webhook is to run: %w", namespace, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

@@ -95,9 +95,19 @@ func (i *Installer) Apply(ctx context.Context) error {
 }
 
 func (i *Installer) applyAll(ctx context.Context, open bool) error {
+	return i.changeAll(ctx, func(w wanted) error { return i.applyOne(ctx, w, open) })
+}
+
+// changeAll does something to each configuration, unless one of them is newer.
+func (i *Installer) changeAll(ctx context.Context, change func(wanted) error) error {
+	for _, w := range i.wanted {
+		if _, err := i.find(ctx, w); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	for _, w := range i.wanted {
-		errs = append(errs, i.untilUnchanged(func() error { return i.applyOne(ctx, w, open) }))
+		errs = append(errs, i.untilUnchanged(func() error { return change(w) }))
 	}
 	return errors.Join(errs...)
 }
@@ -170,17 +180,14 @@ func (i *Installer) withdraw(ctx context.Context, s sort, found live) error {
 // or the last replica, before the servers stop; not whenever a replica ends. A replica that
 // starts later installs them again.
 func (i *Installer) Remove(ctx context.Context) error {
-	var errs []error
-	for _, w := range i.wanted {
-		errs = append(errs, i.untilUnchanged(func() error {
-			found, err := i.find(ctx, w)
-			if err != nil {
-				return err
-			}
-			return i.withdraw(ctx, w.sort, found)
-		}))
-	}
-	if err := errors.Join(errs...); err != nil {
+	err := i.changeAll(ctx, func(w wanted) error {
+		found, err := i.find(ctx, w)
+		if err != nil {
+			return err
+		}
+		return i.withdraw(ctx, w.sort, found)
+	})
+	if err != nil {
 		return err
 	}
 	return i.await(ctx, i.gone())

@@ -41,7 +41,7 @@ func readLive(object *unstructured.Unstructured) live {
 	}
 	for _, managed := range object.GetManagedFields() {
 		if managed.Manager == fieldManager && managed.Operation == metav1.ManagedFieldsOperationApply && managed.FieldsV1 != nil {
-			l.own = webhooksIn(managed.FieldsV1.Raw)
+			l.own = webhooksIn(managed.FieldsV1.GetRawBytes())
 		}
 	}
 	return l

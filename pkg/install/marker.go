@@ -22,8 +22,8 @@ import (
 // a value of this very version, which nothing has but the dry runs that ask.
 const (
 	markerLabel = "install.admitkit.dev/marker"
-	// markerObject is the name of the ConfigMap that is never stored. It is always the same,
-	// so that RBAC can name it.
+	// markerObject is the name of the Lease that is never stored. It is always the same, so
+	// that RBAC can name it; and a Lease, because next to no policy is about those.
 	markerObject = "admitkit-marker"
 	markerText   = "the configuration is enforced: this answers the program that installed it"
 )
@@ -55,7 +55,7 @@ func markerName(configuration string) string {
 // markerHooks returns a hook for each kind that the hooks are of.
 func markerHooks(o Options, s []sort) []*webhook.Hook {
 	namespace := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.namespace()}}
-	rule := webhook.OnCreate("", "v1", "configmaps")
+	rule := webhook.OnCreate(leases.Group, leases.Version, leases.Resource)
 	rule.Operations = append(rule.Operations, admissionregistrationv1.Update)
 	rule.Scope = new(admissionregistrationv1.NamespacedScope)
 	var hooks []*webhook.Hook

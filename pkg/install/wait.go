@@ -12,19 +12,22 @@ import (
 
 // A question is a marker request and the answer that is waited for.
 type question struct {
-	sort  sort
-	stage stage
-	label string
-	want  sight
+	sort   sort
+	stage  stage
+	label  string
+	want   sight
+	unsure bool // whether an unclear answer will do
 }
 
 // there asks whether each wanted configuration has come to a stage, and whether the others are
-// gone.
+// gone, as far as can be told.
 func (i *Installer) there(at stage) []question {
 	list := i.gone()
 	for n, w := range i.wanted {
 		if w.object != nil {
-			list[n] = question{w.sort, at, labelValue(w.sort, w.name, at, w.version), enforced}
+			list[n] = question{sort: w.sort, stage: at, label: labelValue(w.sort, w.name, at, w.version), want: enforced}
+		} else {
+			list[n].unsure = true
 		}
 	}
 	return list
@@ -34,7 +37,7 @@ func (i *Installer) there(at stage) []question {
 func (i *Installer) gone() []question {
 	var list []question
 	for _, w := range i.wanted {
-		list = append(list, question{w.sort, installed, labelValue(w.sort, w.name, installed, ""), absent})
+		list = append(list, question{sort: w.sort, stage: installed, label: labelValue(w.sort, w.name, installed, ""), want: absent})
 	}
 	return list
 }
@@ -122,7 +125,7 @@ func (i *Installer) askOne(ctx context.Context, q question) error {
 	}
 	kind := fmt.Sprintf("%s %s", kindOf[q.sort], i.o.Configuration.Name)
 	switch seen := look(markerName(i.o.Configuration.Name), answer); {
-	case seen == q.want:
+	case seen == q.want || seen == unclear && q.unsure:
 		return nil
 	case seen == unclear:
 		return fmt.Errorf("%s: the question about it was refused by something else: %w", kind, answer)

@@ -4,65 +4,86 @@ package e2e
 
 import (
 	"context"
-	"net"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	installing "github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An installation is one webhook of a spec: its namespace is where it runs, and what its hooks
-// deny is in another.
+// An installation is one webhook of a spec. It runs, as far as the API server can tell, in a
+// namespace that has its name, and its hooks look at another.
 type installation struct {
-	o      installing.Options
-	target string // the namespace that its hooks look at
+	name, target string
+	o            installing.Options
+	served       atomic.Pointer[http.ServeMux]
 }
 
-func newInstallation(ctx context.Context) installation {
+func newInstallation(ctx context.Context) *installation {
 	GinkgoHelper()
-	ns := newNamespace(ctx)
-	i := installation{target: newNamespace(ctx), o: installing.Options{
-		Config: config, Logger: logr.New(ginkgoSink{}), Confirmations: 2, Interval: 10 * time.Millisecond,
-		Configuration: webhook.ConfigurationOptions{Name: ns, Namespace: ns, CABundle: ca.Bundle},
-	}}
+	i := &installation{name: newNamespace(ctx), target: newNamespace(ctx)}
+	door := newDoorman(i, "127.0.0.1")
+	i.o = installing.Options{
+		Config: config, Logger: logr.New(ginkgoSink{}), Confirmations: 2, Interval: 5 * time.Millisecond,
+		Configuration: webhook.ConfigurationOptions{Name: i.name, Namespace: i.name, URL: door.url, CABundle: ca.Bundle},
+	}
 	DeferCleanup(func(ctx context.Context) {
+		named := metav1.ListOptions{FieldSelector: "metadata.name=" + i.name}
 		api := clients.AdmissionregistrationV1()
-		Expect(api.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + ns})).To(Succeed())
-		Expect(api.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + ns})).To(Succeed())
+		Expect(api.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, named)).To(Succeed())
+		Expect(api.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, named)).To(Succeed())
 	})
 	return i
 }
 
-// serving returns an installer of the hooks, which are served.
-func (i installation) serving(hooks ...*webhook.Hook) *installing.Installer {
+func (i *installation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if mux := i.served.Load(); mux != nil {
+		mux.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "nothing is served yet", http.StatusServiceUnavailable)
+}
+
+// of returns an installer of the hooks, which are not served.
+func (i *installation) of(hooks ...*webhook.Hook) *installing.Installer {
 	GinkgoHelper()
-	tlsConfig, err := ca.Serving("127.0.0.1")
-	Expect(err).NotTo(HaveOccurred())
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	i.o.Configuration.URL = "https://" + listener.Addr().String()
 	installer, err := installing.New(i.o, hooks...)
 	Expect(err).NotTo(HaveOccurred())
-	serveOn(listener, tlsConfig, installer.Hooks()...)
+	return installer
+}
+
+// serving returns an installer of the hooks, which are served from now on.
+func (i *installation) serving(hooks ...*webhook.Hook) *installing.Installer {
+	GinkgoHelper()
+	installer := i.of(hooks...)
+	i.served.Store(mounted(installer.Hooks()...))
 	return installer
 }
 
 // denies returns a validating hook that denies every Secret of the target.
-func (i installation) denies(name string) *webhook.Hook {
+func (i *installation) denies(name string) *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name: name, NamespaceSelector: only(i.target), Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
-	}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error { return webhook.Deny(name + " says no") })
+	}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
+		return webhook.Deny(name + " says no")
+	})
 }
 
 // labels returns a mutating hook that labels every Secret of the target.
-func (i installation) labels(name string) *webhook.Hook {
+func (i *installation) labels(name string) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name: name, NamespaceSelector: only(i.target), Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
 	}, func(_ context.Context, req *webhook.Request[corev1.Secret]) error {
@@ -72,45 +93,196 @@ func (i installation) labels(name string) *webhook.Hook {
 }
 
 // try creates a Secret in the target, without storing it.
-func (i installation) try(ctx context.Context) (*corev1.Secret, error) {
-	return clients.CoreV1().Secrets(i.target).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-"}},
+func (i *installation) try(ctx context.Context) (map[string]string, error) {
+	secret, err := clients.CoreV1().Secrets(i.target).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-"}},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return nil, err
+	}
+	return secret.Labels, nil
 }
 
-func (i installation) validating(ctx context.Context) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func (i *installation) validating(ctx context.Context) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	GinkgoHelper()
-	c, err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, i.o.Configuration.Name, metav1.GetOptions{})
+	c, err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
 
-// policies returns the failurePolicy of each webhook.
-func (i installation) policies(ctx context.Context) map[string]admissionregistrationv1.FailurePolicyType {
+// policies returns the failurePolicy of each validating webhook but the marker.
+func (i *installation) policies(ctx context.Context) map[string]string {
 	GinkgoHelper()
-	policies := map[string]admissionregistrationv1.FailurePolicyType{}
+	policies := map[string]string{}
 	for _, w := range i.validating(ctx).Webhooks {
-		policies[w.Name] = *w.FailurePolicy
+		policies[w.Name] = string(*w.FailurePolicy)
 	}
-	delete(policies, "marker."+i.o.Configuration.Name+".admitkit.dev")
+	Expect(policies).To(HaveKeyWithValue(i.marker(), "Fail"))
+	delete(policies, i.marker())
 	return policies
 }
 
+func (i *installation) marker() string { return "marker." + i.name + ".admitkit.dev" }
+
+// apply has another field manager apply fields of a configuration.
+func (i *installation) apply(ctx context.Context, manager, kind string, fields map[string]any) {
+	GinkgoHelper()
+	object := map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": i.name}}
+	for name, value := range fields {
+		object[name] = value
+	}
+	body, err := json.Marshal(object)
+	Expect(err).NotTo(HaveOccurred())
+	o := metav1.PatchOptions{FieldManager: manager, Force: new(true)}
+	if kind == "MutatingWebhookConfiguration" {
+		_, err = clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, i.name, types.ApplyPatchType, body, o)
+	} else {
+		_, err = clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, i.name, types.ApplyPatchType, body, o)
+	}
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// inject has the field manager of certs.SelfManaged apply caBundles.
+func (i *installation) inject(ctx context.Context, kind string, names ...string) {
+	GinkgoHelper()
+	var entries []any
+	for _, name := range names {
+		entries = append(entries, map[string]any{"name": name, "clientConfig": map[string]any{"caBundle": ca.Bundle}})
+	}
+	i.apply(ctx, "admitkit-certs", kind, map[string]any{"webhooks": entries})
+}
+
+// patience bounds a wait that is to succeed.
+const patience = 20 * time.Second
+
+// within bounds a wait.
+func within(ctx context.Context, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	DeferCleanup(cancel)
+	return ctx
+}
+
+const validatingKind, mutatingKind = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
+
 var _ = Describe("Install", func() {
-	var i installation
+	var i *installation
 	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
 
 	It("applies the configurations, and waits until they are enforced", func(ctx context.Context) {
 		installer := i.serving(i.labels("labels.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
-		Expect(installer.Wait(ctx)).To(Succeed())
-		secret, err := i.try(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(secret.Labels).To(Equal(map[string]string{"seen-by": "labels.example.com"}))
+		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+		Expect(i.try(ctx)).To(Equal(map[string]string{"seen-by": "labels.example.com"}))
+	})
 
-		both := i.serving(i.labels("labels.example.com"), i.denies("denies.example.com"))
-		Expect(both.Apply(ctx)).To(Succeed())
-		Expect(both.Wait(ctx)).To(Succeed())
-		_, err = i.try(ctx)
-		Expect(err).To(MatchError(ContainSubstring("denies.example.com says no")))
+	It("waits for the version of its own, not for any", func(ctx context.Context) {
+		first := i.serving(i.denies("denies.example.com"))
+		Expect(first.Apply(ctx)).To(Succeed())
+		Expect(first.Wait(within(ctx, patience))).To(Succeed())
+		second := i.serving(i.denies("also-denies.example.com"), i.labels("labels.example.com"))
+		Expect(second.Wait(within(ctx, 500*time.Millisecond))).To(MatchError(And(
+			HavePrefix("waiting until the MutatingWebhookConfiguration is enforced and the ValidatingWebhookConfiguration is enforced: context deadline exceeded; last seen: "),
+			ContainSubstring("MutatingWebhookConfiguration "+i.name+" is not enforced in this version yet"),
+			ContainSubstring("ValidatingWebhookConfiguration "+i.name+" is not enforced in this version yet"),
+		)))
+		Expect(second.Apply(ctx)).To(Succeed())
+		Expect(second.Wait(within(ctx, patience))).To(Succeed())
+	})
+
+	It("changes nothing when it is applied again", func(ctx context.Context) {
+		Expect(i.serving(i.denies("denies.example.com")).Apply(ctx)).To(Succeed())
+		before := i.validating(ctx)
+		Expect(i.serving(i.denies("denies.example.com")).Apply(ctx)).To(Succeed())
+		Expect(i.validating(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
+	})
+
+	It("tells what the API server says of a webhook that it cannot call", func(ctx context.Context) {
+		installer := i.of(i.denies("denies.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(installer.Wait(within(ctx, time.Second))).To(MatchError(ContainSubstring(
+			`is enforced, but the API server cannot call the webhook: Internal error occurred: failed calling webhook "` + i.marker() + `"`)))
+	})
+
+	It("tells when the hooks are served without the marker's", func(ctx context.Context) {
+		hook := i.denies("denies.example.com")
+		i.o.Configuration.URL = serve(hook)
+		installer := i.of(hook)
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(installer.Wait(within(ctx, time.Second))).To(MatchError(And(
+			ContainSubstring("(the server has to serve Installer.Hooks)"),
+			ContainSubstring("no hook is served at /validate/"+i.marker()),
+		)))
+	})
+
+	It("tells when the namespace of the webhook does not exist", func(ctx context.Context) {
+		i.o.Configuration.Namespace = "nowhere"
+		installer := i.serving(i.denies("denies.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(installer.Wait(ctx)).To(MatchError(`cannot ask what is enforced: create namespace nowhere, in which the webhook is to run: namespaces "nowhere" not found`))
+	})
+
+	It("tells when the namespace of the webhook is being deleted", func(ctx context.Context) {
+		Expect(clients.CoreV1().Namespaces().Delete(ctx, i.name, metav1.DeleteOptions{})).To(Succeed())
+		installer := i.serving(i.denies("denies.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Eventually(func() error { return installer.Wait(within(ctx, 100*time.Millisecond)) }, "10s").WithContext(ctx).Should(MatchError(ContainSubstring("namespace " + i.name + " is being deleted")))
+	})
+
+	It("is not kept from asking by a hook that fails in the namespace of the webhook", func(ctx context.Context) {
+		everywhere := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+			Name: "everywhere.example.com", NamespaceSelector: only(i.name), Rules: webhook.Rules(webhook.OnCreate("*", "*", "*")),
+		}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
+			return errors.New("does not work")
+		})
+		installer := i.serving(everywhere)
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+	})
+
+	It("finds its marker even if somebody made the object", func(ctx context.Context) {
+		_, err := clients.CoordinationV1().Leases(i.name).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "admitkit-marker"}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		installer := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+		Expect(installer.Remove(within(ctx, patience))).To(Succeed())
+	})
+
+	Describe("and remove", func() {
+		It("takes the configurations away, and waits until nothing is enforced", func(ctx context.Context) {
+			installer := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
+			Expect(installer.Apply(ctx)).To(Succeed())
+			Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+			_, err := i.try(ctx)
+			Expect(err).To(MatchError(ContainSubstring("denies.example.com says no")))
+			i.served.Store(nil) // whether it is enforced does not depend on answers
+			Expect(installer.Remove(within(ctx, patience))).To(Succeed())
+			Expect(i.try(ctx)).To(BeEmpty())
+			_, err = clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
+			Expect(apierrors.IsNotFound(err)).To(BeTrue())
+			Expect(installer.Remove(within(ctx, patience))).To(Succeed(), "a second time")
+		})
+
+		It("is no error when nothing was ever there", func(ctx context.Context) {
+			Expect(i.of(i.denies("denies.example.com")).Remove(ctx)).To(Succeed())
+		})
+
+		It("leaves webhooks of others, and configurations that were never ours", func(ctx context.Context) {
+			_, theirs, err := webhook.Configurations(webhook.ConfigurationOptions{Name: i.name, URL: "https://127.0.0.1:1"}, i.denies("theirs.example.com"))
+			Expect(err).NotTo(HaveOccurred())
+			theirs.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)
+			i.apply(ctx, "helm", validatingKind, map[string]any{"webhooks": theirs.Webhooks})
+			installer := i.serving(i.labels("labels.example.com"))
+			Expect(installer.Remove(within(ctx, patience))).To(Succeed())
+			Expect(i.validating(ctx).Webhooks).To(HaveLen(1))
+
+			installer = i.serving(i.denies("denies.example.com"))
+			Expect(installer.Apply(ctx)).To(Succeed())
+			Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+			Expect(i.validating(ctx).Webhooks).To(HaveLen(3))
+			Expect(installer.Remove(within(ctx, patience))).To(Succeed())
+			Expect(i.validating(ctx).Webhooks).To(HaveLen(1))
+			Expect(i.validating(ctx).Webhooks[0].Name).To(Equal("theirs.example.com"))
+			Expect(installer.Remove(within(ctx, patience))).To(Succeed(), "a second time")
+		})
 	})
 })

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var _ = Describe("Install leaves to others what is theirs", func() {
+	var i *installation
+	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
+
+	bundles := func(ctx context.Context) map[string]int {
+		lengths := map[string]int{}
+		for _, w := range i.validating(ctx).Webhooks {
+			lengths[w.Name] = len(w.ClientConfig.CABundle)
+		}
+		return lengths
+	}
+
+	It("caBundles that somebody injects, before and after", func(ctx context.Context) {
+		i.o.Configuration.CABundle = nil
+		installer := i.serving(i.denies("one.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(bundles(ctx)).To(Equal(map[string]int{"one.example.com": 0, i.marker(): 0}))
+		Expect(installer.Wait(within(ctx, time.Second))).To(MatchError(ContainSubstring(
+			"(the caBundle does not vouch for the certificate that is served)")))
+		i.inject(ctx, validatingKind, "one.example.com", i.marker())
+		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+		Expect(installer.Apply(ctx)).To(Succeed())
+		with := map[string]int{"one.example.com": len(ca.Bundle), i.marker(): len(ca.Bundle)}
+		Expect(bundles(ctx)).To(Equal(with))
+
+		By("adding a webhook")
+		second := i.serving(i.denies("one.example.com"), i.denies("two.example.com"))
+		Expect(second.Apply(ctx)).To(Succeed())
+		with["two.example.com"] = 0
+		Expect(bundles(ctx)).To(Equal(with))
+		i.inject(ctx, validatingKind, "one.example.com", "two.example.com", i.marker())
+
+		By("taking one away, of which the other manager holds the caBundle")
+		third := i.serving(i.denies("two.example.com"))
+		Expect(third.Apply(ctx)).To(Succeed())
+		delete(with, "one.example.com")
+		with["two.example.com"] = len(ca.Bundle)
+		Expect(bundles(ctx)).To(Equal(with))
+		Expect(third.Wait(within(ctx, patience))).To(Succeed())
+
+		By("removing all of it")
+		Expect(third.Remove(within(ctx, patience))).To(Succeed())
+	})
+
+	It("nothing of an object that was there before: labels, annotations, webhooks, caBundles", func(ctx context.Context) {
+		i.o.Configuration.CABundle = nil
+		i.apply(ctx, "helm", validatingKind, map[string]any{
+			"metadata": map[string]any{"name": i.name, "labels": map[string]string{"chart": "hooks"}, "annotations": map[string]string{"note": "ours"}},
+			"webhooks": []any{map[string]any{
+				"name": "theirs.example.com", "clientConfig": map[string]any{"url": "https://127.0.0.1:1"}, "failurePolicy": "Ignore",
+				"sideEffects": "None", "admissionReviewVersions": []string{"v1"},
+			}},
+		})
+		i.o.Configuration.Labels = map[string]string{"team": "red"}
+		installer := i.serving(i.denies("one.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		c := i.validating(ctx)
+		Expect(c.Labels).To(Equal(map[string]string{"chart": "hooks", "team": "red"}))
+		Expect(c.Annotations).To(Equal(map[string]string{"note": "ours"}))
+		Expect(c.Webhooks).To(HaveLen(3))
+		i.o.Configuration.Labels = nil
+		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
+		Expect(i.validating(ctx).Labels).To(Equal(map[string]string{"chart": "hooks"}))
+	})
+
+	It("fields that they hold, and says whose they are, unless it is forced", func(ctx context.Context) {
+		installer := i.serving(i.denies("one.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		i.apply(ctx, "helm", validatingKind, map[string]any{"webhooks": []any{map[string]any{
+			"name": "one.example.com", "timeoutSeconds": 17, "failurePolicy": "Ignore",
+		}}})
+		Expect(installer.Apply(ctx)).To(MatchError(And(
+			HavePrefix("cannot apply ValidatingWebhookConfiguration "+i.name+": fields of it belong to others: "),
+			ContainSubstring(`.webhooks[name="one.example.com"].failurePolicy (conflict with "helm"), .webhooks[name="one.example.com"].timeoutSeconds (conflict with "helm"); have those leave them alone, or set Force: `),
+		)))
+		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Ignore")))
+		i.o.Force = true
+		Expect(i.of(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail")))
+	})
+
+	It("and owns no more than it has applied", func(ctx context.Context) {
+		i.o.Configuration.CABundle = nil
+		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
+		i.inject(ctx, validatingKind, "one.example.com", i.marker())
+		for _, managed := range i.validating(ctx).ManagedFields {
+			Expect(managed.Operation).To(Equal(metav1.ManagedFieldsOperationApply))
+			if managed.Manager == "admitkit-install" {
+				Expect(string(managed.FieldsV1.GetRawBytes())).NotTo(ContainSubstring("caBundle"))
+			} else {
+				Expect(managed.Manager).To(Equal("admitkit-certs"))
+			}
+		}
+	})
+})
