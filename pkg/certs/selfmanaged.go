@@ -104,7 +104,7 @@ func (s *SelfManaged) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watching.Go(func() {
-		s.cluster.watch(ctx, s.o.Targets, func() {
+		s.cluster.watch(logr.NewContext(ctx, s.log), s.o.Targets, func() {
 			select {
 			case changed <- struct{}{}:
 			default: // it is going to look anyway
