@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	installing "github.com/admitkit/admitkit/pkg/install"
+)
+
+// account is a ServiceAccount that has no rights, but for what all have.
+func (i *installation) account(name string) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + i.name + ":" + name,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + i.name, "system:authenticated"},
+	}
+	return c
+}
+
+// permissions returns what RBAC generates for the installation.
+func (i *installation) permissions(account string) *installing.Permissions {
+	GinkgoHelper()
+	p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: account})
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+// grant creates the roles and bindings, and replaces those of the same names.
+func grant(ctx context.Context, p *installing.Permissions) {
+	GinkgoHelper()
+	api := clients.RbacV1()
+	withdraw := func(ctx context.Context) {
+		missing := func(err error) { Expect(err == nil || apierrors.IsNotFound(err)).To(BeTrue(), "%v", err) }
+		missing(api.ClusterRoles().Delete(ctx, p.ClusterRole.Name, metav1.DeleteOptions{}))
+		missing(api.ClusterRoleBindings().Delete(ctx, p.ClusterRoleBinding.Name, metav1.DeleteOptions{}))
+		for _, role := range p.Roles {
+			missing(api.Roles(role.Namespace).Delete(ctx, role.Name, metav1.DeleteOptions{}))
+			missing(api.RoleBindings(role.Namespace).Delete(ctx, role.Name, metav1.DeleteOptions{}))
+		}
+	}
+	withdraw(ctx)
+	DeferCleanup(withdraw)
+	_, err := api.ClusterRoles().Create(ctx, p.ClusterRole, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = api.ClusterRoleBindings().Create(ctx, p.ClusterRoleBinding, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for n := range p.Roles {
+		_, err = api.Roles(p.Roles[n].Namespace).Create(ctx, p.Roles[n], metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = api.RoleBindings(p.RoleBindings[n].Namespace).Create(ctx, p.RoleBindings[n], metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// life does everything that an installer can, up to the first error.
+func (i *installation) life(ctx context.Context) error {
+	one := i.serving(i.denies("one.example.com"), i.denies("two.example.com"), i.labels("three.example.com"))
+	two := i.serving(i.denies("two.example.com")) // cuts a webhook, removes a configuration
+	i.served.Store(mounted(one.Hooks()...))
+	for _, step := range []func(context.Context) error{one.Apply, one.Wait, one.Promote, two.Promote, two.Remove, one.Apply, one.Remove} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A right is one verb of one rule.
+type right struct{ verb, resource string }
+
+func (r right) String() string { return fmt.Sprintf("the verb %s on %s", r.verb, r.resource) }
+
+func rightsOf(p *installing.Permissions) []right {
+	var list []right
+	for _, rules := range [][]rbacv1.PolicyRule{p.ClusterRole.Rules, p.Roles[0].Rules} {
+		for _, rule := range rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					list = append(list, right{verb, resource})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// without takes one right away, and leaves the same verb on other resources.
+func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
+	var left []rbacv1.PolicyRule
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			one := rule.DeepCopy()
+			one.Resources = []string{resource}
+			if resource == r.resource {
+				one.Verbs = slices.DeleteFunc(one.Verbs, func(verb string) bool { return verb == r.verb })
+			}
+			if len(one.Verbs) > 0 {
+				left = append(left, *one)
+			}
+		}
+	}
+	return left
+}
+
+var _ = Describe("Install needs", func() {
+	var (
+		i *installation
+		d *appsv1.Deployment
+	)
+	BeforeEach(func(ctx context.Context) {
+		i = newInstallation(ctx)
+		i.o.Deployment, i.o.FailOpenFirst = "hooks", true
+		i.o.Confirmations = 1
+		d = i.newDeployment(ctx)
+		i.ready(ctx, d)
+	})
+
+	It("no more rights than RBAC gives", func(ctx context.Context) {
+		i.o.Config = i.account("exact")
+		grant(ctx, i.permissions("exact"))
+		Eventually(func() error { return i.life(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(Succeed())
+	})
+
+	It("each of them, and names the one that is missing", func(ctx context.Context) {
+		all := rightsOf(i.permissions("any"))
+		Expect(all).To(HaveLen(2*4 + 2 + 1))
+		for n, missing := range all {
+			By(missing.String())
+			account := fmt.Sprintf("lacks-%d", n)
+			p := i.permissions(account)
+			p.ClusterRole.Rules = without(p.ClusterRole.Rules, missing)
+			p.Roles[0].Rules = without(p.Roles[0].Rules, missing)
+			grant(ctx, p)
+			i.o.Config = i.account(account)
+			// Rights are known some time after they are given.
+			Eventually(func() error { return i.life(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(MatchError(And(
+				ContainSubstring("not allowed: grant "+missing.String()+" to the account of the webhook, as RBAC does: "),
+				Not(ContainSubstring("context deadline exceeded")),
+			)))
+			i.o.Config = config
+			Expect(i.of(i.denies("one.example.com")).Remove(within(ctx, patience))).To(Succeed())
+		}
+	})
+
+	It("to be told who it is", func(ctx context.Context) {
+		i.o.Config = rest.AnonymousClientConfig(config)
+		i.o.Config.BearerToken = "nobody"
+		installer := i.of(i.denies("one.example.com"))
+		Expect(installer.Apply(ctx)).To(MatchError(ContainSubstring("cannot read MutatingWebhookConfiguration " + i.name + ": Unauthorized")))
+		Expect(installer.Wait(within(ctx, 5*time.Second))).To(MatchError(ContainSubstring("cannot ask what is enforced, with a dry run of Lease " + i.name + "/admitkit-marker: Unauthorized")))
+	})
+})
