@@ -3,6 +3,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,6 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,6 +23,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -264,5 +268,82 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 	}
 	if err := e.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A session that is resumed has the certificate of the first handshake, and no second look at
+// it by TLS.
+func TestClientCertificatesOfSessionsThatAreResumed(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			oldCA, newCA := newSigner(t, "old"), newSigner(t, "new")
+			cas, hook := file(t, oldCA.pem()), mutating(label)
+			e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas, ReloadInterval: time.Millisecond}}, hook).
+				as(oldCA.issue(t, subject("kube-apiserver")))
+			transport := e.client.Transport.(*http.Transport)
+			transport.DisableKeepAlives, transport.ForceAttemptHTTP2 = true, false
+			transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+			transport.TLSClientConfig.MaxVersion = version
+			e.ask(t, hook, call{}).allowed(t, call{}, true)
+			rewrite(t, cas, newCA.pem())
+			err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+				resp, err := e.client.Post(e.url+hook.Path(), "application/json", bytes.NewReader(call{}.body()))
+				if err != nil {
+					return false, err
+				}
+				if !resp.TLS.DidResume {
+					return false, errors.New("the session was not resumed")
+				}
+				return resp.StatusCode == http.StatusUnauthorized, resp.Body.Close()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What a user's own configuration asks of clients is not made less, nor does a configuration
+// by connection lose what is asked here.
+func TestClientCertificatesBesidesAConfigurationOfOnesOwn(t *testing.T) {
+	ca, other := newSigner(t, "clients"), newSigner(t, "others")
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	byConnection := func(c *tls.Config) *tls.Config {
+		outer := c.Clone()
+		outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c, nil }
+		return outer
+	}
+	good, bad := ca.issue(t, subject("kube-apiserver")), other.issue(t, subject("kube-apiserver"))
+	issuer, serving := certificate(t)
+	serving.NextProtos = []string{"http/1.1"}
+	strict := serving.Clone()
+	strict.ClientAuth, strict.ClientCAs = tls.RequireAndVerifyClientCert, pool
+	nobody := serving.Clone()
+	nobody.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }
+	for _, in := range []struct {
+		reason string
+		config *tls.Config
+		cert   *tls.Certificate
+		code   int // 0: the handshake fails
+	}{
+		{"no configuration by connection", nobody, good, 200},
+		{"no configuration by connection", nobody, bad, 401},
+		{"one that asks for nothing", byConnection(serving), good, 200},
+		{"one that asks for nothing", byConnection(serving), bad, 401},
+		{"one that verifies", byConnection(strict), good, 200},
+		{"one that verifies", byConnection(strict), bad, 0},
+		{"the configuration verifies", strict, good, 200},
+		{"the configuration verifies", strict, bad, 0},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			hook := mutating(label)
+			e := serve(t, webhook.Options{TLSConfig: in.config, ClientAuth: &webhook.ClientAuth{CAFile: file(t, ca.pem())}}, hook).as(in.cert)
+			e.client.Transport.(*http.Transport).TLSClientConfig.RootCAs.AppendCertsFromPEM(issuer.Bundle)
+			a, err := e.try(t.Context(), hook.Path(), call{}.body())
+			if a.code != in.code || (err == nil) != (in.code != 0) {
+				t.Errorf("got %d %s, %v; want %d", a.code, a.body, err, in.code)
+			}
+		})
 	}
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// tally counts calls by outcome and code, with what was read of them.
+type tally struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (o *tally) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
+	return ctx, func(c *webhook.Call) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.calls[fmt.Sprintf("%s %d, uid %q, %d bytes, failed %t", c.Outcome, c.Code, c.UID, c.BodyBytes, c.Err != nil)]++
+	}
+}
+
+func TestObserversAreToldOfRefusedCalls(t *testing.T) {
+	ca := newSigner(t, "clients")
+	auth := &webhook.ClientAuth{CAFile: file(t, ca.pem()), Names: []string{"kube-apiserver"}}
+	hook, seen := mutating(label), &tally{calls: map[string]int{}}
+	e := serve(t, webhook.Options{ClientAuth: auth, Observers: []webhook.Observer{seen}}, hook)
+	e.ask(t, hook, call{}).failed(t)
+	e.as(ca.issue(t, subject("other"))).ask(t, hook, call{}).failed(t)
+	e.as(ca.issue(t, subject("kube-apiserver"))).ask(t, hook, call{}).allowed(t, call{}, true)
+	want := map[string]int{
+		`refused 401, uid "", 0 bytes, failed true`:                                       1,
+		`refused 403, uid "", 0 bytes, failed true`:                                       1,
+		fmt.Sprintf(`mutated 200, uid "u-1", %d bytes, failed false`, len(call{}.body())): 1,
+	}
+	if fmt.Sprint(seen.calls) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", seen.calls, want)
+	}
+}
+
+// While the files change under many calls, each of them is either let in or refused, and those
+// with credentials that stay are always let in.
+func TestCallsWhileTheFilesChange(t *testing.T) {
+	stays, comes := newSigner(t, "stays"), newSigner(t, "comes")
+	cas, tokens, hook := file(t, stays.pem()), file(t, "stays"), mutating(label)
+	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas, TokenFile: tokens, ReloadInterval: time.Millisecond}}, hook)
+	done := make(chan struct{})
+	var callers sync.WaitGroup
+	for _, in := range []struct {
+		client *endpoint
+		stays  bool
+	}{
+		{e.as(stays.issue(t, subject("a"))), true},
+		{e.as(comes.issue(t, subject("b"))), false},
+		{e.with("Bearer stays"), true},
+		{e.with("Bearer comes"), false},
+	} {
+		callers.Go(func() {
+			defer in.client.client.CloseIdleConnections()
+			for {
+				a, err := in.client.try(t.Context(), hook.Path(), call{}.body())
+				if err != nil || a.code != http.StatusOK && (in.stays || a.code != http.StatusUnauthorized) {
+					t.Errorf("got %d %s, %v", a.code, a.body, err)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 50 {
+		replace(t, cas, stays.pem()+comes.pem())
+		replace(t, tokens, "comes\nstays")
+		e.with("Bearer comes").ask(t, hook, call{})
+		replace(t, cas, stays.pem())
+		replace(t, tokens, "stays")
+		e.with("Bearer comes").ask(t, hook, call{})
+	}
+	close(done)
+	callers.Wait()
+}
+
+// replace puts another file in the place of one.
+func replace(t *testing.T, path, content string) {
+	t.Helper()
+	rewrite(t, path+".tmp", content)
+	if err := os.Rename(path+".tmp", path); err != nil {
+		t.Fatal(err)
+	}
+}
