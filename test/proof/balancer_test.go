@@ -38,7 +38,12 @@ type endpoint struct {
 	streams int  // connections to it
 }
 
-const probeEvery = 100 * time.Millisecond
+// A replica is out of use after so many failed probes in a row, and in use after one that went
+// well, as the defaults of Kubernetes have it, only faster.
+const (
+	probeEvery     = 100 * time.Millisecond
+	probesToRemove = 3
+)
 
 // newBalancer listens until the test is over. It learns of readiness up to maxLag late, on top
 // of the time between two probes.
@@ -131,15 +136,12 @@ func (b *balancer) probe(ctx context.Context, e *endpoint) {
 	}}
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
-	ready := false
+	ready, failures := false, 0
 	for {
-		is := false
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.hello.Hooks+"/readyz", nil)
-		if resp, err := client.Do(req); err == nil {
-			_ = resp.Body.Close()
-			is = resp.StatusCode == http.StatusOK
+		if failures++; probed(ctx, client, e) {
+			failures = 0
 		}
-		if is != ready {
+		if is := failures == 0; is != ready && (is || failures >= probesToRemove) {
 			if !b.lag(ctx) {
 				return
 			}
@@ -152,6 +154,19 @@ func (b *balancer) probe(ctx context.Context, e *endpoint) {
 			return
 		}
 	}
+}
+
+func probed(ctx context.Context, client *http.Client, e *endpoint) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.hello.Hooks+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 // lag waits as long as this news takes to arrive.

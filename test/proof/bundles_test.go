@@ -56,7 +56,7 @@ func watchBundles(t *testing.T, s *service) []*bundles {
 			return c.Webhooks[0].ClientConfig.CABundle, nil
 		}},
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	for _, b := range all {
 		b.seen = map[[32]byte]bool{}
@@ -157,7 +157,7 @@ type observer struct {
 func startObserver(t *testing.T, s *service, b *bundles, name string) *observer {
 	t.Helper()
 	o, random := &observer{}, newRandom(name+" of "+t.Name())
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	settle, skew := s.settings.Rotation.Settle, s.settings.Rotation.Skew
 	go func() {

@@ -127,12 +127,12 @@ func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration,
 		}
 		return -1, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
 		return -1, err
-	case resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
 		return turnedAway(resp, answer)
 	case resp.StatusCode != http.StatusOK:
 		return -1, fmt.Errorf("%s: %s", resp.Status, answer)
@@ -144,13 +144,20 @@ func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration,
 
 // turnedAway checks that the answer is one that the API server understands.
 func turnedAway(resp *http.Response, answer []byte) (time.Duration, error) {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusTooManyRequests:    metav1.StatusReasonTooManyRequests,
+		http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+	}
 	var status metav1.Status
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err == nil {
 		err = json.Unmarshal(answer, &status)
 	}
-	if err != nil || status.Reason != metav1.StatusReasonTooManyRequests || status.Message == "" {
-		return -1, fmt.Errorf("%s, Retry-After %q, not with a proper Status: %.200s (%v)", resp.Status, resp.Header.Get("Retry-After"), answer, err)
+	if err != nil || status.Reason != reasons[resp.StatusCode] || status.Message == "" {
+		return -1, fmt.Errorf("%s, Retry-After %q, not with a proper Status: %.200s", resp.Status, resp.Header.Get("Retry-After"), answer)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }
+
+// disableKeepAlives makes each call shake hands.
+func (c *caller) disableKeepAlives() { c.http.Transport.(*http.Transport).DisableKeepAlives = true }

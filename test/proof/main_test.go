@@ -63,7 +63,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "replica")
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, modfile()...), "-o", binary, "./replica")...)
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./replica")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("cannot build the replica: %w", err)
@@ -80,14 +80,6 @@ func run(m *testing.M) (code int, err error) {
 	code = m.Run()
 	printTable(os.Stdout)
 	return code, nil
-}
-
-// modfile passes on the module file that the proofs themselves are built with.
-func modfile() []string {
-	if file := os.Getenv("ADMITKIT_MODFILE"); file != "" {
-		return []string{"-modfile=" + file}
-	}
-	return nil
 }
 
 func newSeed() uint64 {

@@ -141,7 +141,7 @@ func (p *process) stats(query string) (control.Stats, error) {
 	if err != nil {
 		return s, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 

@@ -66,7 +66,6 @@ func TestRollingRestartCanFail(t *testing.T) {
 		settings control.Settings
 		want     string // in one of the failures
 	}{
-		{"without a delay", control.Settings{Server: control.Admitkit, ShutdownDelay: -1}, "connection re"},
 		{"a server that closes", control.Settings{Server: control.Abrupt}, "EOF"},
 		{"a server of controller-runtime", control.Settings{Server: control.ControllerRuntime}, "context canceled"},
 	}

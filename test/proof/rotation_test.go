@@ -88,23 +88,42 @@ func TestRotation(t *testing.T) {
 
 // TestRotationCanFail shows that the proof above sees what it looks for, without any havoc.
 func TestRotationCanFail(t *testing.T) {
-	s := rotating(t, control.Naive, control.Rotation{
-		CALifetime: 9 * time.Second, Settle: time.Second, Skew: time.Second,
-		Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
+	t.Run("a naive rotator", func(t *testing.T) {
+		rotationFails(t, rotating(t, control.Naive, control.Rotation{
+			CALifetime: 9 * time.Second, Skew: time.Second, Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
+		}), func() {}, func(failedCalls, failedHandshakes int) bool { return failedCalls > 0 && failedHandshakes > 0 })
 	})
+	// The one API server of this proof learns of a bundle at once. Others do not.
+	t.Run("a new CA that signs at once", func(t *testing.T) {
+		s := rotating(t, control.SelfManaged, control.Rotation{
+			CALifetime: 30 * time.Second, LeafLifetime: 6 * time.Second, Settle: -1, Skew: time.Second, Interval: 400 * time.Millisecond,
+		})
+		rotate := func() { newHavoc(t, s).change(t, "rotate") }
+		rotationFails(t, s, rotate, func(_, failedHandshakes int) bool { return failedHandshakes > 0 })
+	})
+}
+
+// rotationFails returns when enough went wrong.
+func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCalls, failedHandshakes int) bool) {
+	t.Helper()
 	live := watchBundles(t, s)
+	s.settings.Rotation.Settle, s.settings.Rotation.Skew = 1500*time.Millisecond, time.Second // as the observer takes it
 	o := startObserver(t, s, live[0], "observer")
 	l := startLoad(t, rotationRate, create(s.namespace, nil))
+	l.awaitCalls(t, 2*rotationRate) // longer than the observer's news take
+	rotate()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, failed := l.count()
 		_, failedHandshakes := o.count()
-		return failed > 0 && failedHandshakes > 0 && live[0].rotations() > 0, nil
+		return enough(failed, failedHandshakes), nil
 	})
 	l.end()
 	calls, failed := l.count()
 	report(t, row{calls: calls, failed: failed, rotations: live[0].rotations(), p50: l.percentile(.5), p99: l.percentile(.99), note: "as expected"})
+	calls, failed = o.count()
+	report(t, row{proof: t.Name() + ", handshakes", calls: calls, failed: failed, p50: o.percentile(.5), p99: o.percentile(.99), note: "as expected"})
 	if err != nil {
-		t.Fatalf("in %d rotations no call or no handshake failed, although CA and certificate are replaced at once", live[0].rotations())
+		t.Fatalf("in a minute and %d rotations not enough failed; what did:\n%s%s", live[0].rotations(), l.failures(l.start), o.failures(l.start))
 	}
 	t.Logf("as expected:\n%s%s", l.failures(l.start), o.failures(l.start))
 }

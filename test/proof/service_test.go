@@ -109,7 +109,7 @@ func (s *service) configure(t *testing.T, bundle []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx := context.Background()
+		ctx := context.WithoutCancel(ctx)
 		_ = api.MutatingWebhookConfigurations().Delete(ctx, s.namespace, metav1.DeleteOptions{})
 		_ = api.ValidatingWebhookConfigurations().Delete(ctx, s.namespace, metav1.DeleteOptions{})
 	})

@@ -32,8 +32,7 @@ func newServer(s control.Settings, source certs.Source, stats *stats) (serve fun
 	addr = listener.Addr().String()
 	switch s.Server {
 	case control.Admitkit:
-		_ = stats
-		return webhook.NewServer(options(s, source, listener), hooks...).Start, addr, nil
+		return webhook.NewServer(options(s, source, stats, listener), hooks...).Start, addr, nil
 	case control.Abrupt:
 		return abrupt(listener, certs.TLSConfig(source), hooks), addr, nil
 	case control.ControllerRuntime:
@@ -44,9 +43,13 @@ func newServer(s control.Settings, source certs.Source, stats *stats) (serve fun
 	return nil, "", fmt.Errorf("no server is called %q", s.Server)
 }
 
-func options(s control.Settings, source certs.Source, listener net.Listener) webhook.Options {
+func options(s control.Settings, source certs.Source, stats *stats, listener net.Listener) webhook.Options {
 	return webhook.Options{
-		Listener: listener, TLSConfig: certs.TLSConfig(source), DrainTimeout: s.DrainTimeout,
+		Listener: listener, TLSConfig: certs.TLSConfig(source), Ready: certs.Ready(source),
+		Observers:     []webhook.Observer{stats},
+		ShutdownDelay: s.ShutdownDelay, DrainTimeout: s.DrainTimeout,
+		MaxInFlight: s.MaxInFlight, MaxInFlightBytes: s.MaxInFlightBytes,
+		MaxConnections: s.MaxConnections, MaxConnectionAge: s.MaxConnectionAge,
 	}
 }
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+const (
+	hostileRate = 20 // creates a second by the honest client, with two calls each
+	// What may be left over when the attackers are gone: the connections that the honest client
+	// keeps have two goroutines each, and the heap has grown to what it needed.
+	hostileGoroutines = 60
+	hostileMemory     = 24 << 20
+)
+
+func TestHostileClients(t *testing.T) {
+	s := newService(t, 0)
+	s.settings = control.Settings{
+		Server: control.Admitkit, Pause: 5 * time.Millisecond, ShutdownDelay: -1,
+		MaxInFlight: 200, MaxInFlightBytes: 32 << 20, MaxConnections: 1000, MemoryGoal: memoryGoal,
+	}
+	bundle := s.useStatic(t)
+	s.configure(t, bundle)
+	s.start(t)
+	s.awaitEnforced(t)
+	replica := s.replicas[0]
+
+	warm := startLoad(t, hostileRate, create(s.namespace, nil))
+	warm.awaitCalls(t, hostileRate)
+	warm.end()
+	before, rss := settled(t, replica)
+
+	v := &victim{addr: replica.hello.Hooks, body: newReview(t, s.namespace, reviewBytes)}
+	honest := startLoad(t, hostileRate, create(s.namespace, nil))
+	fresh := newCaller(t, v.addr, s.namespace, s.host, bundle, 1<<10)
+	fresh.disableKeepAlives()
+	stop := attackWith(t, v)
+	direct := startLoad(t, 5, func(ctx context.Context) error { return fresh.call(ctx, 10*time.Second) })
+	lasts := time.NewTimer(scale(7*time.Second, 45*time.Second))
+	defer lasts.Stop()
+	<-lasts.C
+	during, err := replica.stats("")
+	if err != nil {
+		t.Error(err)
+	}
+	counts := stop()
+	honest.end()
+	direct.end()
+
+	peak := replica.memory(t, "VmHWM") - replica.memory(t, "RssFile")
+	for _, l := range []*load{honest, direct} {
+		calls, failed := l.count()
+		note := fmt.Sprintf("goroutines %d, %d under attack, memory at most %d MiB", before.Goroutines, during.Goroutines, peak>>20)
+		if l == direct {
+			note = "with a fresh handshake each"
+		}
+		report(t, row{calls: calls, failed: failed, p50: l.percentile(.5), p99: l.percentile(.99), note: note})
+		if failed > 0 {
+			t.Errorf("honest calls failed:\n%s", l.failures(l.start))
+		}
+	}
+	for i, a := range attacks {
+		t.Logf("%6d × %s", counts[i].Load(), a.name)
+		if counts[i].Load() == 0 {
+			t.Errorf("there were no %s", a.name)
+		}
+	}
+	backToBase(t, replica, before, rss)
+}
+
+// attackWith starts all attacks. They are over when the function returned is.
+func attackWith(t *testing.T, v *victim) (stop func() []*atomic.Int64) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var all sync.WaitGroup
+	var counts []*atomic.Int64
+	for _, a := range attacks {
+		times := &atomic.Int64{}
+		counts = append(counts, times)
+		all.Go(func() { a.run(ctx, v, times) })
+	}
+	stop = func() []*atomic.Int64 {
+		cancel()
+		all.Wait()
+		return counts
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// settled returns the state of a replica after what is free was given back.
+func settled(t *testing.T, r *replica) (control.Stats, int64) {
+	t.Helper()
+	stats, err := r.stats("?gc=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats, r.memory(t, "RssAnon")
+}
+
+func backToBase(t *testing.T, r *replica, before control.Stats, rss int64) {
+	t.Helper()
+	var now control.Stats
+	var held int64
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		now, held = settled(t, r)
+		return now.Goroutines <= before.Goroutines+hostileGoroutines && held <= rss+hostileMemory, nil
+	})
+	t.Logf("goroutines: %d before, %d after; memory: %d MiB before, %d MiB after", before.Goroutines, now.Goroutines, rss>>20, held>>20)
+	if err != nil {
+		t.Errorf("20 s after the attack the replica has not recovered")
+	}
+}
