@@ -68,12 +68,12 @@ var scenarios = []struct {
 	{"a CA is replaced in its order", func(w *world, i int) {
 		w.usual()
 		s := &w.replica.source.status
-		switch {
-		case i == 1:
+		switch i {
+		case 1:
 			s.Phase = certs.Publishing
-		case i == 4:
+		case 4:
 			s.Phase, s.Renewals = certs.Retiring, s.Renewals+1
-		case i == 30:
+		case 30:
 			s.Phase, s.Rotations = certs.Stable, s.Rotations+1
 		}
 	}, nil},
@@ -100,12 +100,12 @@ var scenarios = []struct {
 		s := &w.replica.source.status
 		s.Phase, s.CANotAfter = "", time.Time{}
 		s.NotBefore, s.NotAfter = w.now.Add(-80*24*time.Hour), w.now.Add(10*24*time.Hour)
-	}, []string{"AdmitkitCertificateExpires"}},
+	}, []string{"AdmitkitCertificateNotRenewed"}},
 	{"the certificate has expired", func(w *world, _ int) {
 		w.usual()
 		s := &w.replica.source.status
 		s.NotAfter = w.now.Add(-time.Minute)
-	}, []string{"AdmitkitCertificateExpires"}},
+	}, []string{"AdmitkitCertificateExpires", "AdmitkitCertificateNotRenewed"}},
 	{"the CA is not replaced", func(w *world, _ int) {
 		w.usual()
 		w.replica.source.status.CANotAfter = w.now.Add(24 * time.Hour)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -18,7 +19,7 @@ type catalogue map[string]map[string][]string
 func (s *store) catalogue() catalogue {
 	c := catalogue{}
 	for _, one := range s.series {
-		name := one.labels.Get(labels.MetricName)
+		name := one.labels.Get(model.MetricNameLabel)
 		if c[name] == nil {
 			c[name] = map[string][]string{}
 		}
@@ -47,7 +48,7 @@ func (c catalogue) check(t testing.TB, text string) (used []string) {
 				return nil
 			}
 			for _, m := range n.LabelMatchers {
-				if m.Name == labels.MetricName {
+				if m.Name == model.MetricNameLabel {
 					continue
 				}
 				if known[m.Name] == nil && m.Value != ".*" { // any, of the API server's, which is in no namespace
@@ -77,7 +78,7 @@ func (c catalogue) check(t testing.TB, text string) (used []string) {
 
 func selectorName(selector []*labels.Matcher) string {
 	for _, m := range selector {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			return m.Value
 		}
 	}
