@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 
@@ -144,8 +145,14 @@ func (i *Installer) applyOne(ctx context.Context, w wanted, open bool) error {
 			return err
 		}
 	}
+	// What is stored is what was found with this applied to it, or nothing is.
+	if untrusted := found.untrusted(w); i.o.FailOpenFirst && !open && len(untrusted) > 0 {
+		return fmt.Errorf("%s %s: %w: %s", kindOf[w.sort], w.name, errUntrusted, strings.Join(untrusted, ", "))
+	}
 	return i.cluster.apply(ctx, w.sort, w.at(found, open), i.o.Force)
 }
+
+var errUntrusted = errors.New("webhooks have no caBundle yet, so calls to them would fail")
 
 // find returns what the cluster has, unless it is newer.
 func (i *Installer) find(ctx context.Context, w wanted) (live, error) {

@@ -22,12 +22,13 @@ type live struct {
 	revision        int64
 	names           []string        // of its webhooks, in their order
 	failClosed      map[string]bool // those with failurePolicy Fail
+	bundled         map[string]bool // those with a caBundle
 	own             map[string]bool // those that were applied by us
 }
 
 // readLive reads a configuration; nil is one that is not there.
 func readLive(object *unstructured.Unstructured) live {
-	l := live{failClosed: map[string]bool{}, own: map[string]bool{}}
+	l := live{failClosed: map[string]bool{}, bundled: map[string]bool{}, own: map[string]bool{}}
 	if object == nil {
 		return l
 	}
@@ -37,7 +38,7 @@ func readLive(object *unstructured.Unstructured) live {
 	for _, entry := range webhooks(object) {
 		name := nameOf(entry)
 		l.names = append(l.names, name)
-		l.failClosed[name] = failsClosed(entry)
+		l.failClosed[name], l.bundled[name] = failsClosed(entry), bundled(entry)
 	}
 	for _, managed := range object.GetManagedFields() {
 		if managed.Manager == fieldManager && managed.Operation == metav1.ManagedFieldsOperationApply && managed.FieldsV1 != nil {
@@ -82,4 +83,24 @@ func (l live) obsolete(w wanted) []int {
 		}
 	}
 	return indexes
+}
+
+// untrusted names the webhooks that would fail if they failed closed: whoever injects caBundles
+// has seen to the marker of the same server, but not to these, which are new.
+func (l live) untrusted(w wanted) []string {
+	marker := markerName(w.name)
+	if !l.bundled[marker] { // trusted without
+		return nil
+	}
+	var server string
+	var names []string
+	for _, entry := range webhooks(w.object) { // the marker comes first
+		switch name := nameOf(entry); {
+		case name == marker:
+			server = serverOf(entry)
+		case failsClosed(entry) && !bundled(entry) && !l.bundled[name] && serverOf(entry) == server:
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -35,20 +35,41 @@ func (i *Installer) promote(ctx context.Context, patience time.Duration) error {
 	if err := i.awaitFor(ctx, patience, applied); err != nil {
 		return err
 	}
-	if err := i.applyAll(ctx, false); err != nil {
+	if err := i.failClosed(ctx, patience); err != nil {
 		return err
 	}
 	return i.awaitFor(ctx, patience, promoted)
 }
 
+// failClosed applies the real policies once each webhook has the caBundle that its calls need.
+func (i *Installer) failClosed(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := bounded(ctx, patience)
+	defer cancel()
+	pause := i.o.Interval
+	for {
+		err := i.applyAll(ctx, false)
+		if !errors.Is(err, errUntrusted) {
+			return err
+		}
+		if pause = min(pause*3/2, 20*i.o.Interval); !sleep(ctx, pause) {
+			return fmt.Errorf("waiting to apply the failure policies: %w; last seen: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
 var errImpatient = errors.New("it takes too long")
 
-func (i *Installer) awaitFor(ctx context.Context, patience time.Duration, at stage) error {
-	if patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, patience, errImpatient)
-		defer cancel()
+// bounded returns a context that ends after the patience, if there is a bound to it.
+func bounded(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	if patience == 0 {
+		return context.WithCancel(ctx)
 	}
+	return context.WithTimeoutCause(ctx, patience, errImpatient)
+}
+
+func (i *Installer) awaitFor(ctx context.Context, patience time.Duration, at stage) error {
+	ctx, cancel := bounded(ctx, patience)
+	defer cancel()
 	return i.await(ctx, i.there(at))
 }
 

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -85,6 +87,30 @@ func nameOf(webhook map[string]any) string {
 
 func failsClosed(webhook map[string]any) bool {
 	return webhook["failurePolicy"] == string(admissionregistrationv1.Fail)
+}
+
+func clientConfig(webhook map[string]any) map[string]any {
+	c, _ := webhook["clientConfig"].(map[string]any)
+	return c
+}
+
+func bundled(webhook map[string]any) bool {
+	bundle, _ := clientConfig(webhook)["caBundle"].(string)
+	return bundle != ""
+}
+
+// serverOf returns what is called, without the path.
+func serverOf(webhook map[string]any) string {
+	c := clientConfig(webhook)
+	if text, ok := c["url"].(string); ok {
+		u, err := url.Parse(text)
+		if err != nil {
+			return text
+		}
+		return u.Host
+	}
+	service, _ := c["service"].(map[string]any)
+	return fmt.Sprintf("%v/%v:%v", service["namespace"], service["name"], service["port"])
 }
 
 // at returns the configuration as it is applied: with Ignore for each webhook that shall Fail

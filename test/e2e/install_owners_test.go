@@ -55,6 +55,22 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(third.Remove(within(ctx, patience))).To(Succeed())
 	})
 
+	It("caBundles, without one of which a new webhook does not fail closed", func(ctx context.Context) {
+		i.o.Configuration.CABundle, i.o.FailOpenFirst = nil, true
+		first := i.serving(i.denies("one.example.com"))
+		Expect(first.Apply(ctx)).To(Succeed())
+		i.inject(ctx, validatingKind, "one.example.com", i.marker())
+		Expect(first.Promote(within(ctx, patience))).To(Succeed())
+
+		second := i.serving(i.denies("one.example.com"), i.denies("two.example.com"))
+		Expect(second.Promote(within(ctx, time.Second))).To(MatchError(
+			"waiting to apply the failure policies: context deadline exceeded; last seen: ValidatingWebhookConfiguration " + i.name + ": webhooks have no caBundle yet, so calls to them would fail: two.example.com"))
+		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail", "two.example.com", "Ignore")))
+		i.inject(ctx, validatingKind, "one.example.com", "two.example.com", i.marker())
+		Expect(second.Promote(within(ctx, patience))).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail", "two.example.com", "Fail")))
+	})
+
 	It("nothing of an object that was there before: labels, annotations, webhooks, caBundles", func(ctx context.Context) {
 		i.o.Configuration.CABundle = nil
 		i.apply(ctx, "helm", validatingKind, map[string]any{
