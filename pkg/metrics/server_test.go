@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/metrics"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// limit is how many calls the server below has in flight.
+const limit = 3
+
+// A running server is seen at its own endpoint for metrics: each outcome, clients that do not
+// trust it, and its certificate.
+func TestServer(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	serving, pool, source := certificate(t)
+	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+		Name: "a.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")), TimeoutSeconds: new(int32(1)),
+	}, decideByName)
+	m := newMetrics(t, registry, metrics.Options{Hooks: []*webhook.Hook{hook}})
+	if err := metrics.Source(registry, "serving", source); err != nil {
+		t.Fatal(err)
+	}
+	base, ops := serve(t, webhook.Options{
+		TLSConfig: serving, Observers: []webhook.Observer{m}, MaxInFlight: limit,
+		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+	}, hook)
+
+	honest := client(t, &tls.Config{RootCAs: pool})
+	for _, name := range []string{"allowed", "mutated", "denied", "failed", "panicked"} {
+		review(t, honest, base+hook.Path(), name)
+	}
+	var slow sync.WaitGroup
+	for range limit {
+		slow.Go(func() { review(t, honest, base+hook.Path(), "timed_out") })
+	}
+	for range limit {
+		<-slowBegan
+	}
+	review(t, honest, base+hook.Path(), "shed")
+	slow.Wait()
+	if _, err := client(t, &tls.Config{}).Get(base + hook.Path()); err == nil {
+		t.Fatal("a client without the CA takes the certificate")
+	}
+
+	want := []string{`admitkit_tls_handshake_failures_total{class="untrusted"} 1`, `admitkit_certificate_trusted{source="serving"} 1`, `admitkit_calls_in_flight{type="mutating",webhook="a.example.com"} 0`}
+	for _, outcome := range constants(t, "webhook", "Outcome") {
+		count := 1
+		switch webhook.Outcome(outcome) {
+		case webhook.Refused:
+			count = 0
+		case webhook.TimedOut:
+			count = limit
+		}
+		want = append(want, fmt.Sprintf(`admitkit_calls_total{outcome=%q,type="mutating",webhook="a.example.com"} %d`, outcome, count))
+	}
+	// A server hears of a handshake only once the client has given up.
+	var missing []string
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		text := get(t, ops+"/metrics")
+		missing = nil
+		for _, line := range want {
+			if !strings.Contains(text, line+"\n") {
+				missing = append(missing, line)
+			}
+		}
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("not in the metrics: %q", missing)
+	}
+}
+
+// slowBegan says that the handler of a call that times out runs.
+var slowBegan = make(chan struct{}, limit)
+
+func decideByName(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) error {
+	switch req.Name {
+	case "mutated":
+		req.Object.Data = map[string]string{"seen": "yes"}
+	case "denied":
+		return webhook.Deny("not this one")
+	case "failed":
+		return errors.New("the database is down")
+	case "panicked":
+		panic("oh no")
+	case "timed_out":
+		slowBegan <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// certificate returns a server's configuration, what a client trusts, and the source.
+func certificate(t *testing.T) (*tls.Config, *x509.CertPool, certs.Source) {
+	t.Helper()
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := ca.Serving("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca.Bundle)
+	source := certs.Static(config.Certificates[0], ca.Bundle)
+	return certs.TLSConfig(source), pool, source
+}
+
+// serve runs a server until the test is over, and returns where its hooks and its metrics are.
+func serve(t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (base, ops string) {
+	t.Helper()
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	o.Listener, o.OpsListener, o.ShutdownDelay = listen(), listen(), -1
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- webhook.NewServer(o, hooks...).Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	return "https://" + o.Listener.Addr().String(), "http://" + o.OpsListener.Addr().String()
+}
+
+func client(t *testing.T, config *tls.Config) *http.Client {
+	transport := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// review asks the hook about an object of that name.
+func review(t *testing.T, c *http.Client, url, name string) {
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"` + name + `",` +
+		`"kind":{"group":"","version":"v1","kind":"ConfigMap"},"resource":{"group":"","version":"v1","resource":"configmaps"},` +
+		`"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}}}`
+	answer, err := c.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	answer, err := client(t, nil).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
