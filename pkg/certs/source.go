@@ -44,7 +44,8 @@ type Status struct {
 	// that it has served, less the first.
 	Rotations, Renewals int
 	// Trusted tells whether every caBundle that the source looks after trusts what is served.
-	// Always true for sources that look after none.
+	// For [Files] and [Static], which look after none, it tells whether what is served is valid
+	// now, and trusted by the CAs that they were given, if any.
 	Trusted bool
 }
 
