@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
@@ -49,6 +51,24 @@ func (c *Cluster) prepare() (err error) {
 }
 
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
+
+// ServiceAccount returns a kubeconfig file of a user who is this ServiceAccount, by a token as
+// its Pods have one.
+func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (file string, err error) {
+	token, err := c.Kubectl(ctx, "", "create", "token", name, "--namespace="+namespace)
+	if err != nil {
+		return "", err
+	}
+	config, err := clientcmd.Load(c.server.Kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for user := range config.AuthInfos {
+		config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: strings.TrimSpace(token)}
+	}
+	file = filepath.Join(c.dir, namespace+"-"+name)
+	return file, clientcmd.WriteToFile(*config, file)
+}
 
 // Stop ends the API server and removes what it wrote.
 func (c *Cluster) Stop() error {

@@ -6,7 +6,6 @@ package livetest
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"io"
 	"os"
@@ -21,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 )
 
-var update = flag.Bool("update", false, "write manifests/webhooks.yaml from the code")
+var update = flag.Bool("update", false, "write manifests/webhooks.yaml and rbac.yaml from the code")
 
 const dir = "manifests"
 
@@ -29,13 +28,24 @@ const dir = "manifests"
 func CheckWebhooks(t *testing.T, p program.Program) {
 	t.Helper()
 	args := []string{"--print-configuration", "--inject-ca-from=" + p.Name + "/" + p.Name}
+	checkPrinted(t, p, "webhooks.yaml", p.Name+" "+strings.Join(args, " "), args)
+}
+
+// CheckRBAC compares manifests/rbac.yaml with what the program prints.
+func CheckRBAC(t *testing.T, c *testcluster.Cluster, p program.Program) {
+	t.Helper()
+	args := append(Arguments(t, c), "--print-rbac")
+	checkPrinted(t, p, "rbac.yaml", p.Name+" --print-rbac, with the arguments in the Deployment", args)
+}
+
+func checkPrinted(t *testing.T, p program.Program, name, by string, args []string) {
+	t.Helper()
 	var out bytes.Buffer
-	out.WriteString("# SPDX-License-Identifier: Apache-2.0\n" +
-		"# Printed by " + p.Name + " " + strings.Join(args, " ") + "; a test compares.\n")
+	out.WriteString("# SPDX-License-Identifier: Apache-2.0\n# Printed by " + by + "; a test compares.\n")
 	if err := p.Run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "webhooks.yaml")
+	file := filepath.Join(dir, name)
 	if *update {
 		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -70,11 +80,7 @@ func CheckAccepted(t *testing.T, c *testcluster.Cluster) {
 		}
 	}
 	run(namespace, "create") // the others need it, a dry run too
-	defer func() {
-		if err := c.Client.Delete(context.WithoutCancel(t.Context()), namespace); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer deleteNamespace(t, c, namespace.GetName())
 	for _, object := range append(objects, podOf(t, objects)) {
 		if object != namespace && object.GroupVersionKind().Group != "cert-manager.io" {
 			run(object, "apply", "--dry-run=server")
@@ -94,53 +100,4 @@ func podOf(t *testing.T, objects []*unstructured.Unstructured) *unstructured.Uns
 	pod.SetName(deployment.GetName())
 	pod.SetNamespace(deployment.GetNamespace())
 	return pod
-}
-
-// render returns what kustomize makes of the folder.
-func render(t *testing.T, c *testcluster.Cluster) []*unstructured.Unstructured {
-	t.Helper()
-	out, err := c.Kubectl(t.Context(), "", "kustomize", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(out, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
-			t.Fatalf("%v:\n%s", err, document)
-		}
-		objects = append(objects, object)
-	}
-	return objects
-}
-
-// one returns the object of this kind and name, or the only one when the name is empty.
-func one(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
-	t.Helper()
-	var found []*unstructured.Unstructured
-	for _, object := range objects {
-		if object.GetKind() == kind && (name == "" || object.GetName() == name) {
-			found = append(found, object)
-		}
-	}
-	if len(found) != 1 {
-		t.Fatalf("there are %d objects of kind %s named %q, want one", len(found), kind, name)
-	}
-	return found[0]
-}
-
-func lookup(t *testing.T, object *unstructured.Unstructured, at ...string) any {
-	t.Helper()
-	value, found, err := unstructured.NestedFieldCopy(object.Object, at...)
-	if err != nil || !found {
-		t.Fatalf("%s %s has no %s (%v)", object.GetKind(), object.GetName(), strings.Join(at, "."), err)
-	}
-	return value
-}
-
-func set(t *testing.T, object *unstructured.Unstructured, value any, at ...string) {
-	t.Helper()
-	if err := unstructured.SetNestedField(object.Object, value, at...); err != nil {
-		t.Fatal(err)
-	}
 }

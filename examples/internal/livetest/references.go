@@ -3,17 +3,22 @@
 package livetest
 
 import (
-	"encoding/json"
+	"bytes"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/examples/internal/program"
 	"github.com/admitkit/admitkit/examples/testcluster"
@@ -39,18 +44,8 @@ func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 			t.Errorf("the %s selects %v, the Pods have %v", what, selector, template.Labels)
 		}
 	}
-	port := container.Ports[0]
-	if got := service.Spec.Ports[0].TargetPort.String(); got != port.Name {
-		t.Errorf("the Service sends to port %q, the Pods name it %q", got, port.Name)
-	}
-	if got := network.Spec.Ingress[0].Ports[0].Port.IntVal; got != port.ContainerPort {
-		t.Errorf("the NetworkPolicy opens port %d, the Pods listen on %d", got, port.ContainerPort)
-	}
-	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
-		if get := probe.HTTPGet; get.Port.String() != port.Name || get.Scheme != corev1.URISchemeHTTPS {
-			t.Errorf("a probe asks %s port %s", get.Scheme, get.Port.String())
-		}
-	}
+	checkPorts(t, container, service, network)
+	checkBudget(t, template.Spec, container)
 	if *deployment.Spec.Replicas < 2 || budget.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("%d replicas of which %s may be away", *deployment.Spec.Replicas, budget.Spec.MaxUnavailable)
 	}
@@ -58,54 +53,104 @@ func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	if template.Spec.ServiceAccountName != account.GetName() {
 		t.Errorf("the service account is %q, want %q", template.Spec.ServiceAccountName, account.GetName())
 	}
-	if err := p.Run(t.Context(), append(container.Args, "--print-configuration"), io.Discard, io.Discard); err != nil {
-		t.Errorf("the program does not understand its arguments %q: %v", container.Args, err)
+	checkRegistration(t, p, container.Args, service)
+	if slices.Contains(container.Args, "--self-managed") {
+		checkManaged(t, objects, deployment)
+	} else {
+		checkTrust(t, objects, service, template.Spec.Volumes)
 	}
-	checkTrust(t, objects, service, template.Spec.Volumes)
+	if out := network.Spec.Egress; (len(out) > 0) != *template.Spec.AutomountServiceAccountToken {
+		t.Errorf("with a token there is somebody to call, and without there is nobody: egress is %v", out)
+	}
 }
 
-// checkTrust follows the chain from the configurations to the CA.
-func checkTrust(t *testing.T, objects []*unstructured.Unstructured, service corev1.Service, volumes []corev1.Volume) {
+func checkPorts(t *testing.T, container corev1.Container, service corev1.Service, network networkingv1.NetworkPolicy) {
 	t.Helper()
-	const annotation = "cert-manager.io/inject-ca-from"
-	serving := one(t, objects, "Certificate", service.Name)
-	for _, object := range objects {
-		if object.GroupVersionKind().Group != "admissionregistration.k8s.io" {
-			continue
-		}
-		if got, want := object.GetAnnotations()[annotation], serving.GetNamespace()+"/"+serving.GetName(); got != want {
-			t.Errorf("%s: %s is %q, want %q", object.GetKind(), annotation, got, want)
+	https, ops := container.Ports[0], container.Ports[1]
+	for i, port := range []corev1.ContainerPort{https, ops} {
+		if got := network.Spec.Ingress[i].Ports[0].Port.IntVal; got != port.ContainerPort {
+			t.Errorf("the NetworkPolicy opens port %d, the Pods listen on %d", got, port.ContainerPort)
 		}
 	}
-	names, _, _ := unstructured.NestedStringSlice(serving.Object, "spec", "dnsNames")
-	if want := service.Name + "." + service.Namespace + ".svc"; !slices.Contains(names, want) {
-		t.Errorf("the certificate is for %q, the API server asks for %s", names, want)
+	if len(network.Spec.Ingress[0].From) > 0 || len(network.Spec.Ingress[1].From) != 1 {
+		t.Error("calls come from anywhere, and metrics are for some")
 	}
-	secret := lookup(t, serving, "spec", "secretName")
-	if !slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == secret }) {
-		t.Errorf("the Pods do not mount the Secret %s", secret)
+	if got := service.Spec.Ports[0].TargetPort.String(); got != https.Name {
+		t.Errorf("the Service sends to port %q, the Pods name it %q", got, https.Name)
 	}
-	issuer := one(t, objects, "Issuer", lookup(t, serving, "spec", "issuerRef", "name").(string))
-	ca := one(t, objects, "Certificate", service.Name+"-ca")
-	if got, want := lookup(t, issuer, "spec", "ca", "secretName"), lookup(t, ca, "spec", "secretName"); got != want {
-		t.Errorf("the issuer signs with the Secret %s, the CA is in %s", got, want)
+	for name, port := range map[string]corev1.ContainerPort{"addr": https, "ops-addr": ops} {
+		if got, want := argument(t, container.Args, name), fmt.Sprintf(":%d", port.ContainerPort); got != want {
+			t.Errorf("--%s is %q, and the port %s", name, got, want)
+		}
 	}
-	if lookup(t, ca, "spec", "isCA") != true {
-		t.Error("the CA is none")
+	for what, probe := range map[string]struct {
+		*corev1.Probe
+		port   corev1.ContainerPort
+		scheme corev1.URIScheme
+	}{
+		"readiness": {container.ReadinessProbe, https, corev1.URISchemeHTTPS}, "liveness": {container.LivenessProbe, ops, ""},
+	} {
+		if get := probe.HTTPGet; get.Port.String() != probe.port.Name || get.Scheme != probe.scheme {
+			t.Errorf("the %s probe asks %s port %s", what, get.Scheme, get.Port.String())
+		}
 	}
-	root := one(t, objects, "Issuer", lookup(t, ca, "spec", "issuerRef", "name").(string))
-	lookup(t, root, "spec", "selfSigned")
 }
 
-func into[T any](t *testing.T, object *unstructured.Unstructured) T {
+// checkBudget checks that there is time to end in, and memory for the calls in flight.
+func checkBudget(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 	t.Helper()
-	var value T
-	text, err := json.Marshal(object.Object)
-	if err == nil {
-		err = json.Unmarshal(text, &value)
-	}
+	const drain = 35 * time.Second // the default DrainTimeout of a server
+	delay, err := time.ParseDuration(argument(t, container.Args, "shutdown-delay"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return value
+	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace <= delay+drain {
+		t.Errorf("the Pod has %s to end, and the program takes up to %s", grace, delay+drain)
+	}
+	limit := container.Resources.Limits.Memory().Value()
+	goal := resource.MustParse(strings.TrimSuffix(container.Env[0].Value, "B"))
+	inFlight := resource.MustParse(argument(t, container.Args, "max-in-flight-bytes"))
+	if container.Env[0].Name != "GOMEMLIMIT" || goal.Value() < limit*7/10 || goal.Value() > limit*9/10 {
+		t.Errorf("%s is %s of the limit %d", container.Env[0].Name, container.Env[0].Value, limit)
+	}
+	if inFlight.Value()*8 > goal.Value() {
+		t.Errorf("requests in flight of %s may take more than %s", inFlight.String(), goal.String())
+	}
+}
+
+// checkRegistration checks that the API server calls the Service.
+func checkRegistration(t *testing.T, p program.Program, args []string, service corev1.Service) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := p.Run(t.Context(), append(slices.Clone(args), "--print-configuration"), &out, io.Discard); err != nil {
+		t.Fatalf("the program does not understand its arguments %q: %v", args, err)
+	}
+	calls := 0
+	for document := range strings.SplitSeq(out.String(), "---\n") {
+		var c admissionregistrationv1.ValidatingWebhookConfiguration // which reads the other kind as well
+		if err := yaml.Unmarshal([]byte(document), &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range c.Webhooks {
+			calls++
+			if s := w.ClientConfig.Service; s.Name != service.Name || s.Namespace != service.Namespace || *s.Port != service.Spec.Ports[0].Port {
+				t.Errorf("the API server calls %s/%s:%d for %s", s.Namespace, s.Name, *s.Port, w.Name)
+			}
+		}
+	}
+	if calls == 0 {
+		t.Error("the API server calls nothing")
+	}
+}
+
+// argument returns the value of a flag.
+func argument(t *testing.T, args []string, name string) string {
+	t.Helper()
+	for _, arg := range args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value
+		}
+	}
+	t.Fatalf("there is no --%s in %q", name, args)
+	return ""
 }

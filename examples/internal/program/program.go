@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program is what the example programs have in common: flags, a certificate that is
-// read again when its files change, a log, an end on SIGTERM. Copy it with the example.
+// Package program is what the example programs have in common: flags, certificates, the
+// installation of the hooks, metrics, a log, an end on SIGTERM. Copy it with the example.
+//
+// There are two ways to run a program. With a certificate in files, such as cert-manager
+// mounts, the configurations of the hooks are YAML that somebody applies, and the program needs
+// no rights. With --self-managed the program makes its certificates and installs its hooks
+// itself, with the rights that --print-rbac prints.
 package program
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -34,6 +35,10 @@ type Program struct {
 	Flags func(*flag.FlagSet)
 	// Hooks returns the hooks, after the flags have been read.
 	Hooks func() ([]*webhook.Hook, error)
+	// Listener, unless nil, is listened on instead of --addr, by tests.
+	Listener net.Listener
+
+	reload time.Duration // how often files are read, the default when zero
 }
 
 // Main runs the program with the arguments and signals of the process, and exits: 0 when it
@@ -57,65 +62,71 @@ type usageError struct{ error }
 
 func (u *usageError) Unwrap() error { return u.error }
 
+// options are the flags. Each part of the program has its own.
 type options struct {
-	addr, certFile, keyFile, logLevel string
-	shutdownDelay                     time.Duration
+	name     string
+	logLevel string
 
-	print        bool
-	registration registration
+	printConfiguration, printRBAC, uninstall bool
+
+	where   where
+	files   files
+	managed managed
+	serving serving
+	clients clients
 }
 
 // Run runs the program until ctx is done. Logs go to stderr.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var o options
-	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&o.addr, "addr", ":9443", "`address` to listen on")
-	flags.StringVar(&o.certFile, "tls-cert-file", "/tls/tls.crt", "`file` with the serving certificate, read again when it changes")
-	flags.StringVar(&o.keyFile, "tls-private-key-file", "/tls/tls.key", "`file` with the key of the certificate")
-	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second, "`time` to go on as before when told to stop, until the cluster knows; 0 for none")
-	flags.StringVar(&o.logLevel, "log-level", "info", "`level` of the log: error, info, or debug, which shows denials")
-	flags.BoolVar(&o.print, "print-configuration", false, "print the webhook configurations as YAML and exit")
-	o.registration.addFlags(flags, p.Name)
-	if p.Flags != nil {
-		p.Flags(flags)
-	}
-	if err := flags.Parse(args); err != nil {
-		return &usageError{err}
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+	o, err := p.parse(args, stderr)
+	if err != nil {
+		return err
 	}
 	hooks, err := p.Hooks()
 	if err != nil {
 		return err
 	}
-	if o.print {
-		return o.registration.print(stdout, p.Name, hooks)
+	switch {
+	case o.printConfiguration:
+		return o.where.print(stdout, o.name, hooks)
+	case o.printRBAC:
+		return o.writeRBAC(stdout, hooks)
 	}
-	return o.serve(ctx, stderr, hooks)
-}
-
-func (o options) serve(ctx context.Context, stderr io.Writer, hooks []*webhook.Hook) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return fmt.Errorf("--log-level: %w", err)
 	}
 	logger := logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
-	ctrllog.SetLogger(logger) // of the certificate watcher
-	certificate, err := certwatcher.New(o.certFile, o.keyFile)
-	if err != nil {
-		return fmt.Errorf("cannot read the serving certificate: %w", err)
+	if o.uninstall {
+		return o.remove(ctx, logger, hooks)
 	}
-	server := webhook.NewServer(webhook.Options{
-		Addr:      o.addr,
-		TLSConfig: &tls.Config{GetCertificate: certificate.GetCertificate},
-		Logger:    logger,
+	return o.serve(ctx, p.Listener, logger, hooks)
+}
 
-		ShutdownDelay: cmp.Or(o.shutdownDelay, -1), // its zero is a default
-	}, hooks...)
-	group, ctx := errgroup.WithContext(ctx) // when one ends, so does the other
-	group.Go(func() error { return certificate.Start(ctx) })
-	group.Go(func() error { return server.Start(ctx) })
-	return group.Wait()
+func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
+	o := &options{name: p.Name, files: files{interval: p.reload}}
+	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.logLevel, "log-level", "info", "`level` of the log: error, info, or debug, which shows denials")
+	flags.BoolVar(&o.printConfiguration, "print-configuration", false, "print the webhook configurations as YAML and exit")
+	flags.BoolVar(&o.printRBAC, "print-rbac", false, "print the rights that --self-managed needs as YAML and exit")
+	flags.BoolVar(&o.uninstall, "uninstall", false, "take away what --self-managed installed, wait until the API server calls no hook any more, and exit")
+	o.where.addFlags(flags, p.Name)
+	o.files.addFlags(flags)
+	o.managed.addFlags(flags, p.Name)
+	o.serving.addFlags(flags)
+	o.clients.addFlags(flags)
+	if p.Flags != nil {
+		p.Flags(flags)
+	}
+	if err := flags.Parse(args); err != nil {
+		return nil, &usageError{err}
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+	}
+	if (o.printRBAC || o.uninstall) && !o.managed.on {
+		return nil, errors.New("--print-rbac and --uninstall are about what --self-managed does: add it, with the other flags of the program that runs")
+	}
+	return o, nil
 }

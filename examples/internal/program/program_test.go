@@ -38,8 +38,8 @@ func newProgram() Program {
 	}}
 }
 
-// The program serves with the certificate in its files, also when they change, and ends
-// without an error when it is told to.
+// The program serves with the certificate in its files, also when they change, shows metrics,
+// and ends without an error when it is told to.
 func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -47,47 +47,79 @@ func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	}
 	dir := t.TempDir()
 	first := writeCertificate(t, ca, dir)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	logs, logWriter := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- newProgram().Run(ctx, []string{"--addr=127.0.0.1:0", "--shutdown-delay=0",
-			"--tls-cert-file=" + filepath.Join(dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(dir, "tls.key")}, io.Discard, logWriter)
-		_ = logWriter.Close()
-	}()
-	addr := addrIn(t, logs)
+	p := newProgram()
+	p.reload = 10 * time.Millisecond
+	hooks, ops := start(t, p, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"))
 
 	client := clientOf(ca)
-	serving := func() []byte {
-		resp, err := client.Get("https://" + addr + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = resp.Body.Close() }()
-		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("/readyz answers %s", resp.Status)
-		}
-		return resp.TLS.PeerCertificates[0].Raw
-	}
+	eventually(t, "it is ready", func() bool { return get(t, client, "http://"+ops+"/readyz").StatusCode == http.StatusOK })
+	serving := func() []byte { return get(t, client, "https://"+hooks+"/readyz").TLS.PeerCertificates[0].Raw }
 	if !bytes.Equal(serving(), first) {
 		t.Error("the certificate is not the one in the file")
 	}
 	second := writeCertificate(t, ca, dir)
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return bytes.Equal(serving(), second), nil
-	})
+	eventually(t, "the new certificate is served", func() bool { return bytes.Equal(serving(), second) })
+	text, err := io.ReadAll(get(t, client, "http://"+ops+"/metrics").Body)
 	if err != nil {
-		t.Errorf("the new certificate is not served: %v", err)
+		t.Fatal(err)
 	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("ended with %v", err)
+	for _, name := range []string{"admitkit_", "go_goroutines", "process_"} {
+		if !strings.Contains(string(text), "\n"+name) {
+			t.Errorf("there are no metrics that begin with %s", name)
+		}
 	}
 }
 
-// addrIn reads the log until the program says where it listens, and lets the rest run on.
-func addrIn(t *testing.T, logs io.Reader) string {
+// A client without a token is turned away, a probe is not.
+func TestTokens(t *testing.T) {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	writeCertificate(t, ca, dir)
+	tokens := filepath.Join(dir, "tokens")
+	if err := os.WriteFile(tokens, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hooks, ops := start(t, newProgram(), "--token-file="+tokens,
+		"--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"))
+	client := clientOf(ca)
+	eventually(t, "it is ready", func() bool { return get(t, client, "http://"+ops+"/readyz").StatusCode == http.StatusOK })
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guess": http.StatusUnauthorized, "Bearer s3cret": http.StatusMethodNotAllowed} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+hooks+"/validate/pods.example.com", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", token)
+		if got := do(t, client, req).StatusCode; got != want {
+			t.Errorf("with %q: status %d, want %d", token, got, want)
+		}
+	}
+}
+
+// start runs the program until the end of the test and returns where it serves hooks and
+// metrics.
+func start(t *testing.T, p Program, args ...string) (hooks, ops string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	logs, logWriter := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.Run(ctx, append(args, "--addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0", "--shutdown-delay=0"), io.Discard, logWriter)
+		_ = logWriter.Close()
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+	return addrsIn(t, logs)
+}
+
+// addrsIn reads the log until the program says where it listens, and lets the rest run on.
+func addrsIn(t *testing.T, logs io.Reader) (hooks, ops string) {
 	t.Helper()
 	lines := bufio.NewScanner(logs)
 	for lines.Scan() {
@@ -95,13 +127,48 @@ func addrIn(t *testing.T, logs io.Reader) string {
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatalf("a log line is not JSON: %s", lines.Text())
 		}
-		if line.Addr != "" {
+		switch line.Msg {
+		case "serving webhooks":
+			hooks = line.Addr
+		case "serving probes and metrics":
+			ops = line.Addr
+		}
+		if hooks != "" && ops != "" {
 			go func() { _, _ = io.Copy(io.Discard, logs) }()
-			return line.Addr
+			return hooks, ops
 		}
 	}
 	t.Fatal("the program ended before it listened")
-	return ""
+	return "", ""
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return done(), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
+}
+
+func get(t *testing.T, client *http.Client, url string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return do(t, client, req)
+}
+
+func do(t *testing.T, client *http.Client, req *http.Request) *http.Response {
+	t.Helper()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
 }
 
 // clientOf trusts the CA and makes a new connection for each call.
@@ -185,7 +252,14 @@ func TestWrongArguments(t *testing.T) {
 	}{
 		{[]string{"serve"}, `unexpected argument "serve"`},
 		{[]string{"--log-level=loud"}, "--log-level"},
-		{[]string{"--tls-cert-file=/nowhere"}, "cannot read the serving certificate"},
+		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr="}, "there is no certificate to serve"},
+		{[]string{"--addr=127.0.0.1:http-or-so"}, "--addr: "},
+		{[]string{"--max-in-flight-bytes=much"}, "--max-in-flight-bytes: "},
+		{[]string{"--self-managed", "--kubeconfig=/nowhere"}, "--kubeconfig: "},
+		{[]string{"--self-managed", "--kubeconfig=/nowhere", "--uninstall"}, "--kubeconfig: "},
+		{[]string{"--self-managed", "--ca-secret=", "--print-rbac"}, "self-managed certificates: Secret"},
+		{[]string{"--uninstall"}, "add it, with the other flags"},
+		{[]string{"--print-rbac"}, "add it, with the other flags"},
 		{[]string{"--print-configuration", "--ca-file=/nowhere"}, "--ca-file"},
 		{[]string{"--print-configuration", "--url=http://x"}, "must begin with https://"},
 	}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package livetest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/admitkit/admitkit/examples/internal/program"
+)
+
+// A Replica is a program that runs.
+type Replica struct {
+	// URL is where it serves its hooks, on loopback.
+	URL  string
+	stop func()
+}
+
+// Start runs the program with these arguments, and --url unless it is among them, until the end
+// of the test or Stop. It has to end without an error.
+func Start(t *testing.T, p program.Program, args ...string) *Replica {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Listener = listener
+	r := &Replica{URL: "https://" + listener.Addr().String()}
+	// The last flag of a name counts.
+	args = append([]string{"--url=" + r.URL}, append(args, "--ops-addr=", "--shutdown-delay=0")...)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var log bytes.Buffer // written by one logger, and read at the end
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, args, io.Discard, &log) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%s ended with %v", p.Name, err)
+		}
+		if t.Failed() {
+			t.Logf("the log of %s at %s:\n%s", p.Name, r.URL, log.String())
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// Stop ends the program as SIGTERM does.
+func (r *Replica) Stop() { r.stop() }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/admitkit/admitkit/examples/internal/livetest"
+)
+
+// The program as it is deployed: two replicas with the arguments of the Deployment and the rights
+// of its ServiceAccount, and nobody else to make a certificate or a configuration. Only that
+// they run on this machine and are called by URL is different.
+func TestLooksAfterItself(t *testing.T) {
+	livetest.Apply(t, cluster)
+	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append(livetest.Arguments(t, cluster), "--proxy-image="+image, "--kubeconfig="+kubeconfig)
+	replica := livetest.Start(t, newProgram(), args...)
+	args = append(args, "--url="+replica.URL)
+	other := livetest.Start(t, newProgram(), args...)
+
+	eventually(t, "the Pod gets its proxy", func() bool { return injected(t) })
+	eventually(t, "both hooks are there, and may fail", func() bool { return slices.Equal(policies(t), []string{"Ignore", "Ignore"}) })
+	livetest.RollOut(t, cluster)
+	eventually(t, "the hooks are promoted", func() bool { return slices.Equal(policies(t), []string{"Fail", "Fail"}) })
+
+	uninstall(t, args)
+	if injected(t) {
+		t.Error("uninstalled, and yet the Pod gets a proxy")
+	}
+	if got := policies(t); len(got) > 0 {
+		t.Errorf("uninstalled, and yet there are hooks with %v", got)
+	}
+	other.Stop()
+	replica.Stop()
+	uninstall(t, args) // a second time, and without anybody who answers
+}
+
+// uninstall runs the program as `kubectl exec` does.
+func uninstall(t *testing.T, args []string) {
+	t.Helper()
+	var log strings.Builder
+	if err := newProgram().Run(t.Context(), append(args, "--uninstall"), io.Discard, &log); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+}
+
+// injected tells whether a new Pod gets a proxy.
+func injected(t *testing.T) bool {
+	t.Helper()
+	pod, err := create(t, corev1.PodSpec{Containers: []corev1.Container{container("shop")}})
+	if err != nil {
+		t.Fatalf("no Pod must be refused: %v", err)
+	}
+	return len(pod.Spec.InitContainers) == 1
+}
+
+// policies returns the failure policies of our hooks as the API server has them.
+func policies(t *testing.T) (all []string) {
+	t.Helper()
+	add := func(name string, policy *admissionregistrationv1.FailurePolicyType) {
+		if !strings.HasPrefix(name, "marker.") {
+			all = append(all, string(*policy))
+		}
+	}
+	meta := metav1.ObjectMeta{Name: "sidecar-injector"}
+	mutating := admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}
+	get(t, &mutating)
+	for _, w := range mutating.Webhooks {
+		add(w.Name, w.FailurePolicy)
+	}
+	validating := admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+	get(t, &validating)
+	for _, w := range validating.Webhooks {
+		add(w.Name, w.FailurePolicy)
+	}
+	return all
+}
+
+// get reads an object, if it is there.
+func get(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return done(), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
+}
