@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A fakeCluster answers marker requests by a script, and keeps what is applied. What server-side
+// apply does to it is for the tests with a real API server.
+type fakeCluster struct {
+	mu      sync.Mutex
+	t       *testing.T
+	stored  map[sort]*unstructured.Unstructured
+	applies int
+	changes int              // errChanged so many times
+	fails   int              // another error so many times
+	answer  func(int) string // of the n-th question: a sight, or the text of an error. Nil: by what is stored
+	asked   int
+	at      []time.Duration // of the questions, since the first
+	began   time.Time
+	status  *unstructured.Unstructured // the Deployment
+}
+
+func (c *fakeCluster) read(_ context.Context, s sort) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stored[s] == nil {
+		return nil, nil
+	}
+	return c.stored[s].DeepCopy(), nil
+}
+
+func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unstructured, _ bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applies++
+	if c.changes > 0 {
+		c.changes--
+		return fmt.Errorf("cannot apply: %w", errChanged)
+	}
+	if c.fails > 0 {
+		c.fails--
+		return errors.New("the API server is away")
+	}
+	if c.stored == nil {
+		c.stored = map[sort]*unstructured.Unstructured{}
+	}
+	c.stored[s] = object.DeepCopy()
+	return nil
+}
+
+func (c *fakeCluster) cut(context.Context, sort, live, []int) error {
+	c.t.Error("nothing was to be cut")
+	return nil
+}
+
+func (c *fakeCluster) remove(_ context.Context, s sort, _ live) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.stored, s)
+	return nil
+}
+
+func (c *fakeCluster) ask(_ context.Context, label string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == 0 {
+		c.began = time.Now()
+	}
+	c.at = append(c.at, time.Since(c.began))
+	c.asked++
+	if c.answer != nil {
+		return answerOf(c.answer(c.asked))
+	}
+	for _, object := range c.stored {
+		if text, err := object.MarshalJSON(); err != nil || strings.Contains(string(text), label) {
+			return answerOf("enforced")
+		}
+	}
+	return nil
+}
+
+func (c *fakeCluster) deployment(context.Context, string) (*unstructured.Unstructured, error) {
+	if c.status == nil {
+		return nil, errors.New("there is no Deployment")
+	}
+	return c.status, nil
+}
+
+// answerOf returns what an API server answers.
+func answerOf(text string) error {
+	switch text {
+	case "enforced":
+		status := apierrors.NewForbidden(leases.GroupResource(), markerObject, nil)
+		status.ErrStatus.Message = fmt.Sprintf("admission webhook %q denied the request: %s", markerName("hooks"), markerText)
+		return status
+	case "unanswered":
+		return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: failed to call webhook: connection refused", markerName("hooks")))
+	case "absent":
+		return nil
+	case "forbidden":
+		return apierrors.NewForbidden(leases.GroupResource(), markerObject, errors.New(`User "x" cannot patch resource "leases" in API group "coordination.k8s.io"`))
+	}
+	return errors.New(text)
+}
+
+func options() Options {
+	return Options{
+		Configuration: webhook.ConfigurationOptions{
+			Name: "hooks", Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "hooks"},
+		},
+		Logger: logr.Discard(),
+	}
+}
+
+func denying(name string) *webhook.Hook {
+	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+	}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
+}
+
+func labelling(name string) *webhook.Hook {
+	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+		Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+	}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error { return nil })
+}
+
+// newFake returns an installer with a fake cluster.
+func newFake(t *testing.T, o Options, hooks ...*webhook.Hook) (*Installer, *fakeCluster) {
+	t.Helper()
+	i, err := newInstaller(o, hooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &fakeCluster{t: t}
+	i.cluster = c
+	return i, c
+}
