@@ -131,7 +131,12 @@ const readStep = 1 << 20
 // or -1. Memory is reserved before it is used, that of buf too, as if it were new.
 func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
 	buf = buf[:0]
-	rest := func() int { return int(max(length+1-int64(len(buf)), 512)) } // one byte more, to see the end
+	rest := func() int {
+		if announced := length + 1 - int64(len(buf)); announced > 0 { // one byte more, to see the end
+			return int(max(announced, 512))
+		}
+		return max(len(buf)/2, 512)
+	}
 	room := min(rest(), readStep)
 	if err := reserve(int64(room)); err != nil {
 		return nil, err

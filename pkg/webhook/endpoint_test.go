@@ -109,6 +109,9 @@ func serveInMemory(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *en
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	o.Listener = l
+	if o.DrainTimeout == 0 { // here waiting takes no time
+		o.DrainTimeout = time.Minute
+	}
 	e := serve(tb, o, hooks...)
 	e.dial = l.dial
 	e.client.Transport.(*http.Transport).DialContext = l.dial
@@ -132,7 +135,7 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
+	client, server := bufferedPipe()
 	select {
 	case l.conns <- server:
 		return client, nil

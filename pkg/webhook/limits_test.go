@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// turnedAway says that the answer asks for the call to be made again after that many seconds,
+// or not at all when empty.
+func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
+	tb.Helper()
+	if status := a.failed(tb); a.code != code || a.header.Get("Retry-After") != retryAfter || status.Code != int32(code) {
+		tb.Fatalf("got %d with Retry-After %q, want %d with %q: %s", a.code, a.header.Get("Retry-After"), code, retryAfter, a.body)
+	}
+}
+
+// A doorman is a handler that says who has come and waits to be told to go on.
+type doorman struct{ arrived, leave chan bool }
+
+func newDoorman() doorman { return doorman{make(chan bool), make(chan bool)} }
+
+func (d doorman) handle(context.Context, *webhook.Request[corev1.Pod]) error {
+	d.arrived <- true
+	<-d.leave
+	return nil
+}
+
+// inBoth runs a test in a bubble with a client of each version of HTTP.
+func inBoth(t *testing.T, test func(t *testing.T, h2 bool)) {
+	t.Helper()
+	for _, h2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("h2 %t", h2), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, h2) })
+		})
+	}
+}
+
+func TestMaxInFlight(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		d, r := newDoorman(), &recorder{}
+		hook := mutating(d.handle)
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 2, Observers: []webhook.Observer{r}}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() { e.ask(t, hook, call{}).allowed(t, call{}, true) })
+			<-d.arrived
+		}
+		a := e.ask(t, hook, call{})
+		a.turnedAway(t, http.StatusTooManyRequests, "1")
+		if status := a.failed(t); status.Reason != "TooManyRequests" || status.Message != "the webhook server is busy: 2 calls are in flight, which is the limit" ||
+			status.Details.RetryAfterSeconds != 1 {
+			t.Errorf("got %s", a.body)
+		}
+		e.post(t, hook.Path()+"?timeout=1s", call{}.body()).turnedAway(t, http.StatusTooManyRequests, "") // no time for another
+		d.leave <- true
+		synctest.Wait()
+		calls.Go(func() { e.ask(t, hook, call{}).allowed(t, call{}, true) })
+		<-d.arrived
+		close(d.leave)
+		calls.Wait()
+		if got := fmt.Sprint(r.outcomes()); got != "[shed shed allowed allowed allowed]" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestAHandlerThatIsLeftBehindCounts until it returns, which may be long after its answer.
+func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		d := newDoorman()
+		hook := mutating(d.handle)
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		go func() { <-d.arrived }()
+		if status := e.ask(t, hook, call{}).failed(t); status.Code != http.StatusGatewayTimeout {
+			t.Errorf("got %v", status)
+		}
+		e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1")
+		d.leave <- true
+		synctest.Wait()
+		go func() { <-d.arrived; d.leave <- true }()
+		e.ask(t, hook, call{}).allowed(t, call{}, true)
+	})
+}
+
+// TestRoomComesBack has calls that end in every way, of more than there is room for at once.
+func TestRoomComesBack(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
+			switch req.Name {
+			case "panic":
+				panic("oh")
+			case "late":
+				<-ctx.Done()
+			case "behind":
+				<-time.After(time.Minute)
+			}
+			return nil
+		})
+		large := call{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 2<<20), 1)}
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1, MaxInFlightBytes: 8 << 20, MaxBodyBytes: 4 << 20}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		for range 5 {
+			for _, name := range []string{"", "panic", "late", "behind"} {
+				e.ask(t, hook, call{name: name})
+				<-time.After(time.Minute)
+			}
+			e.post(t, hook.Path(), []byte("{}")).failed(t)
+			e.post(t, hook.Path(), bytes.Repeat([]byte(" "), 5<<20)).failed(t)
+			synctest.Wait()
+			e.ask(t, hook, large).allowed(t, large, true)
+		}
+	})
+}
+
+// TestMaxInFlightBytes sends two bodies, of which there is room for not quite two.
+func TestMaxInFlightBytes(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		inBoth(t, func(t *testing.T, h2 bool) {
+			r := &recorder{}
+			hook := mutating(admit)
+			e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 5 << 19, MaxBodyBytes: 2 << 20, Observers: []webhook.Observer{r}}, hook)
+			transport := e.client.Transport.(*http.Transport)
+			transport.ForceAttemptHTTP2 = h2
+			body := call{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 1500<<10), 1)}.body()
+			send := func(reader io.Reader) answer {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+hook.Path()+"?timeout=5s", reader)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if req.Header.Set("Content-Type", "application/json"); !chunked {
+					req.ContentLength = int64(len(body))
+				}
+				resp, err := e.client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(resp.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return answer{code: resp.StatusCode, header: resp.Header, body: got}
+			}
+			in, out := io.Pipe()
+			first := make(chan answer)
+			go func() { first <- send(in) }()
+			if _, err := out.Write(body[:1400<<10]); err != nil { // it holds what it has sent, and a step more
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			send(onlyReader{bytes.NewReader(body)}).turnedAway(t, http.StatusTooManyRequests, "1")
+			if _, err := out.Write(body[1400<<10:]); err != nil || out.Close() != nil {
+				t.Fatal(err)
+			}
+			if a := <-first; a.code != http.StatusOK {
+				t.Errorf("the first: %d %s", a.code, a.body)
+			}
+			if a := send(onlyReader{bytes.NewReader(body)}); a.code != http.StatusOK {
+				t.Errorf("after the first: %d %s", a.code, a.body)
+			}
+			if got := fmt.Sprint(r.outcomes()); got != "[shed allowed allowed]" {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// onlyReader hides the length of what is read.
+type onlyReader struct{ io.Reader }
+
+// TestAnnouncedBytesCostNothing has clients announce much more than there may be, and send
+// next to nothing of it.
+func TestAnnouncedBytesCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := mutating(admit)
+		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 32 << 20}, hook)
+		for range 20 {
+			conn := e.dialTLS(t)
+			if _, err := fmt.Fprintf(conn, "POST %s?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", hook.Path(), 16<<20); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+		}
+		synctest.Wait()
+		e.ask(t, hook, call{}).allowed(t, call{}, true)
+	})
+}
+
+// dialTLS returns a connection of HTTP/1.1.
+func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
+	tb.Helper()
+	dial := e.dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	raw, err := dial(tb.Context(), "tcp", strings.TrimPrefix(e.url, "https://"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	config := e.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.ServerName, config.NextProtos = "127.0.0.1", []string{"http/1.1"}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return conn
+}
+
+// TestTheConnectionOfACallThatWasTurnedAwayStays for bodies of any size that the API server
+// sends often: it is asked to call again.
+func TestTheConnectionOfACallThatWasTurnedAwayStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorman()
+		hook := mutating(d.handle)
+		dialled := 0
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
+		transport := e.client.Transport.(*http.Transport)
+		transport.ForceAttemptHTTP2 = false
+		transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialled++
+			return e.dial(ctx, network, addr)
+		}
+		large := call{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 1<<20), 1)}
+		var calls sync.WaitGroup
+		calls.Go(func() { e.ask(t, hook, large).allowed(t, large, true) })
+		<-d.arrived
+		for range 5 {
+			e.ask(t, hook, large).turnedAway(t, http.StatusTooManyRequests, "1")
+			synctest.Wait()
+		}
+		close(d.leave)
+		calls.Wait()
+		if dialled != 2 {
+			t.Errorf("%d connections for two calls at a time", dialled)
+		}
+	})
+}
+
+// TestASlowBodyEndsWithItsCall and does no harm to the calls that follow on the connection, nor
+// does a handler that is busy at the deadline for reading.
+func TestASlowBodyEndsWithItsCall(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		r := &recorder{}
+		hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(800 * time.Millisecond):
+				return nil
+			}
+		})
+		e := serveInMemory(t, webhook.Options{Observers: []webhook.Observer{r}}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		for _, timeout := range []string{"1s", "2s", "30s"} {
+			in, out := io.Pipe()
+			start := time.Now()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+hook.Path()+"?timeout="+timeout, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			go func() { _, _ = out.Write([]byte("{")) }()
+			resp, err := e.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if _ = out.CloseWithError(errors.New("enough")); resp.StatusCode != http.StatusGatewayTimeout || !strings.Contains(string(body), "the body did not arrive within") {
+				t.Errorf("%d %s %v", resp.StatusCode, body, err)
+			}
+			if allowed, _ := time.ParseDuration(timeout); time.Since(start) > allowed {
+				t.Errorf("answered after %s", time.Since(start))
+			}
+			for range 3 {
+				e.post(t, hook.Path()+"?timeout=1s", call{}.body()).allowed(t, call{}, true)
+			}
+		}
+		for _, o := range r.outcomes() {
+			if o != webhook.TimedOut && o != webhook.Allowed {
+				t.Errorf("got %v", r.outcomes())
+			}
+		}
+	})
+}
+
+func TestLimitsThatLeaveNoRoom(t *testing.T) {
+	_, config := certificate(t)
+	server := webhook.NewServer(webhook.Options{TLSConfig: config, Addr: "127.0.0.1:0", MaxInFlightBytes: 1 << 20}, mutating(admit))
+	const want = "cannot start the webhook server: webhook pods.example.com: a body may have 16777216 bytes, and all in flight together no more than 1048576: " +
+		"raise Options.MaxInFlightBytes or lower MaxBodyBytes"
+	if err := server.Start(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
