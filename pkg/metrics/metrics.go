@@ -94,7 +94,7 @@ const labelTraceID = "trace_id"
 
 func newMetrics(o Options) *Metrics {
 	hook := []string{labelWebhook, labelType}
-	outcome := append(hook[:2:2], labelOutcome)
+	outcome := []string{labelWebhook, labelType, labelOutcome}
 	buckets := o.Buckets
 	if len(buckets) == 0 {
 		buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
