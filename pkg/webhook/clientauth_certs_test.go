@@ -3,8 +3,6 @@
 package webhook_test
 
 import (
-	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,19 +10,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -44,10 +37,14 @@ func newSigner(tb testing.TB, name string) *signer {
 // intermediate returns a signer that s signed, or else itself.
 func (s *signer) intermediate(tb testing.TB, name string) *signer {
 	tb.Helper()
+	return s.signer(tb, subject(name))
+}
+
+func (s *signer) signer(tb testing.TB, template x509.Certificate) *signer {
+	tb.Helper()
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	next := &signer{}
-	next.cert, next.key = s.sign(tb, x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
+	next.cert, next.key = s.sign(tb, template)
 	if s != nil {
 		next.above = append([][]byte{next.cert.Raw}, s.above...)
 	}
@@ -214,90 +211,6 @@ func TestClientCertificates(t *testing.T) {
 			}
 			if len(a.header["Retry-After"])+len(a.header["Www-Authenticate"]) > 0 {
 				t.Errorf("got headers %v", a.header)
-			}
-		})
-	}
-}
-
-// A CA that is removed takes with it the connections made by its certificates, a new one is
-// known on them, and so is the end of a certificate.
-func TestClientCertificatesOfAConnectionThatStays(t *testing.T) {
-	for _, protocol := range []string{"http/1.1", "h2"} {
-		t.Run(protocol, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { certificatesOfOneConnection(t, protocol) })
-		})
-	}
-}
-
-func certificatesOfOneConnection(t *testing.T, protocol string) {
-	oldCA, newCA := newSigner(t, "old"), newSigner(t, "new")
-	template := subject("kube-apiserver")
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(100*time.Second)
-	cas, hook := file(t, oldCA.pem()), mutating(label)
-	e := serveInMemory(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas}}, hook).as(oldCA.issue(t, template))
-	var dialled atomic.Int32
-	transport := e.client.Transport.(*http.Transport)
-	transport.ForceAttemptHTTP2 = protocol == "h2"
-	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		dialled.Add(1)
-		return e.dial(ctx, network, addr)
-	}
-	for _, step := range []struct {
-		why  string
-		do   func()
-		code int
-	}{
-		{"at first", func() {}, 200},
-		{"the new CA comes", func() { rewrite(t, cas, oldCA.pem()+newCA.pem()) }, 200},
-		{"the old CA goes", func() { rewrite(t, cas, newCA.pem()) }, 401},
-		{"what is broken does not count", func() { rewrite(t, cas, oldCA.pem()[:100]) }, 401},
-		{"the old CA is back", func() { rewrite(t, cas, oldCA.pem()) }, 200},
-		{"what is empty does not count", func() { rewrite(t, cas, "") }, 200},
-		{"nor what is not there", func() { os.Remove(cas) }, 200},
-		{"the certificate is valid for 7 s more", func() { <-time.After(5 * time.Second) }, 200},
-		{"and has expired", func() {}, 401},
-	} {
-		step.do()
-		<-time.After(11 * time.Second)
-		if a := e.ask(t, hook, call{}); a.code != step.code {
-			t.Errorf("%s: got %d %s, want %d", step.why, a.code, a.body, step.code)
-		}
-	}
-	if n := dialled.Load(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
-	if err := e.stop(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A session that is resumed has the certificate of the first handshake, and no second look at
-// it by TLS.
-func TestClientCertificatesOfSessionsThatAreResumed(t *testing.T) {
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		t.Run(tls.VersionName(version), func(t *testing.T) {
-			oldCA, newCA := newSigner(t, "old"), newSigner(t, "new")
-			cas, hook := file(t, oldCA.pem()), mutating(label)
-			e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas, ReloadInterval: time.Millisecond}}, hook).
-				as(oldCA.issue(t, subject("kube-apiserver")))
-			transport := e.client.Transport.(*http.Transport)
-			transport.DisableKeepAlives, transport.ForceAttemptHTTP2 = true, false
-			transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
-			transport.TLSClientConfig.MaxVersion = version
-			e.ask(t, hook, call{}).allowed(t, call{}, true)
-			rewrite(t, cas, newCA.pem())
-			err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
-				resp, err := e.client.Post(e.url+hook.Path(), "application/json", bytes.NewReader(call{}.body()))
-				if err != nil {
-					return false, err
-				}
-				if !resp.TLS.DidResume {
-					return false, errors.New("the session was not resumed")
-				}
-				return resp.StatusCode == http.StatusUnauthorized, resp.Body.Close()
-			})
-			if err != nil {
-				t.Error(err)
 			}
 		})
 	}
