@@ -81,3 +81,22 @@ func operands(t *testing.T, text string) []string {
 	}
 	return []string{text}
 }
+
+// The page names the classes of handshakes that pkg/webhook tells apart.
+func TestPageNamesEveryClass(t *testing.T) {
+	source, err := os.ReadFile("../../pkg/webhook/connectionlog.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := regexp.MustCompile(`handshake\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(constants) < 3 {
+		t.Fatalf("found no classes in the source: %q", constants)
+	}
+	_, classes, _ := strings.Cut(readme(t), "The classes of handshakes are ")
+	classes, _, _ = strings.Cut(classes, "\n\n")
+	for _, constant := range constants {
+		if !strings.Contains(classes, "`"+constant[1]+"`") {
+			t.Errorf("the page does not name the class %s", constant[1])
+		}
+	}
+}

@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/admitkit/admitkit/pkg/metrics"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -31,6 +34,32 @@ func BenchmarkCall(b *testing.B) {
 					call.Duration = time.Duration(i%1000) * 10 * time.Microsecond
 					_, end := m.Begin(ctx, hook, r)
 					end(&call)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkHook shows what observing adds to a whole call, of an object of few bytes.
+func BenchmarkHook(b *testing.B) {
+	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))}, decideByName)
+	rows := map[string]*webhook.Hook{
+		"alone":    hook,
+		"observed": hook.WithObserver(newMetrics(b, prometheus.NewRegistry(), metrics.Options{})),
+	}
+	for name, hook := range rows {
+		for _, object := range []string{"allowed", "mutated"} {
+			b.Run(name+"/"+object, func(b *testing.B) {
+				body := strings.NewReader(reviewOf(object))
+				r := httptest.NewRequest(http.MethodPost, hook.Path(), body)
+				r.Header.Set("Content-Type", "application/json")
+				b.ReportAllocs()
+				for b.Loop() {
+					body.Reset(reviewOf(object))
+					w := httptest.NewRecorder()
+					if hook.ServeHTTP(w, r); w.Code != http.StatusOK {
+						b.Fatal(w.Body)
+					}
 				}
 			})
 		}

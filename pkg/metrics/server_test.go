@@ -160,12 +160,16 @@ func client(t *testing.T, config *tls.Config) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// review asks the hook about an object of that name.
-func review(t *testing.T, c *http.Client, url, name string) {
-	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"` + name + `",` +
+// reviewOf is what the API server sends of an object of that name.
+func reviewOf(name string) string {
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"` + name + `",` +
 		`"kind":{"group":"","version":"v1","kind":"ConfigMap"},"resource":{"group":"","version":"v1","resource":"configmaps"},` +
 		`"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}}}`
-	answer, err := c.Post(url, "application/json", strings.NewReader(body))
+}
+
+// review asks the hook about an object of that name.
+func review(t *testing.T, c *http.Client, url, name string) {
+	answer, err := c.Post(url, "application/json", strings.NewReader(reviewOf(name)))
 	if err != nil {
 		t.Error(err)
 		return
