@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -125,7 +126,7 @@ func options() Options {
 		Configuration: webhook.ConfigurationOptions{
 			Name: "hooks", Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "hooks"},
 		},
-		Logger: logr.Discard(),
+		Logger: logr.FromSlogHandler(slog.DiscardHandler),
 	}
 }
 

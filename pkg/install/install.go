@@ -36,9 +36,10 @@ func New(o Options, hooks ...*webhook.Hook) (*Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newKubeCluster(o.Config, o.namespace(), o.Configuration.Name)
-	i.cluster = c
-	return i, err
+	if i.cluster, err = newKubeCluster(o.Config, o.namespace(), o.Configuration.Name); err != nil {
+		return nil, err
+	}
+	return i, nil
 }
 
 func newInstaller(o Options, hooks []*webhook.Hook) (*Installer, error) {

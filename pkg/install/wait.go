@@ -95,7 +95,8 @@ func describe(questions []question) string {
 	var parts []string
 	for _, q := range questions {
 		switch {
-		case q.want == absent && q.stage == installed:
+		case q.unsure: // a side condition
+		case q.want == absent:
 			parts = append(parts, fmt.Sprintf("no %s is enforced", kindOf[q.sort]))
 		case q.stage == promoted:
 			parts = append(parts, fmt.Sprintf("the %s is enforced with its failure policies", kindOf[q.sort]))
@@ -127,6 +128,8 @@ func (i *Installer) askOne(ctx context.Context, q question) error {
 	switch seen := look(markerName(i.o.Configuration.Name), answer); {
 	case seen == q.want || seen == unclear && q.unsure:
 		return nil
+	case seen == unclear && !isStatus(answer):
+		return fmt.Errorf("%s: cannot ask the API server: %w", kind, answer)
 	case seen == unclear:
 		return fmt.Errorf("%s: the question about it was refused by something else: %w", kind, answer)
 	case q.want == absent:

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Each question is a connection of its own, whatever the protocol: else they would all be
+// answered by one API server of several.
+func TestQuestionsHaveFreshConnections(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("http2 %v", http2), func(t *testing.T) {
+			var connections atomic.Int64
+			var bodies []string
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				bodies = append(bodies, r.Method+" "+r.URL.String()+" "+r.Proto+" "+string(body))
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease"}`)
+			}))
+			server.EnableHTTP2 = http2
+			server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+				if s == http.StateNew {
+					connections.Add(1)
+				}
+			}
+			server.StartTLS()
+			defer server.Close()
+			c, err := newKubeCluster(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "ns", "hooks")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if err := c.ask(t.Context(), "some-label"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := connections.Load(); got != 3 {
+				t.Errorf("3 questions over %d connections", got)
+			}
+			proto := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]
+			want := `PATCH /apis/coordination.k8s.io/v1/namespaces/ns/leases/admitkit-marker?dryRun=All&fieldManager=admitkit-install&force=true&timeout=15s ` + proto
+			if !strings.HasPrefix(bodies[0], want) || !strings.Contains(bodies[0], `"install.admitkit.dev/marker":"some-label"`) {
+				t.Errorf("asked %s", bodies[0])
+			}
+		})
+	}
+}
+
+// A cut is a conflict if anything was changed since, and takes the last first.
+func TestCut(t *testing.T) {
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict", "message": "modified"})
+	}))
+	defer server.Close()
+	c, err := newKubeCluster(&rest.Config{Host: server.URL}, "ns", "hooks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.cut(t.Context(), validating, live{resourceVersion: "7"}, []int{0, 2})
+	if !errors.Is(err, errChanged) || !strings.HasPrefix(err.Error(), "cannot change ValidatingWebhookConfiguration hooks: ") {
+		t.Errorf("got %v", err)
+	}
+	want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/webhooks/2"},{"op":"remove","path":"/webhooks/0"}]`
+	if string(body) != want {
+		t.Errorf("sent %s", body)
+	}
+}

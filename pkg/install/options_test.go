@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+func TestNewListsWhatIsWrong(t *testing.T) {
+	good := func() Options {
+		o := options()
+		o.Config = &rest.Config{Host: "https://127.0.0.1:1"}
+		return o
+	}
+	rows := []struct {
+		why    string
+		change func(*Options)
+		hooks  []*webhook.Hook
+		want   []string
+	}{
+		{"all is well", func(*Options) {}, []*webhook.Hook{denying("one.example.com")}, nil},
+		{"no config", func(o *Options) { o.Config = nil }, nil, []string{"set Config of the options"}},
+		{"no name", func(o *Options) { o.Configuration.Name = "" }, nil, []string{`configuration name ""`}},
+		{"no place, but for a hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"set Namespace of", "set Service or URL of"}},
+		{"a URL without a namespace", func(o *Options) { o.Configuration = webhook.ConfigurationOptions{Name: "hooks", URL: "https://x"} }, nil, []string{"set Namespace of"}},
+		{"numbers", func(o *Options) { o.Confirmations = -1 }, nil, []string{"must not be negative"}},
+		{"hooks", func(*Options) {}, []*webhook.Hook{denying("one"), nil}, []string{"one", "hook 1 is nil"}},
+		{"one called like the marker", func(*Options) {}, []*webhook.Hook{denying(markerName("hooks"))}, []string{"share the path"}},
+		{"no API server to talk to", func(o *Options) { o.Config = &rest.Config{Host: ":::"} }, nil, []string{"cannot make a client of Options.Config"}},
+	}
+	for _, row := range rows {
+		o := good()
+		row.change(&o)
+		i, err := New(o, row.hooks...)
+		if (err == nil) != (len(row.want) == 0) {
+			t.Errorf("%s: %v", row.why, err)
+			continue
+		}
+		if (i == nil) != (err != nil) {
+			t.Errorf("%s: installer %v with error %v", row.why, i, err)
+		}
+		for _, want := range row.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: no %q in %v", row.why, want, err)
+			}
+		}
+	}
+}
+
+func TestHooksAndTargets(t *testing.T) {
+	i, _ := newFake(t, options(), denying("one.example.com"), denying("two.example.com"))
+	var paths []string
+	for _, h := range i.Hooks() {
+		paths = append(paths, h.Path())
+	}
+	if want := []string{"/validate/marker.hooks.admitkit.dev", "/validate/one.example.com", "/validate/two.example.com"}; !reflect.DeepEqual(paths, want) {
+		t.Errorf("paths %v", paths)
+	}
+	if want := []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks"}}; !reflect.DeepEqual(i.Targets(), want) {
+		t.Errorf("targets %v", i.Targets())
+	}
+	i, _ = newFake(t, options(), denying("one.example.com"), labelling("one.example.com"))
+	if len(i.Hooks()) != 4 || len(i.Targets()) != 2 {
+		t.Errorf("%d hooks, %d targets", len(i.Hooks()), len(i.Targets()))
+	}
+}
+
+// The marker is for the namespace of the webhook, from which the hooks keep away, and for the
+// questions only.
+func TestMarkerIsScoped(t *testing.T) {
+	i, _ := newFake(t, options(), denying("one.example.com"))
+	_, c, err := webhook.Configurations(i.o.Configuration, i.Hooks()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := c.Webhooks[0]
+	if m.Name != "marker.hooks.admitkit.dev" || m.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "ns" ||
+		len(m.ObjectSelector.MatchLabels) != 1 || *m.FailurePolicy != admissionregistrationv1.Fail {
+		t.Errorf("got %+v", m)
+	}
+	if got := c.Webhooks[1].NamespaceSelector.MatchExpressions[0].Values; !reflect.DeepEqual(got, []string{"kube-system", "ns"}) {
+		t.Errorf("the hook leaves out %v", got)
+	}
+}

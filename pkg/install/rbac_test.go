@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+)
+
+const manifest = `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: hooks
+rules:
+- apiGroups:
+  - admissionregistration.k8s.io
+  resourceNames:
+  - hooks
+  resources:
+  - mutatingwebhookconfigurations
+  verbs:
+  - create
+  - delete
+  - get
+  - patch
+- apiGroups:
+  - admissionregistration.k8s.io
+  resourceNames:
+  - hooks
+  resources:
+  - validatingwebhookconfigurations
+  verbs:
+  - create
+  - delete
+  - get
+  - patch
+  - watch
+- apiGroups:
+  - apiextensions.k8s.io
+  resourceNames:
+  - widgets.example.com
+  resources:
+  - customresourcedefinitions
+  verbs:
+  - get
+  - patch
+  - watch
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: hooks
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: hooks
+subjects:
+- kind: ServiceAccount
+  name: runner
+  namespace: ns
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: hooks
+  namespace: ns
+rules:
+- apiGroups:
+  - ""
+  resources:
+  - secrets
+  verbs:
+  - create
+- apiGroups:
+  - ""
+  resourceNames:
+  - hooks-ca
+  resources:
+  - secrets
+  verbs:
+  - get
+  - update
+  - watch
+- apiGroups:
+  - apps
+  resourceNames:
+  - deployed
+  resources:
+  - deployments
+  verbs:
+  - get
+- apiGroups:
+  - coordination.k8s.io
+  resourceNames:
+  - admitkit-marker
+  resources:
+  - leases
+  verbs:
+  - create
+  - patch
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: hooks
+  namespace: ns
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: hooks
+subjects:
+- kind: ServiceAccount
+  name: runner
+  namespace: ns
+`
+
+func TestRBACManifest(t *testing.T) {
+	o := options()
+	o.Deployment = "deployed"
+	source := &certs.Options{Secret: "hooks-ca", Targets: []certs.Target{
+		{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks"},
+		{Kind: certs.CustomResourceDefinition, Name: "widgets.example.com"},
+	}}
+	p, err := RBAC(o, RBACOptions{ServiceAccount: "runner", Certs: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 { // the order of maps does not show
+		text, err := p.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(text) != manifest {
+			t.Fatalf("got\n%s", text)
+		}
+	}
+}
+
+func TestRBACOfASecretElsewhere(t *testing.T) {
+	p, err := RBAC(options(), RBACOptions{ServiceAccount: "runner", Certs: &certs.Options{Namespace: "vault", Secret: "ca"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Roles) != 2 || p.Roles[0].Namespace != "ns" || p.Roles[1].Namespace != "vault" || p.RoleBindings[1].Subjects[0].Namespace != "ns" {
+		t.Errorf("roles %v, bindings %v", p.Roles, p.RoleBindings)
+	}
+	if len(p.Roles[0].Rules) != 1 || len(p.Roles[1].Rules) != 2 {
+		t.Errorf("rules %v and %v", p.Roles[0].Rules, p.Roles[1].Rules)
+	}
+}
+
+func TestRBACListsWhatIsWrong(t *testing.T) {
+	rows := []struct {
+		o    Options
+		r    RBACOptions
+		want string
+	}{
+		{Options{}, RBACOptions{}, "permissions: Configuration.Name is empty\npermissions: Configuration.Namespace is empty\npermissions: ServiceAccount is empty"},
+		{options(), RBACOptions{ServiceAccount: "x", Certs: &certs.Options{}}, "permissions: Certs.Secret is empty"},
+		{options(), RBACOptions{ServiceAccount: "x", Certs: &certs.Options{Secret: "s", Targets: []certs.Target{{Kind: "Pod", Name: "p"}}}}, `permissions: the target "Pod" "p"`},
+	}
+	for _, row := range rows {
+		if _, err := RBAC(row.o, row.r); err == nil || !strings.HasPrefix(err.Error(), row.want) {
+			t.Errorf("got %v, want %s", err, row.want)
+		}
+	}
+}

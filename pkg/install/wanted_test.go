@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// stagesOf returns the stages at which a configuration denies the questions of a version.
+func stagesOf(t *testing.T, object *unstructured.Unstructured, w wanted) []stage {
+	t.Helper()
+	var selector metav1.LabelSelector
+	fields := webhooks(object)[0]["objectSelector"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
+		t.Fatal(err)
+	}
+	s, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []stage
+	for _, stage := range []stage{installed, applied, promoted} {
+		if s.Matches(labels.Set{markerLabel: labelValue(w.sort, w.name, stage, w.version)}) {
+			at = append(at, stage)
+		}
+	}
+	if s.Matches(labels.Set{}) || s.Matches(labels.Set{markerLabel: ""}) {
+		t.Error("the marker denies what is no question")
+	}
+	return at
+}
+
+func TestStages(t *testing.T) {
+	i, _ := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
+	other, _ := newFake(t, options(), denying("one.example.com"), denying("more.example.com"), labelling("two.example.com"))
+	w, next := i.wanted[1], other.wanted[1]
+	closed := live{failClosed: map[string]bool{"one.example.com": true}}
+	rows := []struct {
+		why    string
+		object *unstructured.Unstructured
+		asked  wanted
+		want   []stage
+	}{
+		{"open", w.at(live{}, true), w, []stage{installed, applied}},
+		{"closed", w.at(live{}, false), w, []stage{installed, applied, promoted}},
+		{"nothing was opened", w.at(closed, true), w, []stage{installed, applied, promoted}},
+		{"another version", next.at(live{}, false), w, []stage{installed}},
+		{"the other sort", i.wanted[0].at(live{}, false), w, nil},
+	}
+	for _, row := range rows {
+		if got := stagesOf(t, row.object, row.asked); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %v, want %v", row.why, got, row.want)
+		}
+	}
+}
+
+func TestLabelValuesAreDistinctAndValid(t *testing.T) {
+	seen := map[string]string{}
+	for _, s := range sorts {
+		for _, configuration := range []string{"a", "b", strings.Repeat("a.", 100) + "a"} {
+			for _, at := range []stage{applied, promoted} {
+				for _, version := range []string{"1", "2"} {
+					value, what := labelValue(s, configuration, at, version), fmt.Sprint(s, configuration, at, version)
+					if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+						t.Errorf("%s: %v", value, problems)
+					}
+					if seen[value] != "" {
+						t.Errorf("%s and %s share %s", seen[value], what, value)
+					}
+					seen[value] = what
+				}
+			}
+		}
+	}
+	if labelValue(mutating, "a", installed, "1") != labelValue(mutating, "a", installed, "2") {
+		t.Error("installed is not one thing for all versions")
+	}
+}
+
+// Whatever is in the cluster: opening never opens what is closed, never closes what is meant to
+// be open, and closing gives what the hooks say.
+func TestOpeningProperties(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		var hooks []*webhook.Hook
+		found := live{failClosed: map[string]bool{}}
+		for n := range 1 + random.IntN(5) {
+			name := fmt.Sprintf("n%d.example.com", n)
+			hooks = append(hooks, denying(name))
+			if random.IntN(2) == 0 {
+				found.failClosed[name] = random.IntN(2) == 0
+			}
+		}
+		i, _ := newFake(t, options(), hooks...)
+		w := i.wanted[1]
+		open, closed := readLive(w.at(found, true)), readLive(w.at(found, false))
+		for name, fails := range open.failClosed {
+			if name != markerName("hooks") && fails != found.failClosed[name] {
+				t.Fatalf("seed %d: opened, %s fails closed: %v, before: %v", seed, name, fails, found.failClosed)
+			}
+		}
+		for name, fails := range closed.failClosed {
+			if !fails {
+				t.Fatalf("seed %d: closed, %s is open", seed, name)
+			}
+		}
+		if again := readLive(w.at(closed, true)); !maps.Equal(again.failClosed, closed.failClosed) {
+			t.Fatalf("seed %d: applied again, it opens", seed)
+		}
+	}
+}
+
+func TestNoBundleIsEverAppliedUnlessItIsGiven(t *testing.T) {
+	i, _ := newFake(t, options(), denying("one.example.com"))
+	text, err := i.wanted[1].at(live{}, false).MarshalJSON()
+	if err != nil || strings.Contains(string(text), "caBundle") || strings.Contains(string(text), "creationTimestamp") {
+		t.Errorf("%v: %s", err, text)
+	}
+	o := options()
+	o.Configuration.CABundle = []byte("PEM")
+	i, _ = newFake(t, o, denying("one.example.com"))
+	if got := clientConfig(webhooks(i.wanted[1].object)[1])["caBundle"]; got != "UEVN" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestReadLive(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{revisionAnnotation: "12"}},
+		"webhooks": []any{
+			map[string]any{"name": "a.example.com", "failurePolicy": "Fail", "clientConfig": map[string]any{"caBundle": "eA=="}},
+			map[string]any{"name": "b.example.com", "failurePolicy": "Ignore"},
+			map[string]any{"name": "c.example.com"},
+		},
+	}}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: fieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: fields(`{"f:webhooks":{"k:{\"name\":\"c.example.com\"}":{}}}`)},
+		{Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields(`{"f:webhooks":{".":{},"k:{\"name\":\"a.example.com\"}":{".":{}},"k:{\"name\":\"b.example.com\"}":{}}}`)},
+		{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields(`{"f:webhooks":{"k:{\"name\":\"c.example.com\"}":{}}}`)},
+	})
+	l := readLive(object)
+	if l.revision != 12 || l.resourceVersion != "5" || !l.failClosed["a.example.com"] || l.failClosed["b.example.com"] || !l.bundled["a.example.com"] {
+		t.Errorf("got %+v", l)
+	}
+	i, _ := newFake(t, options(), denying("b.example.com"))
+	if got := l.obsolete(i.wanted[1]); !slices.Equal(got, []int{0}) {
+		t.Errorf("obsolete %v", got)
+	}
+	if got := l.obsolete(wanted{}); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("ours %v", got)
+	}
+}
+
+func fields(text string) *metav1.FieldsV1 {
+	f := &metav1.FieldsV1{}
+	f.SetRawBytes([]byte(text))
+	return f
+}
+
+func TestUntrusted(t *testing.T) {
+	// One that is served somewhere else is not for who injects the marker's.
+	elsewhere := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name: "elsewhere.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://elsewhere.example.com/x")},
+	}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
+	i, _ := newFake(t, options(), denying("old.example.com"), denying("new.example.com"), elsewhere)
+	w := i.wanted[1]
+	marker := markerName("hooks")
+	rows := []struct {
+		why     string
+		bundled []string
+		want    []string
+	}{
+		{"nobody injects", nil, nil},
+		{"nobody saw to the marker: what else is there says nothing", []string{"old.example.com"}, nil},
+		{"a new one", []string{"old.example.com", marker}, []string{"new.example.com"}},
+		{"all", []string{"old.example.com", "new.example.com", marker}, nil},
+	}
+	for _, row := range rows {
+		l := live{bundled: map[string]bool{}}
+		for _, name := range row.bundled {
+			l.bundled[name] = true
+		}
+		if got := l.untrusted(w); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %v, want %v", row.why, got, row.want)
+		}
+	}
+}
+
+// FuzzWebhooksIn reads sets of fields that anybody with the right to write the configuration may
+// have left there.
+func FuzzWebhooksIn(f *testing.F) {
+	f.Add([]byte(`{"f:webhooks":{".":{},"k:{\"name\":\"a.example.com\"}":{"f:rules":{}}}}`))
+	f.Add([]byte(`{"f:webhooks":{"k:{\"name\":1}":{},"k:":null,"v:3":{},"i:0":[]}}`))
+	f.Add([]byte(`{"f:webhooks":[]}`))
+	f.Fuzz(func(t *testing.T, set []byte) {
+		for name := range webhooksIn(set) {
+			if len(set) < len(name) && !strings.Contains(name, "\ufffd") {
+				t.Errorf("%q is not in %q", name, set)
+			}
+		}
+	})
+}
