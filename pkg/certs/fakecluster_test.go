@@ -185,7 +185,7 @@ func (l *lagging) writeTarget(ctx context.Context, t Target, s targetState, bund
 	stopped := l.pauses > 0 && l.random.IntN(l.pauses) == 0
 	l.mu.Unlock()
 	if stopped {
-		time.Sleep(35 * time.Minute)
+		elapse(35 * time.Minute)
 	}
 	return errors.Join(l.cluster.writeTarget(ctx, t, s, bundle), l.lag(ctx))
 }

@@ -4,6 +4,7 @@ package certs
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -174,7 +175,9 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	if err == nil {
 		s.status.Err = trustErr
 	}
-	s.tell()
+	if !errors.Is(err, context.Canceled) { // it is told to stop
+		s.tell()
+	}
 	return s.nextStep(t.now), err
 }
 

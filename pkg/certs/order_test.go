@@ -17,7 +17,7 @@ type sleeper struct {
 
 func (s *sleeper) sleepAt(count *atomic.Int32) {
 	if count.Load() > 0 && count.Add(-1) == 0 {
-		time.Sleep(3 * time.Hour)
+		elapse(3 * time.Hour)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestStaleReplica(t *testing.T) {
 			askToRotate(f)
 			woken := time.Now().Add(3*time.Hour + time.Minute)
 			for minute := 0; time.Now().Before(woken.Add(2 * time.Hour)); minute++ {
-				time.Sleep(time.Minute)
+				elapse(time.Minute)
 				if minute == 90 {
 					askToRotate(f)
 				}

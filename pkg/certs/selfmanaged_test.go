@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func inBubble(t *testing.T, name string, test func(*testing.T, *fakeCluster)) {
 }
 
 // settle lets a CA be made and settle.
-func settle() { time.Sleep(30 * time.Minute) }
+func settle() { elapse(30 * time.Minute) }
 
 func stateIn(t *testing.T, f *fakeCluster) *state {
 	t.Helper()
@@ -74,7 +75,7 @@ func TestSelfManaged(t *testing.T) {
 		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 2 {
 			t.Errorf("%d CAs in the caBundle, want the one that was there and the new one", n)
 		}
-		time.Sleep(8 * day)
+		elapse(8 * day)
 		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 1 {
 			t.Errorf("%d CAs in the caBundle after 8 days", n)
 		}
@@ -84,7 +85,7 @@ func TestSelfManaged(t *testing.T) {
 		defer r.stop(t)
 		settle()
 		f.createTarget(webhooks, nil)
-		time.Sleep(12 * time.Minute)
+		elapse(12 * time.Minute)
 		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
 			t.Error(err)
 		}
@@ -99,7 +100,7 @@ func TestSelfManaged(t *testing.T) {
 			t.Errorf("without the target: %+v", st)
 		}
 		f.createTarget(webhooks, nil)
-		time.Sleep(12 * time.Minute)
+		elapse(12 * time.Minute)
 		if st := r.Status(); st.Err != nil {
 			t.Error(st.Err)
 		}
@@ -115,7 +116,7 @@ func TestSelfManaged(t *testing.T) {
 		data := f.data()
 		data[rotateKey], data["note"] = nil, []byte("somebody's")
 		f.setSecret(data)
-		time.Sleep(12 * time.Minute)
+		elapse(12 * time.Minute)
 		if st := stateIn(t, f); st.phase() != Publishing || st.signing.id() != before.id() {
 			t.Errorf("phase %s", st.phase())
 		}
@@ -130,7 +131,7 @@ func TestSelfManaged(t *testing.T) {
 		if _, there := f.data()[rotateKey]; there || string(f.data()["note"]) != "somebody's" {
 			t.Errorf("keys of the Secret: %q", f.data())
 		}
-		time.Sleep(8 * day)
+		elapse(8 * day)
 		if st := stateIn(t, f); st.phase() != Stable || len(st.retired) != 1 {
 			t.Errorf("phase %s, %d retired", st.phase(), len(st.retired))
 		}
@@ -142,12 +143,12 @@ func TestSelfManaged(t *testing.T) {
 		if err := r.SetNames([]string{"b.example.com"}, []net.IP{net.IPv4(10, 0, 0, 1)}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(12 * time.Minute)
+		elapse(12 * time.Minute)
 		c, _ := r.GetCertificate(nil)
 		if !slices.Equal(c.Leaf.DNSNames, []string{"b.example.com"}) || len(c.Leaf.IPAddresses) != 1 {
 			t.Errorf("names %q, %v", c.Leaf.DNSNames, c.Leaf.IPAddresses)
 		}
-		time.Sleep(12 * time.Minute)
+		elapse(12 * time.Minute)
 		if again, _ := r.GetCertificate(nil); again != c {
 			t.Error("and another one for the same names")
 		}
@@ -197,7 +198,7 @@ func TestAPIServerAway(t *testing.T) {
 		away.set(errFault)
 		bundle := f.bundleAt(webhooks, time.Now())
 		for range 30 {
-			time.Sleep(day)
+			elapse(day)
 			if err := r.call(bundle); err != nil {
 				t.Fatal(err)
 			}
@@ -252,11 +253,11 @@ func TestUnreadableTargetHoldsUp(t *testing.T) {
 		o.Interval = time.Hour
 		r = startReplica(t, o, c)
 		defer r.stop(t)
-		time.Sleep(300 * day)
+		elapse(300 * day)
 		if st := r.Status(); st.Phase != Publishing || st.Trusted || !strings.Contains(st.Err.Error(), other.String()) {
 			t.Errorf("after 300 days: %+v", st)
 		}
-		time.Sleep(66 * day)
+		elapse(66 * day)
 		if st := r.Status(); st.Rotations != 1 || !st.NotAfter.After(time.Now()) {
 			t.Errorf("after the end of the CA: %+v", st)
 		}
@@ -292,7 +293,7 @@ func TestForeignSecret(t *testing.T) {
 		defer r.stop(t)
 		settle()
 		f.setSecret(map[string][]byte{"password": []byte("x")})
-		time.Sleep(30 * day)
+		elapse(30 * day)
 		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
 			t.Error(err)
 		}
@@ -312,13 +313,29 @@ func TestLog(t *testing.T) {
 		r := startReplica(t, o, away)
 		settle()
 		away.set(errFault)
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		away.set(nil)
 		settle()
 		r.stop(t)
 		all := strings.Join(lines, "\n")
 		if strings.Count(all, errFault.Error()) != 1 || strings.Count(all, "well again") != 1 || strings.Contains(all, "PRIVATE") {
 			t.Errorf("the log is\n%s", all)
+		}
+	})
+}
+
+// That a look was cut short by the stop is no trouble.
+func TestStopIsNoTrouble(t *testing.T) {
+	inBubble(t, "stop", func(t *testing.T, f *fakeCluster) {
+		var lines []string
+		o := testOptions()
+		o.Logger = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+		hangs := &lagging{cluster: f, random: rand.New(rand.NewPCG(1, 1)), most: 100 * time.Hour}
+		r := startReplica(t, o, hangs)
+		elapse(time.Second)
+		r.stop(t)
+		if len(lines) > 0 {
+			t.Errorf("the log is %q", lines)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -249,6 +248,3 @@ func decodeAuthority(what string, d *authorityDocument, errs *[]error) *authorit
 	}
 	return a
 }
-
-// equalData tells whether two Secrets say the same.
-func equalData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
