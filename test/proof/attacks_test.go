@@ -117,7 +117,7 @@ func (a attack) run(ctx context.Context, v *victim, times *atomic.Int64) {
 	defer all.Wait()
 	for i := range a.clients {
 		all.Go(func() {
-			first := time.NewTimer(min(a.pause, 2*time.Second) * time.Duration(i) / time.Duration(a.clients))
+			first := time.NewTimer(min(a.pause, 5*time.Second) * time.Duration(i) / time.Duration(a.clients))
 			defer first.Stop()
 			select {
 			case <-first.C:

@@ -83,6 +83,16 @@ func (b *balancer) add(p *process) *endpoint {
 	return e
 }
 
+// terminate is the news that the replica has been told to stop. A cluster does not wait for its
+// probes to fail, but this news, too, arrives late.
+func (b *balancer) terminate(e *endpoint) {
+	go func() {
+		if b.lag(context.Background()) {
+			b.change(func() { e.closed = true })
+		}
+	}()
+}
+
 // remove takes an endpoint away that is no more.
 func (b *balancer) remove(e *endpoint) {
 	e.forget()

@@ -54,6 +54,7 @@ func TestHostileClients(t *testing.T) {
 		t.Error(err)
 	}
 	counts := stop()
+	lines := replica.log.count()
 	honest.end()
 	direct.end()
 
@@ -69,6 +70,7 @@ func TestHostileClients(t *testing.T) {
 			t.Errorf("honest calls failed:\n%s", l.failures(l.start))
 		}
 	}
+	t.Logf("%d lines in the log of the replica", lines)
 	for i, a := range attacks {
 		t.Logf("%6d × %s", counts[i].Load(), a.name)
 		if counts[i].Load() == 0 {

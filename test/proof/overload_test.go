@@ -102,7 +102,7 @@ type overloading struct {
 // server on the side. At its end all but the latter give up.
 func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 	t.Helper()
-	o := overloading{start: time.Now(), lasted: scale(6*time.Second, time.Minute)}
+	o := overloading{start: time.Now(), lasted: scale(5*time.Second, time.Minute)}
 	ctx, giveUp := context.WithCancel(t.Context())
 	l := startLoad(t, capacity*overloadTimes, func(context.Context) error {
 		if err := c.call(ctx, 3500*time.Millisecond); !errors.Is(err, errShed) {
@@ -137,7 +137,7 @@ func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 func recovery(t *testing.T, c *caller, o overloading) {
 	t.Helper()
 	after := &caller{url: c.url, http: c.http, body: c.body, attempts: &samples{}, calls: &samples{}}
-	for time.Since(o.end) < 4*time.Second {
+	for time.Since(o.end) < scale(3*time.Second, 6*time.Second) {
 		began := time.Now()
 		later, err := after.try(t.Context(), 5*time.Second)
 		if failed := err != nil || later >= 0; failed && began.Sub(o.end) > 2*time.Second {

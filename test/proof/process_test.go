@@ -168,8 +168,9 @@ func (p *process) memory(t *testing.T, field string) int64 {
 
 // tail keeps the last of what is written.
 type tail struct {
-	mu   sync.Mutex
-	text []byte
+	mu    sync.Mutex
+	text  []byte
+	lines int // all that were written
 }
 
 const tailBytes = 16 << 10
@@ -178,6 +179,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
+	t.lines += bytes.Count(p, []byte("\n"))
 	if over := len(t.text) - tailBytes; over > 0 {
 		if line := bytes.IndexByte(t.text[over:], '\n'); line >= 0 {
 			over += line + 1
@@ -185,6 +187,12 @@ func (t *tail) Write(p []byte) (int, error) {
 		t.text = append(t.text[:0], t.text[over:]...)
 	}
 	return len(p), nil
+}
+
+func (t *tail) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lines
 }
 
 func (t *tail) String() string {

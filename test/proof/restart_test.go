@@ -44,13 +44,13 @@ func TestRollingRestart(t *testing.T) {
 		name   string
 		maxLag time.Duration
 	}{
-		{"readiness known at once", 0},
-		{"readiness known late", 700 * time.Millisecond},
+		{"known at once", 0},
+		{"known late", 700 * time.Millisecond},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			l := restarts(t, scale(4, 20), row.maxLag, control.Settings{
-				Server: control.Admitkit, ShutdownDelay: 1500 * time.Millisecond, DrainTimeout: 20 * time.Second,
+			l := restarts(t, scale(3, 20), row.maxLag, control.Settings{
+				Server: control.Admitkit, ShutdownDelay: scale(2*time.Second, 4*time.Second), DrainTimeout: 20 * time.Second,
 			})
 			if _, failed := l.count(); failed != 0 {
 				t.Errorf("failed calls:\n%s", l.failures(l.start))

@@ -72,7 +72,7 @@ func (s *samples) percentile(p float64) time.Duration {
 func (s *samples) failures(start time.Time) string {
 	type group struct {
 		text  string
-		first time.Time
+		first sample
 		n     int
 	}
 	var groups []*group
@@ -83,7 +83,7 @@ func (s *samples) failures(start time.Time) string {
 		}
 		text := withoutPorts(one.err)
 		if byText[text] == nil {
-			byText[text] = &group{text: text, first: one.at}
+			byText[text] = &group{text: text, first: one}
 			groups = append(groups, byText[text])
 		}
 		byText[text].n++
@@ -95,7 +95,8 @@ func (s *samples) failures(start time.Time) string {
 			fmt.Fprintf(&b, "  … and %d more kinds\n", len(groups)-i)
 			break
 		}
-		fmt.Fprintf(&b, "  %d×, first after %s: %s\n", g.n, g.first.Sub(start).Round(time.Millisecond), g.text)
+		at := g.first.at.Sub(start).Round(time.Millisecond)
+		fmt.Fprintf(&b, "  %d×, the first after %s, which took %s: %s\n", g.n, at, g.first.took.Round(time.Millisecond), g.text)
 	}
 	return b.String()
 }

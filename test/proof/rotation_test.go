@@ -44,12 +44,12 @@ func rotating(t *testing.T, certificates string, rotation control.Rotation) *ser
 func TestRotation(t *testing.T) {
 	s := rotating(t, control.SelfManaged, control.Rotation{
 		// A third of a CA's life must have room for the rest.
-		CALifetime:   scale(30*time.Second, 2*time.Minute),
-		LeafLifetime: scale(6*time.Second, 20*time.Second),
+		CALifetime:   scale(36*time.Second, 150*time.Second),
+		LeafLifetime: scale(8*time.Second, 35*time.Second),
 		Settle:       scale(1500*time.Millisecond, 5*time.Second),
-		Skew:         scale(700*time.Millisecond, 2*time.Second),
+		Skew:         scale(500*time.Millisecond, 2*time.Second),
 		Interval:     scale(400*time.Millisecond, time.Second),
-		MaxLag:       scale(150*time.Millisecond, 500*time.Millisecond),
+		MaxLag:       scale(100*time.Millisecond, 400*time.Millisecond),
 	})
 	target := scale(2, 10)
 	live := watchBundles(t, s)

@@ -137,6 +137,7 @@ func (s *service) fill(t *testing.T, r *replica) {
 // restart stops a replica as an update of a Deployment does, and starts another in its place.
 func (s *service) restart(t *testing.T, r *replica) {
 	t.Helper()
+	s.balancer.terminate(r.endpoint)
 	r.stop(t)
 	s.balancer.remove(r.endpoint)
 	s.fill(t, r)
