@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -290,6 +293,28 @@ func TestLongValuesAreCut(t *testing.T) {
 		if text, ok := value.(string); ok && len(text) > 300 {
 			t.Errorf("%s has %d bytes", key, len(text))
 		}
+	}
+}
+
+// The page about monitoring names every attribute, and none that there is not.
+func TestPageNamesEveryAttribute(t *testing.T) {
+	text, err := os.ReadFile("../../docs/monitoring/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]any{}
+	for _, name := range regexp.MustCompile("`((?:admission|k8s|error)\\.[a-z._]+)`").FindAllStringSubmatch(string(text), -1) {
+		named[name[1]] = nil
+	}
+	made := map[string]any{}
+	for _, outcome := range []webhook.Outcome{webhook.Mutated, webhook.Failed} {
+		tp, spans := recorded()
+		_, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), mutating(), request())
+		end(&webhook.Call{UID: "1", Namespace: "shop", Outcome: outcome, BodyBytes: 1})
+		maps.Copy(made, attributes(one(t, spans)))
+	}
+	if got, want := slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(made)); !slices.Equal(got, want) {
+		t.Errorf("the page has\n%q\nspans have\n%q", got, want)
 	}
 }
 
