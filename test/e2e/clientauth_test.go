@@ -67,7 +67,7 @@ func (l *lock) serve(ctx context.Context, namespace string) {
 	Expect(err).NotTo(HaveOccurred())
 	l.auth.ReloadInterval = 20 * time.Millisecond
 	server := webhook.NewServer(webhook.Options{
-		Listener: l.listener, TLSConfig: tlsConfig, ClientAuth: &l.auth, Logger: logr.New(ginkgoSink{}),
+		Listener: l.listener, TLSConfig: tlsConfig, ClientAuth: &l.auth, Logger: logr.New(ginkgoSink{}), ShutdownDelay: -1,
 	}, hooks...)
 	serving, stop := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
