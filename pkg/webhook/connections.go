@@ -15,21 +15,23 @@ import (
 	"time"
 )
 
-// connections are the open connections of a server. Those without a call are in a list, in the
-// order in which they fell silent.
+// connections are the open connections of a server. Those without a call are in one of two
+// lists, in the order in which they fell silent: strangers have never had one.
 type connections struct {
 	max int
 	age time.Duration
 
-	mu      sync.Mutex
-	silent  connection // the list's root
-	open    map[*connection]struct{}
-	changed chan struct{} // told when one is closed
+	mu               sync.Mutex
+	strangers, known connection // the roots of the lists
+	open             map[*connection]struct{}
+	changed          chan struct{} // told when one is closed
 }
 
 func newConnections(o *Options) *connections {
 	all := &connections{max: o.MaxConnections, age: o.MaxConnectionAge, open: map[*connection]struct{}{}, changed: make(chan struct{}, 1)}
-	all.silent.prev, all.silent.next = &all.silent, &all.silent
+	for _, list := range []*connection{&all.strangers, &all.known} {
+		list.prev, list.next = list, list
+	}
 	return all
 }
 
@@ -45,6 +47,7 @@ type connection struct {
 	h2         bool
 	closed     bool
 
+	called    atomic.Bool // a call was let in
 	dismissed atomic.Bool // there will be no more calls
 }
 
@@ -69,7 +72,8 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 }
 
 // add takes up a connection. If there are too many, the one that has been silent for longest has
-// to go, and if all others have calls, that is the new one.
+// to go, and if all others have calls, that is the new one. Strangers go first: else whoever
+// makes many connections would drive out the API server's.
 func (all *connections) add(conn net.Conn) *connection {
 	c := &connection{Conn: conn, all: all, expires: time.Now().Add(jittered(all.age))}
 	all.mu.Lock()
@@ -77,7 +81,9 @@ func (all *connections) add(conn net.Conn) *connection {
 	all.append(c)
 	var silent *connection
 	if len(all.open) > all.max {
-		silent = all.silent.next
+		if silent = all.strangers.next; silent == c && all.known.next != &all.known {
+			silent = all.known.next
+		}
 		delete(all.open, silent)
 		silent.unlink()
 		silent.dismissed.Store(true)
@@ -102,7 +108,11 @@ func jittered(age time.Duration) time.Duration {
 }
 
 func (all *connections) append(c *connection) {
-	c.prev, c.next = all.silent.prev, &all.silent
+	list := &all.strangers
+	if c.called.Load() {
+		list = &all.known
+	}
+	c.prev, c.next = list.prev, list
 	c.prev.next, c.next.prev = c, c
 }
 

@@ -37,6 +37,8 @@ type endpoint struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // nil for TCP
 	// stop ends the server and returns what Start returned.
 	stop func() error
+	// leaveIdle has stop not close the client's idle connections.
+	leaveIdle bool
 }
 
 // serve runs a server on a free port of the loopback until the test ends.
@@ -74,12 +76,15 @@ func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	stopped := make(chan struct{})
 	var stopErr error
 	go func() { stopErr = <-started; close(stopped) }()
-	e := &endpoint{url: "https://" + addr.String(), ca: ca, client: client, stop: func() error {
-		client.CloseIdleConnections()
+	e := &endpoint{url: "https://" + addr.String(), ca: ca, client: client}
+	e.stop = func() error {
+		if !e.leaveIdle {
+			client.CloseIdleConnections()
+		}
 		cancel()
 		<-stopped
 		return stopErr
-	}}
+	}
 	tb.Cleanup(func() { _ = e.stop() })
 	return e
 }
@@ -140,9 +145,9 @@ func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case l.conns <- server:
 		return client, nil
 	case <-l.closed:
-		return nil, net.ErrClosed
+		return nil, errors.Join(net.ErrClosed, client.Close(), server.Close())
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, errors.Join(ctx.Err(), client.Close(), server.Close())
 	}
 }
 
@@ -174,6 +179,9 @@ func (e *endpoint) try(ctx context.Context, path string, body []byte) (answer, e
 	err = errors.Join(err, resp.Body.Close())
 	return answer{code: resp.StatusCode, header: resp.Header, body: got, major: resp.ProtoMajor}, err
 }
+
+// tlsInsecure is for clients whose server changes.
+var tlsInsecure = tls.Config{InsecureSkipVerify: true}
 
 // apiServerClient is the API server's own client of a webhook.
 func apiServerClient(tb testing.TB, config webhookutil.ClientConfig, services webhookutil.ServiceResolver) *rest.RESTClient {

@@ -54,6 +54,9 @@ func (x *exchange) enter(r *http.Request) error {
 	if refused := g.auth.admit(r); refused != nil {
 		return refused
 	}
+	if c := x.conn; c != nil && !c.called.Load() {
+		c.called.Store(true)
+	}
 	// First it is counted, then looks at the stage: a server that waits for the calls in flight
 	// does it the other way round, so one of the two sees the other.
 	x.held = true

@@ -3,6 +3,8 @@
 package webhook_test
 
 import (
+	"io"
+	"log"
 	"log/slog"
 	"os"
 	"testing"
@@ -12,5 +14,6 @@ import (
 // purpose.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	log.SetOutput(io.Discard) // net/http's clients tell of answers that nobody asked for
 	os.Exit(m.Run())
 }

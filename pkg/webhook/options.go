@@ -54,9 +54,10 @@ type Options struct {
 	// as MaxInFlight is. 256 MiB when zero. Bytes count once there is memory for them: what a
 	// client announces does not. What is decoded of a body may be a few times its size.
 	MaxInFlightBytes int64
-	// MaxConnections bounds the open connections: beyond, that which has been idle for longest,
-	// or has said nothing since it was made, is closed. Twice MaxInFlight when zero, and at
-	// least 100. A connection with a call is never closed, so use more than MaxInFlight.
+	// MaxConnections bounds the open connections: beyond, that is closed which has been idle for
+	// longest, or has said nothing since it was made; those that never had a call go first.
+	// Twice MaxInFlight when zero, and at least 100. A connection with a call is never closed,
+	// so use more than MaxInFlight.
 	MaxConnections int
 	// MaxConnectionAge is how long a connection is used before an answer on it says that it
 	// is the last, a tenth more or less, so that the API server comes to know of new replicas.
