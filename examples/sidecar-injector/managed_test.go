@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -39,7 +40,20 @@ func TestLooksAfterItself(t *testing.T) {
 	livetest.RollOut(t, cluster)
 	eventually(t, "the hooks are promoted", func() bool { return slices.Equal(policies(t), []string{"Fail", "Fail"}) })
 
-	uninstall(t, args)
+	// The program may not create a Secret. Somebody else does, and the CA is in it again.
+	ca := storedCA(t)
+	if err := cluster.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: caSecret}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Kubectl(t.Context(), "", "apply", "-f", "manifests/secret.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if len(ca) == 0 {
+		t.Fatal("there is no CA in the Secret")
+	}
+	eventually(t, "the Secret holds the CA", func() bool { return bytes.Equal(storedCA(t), ca) })
+
+	uninstall(t, kubeconfig)
 	if injected(t) {
 		t.Error("uninstalled, and yet the Pod gets a proxy")
 	}
@@ -48,14 +62,14 @@ func TestLooksAfterItself(t *testing.T) {
 	}
 	other.Stop()
 	replica.Stop()
-	uninstall(t, args) // a second time, and without anybody who answers
+	uninstall(t, kubeconfig) // a second time, and without anybody who answers
 }
 
-// uninstall runs the program as `kubectl exec` does.
-func uninstall(t *testing.T, args []string) {
+// uninstall runs the command of the README.
+func uninstall(t *testing.T, kubeconfig string) {
 	t.Helper()
 	var log strings.Builder
-	if err := newProgram().Run(t.Context(), append(args, "--uninstall"), io.Discard, &log); err != nil {
+	if err := newProgram().Run(t.Context(), []string{"--self-managed", "--uninstall", "--kubeconfig=" + kubeconfig}, io.Discard, &log); err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
 }
@@ -90,6 +104,16 @@ func policies(t *testing.T) (all []string) {
 		add(w.Name, w.FailurePolicy)
 	}
 	return all
+}
+
+var caSecret = metav1.ObjectMeta{Namespace: "sidecar-injector", Name: "sidecar-injector-ca"}
+
+// storedCA returns the CA certificate in the Secret, if there is one.
+func storedCA(t *testing.T) []byte {
+	t.Helper()
+	secret := corev1.Secret{ObjectMeta: caSecret}
+	get(t, &secret)
+	return secret.Data["ca.crt"]
 }
 
 // get reads an object, if it is there.

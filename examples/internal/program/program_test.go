@@ -246,6 +246,8 @@ func TestPrintConfiguration(t *testing.T) {
 }
 
 func TestWrongArguments(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	rows := []struct {
 		args []string
 		want string
@@ -255,6 +257,7 @@ func TestWrongArguments(t *testing.T) {
 		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr="}, "there is no certificate to serve"},
 		{[]string{"--addr=127.0.0.1:http-or-so"}, "--addr: "},
 		{[]string{"--max-in-flight-bytes=much"}, "--max-in-flight-bytes: "},
+		{[]string{"--self-managed"}, "this is not in a cluster: say which by --kubeconfig"},
 		{[]string{"--self-managed", "--kubeconfig=/nowhere"}, "--kubeconfig: "},
 		{[]string{"--self-managed", "--kubeconfig=/nowhere", "--uninstall"}, "--kubeconfig: "},
 		{[]string{"--self-managed", "--ca-secret=", "--print-rbac"}, "self-managed certificates: Secret"},
