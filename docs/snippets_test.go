@@ -85,6 +85,15 @@ var imports = map[string]string{
 	"review":                  "github.com/admitkit/admitkit/pkg/review",
 	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
 	"adapt":                   "github.com/admitkit/admitkit/pkg/webhook/adapt",
+	"certs":                   "github.com/admitkit/admitkit/pkg/certs",
+	"install":                 "github.com/admitkit/admitkit/pkg/install",
+	"metrics":                 "github.com/admitkit/admitkit/pkg/metrics",
+	"tracing":                 "github.com/admitkit/admitkit/pkg/tracing",
+	"prometheus":              "github.com/prometheus/client_golang/prometheus",
+	"promhttp":                "github.com/prometheus/client_golang/prometheus/promhttp",
+	"trace":                   "go.opentelemetry.io/otel/trace",
+	"errgroup":                "golang.org/x/sync/errgroup",
+	"rest":                    "k8s.io/client-go/rest",
 }
 
 func TestGoCodeCompiles(t *testing.T) {
