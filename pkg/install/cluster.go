@@ -79,6 +79,7 @@ func newKubeCluster(config *rest.Config, namespace, name string) (*kubeCluster, 
 // unpooled returns a configuration of a client that never uses a connection twice.
 func unpooled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // of webhooks that see the questions, once for each
 	if config.Transport == nil {
 		// A dial function of its own is a transport of its own: it shares no pool.
 		dial := config.Dial

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,7 @@ type fakeCluster struct {
 	t       *testing.T
 	stored  map[sort]*unstructured.Unstructured
 	applies int
+	before  func()           // called once, before an apply
 	changes int              // errChanged so many times
 	fails   int              // another error so many times
 	answer  func(int) string // of the n-th question: a sight, or the text of an error. Nil: by what is stored
@@ -48,6 +50,10 @@ func (c *fakeCluster) read(_ context.Context, s sort) (*unstructured.Unstructure
 }
 
 func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unstructured, _ bool) error {
+	if before := c.before; before != nil {
+		c.before = nil
+		before()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applies++
@@ -62,7 +68,11 @@ func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unst
 	if c.stored == nil {
 		c.stored = map[sort]*unstructured.Unstructured{}
 	}
+	if rv := object.GetResourceVersion(); rv != "" && rv != c.stored[s].GetResourceVersion() {
+		return fmt.Errorf("cannot apply: %w", errChanged)
+	}
 	c.stored[s] = object.DeepCopy()
+	c.stored[s].SetResourceVersion(strconv.Itoa(c.applies))
 	return nil
 }
 

@@ -105,3 +105,26 @@ func TestApplyTriesAgainWhenSomebodyWasFaster(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Another replica promotes after this one has read that the webhooks are open.
+func TestApplyOpensNothingThatWasPromotedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst = true
+		i, c := newFake(t, o, denying("one.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.before = func() {
+			if err := i.Promote(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l := readLive(c.stored[validating]); !l.failClosed["one.example.com"] {
+			t.Errorf("policies %v", l.failClosed)
+		}
+	})
+}
