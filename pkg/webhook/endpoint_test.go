@@ -180,6 +180,13 @@ func (e *endpoint) try(ctx context.Context, path string, body []byte) (answer, e
 	return answer{code: resp.StatusCode, header: resp.Header, body: got, major: resp.ProtoMajor}, err
 }
 
+// roots are what a client trusts.
+func (e *endpoint) roots() *x509.CertPool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(e.ca.Bundle)
+	return roots
+}
+
 // tlsInsecure is for clients whose server changes.
 var tlsInsecure = tls.Config{InsecureSkipVerify: true}
 

@@ -86,4 +86,3 @@ func (s *Server) opsHandler() http.Handler {
 		}
 	})
 }
-
