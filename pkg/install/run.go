@@ -20,7 +20,8 @@ const (
 // logged and tried again, and returns nil when that is done, when ctx is, or when a newer
 // revision is in the cluster. It removes nothing at its end, because other replicas live on.
 //
-// It fits an errgroup beside Server.Start, and a Runnable of a controller-runtime manager.
+// It fits an errgroup beside Server.Start, and as manager.RunnableFunc(installer.Run) a
+// controller-runtime manager, where the leader runs it.
 func (i *Installer) Run(ctx context.Context) error {
 	delay := firstRetry
 	for {
