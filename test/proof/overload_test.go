@@ -147,8 +147,8 @@ func recovery(t *testing.T, c *caller, o overloading) {
 }
 
 // checkUsers looks at what became of the calls through the API server. It tries again for as
-// long as a call may take, so those that began shortly before the end are rescued; others may
-// fail, but only for this reason.
+// long as a call may take, so those that began shortly before the end are rescued. Others may
+// fail, but only for this reason: that their time was over while it waited to try again.
 func checkUsers(t *testing.T, users *samples, o overloading) {
 	t.Helper()
 	rescued, late, other := 0, 0, &samples{}
@@ -159,7 +159,7 @@ func checkUsers(t *testing.T, users *samples, o overloading) {
 		case o.end.Sub(one.at) < 5*time.Second:
 			late++
 			other.list = append(other.list, one)
-		case !strings.Contains(one.err, "too many"):
+		case !strings.Contains(one.err, "context deadline exceeded") && !strings.Contains(one.err, "is busy"):
 			other.list = append(other.list, one)
 		}
 	}
