@@ -25,7 +25,7 @@ func TestLogLinesAreThoseOfTheCode(t *testing.T) {
 	for name, text := range pages(t) {
 		for _, message := range logLines(text) {
 			found++
-			if !strings.Contains(code, `"`+message) {
+			if !strings.Contains(code, `"`+message+`"`) {
 				t.Errorf("%s: no package logs %q", name, message)
 			}
 		}
