@@ -18,7 +18,8 @@ const (
 
 // Run does all of [Installer.Apply], [Installer.Wait] and [Installer.Promote], each error
 // logged and tried again, and returns nil when that is done, when ctx is, or when a newer
-// revision is in the cluster. It removes nothing at its end, because other replicas live on.
+// revision is in the cluster. It removes nothing at its end, because other replicas live on, and
+// does not watch what becomes of the configurations later.
 //
 // It fits an errgroup beside Server.Start, and as manager.RunnableFunc(installer.Run) a
 // controller-runtime manager, where the leader runs it.

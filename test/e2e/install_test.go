@@ -238,6 +238,19 @@ var _ = Describe("Install", func() {
 		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 	})
 
+	It("tells when somebody else refuses the question", func(ctx context.Context) {
+		policy := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+			Name: "policy.example.com", NamespaceSelector: only(i.name), Rules: webhook.Rules(webhook.OnCreate("*", "*", "leases")),
+		}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
+			return webhook.Deny("no leases here")
+		})
+		installWith(ctx, webhook.ConfigurationOptions{Name: "before-" + i.name, URL: serve(policy)}, policy)
+		installer := i.serving(i.denies("denies.example.com"))
+		Expect(installer.Apply(ctx)).To(Succeed())
+		Expect(installer.Wait(within(ctx, 500*time.Millisecond))).To(MatchError(ContainSubstring(
+			"ValidatingWebhookConfiguration " + i.name + `: the question about it was refused by something else: admission webhook "policy.example.com" denied the request: no leases here`)))
+	})
+
 	It("finds its marker even if somebody made the object", func(ctx context.Context) {
 		_, err := clients.CoordinationV1().Leases(i.name).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "admitkit-marker"}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
