@@ -3,9 +3,11 @@
 package webhook
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,58 +18,84 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// BenchmarkAdmit is what client authentication costs a call: by a certificate, that of a
-// connection that is judged already, and that of a new one.
-func BenchmarkAdmit(b *testing.B) {
+// An admitter is an authenticator with requests that it admits.
+type admitter struct {
+	name string
+	*authenticator
+	bare *http.Request
+}
+
+func admitters(tb testing.TB) []admitter {
+	tb.Helper()
 	ca, err := devcert.NewCA()
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	certPEM, _, err := ca.Client("kube-apiserver")
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	block, _ := pem.Decode(certPEM)
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	file := func(content string) string {
-		path := filepath.Join(b.TempDir(), "file")
+		path := filepath.Join(tb.TempDir(), "file")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		return path
 	}
 	bare := presented("Bearer secret")
 	bare.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
-	certificate := &ClientAuth{CAFile: file(string(ca.Bundle)), Names: []string{"kube-apiserver"}}
-	for _, in := range []struct {
-		name string
-		auth *ClientAuth
-		each bool // call comes on a new connection
-	}{
-		{"none", nil, false},
-		{"certificate", certificate, false},
-		{"certificate-new", certificate, true},
-		{"token", &ClientAuth{TokenFile: file("one\ntwo\nsecret\n")}, false},
+	all := []admitter{{name: "none", bare: bare}, {name: "certificate", bare: bare}, {name: "token", bare: bare}}
+	for i, auth := range []*ClientAuth{
+		nil, {CAFile: file(string(ca.Bundle)), Names: []string{"kube-apiserver"}}, {TokenFile: file("one\ntwo\nsecret\n")},
 	} {
-		b.Run(in.name, func(b *testing.B) {
-			a, err := newAuthenticator(in.auth, logr.Discard())
-			if err != nil {
-				b.Fatal(err)
+		if all[i].authenticator, err = newAuthenticator(auth, logr.Discard()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return all
+}
+
+// onConnection returns the request as it comes on a new connection.
+func (a admitter) onConnection(ctx context.Context) *http.Request {
+	return a.bare.WithContext(a.connContext(ctx, nil))
+}
+
+// A certificate is verified once for a connection, so later calls on it cost next to nothing.
+func TestAllocsOfAdmit(t *testing.T) {
+	for _, a := range admitters(t) {
+		r := a.onConnection(t.Context())
+		if n := testing.AllocsPerRun(100, func() {
+			if refused := a.admit(r); refused != nil {
+				t.Error(refused)
 			}
-			onConnection := func() *http.Request { return bare.WithContext(a.connContext(b.Context(), nil)) }
-			r := onConnection()
-			b.ReportAllocs()
-			for b.Loop() {
-				if in.each {
-					r = onConnection()
+		}); n != 0 {
+			t.Errorf("%s: %v allocations for a call", a.name, n)
+		}
+	}
+}
+
+// BenchmarkAdmit is what client authentication costs a call on a connection that made one
+// before, and the first one.
+func BenchmarkAdmit(b *testing.B) {
+	for _, a := range admitters(b) {
+		for _, first := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/first=%t", a.name, first), func(b *testing.B) {
+				r := a.onConnection(b.Context())
+				b.ReportAllocs()
+				for b.Loop() {
+					if first {
+						r = a.onConnection(b.Context())
+					}
+					if refused := a.admit(r); refused != nil {
+						b.Fatal(refused)
+					}
 				}
-				if refused := a.admit(r); refused != nil {
-					b.Fatal(refused)
-				}
-			}
-		})
+			})
+		}
 	}
 }
