@@ -185,8 +185,9 @@ var farewell = func() string {
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }()
 
-// lingering is how long a connection that was dismissed has to be closed by the client.
-const lingering = time.Second
+// lingering is how long a connection that was dismissed has to be closed by the client, and a new
+// one to have its call made. That takes no time, but on a busy machine.
+const lingering = 3 * time.Second
 
 // dismiss closes a connection that was silent and is marked as dismissed.
 //

@@ -22,6 +22,7 @@ import (
 type drain struct {
 	server      *http.Server
 	listener    net.Listener
+	served      <-chan struct{} // closed when the listener has no more connections
 	gate        *gate
 	connections *connections
 	timeout     time.Duration
@@ -33,6 +34,10 @@ func (d *drain) run(ctx context.Context) error {
 	d.gate.stage.Store(stopping)
 	cutOff := d.await(ctx)
 	_ = d.listener.Close()
+	select {
+	case <-d.served:
+	case <-ctx.Done():
+	}
 	if cutOff == 0 {
 		d.end(ctx)
 	}

@@ -217,7 +217,7 @@ func TestNoCallIsLostWhileServersStop(t *testing.T) {
 			hook := mutating(label)
 			_, config := certificate(t)
 			var current atomic.Pointer[endpoint]
-			options := webhook.Options{TLSConfig: config, ShutdownDelay: 5 * time.Millisecond, DrainTimeout: 10 * time.Second}
+			options := webhook.Options{TLSConfig: config, ShutdownDelay: 100 * time.Millisecond, DrainTimeout: 10 * time.Second}
 			current.Store(serve(t, options, hook))
 			first := current.Load()
 			transport := &http.Transport{TLSClientConfig: &tlsInsecure, ForceAttemptHTTP2: h2, MaxIdleConnsPerHost: 25}

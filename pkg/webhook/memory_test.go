@@ -4,93 +4,102 @@ package webhook_test
 
 import (
 	"bytes"
+	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
 
-// A bufferedConn is one end of a net.Pipe with memory for what is written, as a network has:
-// without it two ends that tell each other that they close wait for each other.
-type bufferedConn struct {
-	net.Conn
-	mu     sync.Mutex
-	queue  bytes.Buffer
-	closed bool
-	more   chan struct{}
+// memoryPipe returns the two ends of a connection with memory for what is written, as a network
+// has: the ends of a net.Pipe that tell each other that they close wait for each other.
+func memoryPipe() (a, b net.Conn) {
+	one, other := newStream(), newStream()
+	return &memoryConn{one, other}, &memoryConn{other, one}
 }
 
-func bufferedPipe() (a, b net.Conn) {
-	a, b = net.Pipe()
-	return buffered(a), buffered(b)
-}
+type memoryConn struct{ in, out *stream }
 
-func buffered(conn net.Conn) net.Conn {
-	c := &bufferedConn{Conn: conn, more: make(chan struct{}, 1)}
-	go c.pump()
-	return c
+func (c *memoryConn) Read(b []byte) (int, error)  { return c.in.read(b) }
+func (c *memoryConn) Write(b []byte) (int, error) { return c.out.write(b) }
+func (c *memoryConn) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
+func (c *memoryConn) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}
 }
+func (c *memoryConn) SetDeadline(t time.Time) error    { return c.SetReadDeadline(t) }
+func (c *memoryConn) SetWriteDeadline(time.Time) error { return nil } // it never waits
 
-// pump passes on what is written until all of it is and the end is closed.
-func (c *bufferedConn) pump() {
-	defer func() { _ = c.Conn.Close() }()
-	for range c.more {
-		c.mu.Lock()
-		b, closed := bytes.Clone(c.queue.Bytes()), c.closed
-		c.queue.Reset()
-		c.mu.Unlock()
-		if len(b) > 0 {
-			if _, err := c.Conn.Write(b); err != nil {
-				return
-			}
-		}
-		if closed {
-			return
-		}
-	}
-}
-
-func (c *bufferedConn) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return 0, net.ErrClosed
-	}
-	c.queue.Write(b)
-	c.wake()
-	return len(b), nil
-}
-
-func (c *bufferedConn) wake() {
-	select {
-	case c.more <- struct{}{}:
-	default:
-	}
-}
-
-// Close gives the other end a second to read what was written.
-func (c *bufferedConn) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return net.ErrClosed
-	}
-	c.closed = true
-	_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
-	_ = c.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-	c.wake()
+func (c *memoryConn) SetReadDeadline(t time.Time) error {
+	c.in.change(func(s *stream) { s.deadline = t })
 	return nil
 }
 
-// A write never waits, so the deadline is that for reading.
-func (c *bufferedConn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
-
-func (c *bufferedConn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return net.ErrClosed
-	}
-	return c.Conn.SetReadDeadline(t)
+func (c *memoryConn) Close() error {
+	c.in.change(func(s *stream) { s.unread = true })
+	c.out.change(func(s *stream) { s.ended = true })
+	return nil
 }
 
-func (c *bufferedConn) SetWriteDeadline(time.Time) error { return nil }
+// A stream is one direction of a connection.
+type stream struct {
+	mu            sync.Mutex
+	bytes         bytes.Buffer
+	ended, unread bool // by who writes and who reads
+	deadline      time.Time
+	changed       chan struct{} // closed by the next change
+}
+
+func newStream() *stream { return &stream{changed: make(chan struct{})} }
+
+func (s *stream) change(f func(*stream)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *stream) write(b []byte) (n int, err error) {
+	s.change(func(s *stream) {
+		if s.ended || s.unread {
+			err = net.ErrClosed
+			return
+		}
+		n, err = s.bytes.Write(b)
+	})
+	return n, err
+}
+
+func (s *stream) read(b []byte) (int, error) {
+	for {
+		s.mu.Lock()
+		left := time.Until(s.deadline)
+		limited, changed := !s.deadline.IsZero(), s.changed
+		var n int
+		var err error
+		switch {
+		case s.unread:
+			err = net.ErrClosed
+		case limited && left <= 0:
+			err = os.ErrDeadlineExceeded
+		case s.bytes.Len() > 0:
+			n, _ = s.bytes.Read(b)
+		case s.ended:
+			err = io.EOF
+		}
+		s.mu.Unlock()
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if !limited {
+			<-changed
+			continue
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}

@@ -96,17 +96,20 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	close(s.listen)
 	logger.Info("serving webhooks", "addr", s.addr.String(), "hooks", len(s.hooks))
 
-	served := make(chan error, 1)
-	go func() { served <- server.ServeTLS(connections.listen(listener), "", "") }()
-	d := drain{server, listener, g, connections, s.opts.DrainTimeout}
+	var serveErr error
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		serveErr = server.ServeTLS(connections.listen(listener), "", "")
+	}()
+	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout}
 	delay := s.opts.ShutdownDelay
 	if ctx.Err() != nil {
 		delay = 0 // nobody can have found it
 	}
 	select {
-	case err := <-served:
-		g.stage.Store(stopping)
-		return errors.Join(fmt.Errorf("the webhook server stopped: %w", err), d.run(ctx))
+	case <-served:
+		return errors.Join(fmt.Errorf("the webhook server stopped: %w", serveErr), d.run(ctx))
 	case <-ctx.Done():
 	}
 	g.stage.Store(leaving)
@@ -114,8 +117,8 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
 	select {
-	case err := <-served:
-		logger.Error(err, "the webhook server lost its listener while it was about to stop")
+	case <-served:
+		logger.Error(serveErr, "the webhook server lost its listener while it was about to stop")
 	case <-pause.C:
 	}
 	return d.run(ctx)
