@@ -13,6 +13,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,8 +24,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
 )
@@ -56,6 +61,8 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
+	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler)) // envtest asks for one
+	log.SetOutput(io.Discard)                                 // clients tell here that a server said goodbye
 	fmt.Printf("seed %d (ADMITKIT_SEED repeats it)\n", seed)
 	dir, err := os.MkdirTemp("", "proof-")
 	if err != nil {

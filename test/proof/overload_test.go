@@ -68,6 +68,9 @@ func TestOverload(t *testing.T) {
 	if want := int(over.lasted.Seconds()) * capacity / 2; admitted < want {
 		t.Errorf("%d calls were admitted in %s, less than the %d that half the capacity is", admitted, over.lasted, want)
 	}
+	if shed := int(busy.shed.Load()); shed < over.made {
+		t.Errorf("only %d times a call was turned away, of %d calls: that was no overload", shed, over.made)
+	}
 	if p99 > 3*base {
 		t.Errorf("p99 of admitted calls is %s, more than 3 times the %s without load", p99, base)
 	}
