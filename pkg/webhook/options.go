@@ -42,8 +42,8 @@ type Options struct {
 	// of TLS handshakes that failed.
 	Observers []Observer
 
-	// MaxBodyBytes bounds a request body, unless zero, for the hooks that do not say so
-	// themselves: see [Hook.WithMaxBodyBytes].
+	// MaxBodyBytes bounds a request body, for the hooks that do not do so themselves:
+	// [DefaultMaxBodyBytes] when zero or less. See [Hook.WithMaxBodyBytes].
 	MaxBodyBytes int64
 	// MaxInFlight bounds the calls in flight, from the headers to the answer; a handler that
 	// goes on after its deadline counts until it returns. 1000 when zero. A call too many waits
@@ -83,6 +83,7 @@ type Options struct {
 // completed sets what is not set.
 func (o Options) completed() Options {
 	o.Addr = cmp.Or(o.Addr, ":9443")
+	o.MaxBodyBytes = max(o.MaxBodyBytes, 0)
 	o.MaxInFlight = limit(o.MaxInFlight, 1000, math.MaxInt)
 	o.MaxInFlightBytes = limit(o.MaxInFlightBytes, 256<<20, math.MaxInt64)
 	o.MaxConnections = limit(o.MaxConnections, max(100, o.MaxInFlight+min(o.MaxInFlight, math.MaxInt-o.MaxInFlight)), math.MaxInt)
