@@ -4,7 +4,9 @@ package certs
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +42,7 @@ type retired struct {
 // The keys in the data of the Secret. Data with none but others is not ours.
 const (
 	stateKey  = "state.json"
+	sumKey    = "state.sha256"
 	bundleKey = "ca.crt" // for people and other clients: it is never read
 	rotateKey = "rotate" // put there by people who want a new CA
 )
@@ -165,7 +168,14 @@ func (s *state) encode() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{stateKey: text, bundleKey: s.bundle()}, nil
+	return map[string][]byte{stateKey: text, sumKey: sumOf(text), bundleKey: s.bundle()}, nil
+}
+
+// sumOf is what tells a damaged state from one that makes sense by accident: a digit is enough
+// to end the trust in a CA too soon.
+func sumOf(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return []byte(hex.EncodeToString(sum[:]))
 }
 
 func encodeAuthority(a *authority) (*authorityDocument, error) {
@@ -184,6 +194,9 @@ func decodeState(data map[string][]byte) (*state, error) {
 	text := data[stateKey]
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, withoutState(data)
+	}
+	if !bytes.Equal(data[sumKey], sumOf(text)) {
+		return nil, fmt.Errorf("%w: %s is not what %s says", errCorruptSecret, stateKey, sumKey)
 	}
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -223,7 +236,7 @@ func decodeState(data map[string][]byte) (*state, error) {
 func withoutState(data map[string][]byte) error {
 	var others []string
 	for key, value := range data {
-		if key != bundleKey && key != rotateKey && key != stateKey && len(value) > 0 {
+		if !slices.Contains([]string{bundleKey, rotateKey, stateKey, sumKey}, key) && len(value) > 0 {
 			others = append(others, key)
 		}
 	}

@@ -62,7 +62,7 @@ func TestDecodeState(t *testing.T) {
 		if text == string(data[stateKey]) {
 			t.Fatalf("%q is not in the state", old)
 		}
-		return map[string][]byte{stateKey: []byte(text)}
+		return map[string][]byte{stateKey: []byte(text), sumKey: sumOf([]byte(text))}
 	}
 	rows := []struct {
 		name string
@@ -76,8 +76,10 @@ func TestDecodeState(t *testing.T) {
 		{"the bundle only", map[string][]byte{bundleKey: data[bundleKey]}, errEmptySecret, ""},
 		{"somebody's", map[string][]byte{"user": []byte("x"), "password": []byte("x")}, errForeignSecret, "password, user"},
 		{"of a newer program", with(`"version": 1`, `"version": 2`), errForeignSecret, "version 2"},
-		{"no JSON", map[string][]byte{stateKey: []byte("x")}, errCorruptSecret, stateKey},
-		{"no CA", map[string][]byte{stateKey: []byte("{}")}, errCorruptSecret, "no CA"},
+		{"no JSON", map[string][]byte{stateKey: []byte("x"), sumKey: sumOf([]byte("x"))}, errCorruptSecret, "invalid character"},
+		{"another digit", map[string][]byte{stateKey: bytes.Replace(data[stateKey], []byte("2026"), []byte("2025"), 1), sumKey: data[sumKey]}, errCorruptSecret, sumKey},
+		{"no sum", map[string][]byte{stateKey: data[stateKey]}, errCorruptSecret, sumKey},
+		{"no CA", map[string][]byte{stateKey: []byte("{}"), sumKey: sumOf([]byte("{}"))}, errCorruptSecret, "no CA"},
 		{"half a certificate", with("END CERTIFICATE", ""), errCorruptSecret, "signing"},
 		{"half a key", with("END PRIVATE KEY", ""), errCorruptSecret, "the key is not PEM"},
 		{"no key", with(`"key"`, `"nokey"`), errCorruptSecret, "the key is missing"},
@@ -108,7 +110,7 @@ func FuzzDecodeState(f *testing.F) {
 	f.Add(data[stateKey])
 	f.Add([]byte(`{"version":1,"signing":{},"next":null,"retiring":[{}],"retired":[{}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := decodeState(map[string][]byte{stateKey: text})
+		s, err := decodeState(map[string][]byte{stateKey: text, sumKey: sumOf(text)})
 		if err != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,7 +200,12 @@ func (s *story) happen() {
 		s.events["damaged"]++
 		data := s.f.data()
 		if text := data[stateKey]; len(text) > 0 {
-			data[stateKey] = text[:s.random.IntN(len(text))]
+			i := s.random.IntN(len(text))
+			if s.random.IntN(2) == 0 {
+				data[stateKey] = text[:i]
+			} else {
+				data[stateKey] = append(append(slices.Clone(text[:i]), '7'), text[i+1:]...)
+			}
 		}
 		s.f.setSecret(data)
 	case 4:
