@@ -155,9 +155,9 @@ func TestHostileClients(t *testing.T) {
 			e := serve(t, webhook.Options{MaxConnections: 100, DrainTimeout: 5 * time.Second}, hook)
 			e.ask(t, hook, call{}).allowed(t, call{}, true)
 			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, in.n)
+			ended := make(chan string, in.n)
 			for range in.n {
-				go func() { ended <- in.do(ctx, e) }()
+				go func() { ended <- fmt.Sprint(in.do(ctx, e)) }()
 			}
 			for left := in.n; left > 0; {
 				for range 20 {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -119,7 +120,7 @@ func (o *observation) begin(ctx context.Context, observer Observer, h *Hook, r *
 // survive, deferred, keeps a call alive whose observer panics.
 func survive(ctx context.Context) {
 	if p := recover(); p != nil {
-		err := panicked("an observer of calls", p).(*panicError)
+		err := &panicError{"an observer of calls", p, string(debug.Stack())}
 		contextLogger(ctx).Error(err, "an observer of calls panicked", "stack", err.stack)
 	}
 }

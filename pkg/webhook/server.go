@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -248,6 +249,6 @@ func (s *Server) handler(g *gate) http.Handler {
 func (h *Hook) servedThrough(g *gate, observers []Observer) *Hook {
 	c := *h
 	c.gate = g
-	c.observers = append(observers[:len(observers):len(observers)], h.observers...)
+	c.observers = slices.Concat(observers, h.observers)
 	return &c
 }
