@@ -158,9 +158,12 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	defer s.mu.Unlock()
 	served := s.served.Load()
 	var trustErr error
-	if served == nil {
+	switch {
+	case served == nil:
 		trustErr = errors.New("there is no serving certificate yet")
-	} else {
+	case s.takesOver():
+		trustErr = fmt.Errorf("the caBundles have had the new CA for less than %s, beside that of somebody else", s.o.Settle)
+	default:
 		trustErr = s.look.trust(t.targets, served, t.now)
 	}
 	s.status.Trusted = trustErr == nil
@@ -181,6 +184,13 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	return s.nextStep(t.now), err
 }
 
+// takesOver tells whether the very first CA comes to caBundles that have another already: then
+// API servers may trust only that one for a while, and replicas with certificates from it are
+// still there to be called. Where there was none, nobody is better off for waiting.
+func (s *SelfManaged) takesOver() bool {
+	return s.state != nil && s.state.signing == nil && len(s.state.retiring) > 0 && s.state.next != nil && s.state.next.cert.Equal(s.issuer)
+}
+
 // tell logs a trouble when it comes, changes and goes.
 func (s *SelfManaged) tell() {
 	text := ""
@@ -189,6 +199,8 @@ func (s *SelfManaged) tell() {
 	}
 	switch {
 	case text == s.look.told:
+	case text != "" && s.state.phase() == Starting: // as is to be expected
+		s.log.Info("the certificates are not ready yet", "because", text)
 	case text != "":
 		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")
 	default:

@@ -81,6 +81,9 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	settled := s.look.settled(seen, t, s.policy.settle)
 	merged := s.policy.adopt(s.policy.merge(seen, known, t.now), t.states(), t.now)
 	_, wanted := t.stored.data[rotateKey]
+	if wanted && merged.next != nil {
+		s.log.Info("a new CA is on its way already: the wish for one is taken as fulfilled")
+	}
 	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,14 @@ func TestSelfManaged(t *testing.T) {
 		f.createTarget(webhooks, append([]byte("# by cert-manager\n"), encodeCertificate(others.cert)...))
 		r := startReplica(t, testOptions(), f)
 		defer r.stop(t)
+		synctest.Wait()
+		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil || Ready(r)(t.Context()) == nil {
+			t.Errorf("ready before every API server can know; or, after all, %v", err)
+		}
 		settle()
+		if err := Ready(r)(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 2 {
 			t.Errorf("%d CAs in the caBundle, want the one that was there and the new one", n)
 		}
