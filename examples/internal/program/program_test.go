@@ -254,7 +254,7 @@ func TestWrongArguments(t *testing.T) {
 	}{
 		{[]string{"serve"}, `unexpected argument "serve"`},
 		{[]string{"--log-level=loud"}, "--log-level"},
-		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr="}, "there is no certificate to serve"},
+		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h"}, "there is no certificate to serve"},
 		{[]string{"--addr=127.0.0.1:http-or-so"}, "--addr: "},
 		{[]string{"--max-in-flight-bytes=much"}, "--max-in-flight-bytes: "},
 		{[]string{"--self-managed"}, "this is not in a cluster: say which by --kubeconfig"},
