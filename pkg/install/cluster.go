@@ -33,7 +33,7 @@ type cluster interface {
 	// remove deletes the configuration.
 	remove(ctx context.Context, s sort, l live) error
 	// ask sends the marker request with this value of its label, over a new connection, and
-	// returns the error of the API server as it is.
+	// returns the error of the API server as it is, or errStripped.
 	ask(ctx context.Context, label string) error
 	// deployment returns the Deployment of the webhook.
 	deployment(ctx context.Context, name string) (*unstructured.Unstructured, error)
@@ -148,9 +148,12 @@ func (c *kubeCluster) ask(ctx context.Context, label string) error {
 	question.SetKind("Lease")
 	question.SetName(markerObject)
 	question.SetLabels(map[string]string{markerLabel: label})
-	_, err := c.fresh.Resource(leases).Namespace(c.namespace).Apply(ctx, markerObject, question, metav1.ApplyOptions{
+	answer, err := c.fresh.Resource(leases).Namespace(c.namespace).Apply(ctx, markerObject, question, metav1.ApplyOptions{
 		FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll},
 	})
+	if err == nil && answer.GetLabels()[markerLabel] != label {
+		return errStripped
+	}
 	return err
 }
 

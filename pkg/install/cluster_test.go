@@ -28,7 +28,7 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 				body, _ := io.ReadAll(r.Body)
 				bodies = append(bodies, r.Method+" "+r.URL.String()+" "+r.Proto+" "+string(body))
 				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprint(w, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease"}`)
+				fmt.Fprint(w, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"labels":{"install.admitkit.dev/marker":"some-label"}}}`)
 			}))
 			server.EnableHTTP2 = http2
 			server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -47,8 +47,11 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := connections.Load(); got != 3 {
-				t.Errorf("3 questions over %d connections", got)
+			if err := c.ask(t.Context(), "other-label"); err != errStripped {
+				t.Errorf("what came back has another label: %v", err)
+			}
+			if got := connections.Load(); got != 4 {
+				t.Errorf("4 questions over %d connections", got)
 			}
 			proto := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]
 			want := `PATCH /apis/coordination.k8s.io/v1/namespaces/ns/leases/admitkit-marker?dryRun=All&fieldManager=admitkit-install&force=true&timeout=15s ` + proto

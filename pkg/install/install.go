@@ -76,11 +76,16 @@ func sortsOf(all []wanted) []sort {
 func (i *Installer) Hooks() []*webhook.Hook { return slices.Clone(i.hooks) }
 
 // Targets returns the configurations as those whose caBundle a self-managed source of package
-// certs keeps, all their webhooks with the markers.
+// certs keeps: of the markers, and of the webhooks at the same server. It leaves out those with
+// a Service, URL or CABundle of their own, and those that others put there.
 func (i *Installer) Targets() []certs.Target {
 	var targets []certs.Target
-	for _, s := range sortsOf(i.wanted) {
-		targets = append(targets, certs.Target{Kind: certs.TargetKind(kindOf[s]), Name: i.o.Configuration.Name})
+	for _, w := range i.wanted {
+		if w.object != nil {
+			targets = append(targets, certs.Target{
+				Kind: certs.TargetKind(kindOf[w.sort]), Name: w.name, Webhooks: w.besideMarker(),
+			})
+		}
 	}
 	return targets
 }
@@ -153,7 +158,7 @@ func (i *Installer) applyOne(ctx context.Context, w wanted, open bool) error {
 	return i.cluster.apply(ctx, w.sort, w.at(found, open), i.o.Force)
 }
 
-var errUntrusted = errors.New("webhooks have no caBundle yet, so calls to them would fail")
+var errUntrusted = errors.New("webhooks do not have the caBundle of the marker yet, so calls to them would fail")
 
 // find returns what the cluster has, unless it is newer.
 func (i *Installer) find(ctx context.Context, w wanted) (live, error) {

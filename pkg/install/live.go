@@ -22,13 +22,13 @@ type live struct {
 	revision        int64
 	names           []string        // of its webhooks, in their order
 	failClosed      map[string]bool // those with failurePolicy Fail
-	bundled         map[string]bool // those with a caBundle
+	bundles         map[string]string
 	own             map[string]bool // those that were applied by us
 }
 
 // readLive reads a configuration; nil is one that is not there.
 func readLive(object *unstructured.Unstructured) live {
-	l := live{failClosed: map[string]bool{}, bundled: map[string]bool{}, own: map[string]bool{}}
+	l := live{failClosed: map[string]bool{}, bundles: map[string]string{}, own: map[string]bool{}}
 	if object == nil {
 		return l
 	}
@@ -38,7 +38,7 @@ func readLive(object *unstructured.Unstructured) live {
 	for _, entry := range webhooks(object) {
 		name := nameOf(entry)
 		l.names = append(l.names, name)
-		l.failClosed[name], l.bundled[name] = failsClosed(entry), bundled(entry)
+		l.failClosed[name], l.bundles[name] = failsClosed(entry), bundleOf(entry)
 	}
 	for _, managed := range object.GetManagedFields() {
 		if managed.Manager == fieldManager && managed.Operation == metav1.ManagedFieldsOperationApply && managed.FieldsV1 != nil {
@@ -86,10 +86,11 @@ func (l live) obsolete(w wanted) []int {
 }
 
 // untrusted names the webhooks that would fail if they failed closed: whoever injects caBundles
-// has seen to the marker of the same server, but not to these, which are new.
+// has seen to the marker of the same server, but not to these, which are new, or were given the
+// caBundle of another time.
 func (l live) untrusted(w wanted) []string {
 	marker := markerName(w.name)
-	if !l.bundled[marker] { // trusted without
+	if l.bundles[marker] == "" { // trusted without
 		return nil
 	}
 	var server string
@@ -98,7 +99,7 @@ func (l live) untrusted(w wanted) []string {
 		switch name := nameOf(entry); {
 		case name == marker:
 			server = serverOf(entry)
-		case failsClosed(entry) && !bundled(entry) && !l.bundled[name] && serverOf(entry) == server:
+		case failsClosed(entry) && bundleOf(entry) == "" && l.bundles[name] != l.bundles[marker] && serverOf(entry) == server:
 			names = append(names, name)
 		}
 	}

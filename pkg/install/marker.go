@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -106,6 +107,13 @@ const (
 	enforced                // it is, and calls are answered
 )
 
+// fullQuota is what the quota plugin of the API server says, and neither a webhook nor a policy
+// can: their denials begin with other words.
+var fullQuota = regexp.MustCompile(`^` + leases.Resource + `\.` + regexp.QuoteMeta(leases.Group) + ` "` + markerObject + `" is forbidden: exceeded quota: [^ ]+, requested: .*, used: .*, limited: `)
+
+// errStripped is the answer to a question that was none any more when the marker was to see it.
+var errStripped = fmt.Errorf("a mutating webhook or policy takes the label %s away from Leases: have it leave Lease %s alone", markerLabel, markerObject)
+
 // look judges the answer of the API server.
 func look(marker string, err error) sight {
 	switch {
@@ -113,11 +121,11 @@ func look(marker string, err error) sight {
 		return absent
 	case !isStatus(err):
 		return unclear
-	case strings.Contains(err.Error(), fmt.Sprintf("admission webhook %q denied the request: %s", marker, markerText)):
+	case strings.HasPrefix(err.Error(), fmt.Sprintf("admission webhook %q denied the request: %s", marker, markerText)):
 		return enforced
 	case strings.Contains(err.Error(), fmt.Sprintf("failed calling webhook %q", marker)):
 		return unanswered
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+	case apierrors.IsForbidden(err) && fullQuota.MatchString(err.Error()):
 		return absent // quotas come after all webhooks
 	default:
 		return unclear

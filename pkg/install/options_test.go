@@ -3,11 +3,13 @@
 package install
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/certs"
@@ -64,12 +66,35 @@ func TestHooksAndTargets(t *testing.T) {
 	if want := []string{"/validate/marker.hooks.admitkit.dev", "/validate/one.example.com", "/validate/two.example.com"}; !reflect.DeepEqual(paths, want) {
 		t.Errorf("paths %v", paths)
 	}
-	if want := []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks"}}; !reflect.DeepEqual(i.Targets(), want) {
+	both := []string{"marker.hooks.admitkit.dev", "one.example.com", "two.example.com"}
+	if want := []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks", Webhooks: both}}; !reflect.DeepEqual(i.Targets(), want) {
 		t.Errorf("targets %v", i.Targets())
 	}
 	i, _ = newFake(t, options(), denying("one.example.com"), labelling("one.example.com"))
 	if len(i.Hooks()) != 4 || len(i.Targets()) != 2 {
 		t.Errorf("%d hooks, %d targets", len(i.Hooks()), len(i.Targets()))
+	}
+}
+
+// A source keeps the caBundle of what is served where its certificate is, and of nothing else.
+func TestTargetsLeaveOutWhatIsServedElsewhere(t *testing.T) {
+	at := func(name string, c admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
+		return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")), ClientConfig: c,
+		}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
+	}
+	here := admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: new("/here")}}
+	hooks := []*webhook.Hook{
+		denying("plain.example.com"),
+		at("path.example.com", here),
+		at("service.example.com", admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "other"}}),
+		at("port.example.com", admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Port: new(int32(9443))}}),
+		at("url.example.com", admissionregistrationv1.WebhookClientConfig{URL: new("https://example.com/x")}),
+		at("bundle.example.com", admissionregistrationv1.WebhookClientConfig{CABundle: []byte("PEM")}),
+	}
+	i, _ := newFake(t, options(), hooks...)
+	if got, want := i.Targets()[0].Webhooks, []string{"marker.hooks.admitkit.dev", "plain.example.com", "path.example.com"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("targets %v", got)
 	}
 }
 

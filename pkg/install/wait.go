@@ -128,6 +128,8 @@ func (i *Installer) askOne(ctx context.Context, q question) error {
 	switch seen := look(markerName(i.o.Configuration.Name), answer); {
 	case seen == q.want || seen == unclear && q.unsure:
 		return nil
+	case errors.Is(answer, errStripped):
+		return fmt.Errorf("%s: the question about it does not arrive: %w", kind, answer)
 	case seen == unclear && !isStatus(answer):
 		return fmt.Errorf("%s: cannot ask the API server: %w", kind, answer)
 	case seen == unclear:

@@ -96,6 +96,10 @@ func TestLook(t *testing.T) {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Code: 403,
 			Message: fmt.Sprintf("admission webhook %q denied the request: %s", name, text)}}
 	}
+	const quota = "exceeded quota: q, requested: count/leases.coordination.k8s.io=1, used: count/leases.coordination.k8s.io=0, limited: count/leases.coordination.k8s.io=0"
+	forbidden := func(why string) error {
+		return apierrors.NewForbidden(leases.GroupResource(), markerObject, errors.New(why))
+	}
 	rows := []struct {
 		why  string
 		err  error
@@ -107,7 +111,13 @@ func TestLook(t *testing.T) {
 		{"the marker, but other words: an impostor", denied(marker, "no"), unclear},
 		{"the marker cannot be called", answerOf("unanswered"), unanswered},
 		{"another webhook cannot be called", apierrors.NewInternalError(errors.New(`failed calling webhook "other.example.com": x`)), unclear},
-		{"a full quota, which comes after webhooks", apierrors.NewForbidden(leases.GroupResource(), "x", errors.New("exceeded quota: q")), absent},
+		{"another webhook quotes all of it", denied("marker.other.admitkit.dev", denied(marker, markerText).Error()), unclear},
+		{"the label is gone, so nothing saw the question", errStripped, unclear},
+		{"a full quota, which comes after webhooks", forbidden(quota), absent},
+		{"a webhook that speaks of quotas", denied("other.example.com", "exceeded quota: "+quota), unclear},
+		{"one that repeats the plugin", denied("other.example.com", forbidden(quota).Error()), unclear},
+		{"a policy that speaks of quotas", forbidden("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: " + quota), unclear},
+		{"a quota that is not known yet", forbidden("status unknown for quota: q, resources: count/leases"), unclear},
 		{"no such right", answerOf("forbidden"), unclear},
 		{"no API server", errors.New("connection refused"), unclear},
 		{"a proxy that repeats what it reads", errors.New(denied(marker, markerText).Error()), unclear},

@@ -94,9 +94,22 @@ func clientConfig(webhook map[string]any) map[string]any {
 	return c
 }
 
-func bundled(webhook map[string]any) bool {
+func bundleOf(webhook map[string]any) string {
 	bundle, _ := clientConfig(webhook)["caBundle"].(string)
-	return bundle != ""
+	return bundle
+}
+
+// besideMarker names the webhooks that are trusted if the marker is, and the marker.
+func (w wanted) besideMarker() []string {
+	entries := webhooks(w.object)
+	marker := entries[0] // it comes first
+	var names []string
+	for _, entry := range entries {
+		if serverOf(entry) == serverOf(marker) && bundleOf(entry) == bundleOf(marker) {
+			names = append(names, nameOf(entry))
+		}
+	}
+	return names
 }
 
 // serverOf returns what is called, without the path.

@@ -156,7 +156,7 @@ func TestReadLive(t *testing.T) {
 		{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields(`{"f:webhooks":{"k:{\"name\":\"c.example.com\"}":{}}}`)},
 	})
 	l := readLive(object)
-	if l.revision != 12 || l.resourceVersion != "5" || !l.failClosed["a.example.com"] || l.failClosed["b.example.com"] || !l.bundled["a.example.com"] {
+	if l.revision != 12 || l.resourceVersion != "5" || !l.failClosed["a.example.com"] || l.failClosed["b.example.com"] || l.bundles["a.example.com"] != "eA==" {
 		t.Errorf("got %+v", l)
 	}
 	i, _ := newFake(t, options(), denying("b.example.com"))
@@ -185,20 +185,17 @@ func TestUntrusted(t *testing.T) {
 	marker := markerName("hooks")
 	rows := []struct {
 		why     string
-		bundled []string
+		bundles map[string]string
 		want    []string
 	}{
 		{"nobody injects", nil, nil},
-		{"nobody saw to the marker: what else is there says nothing", []string{"old.example.com"}, nil},
-		{"a new one", []string{"old.example.com", marker}, []string{"new.example.com"}},
-		{"all", []string{"old.example.com", "new.example.com", marker}, nil},
+		{"nobody saw to the marker: what else is there says nothing", map[string]string{"old.example.com": "eA=="}, nil},
+		{"a new one", map[string]string{"old.example.com": "eA==", marker: "eA=="}, []string{"new.example.com"}},
+		{"one of another time", map[string]string{"old.example.com": "eA==", "new.example.com": "eQ==", marker: "eA=="}, []string{"new.example.com"}},
+		{"all", map[string]string{"old.example.com": "eA==", "new.example.com": "eA==", marker: "eA=="}, nil},
 	}
 	for _, row := range rows {
-		l := live{bundled: map[string]bool{}}
-		for _, name := range row.bundled {
-			l.bundled[name] = true
-		}
-		if got := l.untrusted(w); !slices.Equal(got, row.want) {
+		if got := (live{bundles: row.bundles}).untrusted(w); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.why, got, row.want)
 		}
 	}

@@ -64,7 +64,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 
 		second := i.serving(i.denies("one.example.com"), i.denies("two.example.com"))
 		Expect(second.Promote(within(ctx, time.Second))).To(MatchError(
-			"waiting to apply the failure policies: context deadline exceeded; last seen: ValidatingWebhookConfiguration " + i.name + ": webhooks have no caBundle yet, so calls to them would fail: two.example.com"))
+			"waiting to apply the failure policies: context deadline exceeded; last seen: ValidatingWebhookConfiguration " + i.name + ": webhooks do not have the caBundle of the marker yet, so calls to them would fail: two.example.com"))
 		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail", "two.example.com", "Ignore")))
 		i.inject(ctx, validatingKind, "one.example.com", "two.example.com", i.marker())
 		Expect(second.Promote(within(ctx, patience))).To(Succeed())
