@@ -15,12 +15,28 @@ import (
 // MaxBytes bounds a token, and a user name with its password.
 const MaxBytes = 8 << 10
 
+// MinTokenBytes bounds a token that lets in a call: nobody has to remember it, and anybody may
+// guess.
+const MinTokenBytes = 16
+
 // CheckToken holds a bearer token against RFC 6750.
 func CheckToken(token string) error {
 	if token == "" || strings.ContainsFunc(token, notOfToken) {
 		return errors.New("is not a bearer token: want letters, digits and -._~+/= only")
 	}
 	return checkLength(len(token))
+}
+
+// CheckAcceptedToken also holds a token against what a webhook server lets in. An API server may
+// have shorter ones, for webhooks of others.
+func CheckAcceptedToken(token string) error {
+	if err := CheckToken(token); err != nil {
+		return err
+	}
+	if len(token) < MinTokenBytes {
+		return fmt.Errorf("is shorter than %d bytes: make a random one, with openssl rand -hex 32", MinTokenBytes)
+	}
+	return nil
 }
 
 func notOfToken(r rune) bool {

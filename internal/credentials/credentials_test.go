@@ -26,6 +26,19 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
+func TestCheckAcceptedToken(t *testing.T) {
+	for token, want := range map[string]string{
+		"":                              "is not a bearer token",
+		"x":                             "is shorter than 16 bytes: make a random one",
+		strings.Repeat("x", 15):         "is shorter than 16 bytes",
+		strings.Repeat("x", 16):         "",
+		"aZ0-._~+/aZ0-._~+/==":          "",
+		strings.Repeat("x", MaxBytes+1): "is longer than 8192 bytes",
+	} {
+		check(t, token, CheckAcceptedToken(token), want)
+	}
+}
+
 func TestCheckPair(t *testing.T) {
 	for pair, want := range map[[2]string]string{
 		{"ada", "love:lace and #more"}:       "",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,8 +44,8 @@ type ClientAuth struct {
 	// of CAFile signed when empty. A name with :// or urn: is compared with URIs only, an IP
 	// address with IP addresses only, and a name with @ not with DNS names.
 	Names []string
-	// TokenFile holds bearer tokens, one per line. Empty lines and lines that start with # do
-	// not count. To replace a token let the file hold both for a while: an API server takes a
+	// TokenFile holds bearer tokens of 16 bytes or more, one per line; make them with a random
+	// generator. Empty lines and lines that start with # do not count. To replace a token let the file hold both for a while: an API server takes a
 	// minute to see a new token in its own file.
 	TokenFile string
 	// BasicFile holds user names and passwords, user:password on each line as in TokenFile. A
@@ -206,7 +207,9 @@ func (a *authenticator) admit(r *http.Request) *refusal {
 		if errors.Is(err, errNoCredential) {
 			continue
 		}
-		why = append(why, err.Error())
+		if !slices.Contains(why, err.Error()) {
+			why = append(why, err.Error())
+		}
 		var name *nameError
 		if errors.As(err, &name) {
 			kind = unnamed

@@ -47,11 +47,11 @@ func admitters(tb testing.TB) []admitter {
 		}
 		return path
 	}
-	bare := presented("Bearer secret")
+	bare := presented("Bearer secret-0123456789")
 	bare.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 	all := []admitter{{name: "none", bare: bare}, {name: "certificate", bare: bare}, {name: "token", bare: bare}}
 	for i, auth := range []*ClientAuth{
-		nil, {CAFile: file(string(ca.Bundle)), Names: []string{"kube-apiserver"}}, {TokenFile: file("one\ntwo\nsecret\n")},
+		nil, {CAFile: file(string(ca.Bundle)), Names: []string{"kube-apiserver"}}, {TokenFile: file("one-0123456789-x\ntwo-0123456789-x\nsecret-0123456789\n")},
 	} {
 		if all[i].authenticator, err = newAuthenticator(auth, logr.Discard()); err != nil {
 			tb.Fatal(err)

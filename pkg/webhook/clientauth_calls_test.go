@@ -50,7 +50,7 @@ func TestObserversAreToldOfRefusedCalls(t *testing.T) {
 // with credentials that stay are always let in.
 func TestCallsWhileTheFilesChange(t *testing.T) {
 	stays, comes := newSigner(t, "stays"), newSigner(t, "comes")
-	cas, tokens, hook := file(t, stays.pem()), file(t, "stays"), mutating(label)
+	cas, tokens, hook := file(t, stays.pem()), file(t, "stays-0123456789"), mutating(label)
 	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{CAFile: cas, TokenFile: tokens, ReloadInterval: time.Millisecond}}, hook)
 	done := make(chan struct{})
 	var callers sync.WaitGroup
@@ -60,8 +60,8 @@ func TestCallsWhileTheFilesChange(t *testing.T) {
 	}{
 		{e.as(stays.issue(t, subject("a"))), true},
 		{e.as(comes.issue(t, subject("b"))), false},
-		{e.with("Bearer stays"), true},
-		{e.with("Bearer comes"), false},
+		{e.with("Bearer stays-0123456789"), true},
+		{e.with("Bearer comes-0123456789"), false},
 	} {
 		callers.Go(func() {
 			defer in.client.client.CloseIdleConnections()
@@ -81,11 +81,11 @@ func TestCallsWhileTheFilesChange(t *testing.T) {
 	}
 	for range 50 {
 		replace(t, cas, stays.pem()+comes.pem())
-		replace(t, tokens, "comes\nstays")
-		e.with("Bearer comes").ask(t, hook, call{})
+		replace(t, tokens, "comes-0123456789\nstays-0123456789")
+		e.with("Bearer comes-0123456789").ask(t, hook, call{})
 		replace(t, cas, stays.pem())
-		replace(t, tokens, "stays")
-		e.with("Bearer comes").ask(t, hook, call{})
+		replace(t, tokens, "stays-0123456789")
+		e.with("Bearer comes-0123456789").ask(t, hook, call{})
 	}
 	close(done)
 	callers.Wait()

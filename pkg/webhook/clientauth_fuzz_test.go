@@ -30,7 +30,7 @@ func inFile[T any](t *testing.T, value T) *reload.Files[T] {
 // FuzzTokenFile: a file that is taken lets in each of its lines as it is written, and nothing
 // that is near.
 func FuzzTokenFile(f *testing.F) {
-	for _, seed := range []string{"", "a", "# a\nb\r\n\nc==", "a b", "token,user,uid", "\ufeffa", "a\x00", "é", "Bearer a", "\u00a0a"} {
+	for _, seed := range []string{"", "a", "# a\nb\r\n\nc==", "# a\nabcdefgh-12345678\r\n\nABCDEFGH-12345678==\n", "a b", "token,user,uid", "\ufeffa", "a\x00", "é", "Bearer a", "\u00a0a"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -30,12 +30,29 @@ func (s secrets) holds(credential string) bool {
 	return found == 1
 }
 
+var errSeveral = errors.New("the call has several Authorization headers, of which the webhook server takes none")
+
+// shown returns what the call shows by a scheme. What is in front of the server may look at
+// another of several headers than the server does, so they do not count.
+func shown(r *http.Request, scheme string) (string, error) {
+	headers := r.Header["Authorization"]
+	if len(headers) > 1 {
+		return "", errSeveral
+	}
+	if len(headers) == 1 {
+		if first, rest, _ := strings.Cut(headers[0], " "); strings.EqualFold(first, scheme) {
+			return rest, nil
+		}
+	}
+	return "", errNoCredential
+}
+
 // bearer is the kind of credentials of RFC 6750.
 func bearer(known *reload.Files[secrets]) credentialKind {
 	return func(r *http.Request) error {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			return errNoCredential
+		token, err := shown(r, "Bearer")
+		if err != nil {
+			return err
 		}
 		if tokens, _ := known.Get(); !tokens.holds(strings.TrimSpace(token)) {
 			return errors.New("the webhook server does not know the bearer token")
@@ -47,8 +64,8 @@ func bearer(known *reload.Files[secrets]) credentialKind {
 // basic is the kind of credentials of RFC 7617.
 func basic(known *reload.Files[secrets]) credentialKind {
 	return func(r *http.Request) error {
-		if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); !strings.EqualFold(scheme, "Basic") {
-			return errNoCredential
+		if _, err := shown(r, "Basic"); err != nil {
+			return err
 		}
 		user, password, ok := r.BasicAuth()
 		if pairs, _ := known.Get(); !ok || !pairs.holds(user+":"+password) { // no user has a colon in it
@@ -60,7 +77,7 @@ func basic(known *reload.Files[secrets]) credentialKind {
 
 // parseTokens reads a file of tokens. Nothing of them must be in an error, which is logged.
 func parseTokens(content []byte) (secrets, error) {
-	tokens, err := parseSecrets(content, credentials.CheckToken)
+	tokens, err := parseSecrets(content, credentials.CheckAcceptedToken)
 	if err == nil && len(tokens) == 0 {
 		return nil, errors.New("there is no bearer token in it: write one on a line of its own")
 	}

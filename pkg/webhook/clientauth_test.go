@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// with returns the endpoint as it is for a client that sends this Authorization, unless empty.
-func (e *endpoint) with(authorization string) *endpoint {
+// with returns the endpoint as it is for a client that sends these Authorizations, but for empty ones.
+func (e *endpoint) with(authorization ...string) *endpoint {
 	other := *e
 	other.client = &http.Client{Transport: header{e.client.Transport, authorization}}
 	return &other
@@ -29,12 +29,14 @@ func (e *endpoint) with(authorization string) *endpoint {
 
 type header struct {
 	http.RoundTripper
-	authorization string
+	authorization []string
 }
 
 func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
-	if h.authorization != "" {
-		r.Header.Set("Authorization", h.authorization)
+	for _, value := range h.authorization {
+		if value != "" {
+			r.Header.Add("Authorization", value)
+		}
 	}
 	return h.RoundTripper.RoundTrip(r)
 }
@@ -42,7 +44,7 @@ func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
 func pair(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func TestTokensAndPasswords(t *testing.T) {
-	tokens := &webhook.ClientAuth{TokenFile: file(t, "# of 2026\nabc.DEF-1_2~+/==\r\n\n  second\t\n#third\nlast")}
+	tokens := &webhook.ClientAuth{TokenFile: file(t, "# of 2026\nabc.DEF-1_2~+/==\r\n\n  second-of-2026xyz\t\n#third-of-2026-xyz\nlast-of-2026-xyz")}
 	pairs := &webhook.ClientAuth{BasicFile: file(t, "\ufeffada:l0ve:lace\n# a comment\nada:2\ngräce:hop per \r\n")}
 	both := &webhook.ClientAuth{TokenFile: tokens.TokenFile, BasicFile: pairs.BasicFile}
 	const (
@@ -57,19 +59,19 @@ func TestTokensAndPasswords(t *testing.T) {
 		want   string // empty: passes
 	}{
 		{reason: "first token", auth: tokens, sent: "Bearer abc.DEF-1_2~+/=="},
-		{reason: "second token", auth: tokens, sent: "bearer  second"},
-		{reason: "last token", auth: tokens, sent: "BEARER last"},
-		{reason: "a wrong token", auth: tokens, sent: "Bearer third", want: noToken},
-		{reason: "part of a token", auth: tokens, sent: "Bearer las", want: noToken},
-		{reason: "more than a token", auth: tokens, sent: "Bearer last1", want: noToken},
-		{reason: "a comment", auth: tokens, sent: "Bearer #third", want: noToken},
-		{reason: "several tokens", auth: tokens, sent: "Bearer second\tlast", want: noToken},
+		{reason: "second token", auth: tokens, sent: "bearer  second-of-2026xyz"},
+		{reason: "last token", auth: tokens, sent: "BEARER last-of-2026-xyz"},
+		{reason: "a wrong token", auth: tokens, sent: "Bearer third-of-2026-xyz", want: noToken},
+		{reason: "part of a token", auth: tokens, sent: "Bearer last-of-2026-xy", want: noToken},
+		{reason: "more than a token", auth: tokens, sent: "Bearer last-of-2026-xyz1", want: noToken},
+		{reason: "a comment", auth: tokens, sent: "Bearer #third-of-2026-xyz", want: noToken},
+		{reason: "several tokens", auth: tokens, sent: "Bearer second-of-2026xyz\tlast-of-2026-xyz", want: noToken},
 		{reason: "an empty token", auth: tokens, sent: "Bearer ", want: noToken},
 		{reason: "no token", auth: tokens, sent: "Bearer", want: noToken},
 		{reason: "an endless token", auth: tokens, sent: "Bearer " + strings.Repeat("x", 50_000), want: noToken},
 		{reason: "nothing", auth: tokens, want: tokenOnly},
 		{reason: "a password for a token", auth: tokens, sent: pair("ada:2"), want: tokenOnly},
-		{reason: "a token without its scheme", auth: tokens, sent: "last", want: tokenOnly},
+		{reason: "a token without its scheme", auth: tokens, sent: "last-of-2026-xyz", want: tokenOnly},
 		{reason: "a password with a colon", auth: pairs, sent: pair("ada:l0ve:lace")},
 		{reason: "another password of the user", auth: pairs, sent: pair("ada:2")},
 		{reason: "a password with a space, and a name that is not ASCII", auth: pairs, sent: pair("gräce:hop per")},
@@ -79,7 +81,7 @@ func TestTokensAndPasswords(t *testing.T) {
 		{reason: "no colon", auth: pairs, sent: pair("ada"), want: noPair},
 		{reason: "not base64", auth: pairs, sent: "Basic ada:2", want: noPair},
 		{reason: "no credentials", auth: pairs, want: "the webhook server asks for a user name and password, and the call has none"},
-		{reason: "either: the token", auth: both, sent: "Bearer last"},
+		{reason: "either: the token", auth: both, sent: "Bearer last-of-2026-xyz"},
 		{reason: "either: the password", auth: both, sent: pair("ada:2")},
 		{reason: "either, but a wrong token", auth: both, sent: "Bearer x", want: noToken},
 		{reason: "either, but none", auth: both, want: "the webhook server asks for a bearer token or a user name and password, and the call has none"},
@@ -109,9 +111,39 @@ func TestTokensAndPasswords(t *testing.T) {
 	}
 }
 
+// A proxy in front may judge a call by one of several headers, so none of them counts.
+func TestSeveralAuthorizations(t *testing.T) {
+	const several = "the call has several Authorization headers, of which the webhook server takes none"
+	tokens, pairs := file(t, "first-of-2026-xyz\nsecond-of-2026xyz"), file(t, "ada:2")
+	ca, hook := newSigner(t, "clients"), mutating(label)
+	both := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: tokens, BasicFile: pairs}}, hook)
+	mixed := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: tokens, CAFile: file(t, ca.pem())}}, hook)
+	for _, in := range []struct {
+		reason string
+		client *endpoint
+		code   int
+	}{
+		{"one", both.with("Bearer first-of-2026-xyz"), 200},
+		{"a good one and a wrong one", both.with("Bearer first-of-2026-xyz", "Bearer x"), 401},
+		{"a wrong one and a good one", both.with("Bearer x", "Bearer first-of-2026-xyz"), 401},
+		{"two good ones", both.with("Bearer first-of-2026-xyz", "Bearer second-of-2026xyz"), 401},
+		{"the same twice", both.with("Bearer first-of-2026-xyz", "Bearer first-of-2026-xyz"), 401},
+		{"a token and a password", both.with("Bearer first-of-2026-xyz", pair("ada:2")), 401},
+		{"a password and something else", both.with(pair("ada:2"), "Digest x"), 401},
+		{"beside a certificate they do not matter", mixed.as(ca.issue(t, subject("kube-apiserver"))).with("Bearer x", "Bearer y"), 200},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			a := in.client.ask(t, hook, call{})
+			if a.code != in.code || in.code != 200 && a.failed(t).Message != several {
+				t.Errorf("got %d %s, want %d", a.code, a.body, in.code)
+			}
+		})
+	}
+}
+
 func TestOneKindOfCredentialsIsEnough(t *testing.T) {
 	ca := newSigner(t, "clients")
-	auth := &webhook.ClientAuth{CAFile: file(t, ca.pem()), Names: []string{"kube-apiserver"}, TokenFile: file(t, "secret")}
+	auth := &webhook.ClientAuth{CAFile: file(t, ca.pem()), Names: []string{"kube-apiserver"}, TokenFile: file(t, "secret-0123456789")}
 	hook := mutating(label)
 	e := serve(t, webhook.Options{ClientAuth: auth}, hook)
 	good, other, wrong := ca.issue(t, subject("kube-apiserver")), ca.issue(t, subject("other")), newSigner(t, "x").issue(t, subject("kube-apiserver"))
@@ -121,11 +153,11 @@ func TestOneKindOfCredentialsIsEnough(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"both", e.as(good).with("Bearer secret"), 200, ""},
+		{"both", e.as(good).with("Bearer secret-0123456789"), 200, ""},
 		{"a certificate", e.as(good), 200, ""},
 		{"a certificate, and a wrong token", e.as(good).with("Bearer x"), 200, ""},
-		{"a token", e.with("Bearer secret"), 200, ""},
-		{"a token, and a wrong certificate", e.as(wrong).with("Bearer secret"), 200, ""},
+		{"a token", e.with("Bearer secret-0123456789"), 200, ""},
+		{"a token, and a wrong certificate", e.as(wrong).with("Bearer secret-0123456789"), 200, ""},
 		{"neither", e, 401, "the webhook server asks for a client certificate or a bearer token, and the call has none"},
 		{"both wrong", e.as(wrong).with("Bearer x"), 401, "authority; the webhook server does not know the bearer token"},
 		{"a certificate that is not named, and a wrong token", e.as(other).with("Bearer x"), 403, `it is for subject "CN=other"; the webhook`},
@@ -142,13 +174,13 @@ func TestOneKindOfCredentialsIsEnough(t *testing.T) {
 // A stranger learns nothing of the paths, and does not get to send a body; probes may come.
 func TestStrangers(t *testing.T) {
 	hook := mutating(label)
-	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "secret")}}, hook)
+	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "secret-0123456789")}}, hook)
 	for _, path := range []string{hook.Path(), "/", "/mutate/other", "/healthz/", "/readyz/../mutate/pods.example.com"} {
 		if a := e.post(t, path, call{}.body()); a.failed(t).Code != 401 {
 			t.Errorf("%s: got %d", path, a.code)
 		}
 	}
-	if a := e.with("Bearer secret").post(t, "/mutate/other", nil); a.failed(t).Code != 404 {
+	if a := e.with("Bearer secret-0123456789").post(t, "/mutate/other", nil); a.failed(t).Code != 404 {
 		t.Errorf("got %d", a.code)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -196,9 +228,10 @@ func TestStartSaysWhatIsWrongWithClientAuth(t *testing.T) {
 		{reason: "half a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+ca.pem()[:200])}, want: "of 2 PEM blocks in it 1 can be read: it may be half written"},
 		{reason: "not a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+pemOf([]byte("secret")))}, want: "certificate 2 does not parse: x509: malformed certificate"},
 		{reason: "no token", auth: webhook.ClientAuth{TokenFile: file(t, "# none\n\n")}, want: "/file: there is no bearer token in it: write one on a line of its own"},
-		{reason: "a list of the API server's", auth: webhook.ClientAuth{TokenFile: file(t, "good\nsecret,user,1\n")}, want: "line 2 is not a bearer token: want letters"},
+		{reason: "a list of the API server's", auth: webhook.ClientAuth{TokenFile: file(t, "good-0123456789-a\nsecret,user,1\n")}, want: "line 2 is not a bearer token: want letters"},
 		{reason: "a header", auth: webhook.ClientAuth{TokenFile: file(t, "Bearer secret")}, want: "line 1 is not a bearer token"},
 		{reason: "a binary file", auth: webhook.ClientAuth{TokenFile: file(t, "secret\x00")}, want: "line 1 is not a bearer token"},
+		{reason: "a token that can be guessed", auth: webhook.ClientAuth{TokenFile: file(t, "secret-01234567\n")}, want: "line 1 is shorter than 16 bytes: make a random one"},
 		{reason: "a token too long", auth: webhook.ClientAuth{TokenFile: file(t, strings.Repeat("x", 8193))}, want: "line 1 is longer than 8192 bytes"},
 		{reason: "too large", auth: webhook.ClientAuth{TokenFile: file(t, strings.Repeat("secret\n", 200_000))}, want: "/file is larger than 1048576 bytes"},
 		{reason: "no password", auth: webhook.ClientAuth{BasicFile: file(t, "#\n")}, want: "/file: there is no user name with a password in it"},
@@ -249,7 +282,7 @@ func (l *lines) take() string {
 func TestClientAuthIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		tokens, hook := file(t, "good-secret"), mutating(label)
+		tokens, hook := file(t, "good-secret-0123456789"), mutating(label)
 		e := serveInMemory(t, webhook.Options{
 			Logger: log.logger(0), ClientAuth: &webhook.ClientAuth{TokenFile: tokens, ReloadInterval: time.Second},
 		}, hook)
@@ -263,35 +296,35 @@ func TestClientAuthIsLogged(t *testing.T) {
 		synctest.Wait()
 		log.take() // that it serves
 		ask := func(authorization string) { t.Helper(); e.with(authorization).ask(t, hook, call{}) }
-		ask("Bearer good-secret")
+		ask("Bearer good-secret-0123456789")
 		expect("a good call", "")
-		ask("Bearer bad-secret")
+		ask("Bearer bad-secret-0123456789")
 		expect("a bad call", `"msg"="refused a call; more of the kind within a minute are logged at V(1)" "error"="the webhook server does not know the bearer token" "code"=401 "path"="/mutate/pods.example.com" "remote"="`)
 		for range 5 {
-			ask("Bearer bad-secret")
+			ask("Bearer bad-secret-0123456789")
 		}
 		expect("more of them", "")
 		ask("")
 		expect("a call without credentials", "and the call has none")
 		<-time.After(time.Minute)
-		ask("Bearer bad-secret")
+		ask("Bearer bad-secret-0123456789")
 		expect("a minute later", `"moreBefore"=5`)
 
 		later := func() { <-time.After(1100 * time.Millisecond); synctest.Wait() }
-		rewrite(t, tokens, "next-secret")
+		rewrite(t, tokens, "next-secret-0123456789")
 		later()
 		expect("a new token", `"msg"="client authentication goes by what is in the file now" "file"="`+tokens+`"`)
 		rewrite(t, tokens, "two secrets")
 		later()
 		later()
 		expect("a broken file", `"msg"="client authentication goes on with what was in the file before; correct the file" "error"="`+tokens+`: line 1 is not a bearer token`)
-		if a := e.with("Bearer next-secret").ask(t, hook, call{}); a.code != 200 {
+		if a := e.with("Bearer next-secret-0123456789").ask(t, hook, call{}); a.code != 200 {
 			t.Errorf("got %d %s", a.code, a.body)
 		}
 		if a := e.post(t, "/readyz", nil); a.code != 200 {
 			t.Errorf("not ready: %s", a.body)
 		}
-		rewrite(t, tokens, "next-secret")
+		rewrite(t, tokens, "next-secret-0123456789")
 		later()
 		expect("in order again", "by what is in the file now")
 	})

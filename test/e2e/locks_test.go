@@ -122,21 +122,21 @@ func (l *lock) takeCertificates(path func(name, content string) string) {
 		"by-url":  {show: issued(first, "kube-apiserver"), byURL: true},
 		"next":    {show: issued(second, "kube-apiserver"), refusal: "the client certificate is not valid: x509: certificate signed by unknown authority"},
 		"other":   {show: issued(first, "somebody"), refusal: `the client certificate is not one of those that may call this webhook server: it is for subject "CN=somebody"`},
-		"token":   {show: installing.APIServerUser{Token: "t0ken"}, refusal: fmt.Sprintf(missingText, "a client certificate")},
+		"token":   {show: installing.APIServerUser{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a client certificate")},
 		"nothing": {refusal: fmt.Sprintf(missingText, "a client certificate")},
 	}
 }
 
 func (l *lock) takeTokens(path func(name, content string) string) {
 	const unknown = "the webhook server does not know the bearer token"
-	l.content = map[string]string{"right": "# one\nt0ken-1\n", "next": "t0ken-2\n", "both": "t0ken-2\nt0ken-1\n"}
+	l.content = map[string]string{"right": "# one\nt0ken-1-of-2026-xyz\n", "next": "t0ken-2-of-2026-xyz\n", "both": "t0ken-2-of-2026-xyz\nt0ken-1-of-2026-xyz\n"}
 	l.file = path("tokens", l.content["right"])
 	l.auth = webhook.ClientAuth{TokenFile: l.file}
 	l.callers = map[string]*caller{
-		"right":    {show: installing.APIServerUser{TokenFile: path("token", "t0ken-1\n")}},
-		"by-url":   {show: installing.APIServerUser{Token: "t0ken-1"}, byURL: true},
-		"next":     {show: installing.APIServerUser{TokenFile: path("next-token", "t0ken-2")}, refusal: unknown},
-		"password": {show: installing.APIServerUser{Username: "api", Password: "t0ken-1"}, refusal: fmt.Sprintf(missingText, "a bearer token")},
+		"right":    {show: installing.APIServerUser{TokenFile: path("token", "t0ken-1-of-2026-xyz\n")}},
+		"by-url":   {show: installing.APIServerUser{Token: "t0ken-1-of-2026-xyz"}, byURL: true},
+		"next":     {show: installing.APIServerUser{TokenFile: path("next-token", "t0ken-2-of-2026-xyz")}, refusal: unknown},
+		"password": {show: installing.APIServerUser{Username: "api", Password: "t0ken-1-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a bearer token")},
 		"nothing":  {refusal: fmt.Sprintf(missingText, "a bearer token")},
 	}
 }
@@ -151,7 +151,7 @@ func (l *lock) takePasswords(path func(name, content string) string) {
 		"by-url":  {show: installing.APIServerUser{Username: "api", Password: "1: 2"}, byURL: true},
 		"next":    {show: installing.APIServerUser{Username: "api", Password: "2"}, refusal: unknown},
 		"other":   {show: installing.APIServerUser{Username: "ipa", Password: "1: 2"}, refusal: unknown},
-		"token":   {show: installing.APIServerUser{Token: "t0ken"}, refusal: fmt.Sprintf(missingText, "a user name and password")},
+		"token":   {show: installing.APIServerUser{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a user name and password")},
 		"nothing": {refusal: fmt.Sprintf(missingText, "a user name and password")},
 	}
 }

@@ -79,14 +79,14 @@ func TestTokens(t *testing.T) {
 	dir := t.TempDir()
 	writeCertificate(t, ca, dir)
 	tokens := filepath.Join(dir, "tokens")
-	if err := os.WriteFile(tokens, []byte("s3cret\n"), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte("s3cret-of-2026-xyz\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	hooks, ops := start(t, newProgram(), "--token-file="+tokens,
 		"--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"))
 	client := clientOf(ca)
 	eventually(t, "it is ready", func() bool { return get(t, client, "http://"+ops+"/readyz").StatusCode == http.StatusOK })
-	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guess": http.StatusUnauthorized, "Bearer s3cret": http.StatusMethodNotAllowed} {
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guess-of-2026-xyz": http.StatusUnauthorized, "Bearer s3cret-of-2026-xyz": http.StatusMethodNotAllowed} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+hooks+"/validate/pods.example.com", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
