@@ -15,8 +15,14 @@ import (
 )
 
 // ErrSuperseded is returned, wrapped, by an installation of a lower Options.Revision than the
-// cluster has. There is nothing to do about it: the newer program installs.
+// cluster has, and by one that waited for its Deployment until that had replaced the program by
+// another. There is nothing to do about it: the newer program installs.
 var ErrSuperseded = errors.New("superseded by a newer revision")
+
+// ErrRemoved is returned, wrapped, when a configuration that was there is gone, as after
+// [Installer.Remove]: what waits since before does not bring it back. Call [Installer.Apply] to
+// install it again.
+var ErrRemoved = errors.New("removed in the meantime")
 
 var kindOf = map[sort]string{mutating: "MutatingWebhookConfiguration", validating: "ValidatingWebhookConfiguration"}
 

@@ -4,9 +4,11 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,18 +28,23 @@ import (
 // A fakeCluster answers marker requests by a script, and keeps what is applied. What server-side
 // apply does to it is for the tests with a real API server.
 type fakeCluster struct {
-	mu      sync.Mutex
-	t       *testing.T
-	stored  map[sort]*unstructured.Unstructured
-	applies int
-	before  func()           // called once, before an apply
-	changes int              // errChanged so many times
-	fails   int              // another error so many times
-	answer  func(int) string // of the n-th question: a sight, or the text of an error. Nil: by what is stored
-	asked   int
-	at      []time.Duration // of the questions, since the first
-	began   time.Time
-	status  *unstructured.Unstructured // the Deployment
+	mu       sync.Mutex
+	t        *testing.T
+	stored   map[sort]*unstructured.Unstructured
+	history  [][]map[string]any // the webhooks after each change of a configuration
+	applies  int
+	versions int
+	before   func()           // called once, before an apply
+	changes  int              // errChanged so many times
+	fails    int              // another error so many times,
+	after    int              // after so many changes
+	answer   func(int) string // of the n-th question: a sight, or the text of an error. Nil: by what is stored
+	asked    int
+	at       []time.Duration // of the questions, since the first
+	began    time.Time
+	// somebody injects the caBundle of the marker, and of nothing else
+	unbundled bool
+	status    *unstructured.Unstructured // the Deployment
 }
 
 func (c *fakeCluster) read(_ context.Context, s sort) (*unstructured.Unstructured, error) {
@@ -61,23 +68,59 @@ func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unst
 		c.changes--
 		return fmt.Errorf("cannot apply: %w", errChanged)
 	}
-	if c.fails > 0 {
+	if c.fails > 0 && c.after == 0 {
 		c.fails--
 		return errors.New("the API server is away")
 	}
+	c.after = max(0, c.after-1)
 	if c.stored == nil {
 		c.stored = map[sort]*unstructured.Unstructured{}
 	}
 	if rv := object.GetResourceVersion(); rv != "" && rv != c.stored[s].GetResourceVersion() {
 		return fmt.Errorf("cannot apply: %w", errChanged)
 	}
-	c.stored[s] = object.DeepCopy()
-	c.stored[s].SetResourceVersion(strconv.Itoa(c.applies))
+	c.store(s, object.DeepCopy())
 	return nil
 }
 
-func (c *fakeCluster) cut(context.Context, sort, live, []int) error {
-	c.t.Error("nothing was to be cut")
+// store keeps a configuration as one that nobody else has ever touched.
+func (c *fakeCluster) store(s sort, object *unstructured.Unstructured) {
+	own := map[string]any{}
+	for _, entry := range webhooks(object) {
+		own[fmt.Sprintf(`k:{"name":%q}`, nameOf(entry))] = map[string]any{}
+	}
+	text, err := json.Marshal(map[string]any{"f:webhooks": own})
+	if err != nil {
+		c.t.Error(err)
+	}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields(string(text))}})
+	if c.unbundled {
+		clientConfig(webhooks(object)[0])["caBundle"] = "eA=="
+	}
+	c.versions++
+	object.SetResourceVersion(strconv.Itoa(c.versions))
+	c.stored[s] = object
+	c.history = append(c.history, webhooks(object))
+}
+
+func (c *fakeCluster) cut(_ context.Context, s sort, l live, indexes []int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fails > 0 && c.after == 0 {
+		c.fails--
+		return errors.New("the API server is away")
+	}
+	c.after = max(0, c.after-1)
+	if l.resourceVersion != c.stored[s].GetResourceVersion() {
+		return fmt.Errorf("cannot cut: %w", errChanged)
+	}
+	object := c.stored[s].DeepCopy()
+	list := object.Object["webhooks"].([]any)
+	for _, index := range slices.Backward(slices.Sorted(slices.Values(indexes))) {
+		list = slices.Delete(list, index, index+1)
+	}
+	object.Object["webhooks"] = list
+	c.store(s, object)
 	return nil
 }
 
@@ -108,6 +151,8 @@ func (c *fakeCluster) ask(_ context.Context, label string) error {
 }
 
 func (c *fakeCluster) deployment(context.Context, string) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.status == nil {
 		return nil, errors.New("there is no Deployment")
 	}

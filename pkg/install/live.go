@@ -4,6 +4,7 @@ package install
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,9 @@ type live struct {
 	uid             types.UID
 	resourceVersion string
 	revision        int64
-	names           []string        // of its webhooks, in their order
-	failClosed      map[string]bool // those with failurePolicy Fail
+	owner           string
+	entries         []map[string]any // its webhooks, in their order
+	failClosed      map[string]bool  // those with failurePolicy Fail
 	bundles         map[string]string
 	own             map[string]bool // those that were applied by us
 }
@@ -34,10 +36,11 @@ func readLive(object *unstructured.Unstructured) live {
 	}
 	l.uid, l.resourceVersion = object.GetUID(), object.GetResourceVersion()
 	// What is no number was not written here, and orders nothing.
+	l.owner = object.GetAnnotations()[ownerAnnotation]
 	l.revision, _ = strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
-	for _, entry := range webhooks(object) {
+	l.entries = webhooks(object)
+	for _, entry := range l.entries {
 		name := nameOf(entry)
-		l.names = append(l.names, name)
 		l.failClosed[name], l.bundles[name] = failsClosed(entry), bundleOf(entry)
 	}
 	for _, managed := range object.GetManagedFields() {
@@ -68,6 +71,11 @@ func webhooksIn(fields []byte) map[string]bool {
 	return names
 }
 
+// has returns whether there is a webhook of this name.
+func (l live) has(name string) bool {
+	return slices.ContainsFunc(l.entries, func(entry map[string]any) bool { return nameOf(entry) == name })
+}
+
 // obsolete returns the indexes of our webhooks that are not wanted any more.
 func (l live) obsolete(w wanted) []int {
 	keep := map[string]bool{}
@@ -77,8 +85,8 @@ func (l live) obsolete(w wanted) []int {
 		}
 	}
 	var indexes []int
-	for i, name := range l.names {
-		if l.own[name] && !keep[name] {
+	for i, entry := range l.entries {
+		if name := nameOf(entry); l.own[name] && !keep[name] {
 			indexes = append(indexes, i)
 		}
 	}

@@ -26,20 +26,24 @@ type Options struct {
 	Configuration webhook.ConfigurationOptions
 	// FailOpenFirst has [Installer.Apply] register a webhook whose failurePolicy is Fail with
 	// Ignore, until [Installer.Promote]. A webhook that the cluster has with Fail already keeps
-	// it: a rollout opens no gap.
+	// it: a rollout opens no gap. One that is no longer among the hooks gets Ignore, and goes
+	// with Promote.
 	FailOpenFirst bool
 	// Deployment names the Deployment of the webhook, in its namespace. Promote waits until the
-	// Deployment is rolled out: every replica is of its newest template and ready.
+	// Deployment is rolled out: every replica is of its newest template and ready. If that is
+	// another template by then, the newer program installs, and this one gets [ErrSuperseded].
 	Deployment string
 	// Ready is what Promote waits for besides: it is asked until it returns nil. May be nil.
 	Ready func(context.Context) error
 	// Revision orders the versions of a program during a rollout: an installation of a lower
 	// one leaves the configurations alone and returns [ErrSuperseded]. Take a number that grows
 	// with every rollout, also one to older code, such as .Release.Revision of Helm. Zero is in
-	// no order: who applies last wins, which is the newest program when it waits for Deployment.
+	// no order: who applies last wins, which is the newest program when it waits for Deployment,
+	// unless a replica of an older one starts while the newer is rolled out.
 	Revision int64
-	// Force takes fields that another manager holds, such as helm or kubectl. Without it that
-	// is an error which names them.
+	// Force takes fields that another manager holds, such as helm or kubectl, and configurations
+	// of another installation: those with another Service, or without one in another namespace.
+	// Without it that is an error which names them.
 	Force bool
 	// Confirmations is how often in a row, each time over a new connection, the API server has
 	// to show what it enforces, because there may be several behind one address. 10 when unset.
@@ -62,6 +66,14 @@ func (o Options) namespace() string {
 		return cmp.Or(o.Configuration.Namespace, s.Namespace)
 	}
 	return o.Configuration.Namespace
+}
+
+// owner tells installations apart that have the same name by mistake.
+func (o Options) owner() string {
+	if s := o.Configuration.Service; s != nil {
+		return s.Namespace + "/" + s.Name
+	}
+	return o.namespace()
 }
 
 // validate checks what package webhook does not.

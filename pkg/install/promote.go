@@ -9,45 +9,57 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Promote gives every webhook the failurePolicy of its registration, once nothing speaks against
 // it: it waits until Deployment and Ready of the options say that every replica is ready,
 // applies and waits as [Installer.Apply] and [Installer.Wait] do, so that the API server is
 // known to reach the webhook, and only then applies the real policies and waits until they are
-// enforced.
+// enforced. Then webhooks go that are no longer among the hooks.
 //
 // The readiness of a replica must not depend on it. Several replicas may promote at once.
 func (i *Installer) Promote(ctx context.Context) error {
-	return i.promote(ctx, 0)
+	m := &memory{}
+	if err := i.remember(ctx, m); err != nil {
+		return err
+	}
+	return i.promote(ctx, 0, m)
 }
 
 // promote waits without end for readiness, and for as long as patience, if any, for the API
 // server.
-func (i *Installer) promote(ctx context.Context, patience time.Duration) error {
-	if err := i.awaitReady(ctx); err != nil {
+func (i *Installer) promote(ctx context.Context, patience time.Duration, m *memory) error {
+	if err := i.awaitReady(ctx, m); err != nil {
 		return err
 	}
-	if err := i.Apply(ctx); err != nil {
+	if err := i.apply(ctx, m); err != nil {
 		return err
 	}
 	if err := i.awaitFor(ctx, patience, applied); err != nil {
 		return err
 	}
-	if err := i.failClosed(ctx, patience); err != nil {
+	if err := i.failClosed(ctx, patience, m); err != nil {
 		return err
 	}
-	return i.awaitFor(ctx, patience, promoted)
+	if err := i.awaitFor(ctx, patience, promoted); err != nil {
+		return err
+	}
+	return i.each(func(w wanted) error {
+		if w.object == nil {
+			return nil
+		}
+		_, err := i.cutObsolete(ctx, w)
+		return err
+	})
 }
 
 // failClosed applies the real policies once each webhook has the caBundle that its calls need.
-func (i *Installer) failClosed(ctx context.Context, patience time.Duration) error {
+func (i *Installer) failClosed(ctx context.Context, patience time.Duration, m *memory) error {
 	ctx, cancel := bounded(ctx, patience)
 	defer cancel()
 	pause := i.o.Interval
 	for {
-		err := i.applyAll(ctx, false)
+		err := i.applyAll(ctx, closing, m)
 		if !errors.Is(err, errUntrusted) {
 			return err
 		}
@@ -74,14 +86,14 @@ func (i *Installer) awaitFor(ctx context.Context, patience time.Duration, at sta
 }
 
 // awaitReady asks until every replica is ready.
-func (i *Installer) awaitReady(ctx context.Context) error {
+func (i *Installer) awaitReady(ctx context.Context, m *memory) error {
 	pause, last := i.o.Interval, ""
 	for {
-		err := i.ready(ctx)
+		err := i.ready(ctx, m)
 		switch {
 		case err == nil:
 			return nil
-		case missingRight(err) != "":
+		case missingRight(err) != "", errors.Is(err, ErrSuperseded):
 			return err
 		case ctx.Err() == nil && err.Error() != last:
 			last = err.Error()
@@ -93,18 +105,18 @@ func (i *Installer) awaitReady(ctx context.Context) error {
 	}
 }
 
-func (i *Installer) ready(ctx context.Context) error {
+func (i *Installer) ready(ctx context.Context, m *memory) error {
 	if i.o.Deployment != "" {
-		object, err := i.cluster.deployment(ctx, i.o.Deployment)
+		d, template, err := i.readDeployment(ctx)
 		if err != nil {
 			return err
 		}
-		var d appsv1.Deployment
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
-			return err
-		}
-		if err := rolledOut(&d); err != nil {
+		differs := m.differs(template)
+		if err := rolledOut(d); err != nil {
 			return fmt.Errorf("Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+		if differs {
+			return i.replaced()
 		}
 	}
 	if i.o.Ready != nil {

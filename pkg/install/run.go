@@ -11,22 +11,26 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// patience is how long Run waits for the API server before it applies again: somebody may
-	// have taken the configurations away.
+	// patience is how long Run waits for the API server before it applies again: a replica of
+	// another version may have applied its own.
 	patience = time.Minute
 )
 
 // Run does all of [Installer.Apply], [Installer.Wait] and [Installer.Promote], each error
-// logged and tried again, and returns nil when that is done, when ctx is, or when a newer
-// revision is in the cluster. It removes nothing at its end, because other replicas live on, and
-// does not watch what becomes of the configurations later.
+// logged and tried again, and returns nil when that is done, when ctx is, when a newer program
+// installs ([ErrSuperseded]), or when what it has applied was removed ([ErrRemoved]). It removes
+// nothing at its end, because other replicas live on, and does not watch what becomes of the
+// configurations later.
 //
 // It fits an errgroup beside Server.Start, and as manager.RunnableFunc(installer.Run) a
 // controller-runtime manager, where the leader runs it.
 func (i *Installer) Run(ctx context.Context) error {
-	delay := firstRetry
+	if i.o.Deployment != "" && i.o.Revision == 0 {
+		i.logger.Info("Revision is not set: a replica of an older version that starts during a rollout installs its hooks until the rollout is over")
+	}
+	delay, m := firstRetry, &memory{}
 	for {
-		err := i.once(ctx)
+		err := i.once(ctx, m)
 		switch {
 		case err == nil:
 			i.logger.Info("the webhooks are installed and enforced")
@@ -34,7 +38,11 @@ func (i *Installer) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrSuperseded):
-			i.logger.Info("a newer revision is installed: nothing to do", "reason", err.Error())
+			i.logger.Info("a newer program installs: nothing to do", "reason", err.Error())
+			return nil
+		case errors.Is(err, ErrRemoved):
+			// As an error it would end the program, and the next one would install.
+			i.logger.Error(err, "the webhooks were uninstalled, so they are not installed again before the program starts again")
 			return nil
 		}
 		i.logger.Error(err, "cannot install the webhooks yet", "retryIn", delay)
@@ -45,12 +53,15 @@ func (i *Installer) Run(ctx context.Context) error {
 	}
 }
 
-func (i *Installer) once(ctx context.Context) error {
-	if err := i.Apply(ctx); err != nil {
+func (i *Installer) once(ctx context.Context, m *memory) error {
+	if err := i.standBack(ctx, m); err != nil {
+		return err
+	}
+	if err := i.apply(ctx, m); err != nil {
 		return err
 	}
 	if err := i.awaitFor(ctx, patience, applied); err != nil {
 		return err
 	}
-	return i.promote(ctx, patience)
+	return i.promote(ctx, patience, m)
 }

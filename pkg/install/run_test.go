@@ -30,27 +30,6 @@ func TestRunTriesAgain(t *testing.T) {
 	})
 }
 
-// Somebody takes the configuration away while Run waits for it: it is applied again.
-func TestRunAppliesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		i, c := newFake(t, options(), denying("one.example.com"))
-		ran := make(chan error, 1)
-		c.answer = func(int) string { return "absent" }
-		go func() { ran <- i.Run(t.Context()) }()
-		sleep(t.Context(), 5*time.Second)
-		c.mu.Lock()
-		delete(c.stored, validating)
-		c.answer = nil
-		c.mu.Unlock()
-		if err := <-ran; err != nil {
-			t.Fatal(err)
-		}
-		if c.stored[validating] == nil {
-			t.Error("it is not there")
-		}
-	})
-}
-
 func TestRunEndsWithItsContext(t *testing.T) {
 	rows := map[string]func(*fakeCluster){
 		"between two attempts": func(c *fakeCluster) { c.fails = 1 << 30 },

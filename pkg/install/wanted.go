@@ -17,8 +17,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// revisionAnnotation holds Options.Revision.
-const revisionAnnotation = "install.admitkit.dev/revision"
+const (
+	revisionAnnotation = "install.admitkit.dev/revision" // Options.Revision
+	ownerAnnotation    = "install.admitkit.dev/owner"    // Options.owner
+)
 
 // A wanted configuration is one as the hooks say.
 type wanted struct {
@@ -36,15 +38,15 @@ func newWanted(o Options, hooks []*webhook.Hook) ([]wanted, error) {
 	}
 	all := []wanted{{sort: mutating, name: o.Configuration.Name}, {sort: validating, name: o.Configuration.Name}}
 	if m != nil { // an interface that holds a nil pointer is not nil
-		err = all[0].fill(m, o.Revision)
+		err = all[0].fill(m, o)
 	}
 	if err == nil && v != nil {
-		err = all[1].fill(v, o.Revision)
+		err = all[1].fill(v, o)
 	}
 	return all, err
 }
 
-func (w *wanted) fill(configuration any, revision int64) error {
+func (w *wanted) fill(configuration any, o Options) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
 	if err != nil {
 		return err
@@ -57,14 +59,15 @@ func (w *wanted) fill(configuration any, revision int64) error {
 	}
 	sum := sha256.Sum256(text)
 	w.version = hex.EncodeToString(sum[:])
-	if revision > 0 {
-		annotations := w.object.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[revisionAnnotation] = strconv.FormatInt(revision, 10)
-		w.object.SetAnnotations(annotations)
+	annotations := w.object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
+	annotations[ownerAnnotation] = o.owner()
+	if o.Revision > 0 {
+		annotations[revisionAnnotation] = strconv.FormatInt(o.Revision, 10)
+	}
+	w.object.SetAnnotations(annotations)
 	return nil
 }
 
@@ -126,16 +129,41 @@ func serverOf(webhook map[string]any) string {
 	return fmt.Sprintf("%v/%v:%v", service["namespace"], service["name"], service["port"])
 }
 
-// at returns the configuration as it is applied: with Ignore for each webhook that shall Fail
-// and does not yet, if it is to be open, and with the marker for the stages that this is.
-func (w wanted) at(found live, open bool) *unstructured.Unstructured {
+// A phase says what an apply makes of webhooks that are new, and of those that are no longer
+// wanted. It takes none of the latter away: with them and without the new ones, for the moment
+// between two requests or for good if the program ends there, nobody would look.
+type phase int
+
+const (
+	opening  phase = iota // both get Ignore: a replica may serve the one or the other
+	clearing              // as they are, and the version is not there before the unwanted are cut
+	closing               // as they are
+)
+
+// at returns the configuration as it is applied in a phase, with the marker for the stages that
+// this is.
+func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 	object := w.object.DeepCopy()
 	stages := []stage{installed, applied, promoted}
 	marker := markerName(w.name)
 	for _, entry := range webhooks(object) {
-		if name := nameOf(entry); open && name != marker && failsClosed(entry) && !found.failClosed[name] {
+		if name := nameOf(entry); p == opening && name != marker && failsClosed(entry) && !found.failClosed[name] {
 			entry["failurePolicy"] = string(admissionregistrationv1.Ignore)
 			stages = []stage{installed, applied}
+		}
+	}
+	if unwanted := found.obsolete(w); len(unwanted) > 0 {
+		list, _ := object.Object["webhooks"].([]any)
+		for _, index := range unwanted {
+			entry := runtime.DeepCopyJSON(found.entries[index])
+			if p == opening {
+				entry["failurePolicy"] = string(admissionregistrationv1.Ignore)
+			}
+			list = append(list, entry)
+		}
+		object.Object["webhooks"] = list
+		if p == clearing {
+			stages = []stage{installed}
 		}
 	}
 	values := make([]any, 0, len(stages))
@@ -149,6 +177,7 @@ func (w wanted) at(found live, open bool) *unstructured.Unstructured {
 	}
 	if found.resourceVersion != "" { // what is applied depends on what was found
 		object.SetResourceVersion(found.resourceVersion)
+		object.SetUID(found.uid) // nor is it created again
 	}
 	return object
 }

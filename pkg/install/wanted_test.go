@@ -57,11 +57,11 @@ func TestStages(t *testing.T) {
 		asked  wanted
 		want   []stage
 	}{
-		{"open", w.at(live{}, true), w, []stage{installed, applied}},
-		{"closed", w.at(live{}, false), w, []stage{installed, applied, promoted}},
-		{"nothing was opened", w.at(closed, true), w, []stage{installed, applied, promoted}},
-		{"another version", next.at(live{}, false), w, []stage{installed}},
-		{"the other sort", i.wanted[0].at(live{}, false), w, nil},
+		{"open", w.at(live{}, opening), w, []stage{installed, applied}},
+		{"closed", w.at(live{}, closing), w, []stage{installed, applied, promoted}},
+		{"nothing was opened", w.at(closed, opening), w, []stage{installed, applied, promoted}},
+		{"another version", next.at(live{}, closing), w, []stage{installed}},
+		{"the other sort", i.wanted[0].at(live{}, closing), w, nil},
 	}
 	for _, row := range rows {
 		if got := stagesOf(t, row.object, row.asked); !slices.Equal(got, row.want) {
@@ -110,7 +110,7 @@ func TestOpeningProperties(t *testing.T) {
 		}
 		i, _ := newFake(t, options(), hooks...)
 		w := i.wanted[1]
-		open, closed := readLive(w.at(found, true)), readLive(w.at(found, false))
+		open, closed := readLive(w.at(found, opening)), readLive(w.at(found, closing))
 		for name, fails := range open.failClosed {
 			if name != markerName("hooks") && fails != found.failClosed[name] {
 				t.Fatalf("seed %d: opened, %s fails closed: %v, before: %v", seed, name, fails, found.failClosed)
@@ -121,7 +121,7 @@ func TestOpeningProperties(t *testing.T) {
 				t.Fatalf("seed %d: closed, %s is open", seed, name)
 			}
 		}
-		if again := readLive(w.at(closed, true)); !maps.Equal(again.failClosed, closed.failClosed) {
+		if again := readLive(w.at(closed, opening)); !maps.Equal(again.failClosed, closed.failClosed) {
 			t.Fatalf("seed %d: applied again, it opens", seed)
 		}
 	}
@@ -129,7 +129,7 @@ func TestOpeningProperties(t *testing.T) {
 
 func TestNoBundleIsEverAppliedUnlessItIsGiven(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"))
-	text, err := i.wanted[1].at(live{}, false).MarshalJSON()
+	text, err := i.wanted[1].at(live{}, closing).MarshalJSON()
 	if err != nil || strings.Contains(string(text), "caBundle") || strings.Contains(string(text), "creationTimestamp") {
 		t.Errorf("%v: %s", err, text)
 	}

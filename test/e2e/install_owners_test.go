@@ -85,11 +85,35 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(installer.Apply(ctx)).To(Succeed())
 		c := i.validating(ctx)
 		Expect(c.Labels).To(Equal(map[string]string{"chart": "hooks", "team": "red"}))
-		Expect(c.Annotations).To(Equal(map[string]string{"note": "ours"}))
+		Expect(c.Annotations).To(Equal(map[string]string{"note": "ours", "install.admitkit.dev/owner": i.name}))
 		Expect(c.Webhooks).To(HaveLen(3))
 		i.o.Configuration.Labels = nil
 		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
 		Expect(i.validating(ctx).Labels).To(Equal(map[string]string{"chart": "hooks"}))
+
+		By("removing what is not theirs")
+		i.inject(ctx, validatingKind, "one.example.com", i.marker())
+		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
+		Expect(installer.Remove(within(ctx, patience))).To(Succeed())
+		c = i.validating(ctx)
+		Expect(c.Annotations).To(Equal(map[string]string{"note": "ours"}))
+		Expect(c.Webhooks).To(HaveLen(1))
+		Expect(c.Webhooks[0].Name).To(Equal("theirs.example.com"))
+	})
+
+	It("a configuration of another installation that has the same name", func(ctx context.Context) {
+		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
+		before := i.validating(ctx)
+		i.o.Configuration.Namespace = i.target
+		other := i.of(i.denies("two.example.com"))
+		for _, step := range []func(context.Context) error{other.Apply, other.Promote, other.Remove} {
+			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed by " + i.name + ", and this is " + i.target +
+				": choose another Name of the configuration options, or set Force if the one replaces the other"))
+		}
+		Expect(i.validating(ctx)).To(Equal(before))
+		i.o.Force = true
+		Expect(i.of(i.denies("two.example.com")).Apply(ctx)).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("two.example.com", "Fail")))
 	})
 
 	It("fields that they hold, and says whose they are, unless it is forced", func(ctx context.Context) {

@@ -107,10 +107,31 @@ var _ = Describe("Install fails open first", func() {
 
 		second := i.serving(i.denies("two.example.com"), i.denies("three.example.com"))
 		Expect(second.Apply(ctx)).To(Succeed())
-		Expect(i.policies(ctx)).To(Equal(policies("two.example.com", "Fail", "three.example.com", "Ignore")))
+		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Ignore", "two.example.com", "Fail", "three.example.com", "Ignore")))
 		Expect(second.Wait(within(ctx, patience))).To(Succeed())
 		Expect(second.Promote(within(ctx, patience))).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("two.example.com", "Fail", "three.example.com", "Fail")))
+	})
+
+	It("and keeps what has another name now until that is enforced, also when somebody injects caBundles", func(ctx context.Context) {
+		i.o.Configuration.CABundle = nil
+		first := i.serving(i.denies("old.example.com"))
+		Expect(first.Apply(ctx)).To(Succeed())
+		i.inject(ctx, validatingKind, "old.example.com", i.marker())
+		Expect(first.Promote(within(ctx, patience))).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("old.example.com", "Fail")))
+
+		second := i.of(i.denies("new.example.com"))
+		Expect(second.Apply(ctx)).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("old.example.com", "Ignore", "new.example.com", "Ignore")))
+		i.inject(ctx, validatingKind, "old.example.com", "new.example.com", i.marker())
+		Eventually(func() error {
+			_, err := i.try(ctx)
+			return err
+		}, "10s", "10ms").Should(MatchError(ContainSubstring("old.example.com says no")), "a replica of the old program is asked")
+		i.served.Store(mounted(second.Hooks()...))
+		Expect(second.Promote(within(ctx, patience))).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("new.example.com", "Fail")))
 	})
 
 	It("and a replica that comes later neither turns it back nor waits in vain", func(ctx context.Context) {

@@ -275,6 +275,33 @@ var _ = Describe("Install", func() {
 			Expect(installer.Remove(within(ctx, patience))).To(Succeed(), "a second time")
 		})
 
+		It("is not undone by a replica that waits", func(ctx context.Context) {
+			i.o.FailOpenFirst, i.o.Deployment = true, "hooks"
+			d := i.newDeployment(ctx)
+			waiting, ran := i.serving(i.denies("denies.example.com")), make(chan error, 1)
+			go func() { ran <- waiting.Run(within(ctx, patience)) }()
+			Eventually(func() error { return waiting.Wait(within(ctx, time.Second)) }, "10s").WithContext(ctx).Should(Succeed())
+			Expect(i.of(i.denies("denies.example.com")).Remove(within(ctx, patience))).To(Succeed())
+			i.ready(ctx, d)
+			Eventually(ran, "10s").Should(Receive(Succeed()))
+			_, err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
+			Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		})
+
+		It("does not take a question for answered that has lost its label", func(ctx context.Context) {
+			strips := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+				Name: "strips.example.com", NamespaceSelector: only(i.name), Rules: webhook.Rules(webhook.OnCreate("*", "*", "leases")),
+			}, func(_ context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
+				req.Object.Labels = nil
+				return nil
+			})
+			installWith(ctx, webhook.ConfigurationOptions{Name: "before-" + i.name, URL: serve(strips)}, strips)
+			installer := i.serving(i.denies("denies.example.com"))
+			Expect(installer.Apply(ctx)).To(Succeed())
+			Expect(installer.Remove(within(ctx, time.Second))).To(MatchError(ContainSubstring(
+				"the question about it does not arrive: a mutating webhook or policy takes the label install.admitkit.dev/marker away from Leases")))
+		})
+
 		It("is no error when nothing was ever there", func(ctx context.Context) {
 			Expect(i.of(i.denies("denies.example.com")).Remove(ctx)).To(Succeed())
 		})

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A memory is what one Run or Promote, which may wait for long, has seen since it began. What
+// happened in between must not be undone: that the webhook was uninstalled, or that its
+// Deployment went on to another version.
+type memory struct {
+	there    map[sort]bool // configurations that were there
+	template string        // of the Deployment, when it was first seen
+}
+
+func (m *memory) saw(w wanted) {
+	if m.there == nil {
+		m.there = map[sort]bool{}
+	}
+	m.there[w.sort] = true
+}
+
+// missed returns an error if a configuration of ours that was there is not any more.
+func (m *memory) missed(w wanted, found live) error {
+	if m.there[w.sort] && !found.has(markerName(w.name)) {
+		return fmt.Errorf("%s %s: %w", kindOf[w.sort], w.name, ErrRemoved)
+	}
+	return nil
+}
+
+// remember looks at what is there at the beginning.
+func (i *Installer) remember(ctx context.Context, m *memory) error {
+	for _, w := range i.wanted {
+		found, err := i.find(ctx, w)
+		if err != nil {
+			return err
+		}
+		if found.has(markerName(w.name)) {
+			m.saw(w)
+		}
+	}
+	return nil
+}
+
+// errStandBack is the reason of a replica not to install for the time being.
+var errStandBack = errors.New("another template than at the start of this program is being rolled out: its replicas install")
+
+// standBack returns an error when the Deployment is not that of this program any more. It is
+// for what does not wait for the Deployment, so one that cannot be read is no error.
+func (i *Installer) standBack(ctx context.Context, m *memory) error {
+	if i.o.Deployment == "" {
+		return nil
+	}
+	d, template, err := i.readDeployment(ctx)
+	if err != nil || !m.differs(template) {
+		return nil
+	}
+	if rolledOut(d) == nil {
+		return i.replaced()
+	}
+	return fmt.Errorf("Deployment %s/%s: %w", i.o.namespace(), i.o.Deployment, errStandBack)
+}
+
+func (i *Installer) replaced() error {
+	return fmt.Errorf("Deployment %s/%s has another template than at the start of this program, and is rolled out: %w", i.o.namespace(), i.o.Deployment, ErrSuperseded)
+}
+
+// differs compares with the first template.
+func (m *memory) differs(template string) bool {
+	if m.template == "" {
+		m.template = template
+	}
+	return m.template != template
+}
+
+// readDeployment returns the Deployment, and its template as it is written.
+func (i *Installer) readDeployment(ctx context.Context) (*appsv1.Deployment, string, error) {
+	object, err := i.cluster.deployment(ctx, i.o.Deployment)
+	if err != nil {
+		return nil, "", err
+	}
+	d := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
+		return nil, "", err
+	}
+	template, _, err := unstructured.NestedMap(object.Object, "spec", "template")
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := json.Marshal(template)
+	return d, string(text), err
+}

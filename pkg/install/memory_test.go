@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// deployed returns a Deployment of one replica, with an image for a template.
+func deployed(t *testing.T, image string, ready bool) *unstructured.Unstructured {
+	t.Helper()
+	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1}}
+	d.Spec.Template.Annotations = map[string]string{"image": image}
+	if ready {
+		d.Status.ReadyReplicas = 1
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+func (c *fakeCluster) deploy(object *unstructured.Unstructured) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = object
+}
+
+// A replica waits while the webhook is uninstalled: what was removed stays so, in whichever way
+// the replica is waiting.
+func TestWhatWaitsDoesNotUndoARemoval(t *testing.T) {
+	waits := map[string]func(*Installer, context.Context) error{
+		"Run": (*Installer).Run,
+		"Promote": func(i *Installer, ctx context.Context) error {
+			if err := i.Promote(ctx); !errors.Is(err, ErrRemoved) {
+				return errors.Join(errors.New("it does not tell"), err)
+			}
+			return nil
+		},
+	}
+	reasons := map[string]func(*testing.T, *fakeCluster){
+		"for the Deployment": func(t *testing.T, c *fakeCluster) { c.deploy(deployed(t, "one", false)) },
+		"to be enforced": func(t *testing.T, c *fakeCluster) {
+			c.deploy(deployed(t, "one", true))
+			c.answer = func(int) string { return "unanswered" }
+		},
+		"for the caBundle": func(t *testing.T, c *fakeCluster) {
+			c.deploy(deployed(t, "one", true))
+			c.unbundled = true
+		},
+	}
+	for how, wait := range waits {
+		for why, reason := range reasons {
+			if how == "Promote" && why == "to be enforced" {
+				continue // has no bound but its context, and applies nothing more
+			}
+			t.Run(how+" "+why, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					o := options()
+					o.FailOpenFirst, o.Deployment = true, "hooks"
+					i, c := newFake(t, o, denying("one.example.com"), labelling("two.example.com"))
+					reason(t, c)
+					if err := i.Apply(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					ended := make(chan error, 1)
+					go func() { ended <- wait(i, t.Context()) }()
+					sleep(t.Context(), 5*time.Second)
+					c.mu.Lock()
+					clear(c.stored)
+					before := c.applies
+					c.status, c.answer = deployed(t, "one", true), nil
+					c.mu.Unlock()
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
+					if c.applies != before || len(c.stored) > 0 {
+						t.Errorf("%d applies after the removal, and there are %d configurations", c.applies-before, len(c.stored))
+					}
+					if err := i.Apply(t.Context()); err != nil || len(c.stored) != 2 {
+						t.Errorf("who asks for it gets it again: %v, %d configurations", err, len(c.stored))
+					}
+				})
+			})
+		}
+	}
+}
+
+// A replica of the older program waits for its Deployment, which goes on to the newer one.
+func TestAnOlderProgramGivesWayWithoutRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst, o.Deployment = true, "hooks"
+		older, c := newFake(t, o, denying("old.example.com"))
+		c.status = deployed(t, "one", false)
+		ended := make(chan error, 1)
+		go func() { ended <- older.Run(t.Context()) }()
+		sleep(t.Context(), 5*time.Second)
+
+		c.deploy(deployed(t, "two", false))
+		newer, _ := newFake(t, o, denying("new.example.com"))
+		newer.cluster = c
+		newerEnded := make(chan error, 1)
+		go func() { newerEnded <- newer.Run(t.Context()) }()
+		sleep(t.Context(), 5*time.Minute)
+		c.mu.Lock()
+		if policies := c.policies(); policies != "new Ignore, old Ignore" {
+			t.Errorf("the older one has come in between: %s", policies)
+		}
+		c.mu.Unlock()
+		c.deploy(deployed(t, "two", true))
+		if err := errors.Join(<-ended, <-newerEnded); err != nil {
+			t.Error(err)
+		}
+		if policies := c.policies(); policies != "new Fail" {
+			t.Errorf("in the end there is %s", policies)
+		}
+	})
+}
+
+// The older program applies no more while the newer one is rolled out, but is there when that is
+// taken back.
+func TestAnOlderProgramStandsBackForTheTimeOfARollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst, o.Deployment = true, "hooks"
+		i, c := newFake(t, o, denying("one.example.com"))
+		c.status = deployed(t, "one", true)
+		c.answer = func(int) string { return "absent" } // the newer one has applied its own
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(t.Context()) }()
+		sleep(t.Context(), 5*time.Second)
+		c.deploy(deployed(t, "two", false))
+		sleep(t.Context(), 10*time.Minute)
+		c.mu.Lock()
+		if c.applies != 1 {
+			t.Errorf("%d applies", c.applies)
+		}
+		c.status, c.answer = deployed(t, "one", true), nil
+		c.mu.Unlock()
+		if err := <-ended; err != nil || !readLive(c.stored[validating]).failClosed["one.example.com"] {
+			t.Errorf("%v, %v", err, readLive(c.stored[validating]).failClosed)
+		}
+	})
+}
+
+func TestPromoteTellsThatAnotherProgramInstalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.Deployment = "hooks"
+		i, c := newFake(t, o, denying("one.example.com"))
+		c.status = deployed(t, "one", false)
+		ended := make(chan error, 1)
+		go func() { ended <- i.Promote(t.Context()) }()
+		sleep(t.Context(), 5*time.Second)
+		c.deploy(deployed(t, "two", true))
+		if err := <-ended; !errors.Is(err, ErrSuperseded) || !strings.HasPrefix(err.Error(), "Deployment ns/hooks has another template") || c.applies > 0 {
+			t.Errorf("%v, %d applies", err, c.applies)
+		}
+	})
+}
