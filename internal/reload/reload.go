@@ -26,6 +26,9 @@ const DefaultInterval = 10 * time.Second
 // DefaultMaxBytes bounds a file: a Secret holds no more than 1 MiB.
 const DefaultMaxBytes = 1 << 20
 
+// DefaultPause is how long what has changed must stay the same to be taken.
+const DefaultPause = 250 * time.Millisecond
+
 // Options say what to read. Paths and Parse are required.
 type Options[T any] struct {
 	// Paths are read together, in this order.
@@ -36,6 +39,9 @@ type Options[T any] struct {
 	Parse func(contents [][]byte) (T, error)
 	// MaxBytes bounds each file, [DefaultMaxBytes] when zero.
 	MaxBytes int64
+	// Pause is how far apart the two looks are at files that have changed, [DefaultPause] when
+	// zero: half of a file that is written in place must not pass for all of it.
+	Pause time.Duration
 	// Report, unless nil, is called with nil when there is a new value or the old one is in
 	// order again, and with an error when the files cannot be used any longer or for another
 	// reason than before: not once in every interval. It must not call Load.
@@ -66,6 +72,9 @@ type version[T any] struct {
 func New[T any](o Options[T]) *Files[T] {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Pause <= 0 {
+		o.Pause = DefaultPause
 	}
 	return &Files[T]{opts: o, readFile: readFile}
 }
@@ -98,26 +107,35 @@ func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = f.Load() // reported
+			_ = f.Reload(ctx) // reported
 		}
 	}
 }
 
-// Load reads the files now. It returns what Err returns afterwards.
-func (f *Files[T]) Load() error {
+// Load reads the files at once, for who has no value yet. It returns what Err returns afterwards.
+func (f *Files[T]) Load() error { return f.load(context.Background(), 0) }
+
+// Reload is Load for who has a value: what has changed must stay the same for a pause, and there
+// are up to three. If ctx is done in one everything is left as it was.
+func (f *Files[T]) Reload(ctx context.Context) error { return f.load(ctx, f.opts.Pause) }
+
+func (f *Files[T]) load(ctx context.Context, pause time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	contents, digest, err := f.settled(ctx, pause)
+	if ctx.Err() != nil {
+		return f.Err()
+	}
 	before := f.good.Load()
-	err := f.load()
+	if err == nil {
+		err = f.take(contents, digest)
+	}
 	f.note(err, f.good.Load() != before)
 	return err
 }
 
-func (f *Files[T]) load() error {
-	contents, digest, err := f.settled()
-	if err != nil {
-		return err
-	}
+// take parses contents that are new.
+func (f *Files[T]) take(contents [][]byte, digest [sha256.Size]byte) error {
 	good := f.good.Load()
 	if good != nil && digest == good.digest {
 		f.digest, f.parsed = digest, nil
@@ -154,27 +172,46 @@ func (f *Files[T]) note(err error, changed bool) {
 	switch {
 	case err == nil && (changed || last != nil):
 		f.opts.Report(nil)
-	case err != nil && (last == nil || last.Error() != err.Error()):
+	case err != nil && !sameText(err, last):
 		f.opts.Report(err)
 	}
 }
 
 // settled reads until two rounds in a row agree, lest it take one file from before a swap and
-// another from after it. A writer that never rests gets the last round parsed.
-func (f *Files[T]) settled() ([][]byte, [sha256.Size]byte, error) {
+// another from after it, or half of a file. Of a writer that never rests it takes the last round,
+// but only where there is no pause.
+func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, [sha256.Size]byte, error) {
 	contents, digest, err := f.read()
 	for range 3 {
-		if err == nil && digest == f.digest {
-			break // seen before, and settled then
+		if err == nil && digest == f.digest || err != nil && sameText(err, f.Err()) {
+			return contents, digest, err // seen before, and settled then
 		}
-		last := digest
+		rest(ctx, pause)
+		last, failed := digest, err != nil
 		contents, digest, err = f.read()
-		if err == nil && digest == last {
-			break
+		if failed && err != nil || !failed && err == nil && digest == last {
+			return contents, digest, err
 		}
+	}
+	if err == nil && pause > 0 {
+		err = fmt.Errorf("%s: does not stay the same for %s: it may be half written", strings.Join(f.opts.Paths, ", "), pause)
 	}
 	return contents, digest, err
 }
+
+func rest(ctx context.Context, pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func sameText(a, b error) bool { return a != nil && b != nil && a.Error() == b.Error() }
 
 func (f *Files[T]) read() ([][]byte, [sha256.Size]byte, error) {
 	var digest [sha256.Size]byte

@@ -212,7 +212,7 @@ func TestRun(t *testing.T) {
 		go func() { f.Run(ctx, 0); close(ended) }()
 
 		write(t, f.a, "new")
-		<-time.After(DefaultInterval - 1)
+		<-time.After(DefaultInterval + DefaultPause - 1)
 		synctest.Wait()
 		f.want(t, "one+two", 1, "")
 		<-time.After(1)

@@ -310,7 +310,7 @@ func TestClientAuthIsLogged(t *testing.T) {
 		ask("Bearer bad-secret-0123456789")
 		expect("a minute later", `"moreBefore"=5`)
 
-		later := func() { <-time.After(1100 * time.Millisecond); synctest.Wait() }
+		later := func() { <-time.After(1400 * time.Millisecond); synctest.Wait() } // a look, and a pause
 		rewrite(t, tokens, "next-secret-0123456789")
 		later()
 		expect("a new token", `"msg"="client authentication goes by what is in the file now" "file"="`+tokens+`"`)
