@@ -228,8 +228,8 @@ func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	if !ok || !samePublicKey(key.Public(), a.cert.PublicKey) {
 		return nil, errors.New("the key is not that of the certificate")
 	}
-	if !a.cert.IsCA {
-		return nil, errors.New("the certificate is not that of a CA")
+	if err := a.cert.CheckSignatureFrom(a.cert); err != nil {
+		return nil, fmt.Errorf("the certificate is not that of a CA which signed itself: %w", err)
 	}
 	a.key = key
 	return a, nil

@@ -5,6 +5,7 @@ package certs
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // A cluster is what a self-managed source needs of an API server. kubeCluster is the real one.
@@ -16,7 +17,8 @@ type cluster interface {
 	// writeSecret creates the Secret if the version is empty, or else replaces that very
 	// version. It returns errConflict when somebody was faster.
 	writeSecret(context.Context, secret) error
-	// readTarget returns the caBundles of the target as they are stored now, or errNoTarget.
+	// readTarget returns the caBundles of the target as they are stored now, errNoTarget, or
+	// errNoBundle if the target calls no webhook.
 	readTarget(context.Context, Target) (targetState, error)
 	// writeTarget has each entry of the state hold the bundle, if the target still has the
 	// version of the state, and changes nothing else. It returns errConflict if it has not.
@@ -29,7 +31,13 @@ type cluster interface {
 var (
 	errConflict = errors.New("changed by somebody else in the meantime")
 	errNoTarget = errors.New("does not exist")
+	errNoBundle = errors.New("there is no caBundle to keep")
 )
+
+// callsNobody tells whether an error of readTarget means that no caBundle is needed now.
+func callsNobody(err error) bool {
+	return errors.Is(err, errNoTarget) || errors.Is(err, errNoBundle)
+}
 
 // A secret is a Secret of the cluster, as far as it matters here.
 type secret struct {
@@ -40,12 +48,15 @@ type secret struct {
 // A targetState is what a target holds.
 type targetState struct {
 	version string        // its resourceVersion
+	written time.Time     // when this field manager changed it last, by the server's clock; zero if never
 	entries []targetEntry // of the webhooks looked after; one for other kinds
+	missing []string      // webhooks to look after that it does not have
 	uid     string        // for writeTarget: an object of the same name is another
 	applied []targetEntry // for writeTarget: the entries and those of others that it must not lose
 }
 
 type targetEntry struct {
 	name   string // of the webhook; empty for other kinds
+	host   string // that the API server verifies; empty if the object does not say
 	bundle []byte
 }

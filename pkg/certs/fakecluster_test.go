@@ -51,7 +51,7 @@ func (f *fakeCluster) deleteTarget(t Target) {
 func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.targets[t.String()] = &targetState{version: f.bump(), entries: []targetEntry{{"a", bundle}, {"b", bundle}}}
+	f.targets[t.String()] = &targetState{version: f.bump(), entries: []targetEntry{{name: "a", bundle: bundle}, {name: "b", bundle: bundle}}}
 	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle})
 }
 
@@ -108,7 +108,7 @@ func (f *fakeCluster) readTarget(_ context.Context, t Target) (targetState, erro
 	if !ok {
 		return targetState{}, fmt.Errorf("%s %w", t, errNoTarget)
 	}
-	return targetState{version: st.version, entries: slices.Clone(st.entries)}, nil
+	return targetState{version: st.version, written: st.written, entries: slices.Clone(st.entries)}, nil
 }
 
 func (f *fakeCluster) writeTarget(_ context.Context, t Target, read targetState, bundle []byte) error {
@@ -118,7 +118,7 @@ func (f *fakeCluster) writeTarget(_ context.Context, t Target, read targetState,
 	if !ok || st.version != read.version {
 		return errConflict
 	}
-	st.version = f.bump()
+	st.version, st.written = f.bump(), wallClock()
 	for i := range st.entries {
 		st.entries[i].bundle = bundle
 	}

@@ -188,7 +188,7 @@ func (f *files) Bundle() []byte { return f.roots().pem() }
 func (f *files) Status() Status {
 	served, ca, now := f.served.Load(), f.roots(), time.Now()
 	if served == nil {
-		return Status{Err: f.nothing()}
+		return Status{Err: f.nothing(), NotReady: f.nothing()}
 	}
 	st := ca.judge(served, now)
 	f.mu.Lock()

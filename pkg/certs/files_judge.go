@@ -80,7 +80,7 @@ func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 			st.CANotAfter = ca.NotAfter
 		}
 	}
-	st.Trusted = st.Err == nil
+	st.Trusted, st.NotReady = st.Err == nil, st.Err
 	if st.Trusted {
 		st.Err = foreseeable(c.Leaf, now)
 	}

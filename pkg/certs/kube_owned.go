@@ -5,6 +5,7 @@ package certs
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,18 @@ type ownedFields struct {
 			CABundle *struct{} `json:"f:caBundle"`
 		} `json:"f:clientConfig"`
 	} `json:"f:webhooks"`
+}
+
+// writtenAt is when the field manager last changed a value of the object. The API server keeps
+// the time when an apply changes nothing.
+func (k *kubeCluster) writtenAt(object *unstructured.Unstructured) time.Time {
+	var last time.Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == k.fieldManager && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
 }
 
 // ownedWebhooks names the webhooks whose caBundle the field manager has applied.

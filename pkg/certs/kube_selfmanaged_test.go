@@ -20,6 +20,7 @@ func testSelfManaged(t *testing.T, c testCluster) {
 	target, configurations := c.configuration(t, ValidatingWebhookConfiguration, "a.example.com", "b.example.com")
 	o := testOptions()
 	o.Config, o.Namespace, o.Targets = c.config, c.namespace(t), []Target{target}
+	o.DNSNames = append(o.DNSNames, "none.none.svc") // of the webhooks
 	o.Settle, o.Interval = 200*time.Millisecond, time.Second
 	var all []*replica
 	for range 3 {

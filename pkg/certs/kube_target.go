@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -52,11 +53,11 @@ func (k *kubeCluster) readTarget(ctx context.Context, t Target) (targetState, er
 	if err != nil {
 		return targetState{}, k.explain(err, "get", p)
 	}
-	state := targetState{version: object.GetResourceVersion(), uid: string(object.GetUID())}
+	state := targetState{version: object.GetResourceVersion(), uid: string(object.GetUID()), written: k.writtenAt(object)}
 	if bundlePaths[t.Kind] != nil {
 		state.entries, err = singleEntry(object, t)
 	} else {
-		state.entries, state.applied, err = k.webhookEntries(object, t)
+		err = k.webhookEntries(object, t, &state)
 	}
 	if err != nil {
 		return targetState{}, fmt.Errorf("%s: %w", p, err)
@@ -70,7 +71,9 @@ func singleEntry(object *unstructured.Unstructured, t Target) ([]targetEntry, er
 		return nil, err
 	}
 	bundle, err := bundleAt(object.Object, bundlePaths[t.Kind]...)
-	return []targetEntry{{bundle: bundle}}, err
+	at := bundlePaths[t.Kind]
+	client, _, _ := unstructured.NestedMap(object.Object, at[:len(at)-1]...)
+	return []targetEntry{{host: hostOf(client), bundle: bundle}}, err
 }
 
 // takesBundle finds objects for which the API server would refuse a caBundle.
@@ -79,11 +82,11 @@ func takesBundle(object *unstructured.Unstructured, kind TargetKind) error {
 	case CustomResourceDefinition:
 		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
 		if strategy != "Webhook" {
-			return fmt.Errorf("it has no conversion webhook: spec.conversion.strategy is %q, want %q", strategy, "Webhook")
+			return fmt.Errorf("%w: it has no conversion webhook: spec.conversion.strategy is %q, not %q", errNoBundle, strategy, "Webhook")
 		}
 	case APIService:
 		if service, _, _ := unstructured.NestedMap(object.Object, "spec", "service"); service == nil {
-			return errors.New("the API server serves it itself: it has no spec.service, and so no caBundle")
+			return fmt.Errorf("%w: the API server serves it itself: it has no spec.service", errNoBundle)
 		}
 		if skip, _, _ := unstructured.NestedBool(object.Object, "spec", "insecureSkipTLSVerify"); skip {
 			return errors.New("spec.insecureSkipTLSVerify is true, which excludes a caBundle: remove it")
@@ -96,10 +99,10 @@ func takesBundle(object *unstructured.Unstructured, kind TargetKind) error {
 // and the others to which this field manager has given a bundle, which an apply without them
 // would take away. It keeps their order: the order in an apply becomes that of the list, in
 // which webhooks are called.
-func (k *kubeCluster) webhookEntries(object *unstructured.Unstructured, t Target) (entries, applied []targetEntry, err error) {
+func (k *kubeCluster) webhookEntries(object *unstructured.Unstructured, t Target, state *targetState) error {
 	list, _, err := unstructured.NestedSlice(object.Object, "webhooks")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	owned := k.ownedWebhooks(object)
 	var names []string
@@ -108,31 +111,41 @@ func (k *kubeCluster) webhookEntries(object *unstructured.Unstructured, t Target
 		name, _, _ := unstructured.NestedString(webhook, "name")
 		bundle, err := bundleAt(webhook, "clientConfig", "caBundle")
 		if err != nil {
-			return nil, nil, fmt.Errorf("webhook %s: %w", name, err)
+			return fmt.Errorf("webhook %s: %w", name, err)
 		}
 		names = append(names, name)
-		entry := targetEntry{name: name, bundle: bundle}
+		client, _, _ := unstructured.NestedMap(webhook, "clientConfig")
+		entry := targetEntry{name: name, host: hostOf(client), bundle: bundle}
 		lookedAfter := len(t.Webhooks) == 0 || slices.Contains(t.Webhooks, name)
 		if lookedAfter {
-			entries = append(entries, entry)
+			state.entries = append(state.entries, entry)
 		}
 		if lookedAfter || owned[name] {
-			applied = append(applied, entry)
+			state.applied = append(state.applied, entry)
 		}
 	}
 	for _, name := range t.Webhooks {
 		if !slices.Contains(names, name) {
-			return nil, nil, fmt.Errorf("it has no webhook %q, only %s", name, quoted(names))
+			state.missing = append(state.missing, name)
 		}
 	}
-	return entries, applied, nil
+	return nil
 }
 
-func quoted(names []string) string {
-	if len(names) == 0 {
-		return "an empty list"
+// hostOf is the name that the API server verifies for a client configuration, or for the spec
+// of an APIService.
+func hostOf(client map[string]any) string {
+	if raw, _, _ := unstructured.NestedString(client, "url"); raw != "" {
+		if u, err := url.Parse(raw); err == nil {
+			return u.Hostname()
+		}
 	}
-	return fmt.Sprintf("%q", names)
+	name, _, _ := unstructured.NestedString(client, "service", "name")
+	namespace, _, _ := unstructured.NestedString(client, "service", "namespace")
+	if name == "" || namespace == "" {
+		return ""
+	}
+	return name + "." + namespace + ".svc"
 }
 
 func bundleAt(object map[string]any, path ...string) ([]byte, error) {

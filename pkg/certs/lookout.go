@@ -3,32 +3,42 @@
 package certs
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
 
-// A lookout is what one replica remembers of its looks.
+// A lookout is what one replica remembers of its looks. All times but written are of its own
+// clock and have the monotonic reading: a step of the clock settles nothing, and a suspended
+// machine has not looked.
 type lookout struct {
 	version string // of the Secret that was decoded last
 	state   *state
 	err     error
 
-	next    *x509.Certificate    // the CA that is waiting to sign
-	since   map[string]time.Time // when it was first seen in a place, and at every look since
-	trusted map[string]trust     // what trusts what is served, as far as it could be read; by target
-	told    string               // the error that was logged last
+	looks   map[string]glance      // the last look at each place, by its name
+	since   map[sighting]time.Time // when a CA was first seen in a place, and at every look since
+	trusted map[string]error       // what a target said of the certificate, when it could be read last
+	trouble error                  // which of them do not trust it
+	ready   bool                   // the replica was ready once
+	told    string                 // the error that was logged last
 }
 
-// A trust is what a target was found to trust.
-type trust struct {
-	leaf    *x509.Certificate
-	bundles [][]byte
+// A sighting is a CA in a place: a target, or the Secret, which is the place without a name.
+type sighting struct{ ca, place string }
+
+// A glance is what tells whether a place may have been different between two looks.
+type glance struct {
+	at      time.Time
+	version string
+	written time.Time // by the server's clock
+}
+
+// follows tells whether what is there at both looks was there all the time: nothing was changed,
+// or at least not the caBundle by one of us, as after a loss, and the time between is short.
+func (g glance) follows(before glance, began time.Time, patience time.Duration) bool {
+	return g.version == before.version || g.written.Equal(before.written) && began.Sub(before.at) <= patience
 }
 
 // decode reads the Secret, if it is another than the last time.
@@ -40,188 +50,70 @@ func (l *lookout) decode(s secret) (*state, error) {
 	return l.state, l.err
 }
 
-// settled tells whether this replica has seen the next CA, at every look and for long enough,
-// in the Secret and in every target that exists. Time is measured by each replica for itself:
-// one that dies has another one begin again, and no clocks are compared. A target that cannot
-// be read may lack it.
-func (l *lookout) settled(seen *state, t *turn, settle time.Duration) bool {
-	if seen == nil || seen.next == nil {
-		l.next = nil
-		return false
+// observe remembers where the CAs of the Secret were seen in this turn. What could not be read
+// stays as it was.
+func (l *lookout) observe(seen *state, t *turn, patience time.Duration) {
+	if l.looks == nil {
+		l.looks, l.since = map[string]glance{}, map[sighting]time.Time{}
 	}
-	if l.next == nil || !l.next.Equal(seen.next.cert) {
-		l.next, l.since = seen.next.cert, map[string]time.Time{}
+	if seen != nil {
+		l.look("", glance{at: t.looked, version: t.stored.version}, t, patience, seen.trusted())
 	}
-	all := l.longEnough("", true, t.now, settle)
-	for _, o := range t.targets {
-		if errors.Is(o.err, errNoTarget) {
-			delete(l.since, o.target.String())
-			continue
+	for i := range t.targets {
+		o := &t.targets[i]
+		if o.err == nil {
+			var there []*x509.Certificate
+			if seen != nil {
+				there = slices.DeleteFunc(seen.trusted(), func(c *x509.Certificate) bool { return !o.hasAll(c) })
+			}
+			l.look(o.target.String(), glance{t.looked, o.version, o.written}, t, patience, there)
 		}
-		all = l.longEnough(o.target.String(), o.err == nil && o.hasCA(l.next), t.now, settle) && all
 	}
-	return all
 }
 
-func (l *lookout) longEnough(place string, there bool, now time.Time, settle time.Duration) bool {
-	if !there {
-		delete(l.since, place)
+// look notes what is in a place now.
+func (l *lookout) look(place string, g glance, t *turn, patience time.Duration, there []*x509.Certificate) {
+	before, known := l.looks[place]
+	l.looks[place] = g
+	first := map[sighting]time.Time{}
+	for _, c := range there {
+		s := sighting{fingerprint(c), place}
+		first[s] = t.looked
+		if at, seen := l.since[s]; seen && known && g.follows(before, t.began, patience) {
+			first[s] = at
+		}
+	}
+	maps.DeleteFunc(l.since, func(s sighting, _ time.Time) bool { return s.place == place })
+	maps.Copy(l.since, first)
+}
+
+// settled tells whether this replica has seen a CA, at every look and for long enough, in the
+// Secret and in every target that calls somebody. Each replica finds out for itself, about its
+// own targets: one that dies has another one begin again, and no clocks are compared. A target
+// that cannot be read now may lack it.
+func (l *lookout) settled(a *authority, t *turn, settle time.Duration) bool {
+	if a == nil {
 		return false
 	}
-	if _, known := l.since[place]; !known {
-		l.since[place] = now
+	long := func(place string) bool {
+		first, there := l.since[sighting{a.id(), place}]
+		return there && t.began.Sub(first) >= settle
 	}
-	return now.Sub(l.since[place]) >= settle
+	return long("") && !slices.ContainsFunc(t.targets, func(o observed) bool {
+		return !callsNobody(o.err) && (o.err != nil || !long(o.target.String()))
+	})
 }
 
-// settlesAt is when the next CA will have settled if nothing happens, or the zero time.
+// settlesAt is when everything that was seen will have settled if nothing happens.
 func (l *lookout) settlesAt(settle time.Duration) time.Time {
 	var last time.Time
-	if l.next != nil {
-		for _, t := range l.since {
-			if t.After(last) {
-				last = t
-			}
+	for _, t := range l.since {
+		if t.After(last) {
+			last = t
 		}
 	}
 	if last.IsZero() {
 		return last
 	}
-	return last.Add(settle)
-}
-
-func (o *observed) hasCA(c *x509.Certificate) bool {
-	for _, e := range o.entries {
-		if !slices.ContainsFunc(parseBundle(e.bundle), c.Equal) {
-			return false
-		}
-	}
-	return true
-}
-
-// trust tells whether every target trusts the certificate, or which one does not. What could
-// not be read counts as it did the last time that it could; what does not exist calls nobody.
-func (l *lookout) trust(targets []observed, served *tls.Certificate, now time.Time) error {
-	if l.trusted == nil {
-		l.trusted = map[string]trust{}
-	}
-	var errs []error
-	for _, o := range targets {
-		name := o.target.String()
-		before, was := l.trusted[name]
-		var err error
-		switch {
-		case errors.Is(o.err, errNoTarget):
-			delete(l.trusted, name)
-		case o.err != nil && !was:
-			err = errors.New("it is not known whether it trusts what is served")
-		case o.err != nil, was && before.leaf == served.Leaf && slices.EqualFunc(before.bundles, o.bundles(), bytes.Equal):
-		default:
-			delete(l.trusted, name)
-			if err = o.verify(served.Leaf, now); err == nil {
-				l.trusted[name] = trust{served.Leaf, o.bundles()}
-			}
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("caBundle of %s: %w", name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (o *observed) bundles() [][]byte {
-	var all [][]byte
-	for _, e := range o.entries {
-		all = append(all, e.bundle)
-	}
-	return all
-}
-
-// verify checks a certificate as the API server does.
-func (o *observed) verify(leaf *x509.Certificate, now time.Time) error {
-	host := names{leaf.DNSNames, leaf.IPAddresses}.host()
-	for _, bundle := range o.bundles() {
-		roots := x509.NewCertPool()
-		for _, c := range parseBundle(bundle) {
-			roots.AddCert(c)
-		}
-		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now}); err != nil {
-			return fmt.Errorf("does not trust what is served: %w", err)
-		}
-	}
-	return nil
-}
-
-// finish sums up a turn for Status and the log.
-func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	served := s.served.Load()
-	var trustErr error
-	switch {
-	case served == nil:
-		trustErr = errors.New("there is no serving certificate yet")
-	case s.takesOver():
-		trustErr = fmt.Errorf("the caBundles have had the new CA for less than %s, beside that of somebody else", s.o.Settle)
-	default:
-		trustErr = s.look.trust(t.targets, served, t.now)
-	}
-	s.status.Trusted = trustErr == nil
-	s.status.Phase = s.state.phase()
-	if s.issuer != nil {
-		s.status.CANotAfter = s.issuer.NotAfter
-	}
-	if errors.Is(err, errConflict) { // somebody else is at it: look again, without a word
-		return time.Time{}, err
-	}
-	s.status.Err = err
-	if err == nil {
-		s.status.Err = trustErr
-	}
-	if !errors.Is(err, context.Canceled) { // it is told to stop
-		s.tell()
-	}
-	return s.nextStep(t.now), err
-}
-
-// takesOver tells whether the very first CA comes to caBundles that have another already: then
-// API servers may trust only that one for a while, and replicas with certificates from it are
-// still there to be called. Where there was none, nobody is better off for waiting.
-func (s *SelfManaged) takesOver() bool {
-	return s.state != nil && s.state.signing == nil && len(s.state.retiring) > 0 && s.state.next != nil && s.state.next.cert.Equal(s.issuer)
-}
-
-// tell logs a trouble when it comes, changes and goes.
-func (s *SelfManaged) tell() {
-	text := ""
-	if s.status.Err != nil {
-		text = s.status.Err.Error()
-	}
-	switch {
-	case text == s.look.told:
-	case text != "" && s.state.phase() == Starting: // as is to be expected
-		s.log.Info("the certificates are not ready yet", "because", text)
-	case text != "":
-		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")
-	default:
-		s.log.Info("the certificates are well again")
-	}
-	s.look.told = text
-}
-
-func (s *SelfManaged) nextStep(now time.Time) time.Time {
-	var next time.Time
-	sooner := func(t time.Time) {
-		if t.After(now) && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
-	}
-	if s.state != nil {
-		sooner(s.policy.wake(s.state, now))
-	}
-	sooner(s.look.settlesAt(s.policy.settle))
-	if s.served.Load() != nil {
-		sooner(s.renewAt())
-	}
-	return next
+	return last.Add(settle).Round(0)
 }

@@ -4,6 +4,7 @@ package certs
 
 import (
 	"crypto/x509"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -37,12 +38,15 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	if merged.signing == nil && other.signing != nil && !merged.trusts(other.signing.cert) {
 		merged.signing = other.signing
 	}
-	for _, c := range other.trusted() {
-		p.keep(merged, c, now)
+	for _, a := range []*authority{other.signing, other.next} {
+		if a != nil {
+			p.keep(merged, a.cert, "", now)
+		}
 	}
-	for _, r := range other.retiring { // the longer trust of the two
-		for i := range merged.retiring {
-			if merged.retiring[i].cert.Equal(r.cert) && merged.retiring[i].until.Before(r.until) {
+	for _, r := range other.retiring {
+		p.keep(merged, r.cert, r.target, now)
+		for i, m := range merged.retiring { // the longer trust of the two
+			if m.target == r.target && m.cert.Equal(r.cert) && m.until.Before(r.until) {
 				merged.retiring[i].until = r.until
 			}
 		}
@@ -51,35 +55,64 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	return merged
 }
 
-// maxForeign bounds how many certificates of others are taken over: somebody's caBundle may be
-// that of an operating system.
-const maxForeign = 64
+// What is taken over of others, in all: somebody's caBundle may be that of an operating system,
+// and the Secret has room for a megabyte.
+const (
+	maxForeign      = 32
+	maxForeignBytes = 128 << 10
+)
 
-// adopt has the state trust what is in a caBundle now and what nobody knows: CAs of whoever
-// looked after it before, such as cert-manager, and whose certificates other replicas may
-// still serve.
-func (p policy) adopt(s *state, targets []targetState, now time.Time) *state {
+// adopt has each target go on trusting what is in its caBundle now and what nobody knows: CAs
+// of whoever looked after it before, such as cert-manager, or of another source that looks
+// after it, too, and whose certificates are still served. If there is more than fits, the
+// target is left as it is, with an error.
+func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
-	for _, t := range targets {
-		for _, e := range t.entries {
-			for _, c := range parseBundle(e.bundle) {
-				if len(adopted.retiring) < maxForeign {
-					p.keep(adopted, c, now)
-				}
+	var all []retiring
+	count, bytes := 0, 0
+	for _, r := range s.retiring {
+		if r.target != "" {
+			count, bytes = count+1, bytes+len(r.cert.Raw)
+		}
+	}
+	for i := range targets {
+		t := &targets[i]
+		found := p.foreign(adopted, t, now)
+		for _, r := range found {
+			count, bytes = count+1, bytes+len(r.cert.Raw)
+		}
+		if len(found) > 0 && (count > maxForeign || bytes > maxForeignBytes) {
+			t.err = fmt.Errorf("%s: its caBundle has %d certificates of others, more than can be kept beside ours: remove those that nobody needs", t.target, len(found))
+			continue
+		}
+		adopted.retiring, all = append(adopted.retiring, found...), append(all, found...)
+	}
+	adopted.sort()
+	return adopted, all
+}
+
+// foreign returns what a target trusts and the state does not.
+func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
+	var found []retiring
+	for _, e := range t.entries {
+		for _, c := range parseBundle(e.bundle) {
+			known := slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c)) ||
+				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
+			if !known && now.Before(c.NotAfter) {
+				found = append(found, retiring{c, p.endOfTrust(c, now), t.target.String()})
 			}
 		}
 	}
-	adopted.sort()
-	return adopted
+	return found
 }
 
 // keep adds a certificate to those that are trusted for a while, unless it is there or is not
 // to be trusted any more.
-func (p policy) keep(s *state, c *x509.Certificate, now time.Time) {
-	if s.trusts(c) || s.hasRetired(fingerprint(c)) || !now.Before(c.NotAfter) {
+func (p policy) keep(s *state, c *x509.Certificate, target string, now time.Time) {
+	if slices.ContainsFunc(s.trustedBy(target), c.Equal) || s.hasRetired(fingerprint(c)) || !now.Before(c.NotAfter) {
 		return
 	}
-	s.retiring = append(s.retiring, retiring{c, p.endOfTrust(c, now)})
+	s.retiring = append(s.retiring, retiring{c, p.endOfTrust(c, now), target})
 }
 
 // endOfTrust is when nothing is valid that the CA signs until now. A replica signs with a CA

@@ -33,7 +33,7 @@ func TestKeyTypes(t *testing.T) {
 			if leaf.Leaf.NotAfter.After(ca.cert.NotAfter) {
 				t.Error("a certificate outlives its CA")
 			}
-			o := observed{targetState: targetState{entries: []targetEntry{{"", encodeCertificate(ca.cert)}}}}
+			o := targetEntry{bundle: encodeCertificate(ca.cert)}
 			if err := o.verify(leaf.Leaf, time.Now()); err != nil {
 				t.Error(err)
 			}

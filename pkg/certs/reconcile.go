@@ -5,9 +5,11 @@ package certs
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -15,17 +17,11 @@ import (
 // written only if they have not changed since. So what is written into a caBundle is never
 // older than what was there.
 type turn struct {
-	targets []observed
-	stored  secret
-	readAt  time.Time // before the Secret was read
-	now     time.Time
-}
-
-// An observed target is what was read of one.
-type observed struct {
-	target Target
-	targetState
-	err error // errNoTarget among them
+	began, looked time.Time // before and after the targets were read, with the monotonic reading
+	targets       []observed
+	stored        secret
+	readAt        time.Time // before the Secret was read
+	now           time.Time
 }
 
 // turn looks once at everything and does what is due. It returns when something is due for time
@@ -33,7 +29,8 @@ type observed struct {
 func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	t := &turn{targets: s.readTargets(ctx), readAt: wallClock()}
+	t := &turn{began: time.Now()}
+	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), wallClock()
 	var err error
 	t.stored, err = s.cluster.readSecret(ctx)
 	t.now = wallClock()
@@ -46,14 +43,14 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 		s.serveBlind(t.now)
 		return s.finish(t, err)
 	}
-	return s.finish(t, errors.Join(s.serve(desired, t.now, t.readAt), s.inject(ctx, t, desired)))
+	return s.finish(t, errors.Join(s.serve(desired, t), s.inject(ctx, t, desired)))
 }
 
 func (s *SelfManaged) readTargets(ctx context.Context) []observed {
 	all := make([]observed, len(s.o.Targets))
 	for i, target := range s.o.Targets {
 		st, err := s.cluster.readTarget(ctx, target)
-		all[i] = observed{target, st, err}
+		all[i] = observed{target: target, targetState: st, err: err}
 	}
 	return all
 }
@@ -65,26 +62,19 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 		return nil, readErr
 	}
 	known := s.known()
+	s.look.observe(seen, t, 3*s.o.Interval)
+	merged := s.policy.merge(seen, known, t.now)
 	if !s.mayWrite() {
-		switch {
-		case seen != nil:
-			s.learn(seen)
-			return seen, nil
-		case known != nil:
-			return known, nil
+		if merged.signer() == nil {
+			return nil, errors.New("the Secret has no CA yet, and this replica waits for the elected one to make it")
 		}
-		return nil, errors.New("the Secret has no CA yet, and this replica waits for the elected one to make it")
+		s.learn(merged)
+		return merged, nil
 	}
 	if readErr != nil && t.stored.version != "" {
 		s.log.Info("the Secret is filled again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
 	}
-	settled := s.look.settled(seen, t, s.policy.settle)
-	merged := s.policy.adopt(s.policy.merge(seen, known, t.now), t.states(), t.now)
-	_, wanted := t.stored.data[rotateKey]
-	if wanted && merged.next != nil {
-		s.log.Info("a new CA is on its way already: the wish for one is taken as fulfilled")
-	}
-	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
+	desired, err := s.desire(t, seen, merged)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +85,19 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	return desired, nil
 }
 
-func (t *turn) states() []targetState {
-	var all []targetState
-	for _, o := range t.targets {
-		if o.err == nil {
-			all = append(all, o.targetState)
-		}
+// desire returns the state after all that is due.
+func (s *SelfManaged) desire(t *turn, seen, merged *state) (*state, error) {
+	settled := seen != nil && s.look.settled(seen.next, t, s.policy.settle)
+	merged, foreign := s.policy.adopt(merged, t.targets, t.now)
+	for _, r := range foreign {
+		s.log.Info("a CA of somebody else in a caBundle stays there for a while", "target", r.target,
+			"ca", r.cert.Subject.String(), "sha256", fingerprint(r.cert), "until", r.until)
 	}
-	return all
+	_, wanted := t.stored.data[rotateKey]
+	if wanted && merged.next != nil {
+		s.log.Info("a new CA is on its way already: the wish for one is taken as fulfilled")
+	}
+	return s.policy.rotate(merged, t.now, wanted, settled)
 }
 
 // store writes the state, unless that is what the Secret says. Keys of others stay.
@@ -138,52 +133,48 @@ func withState(data map[string][]byte, s *state) (map[string][]byte, error) {
 // inject has every caBundle be that of the state, which is in the Secret. What it wrote counts
 // as observed.
 func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error {
-	bundle := desired.bundle()
 	var errs []error
 	for i := range t.targets {
 		o := &t.targets[i]
-		if o.err == nil && o.holds(bundle) {
-			continue
+		for _, name := range o.missing {
+			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle is to be kept", o.target, name))
 		}
-		if o.err == nil && s.mayWrite() {
-			if o.err = s.cluster.writeTarget(ctx, o.target, o.targetState, bundle); o.err == nil {
-				s.log.Info("caBundle written", "target", o.target.String(), "certificates", len(desired.trusted()))
-				for j := range o.entries {
-					o.entries[j].bundle = bundle
-				}
-			}
+		want := desired.trustedBy(o.target.String())
+		if o.err == nil && !o.holds(want) && s.mayWrite() {
+			o.writeErr = s.write(ctx, o, want)
 		}
-		if o.err != nil {
-			errs = append(errs, o.err)
-		}
+		errs = append(errs, o.err, o.writeErr)
 	}
 	return errors.Join(errs...)
 }
 
-func (o *observed) holds(bundle []byte) bool {
-	for _, e := range o.entries {
-		if !bytes.Equal(e.bundle, bundle) {
-			return false
-		}
+func (s *SelfManaged) write(ctx context.Context, o *observed, want []*x509.Certificate) error {
+	text := bundle(want)
+	if err := s.cluster.writeTarget(ctx, o.target, o.targetState, text); err != nil {
+		return err
 	}
-	return true
+	s.log.Info("caBundle written", "target", o.target.String(), "certificates", len(want))
+	for i := range o.entries {
+		o.entries[i].bundle = text
+	}
+	o.dirty = true
+	return nil
 }
 
 // serve has this replica serve a certificate that the state calls for.
-func (s *SelfManaged) serve(st *state, now, readAt time.Time) error {
+func (s *SelfManaged) serve(st *state, t *turn) error {
 	s.mu.Lock()
 	n, issuer := s.names, s.issuer
 	s.mu.Unlock()
 	current, signer := s.served.Load(), st.signer()
-	if current != nil && issuer != nil && st.trusts(issuer) && n.equal(current.Leaf) &&
-		(st.signing == nil || issuer.Equal(signer.cert)) && now.Before(s.renewAt()) {
+	if current != nil && s.mayKeep(st, t, current.Leaf, issuer, n) {
 		return nil
 	}
-	if !now.Before(signer.cert.NotAfter) {
+	if !t.now.Before(signer.cert.NotAfter) {
 		return fmt.Errorf("the CA ended at %s, and the next one has not settled", signer.cert.NotAfter.Format(time.RFC3339))
 	}
 	// See endOfTrust: the lifetime counts from the moment at which this CA was known to sign.
-	leaf, err := signer.issue(n, s.policy.keyType, now, readAt.Add(s.policy.leafLifetime), s.policy.skew)
+	leaf, err := signer.issue(n, s.policy.keyType, t.now, t.readAt.Add(s.policy.leafLifetime), s.policy.skew)
 	if err != nil {
 		return err
 	}
@@ -201,6 +192,22 @@ func (s *SelfManaged) serve(st *state, now, readAt time.Time) error {
 	return nil
 }
 
+// mayKeep tells whether what is served goes on being served. A certificate by another CA than
+// the one that signs now is better than a new one until this replica, too, has seen that one
+// settle in its own targets, which may be more than those of the replica that had it sign: as
+// long as it lasts, and no target would rather have the new one.
+func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names) bool {
+	signer := st.signer()
+	if issuer.Equal(signer.cert) {
+		return n.equal(leaf) && t.now.Before(s.renewAt())
+	}
+	mature := st.signing != nil && s.look.settled(signer, t, s.policy.settle) && !t.now.Before(signer.cert.NotBefore)
+	lasts := leaf.NotAfter.Sub(t.now) > leaf.NotAfter.Sub(leaf.NotBefore)/4
+	return !mature && lasts && !slices.ContainsFunc(t.targets, func(o observed) bool {
+		return o.err == nil && o.prefers(signer.cert, issuer)
+	})
+}
+
 // serveBlind renews the certificate from memory when the Secret cannot be had and the
 // certificate is about to end: one that may not be trusted beats one that cannot be.
 func (s *SelfManaged) serveBlind(now time.Time) {
@@ -208,7 +215,7 @@ func (s *SelfManaged) serveBlind(now time.Time) {
 	if known == nil || current == nil || current.Leaf.NotAfter.Sub(now) > s.policy.leafLifetime/6 {
 		return
 	}
-	if err := s.serve(known, now, now); err != nil {
+	if err := s.serve(known, &turn{readAt: now, now: now}); err != nil {
 		s.log.Error(err, "cannot renew the serving certificate from memory")
 	}
 }

@@ -38,7 +38,7 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	if r.next != nil && (settled || p.cannotWait(r, now)) {
 		p.sign(r, now)
 	}
-	if r.next == nil && (r.signing == nil || wanted || p.due(r.signing, now)) {
+	if r.next == nil && (r.signing == nil || !now.Before(p.dueAt(r.signing)) || len(r.retiring) < maxRetiring && (wanted || p.due(r.signing, now))) {
 		next, err := newAuthority(p.name, p.keyType, now, p.caLifetime, p.skew)
 		if err != nil {
 			return nil, err
@@ -48,6 +48,11 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	r.sort()
 	return r, nil
 }
+
+// maxRetiring bounds how many CAs are made before their time: a wish for a new CA that somebody
+// puts back again and again, or replicas that want different types of keys, must not fill the
+// Secret.
+const maxRetiring = 8
 
 // due tells whether a CA is to be replaced. Its life counts from when it was made, skew after
 // its beginning.
@@ -70,7 +75,7 @@ func (p policy) cannotWait(s *state, now time.Time) bool {
 
 func (p policy) sign(s *state, now time.Time) {
 	if s.signing != nil {
-		s.retiring = append(s.retiring, retiring{s.signing.cert, p.endOfTrust(s.signing.cert, now)})
+		s.retiring = append(s.retiring, retiring{cert: s.signing.cert, until: p.endOfTrust(s.signing.cert, now)})
 	}
 	s.signing, s.next = s.next, nil
 }
@@ -78,9 +83,14 @@ func (p policy) sign(s *state, now time.Time) {
 // dropEnded ends the trust in what nobody needs, and forgets what is over.
 func (s *state) dropEnded(now time.Time) {
 	for _, x := range slices.Clone(s.retiring) {
-		if !now.Before(x.until) {
-			s.retire(retired{fingerprint(x.cert), x.cert.NotAfter.Add(day)}) // clocks differ
+		if now.Before(x.until) {
+			continue
 		}
+		over := x.cert.NotAfter.Add(day) // clocks differ
+		if x.target != "" {
+			over = now.Add(time.Hour) // if somebody brings it back, he needs it
+		}
+		s.retire(retired{fingerprint(x.cert), over})
 	}
 	if s.next != nil && !now.Before(s.next.cert.NotAfter) {
 		s.next = nil

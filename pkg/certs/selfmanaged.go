@@ -75,7 +75,7 @@ func newSelfManaged(o Options, c cluster) *SelfManaged {
 	return &SelfManaged{
 		o: o, policy: o.policy(), cluster: c, log: o.Logger,
 		names:  names{o.DNSNames, o.IPAddresses},
-		status: Status{Phase: Starting},
+		status: Status{Phase: Starting, NotReady: errNotStarted},
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *SelfManaged) Bundle() []byte {
 	if s.state == nil {
 		return nil
 	}
-	return s.state.bundle()
+	return bundle(s.state.trusted())
 }
 
 // Status tells what is served and where a rotation stands.
@@ -191,9 +191,8 @@ func (s *SelfManaged) Status() Status {
 	st := s.status
 	if c := s.served.Load(); c != nil {
 		st.NotBefore, st.NotAfter = c.Leaf.NotBefore, c.Leaf.NotAfter
-		if now := wallClock(); !now.Before(st.NotAfter) {
-			st.Err = errors.Join(fmt.Errorf("the serving certificate ended at %s", st.NotAfter.Format(time.RFC3339)), st.Err)
-			st.Trusted = false
+		if ended := expired(c.Leaf, wallClock()); ended != nil {
+			st.Err, st.NotReady, st.Trusted = errors.Join(ended, st.Err), ended, false
 		}
 	}
 	return st

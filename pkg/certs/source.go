@@ -47,6 +47,11 @@ type Status struct {
 	// For [Files] and [Static], which look after none, it tells whether what is served is valid
 	// now, and trusted by the CAs that they were given, if any.
 	Trusted bool
+	// NotReady is why this replica should not be called, nil if it may: that it serves nothing
+	// or nothing valid, that not every API server can know yet whom to trust, or that it is
+	// behind the other replicas. What they all have in common, such as a caBundle that somebody
+	// has emptied, takes none that was ready out of service.
+	NotReady error
 }
 
 // A Phase is a step in the rotation of a CA.
@@ -65,13 +70,13 @@ func TLSConfig(s Source) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}
 }
 
-// Ready returns an error unless the source serves a certificate that the live caBundles trust.
-// It fits Options.Ready of package webhook, and a healthz check.
+// Ready returns an error, that of [Status.NotReady], unless the source serves a certificate
+// with which calls may come. It fits Options.Ready of package webhook, and a healthz check.
 func Ready(s Source) func(context.Context) error {
 	return func(context.Context) error {
 		_, err := s.GetCertificate(&tls.ClientHelloInfo{})
 		if err == nil {
-			err = s.Status().readiness()
+			err = s.Status().NotReady
 		}
 		return err
 	}

@@ -32,6 +32,9 @@ type state struct {
 type retiring struct {
 	cert  *x509.Certificate
 	until time.Time // nothing it signed is valid then
+	// target is where a CA of somebody else was found, and there alone it is kept. Empty for
+	// ours, which are trusted everywhere.
+	target string
 }
 
 type retired struct {
@@ -54,8 +57,11 @@ var (
 	errCorruptSecret = errors.New("the Secret is damaged")
 )
 
-// trusted returns all certificates that clients must trust: what signs comes first.
-func (s *state) trusted() []*x509.Certificate {
+// trusted returns the certificates of ours that clients must trust: what signs comes first.
+func (s *state) trusted() []*x509.Certificate { return s.trustedBy("") }
+
+// trustedBy returns those that a target must trust: ours, and those of others found there.
+func (s *state) trustedBy(target string) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, a := range []*authority{s.signing, s.next} {
 		if a != nil {
@@ -63,9 +69,16 @@ func (s *state) trusted() []*x509.Certificate {
 		}
 	}
 	for _, r := range s.retiring {
-		all = append(all, r.cert)
+		if r.target == "" || r.target == target {
+			all = append(all, r.cert)
+		}
 	}
 	return all
+}
+
+// hasForeign tells whether CAs of others are trusted somewhere.
+func (s *state) hasForeign() bool {
+	return slices.ContainsFunc(s.retiring, func(r retiring) bool { return r.target != "" })
 }
 
 func (s *state) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(s.trusted(), c.Equal) }
@@ -74,10 +87,10 @@ func (s *state) hasRetired(id string) bool {
 	return slices.ContainsFunc(s.retired, func(r retired) bool { return r.id == id })
 }
 
-// bundle is the caBundle of the state.
-func (s *state) bundle() []byte {
+// bundle is the PEM text of certificates.
+func bundle(certificates []*x509.Certificate) []byte {
 	var text []byte
-	for _, c := range s.trusted() {
+	for _, c := range certificates {
 		text = append(text, encodeCertificate(c)...)
 	}
 	return text
@@ -116,7 +129,10 @@ func (s *state) sort() {
 		if c := a.until.Compare(b.until); c != 0 {
 			return c
 		}
-		return bytes.Compare(a.cert.Raw, b.cert.Raw)
+		if c := bytes.Compare(a.cert.Raw, b.cert.Raw); c != 0 {
+			return c
+		}
+		return strings.Compare(a.target, b.target)
 	})
 	slices.SortFunc(s.retired, func(a, b retired) int { return strings.Compare(a.id, b.id) })
 }
@@ -139,6 +155,7 @@ type authorityDocument struct {
 type retiringDocument struct {
 	Certificate string    `json:"certificate"`
 	Until       time.Time `json:"until"`
+	Target      string    `json:"target,omitempty"`
 }
 
 type retiredDocument struct {
@@ -146,6 +163,8 @@ type retiredDocument struct {
 	Until  time.Time `json:"until"`
 }
 
+// documentVersion grows with every change of the document, a new member too: an older program
+// would drop it.
 const documentVersion = 1
 
 // encode returns the data of the Secret.
@@ -159,7 +178,7 @@ func (s *state) encode() (map[string][]byte, error) {
 		return nil, err
 	}
 	for _, r := range s.retiring {
-		d.Retiring = append(d.Retiring, retiringDocument{string(encodeCertificate(r.cert)), r.until.UTC()})
+		d.Retiring = append(d.Retiring, retiringDocument{string(encodeCertificate(r.cert)), r.until.UTC(), r.target})
 	}
 	for _, r := range s.retired {
 		d.Retired = append(d.Retired, retiredDocument{r.id, r.until.UTC()})
@@ -168,7 +187,7 @@ func (s *state) encode() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{stateKey: text, sumKey: sumOf(text), bundleKey: s.bundle()}, nil
+	return map[string][]byte{stateKey: text, sumKey: sumOf(text), bundleKey: bundle(s.trusted())}, nil
 }
 
 // sumOf is what tells a damaged state from one that makes sense by accident: a digit is enough
@@ -216,7 +235,7 @@ func decodeState(data map[string][]byte) (*state, error) {
 			errs = append(errs, fmt.Errorf("retiring[%d]: %w", i, err))
 			continue
 		}
-		s.retiring = append(s.retiring, retiring{a.cert, r.Until})
+		s.retiring = append(s.retiring, retiring{a.cert, r.Until, r.Target})
 	}
 	for _, r := range d.Retired {
 		s.retired = append(s.retired, retired{r.SHA256, r.Until})

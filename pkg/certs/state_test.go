@@ -24,8 +24,9 @@ func sampleState(t testing.TB) *state {
 		all = append(all, a)
 	}
 	s.signing, s.next = all[0], all[1]
-	s.retiring = []retiring{{all[2].cert, now.Add(day)}}
-	s.retired = []retired{{all[3].id(), now.Add(day)}}
+	s.retiring = []retiring{{cert: all[2].cert, until: now.Add(day)}, {all[3].cert, now.Add(day), "somewhere"}}
+	s.retired = []retired{{all[0].id(), now.Add(day)}}
+	s.sort()
 	return s
 }
 
@@ -126,7 +127,7 @@ func FuzzDecodeState(f *testing.F) {
 }
 
 func FuzzParseBundle(f *testing.F) {
-	f.Add(sampleState(f).bundle())
+	f.Add(bundle(sampleState(f).trusted()))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		all := parseBundle(text)

@@ -75,7 +75,7 @@ func (s *static) Bundle() []byte { return s.roots.pem() }
 
 func (s *static) Status() Status {
 	if s.err != nil {
-		return Status{Err: s.err}
+		return Status{Err: s.err, NotReady: s.err}
 	}
 	return s.roots.judge(s.served, time.Now())
 }

@@ -130,7 +130,7 @@ func TestRandomLives(t *testing.T) {
 func randomLife(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := &story{t: t, f: newFakeCluster(webhooks), random: random, o: testOptions(), events: map[string]int{}}
-	s.o.CALifetime, s.o.LeafLifetime = 24*time.Hour, 2*time.Hour
+	s.o.CALifetime, s.o.LeafLifetime = 24*time.Hour, 4*time.Hour
 	s.o.Settle, s.o.Interval, s.o.ClockSkew = 30*time.Minute, 2*time.Minute, 5*time.Minute
 	for range 3 {
 		s.add()
@@ -154,7 +154,7 @@ func randomLife(t *testing.T, seed uint64) {
 }
 
 func (s *story) add() {
-	l := &lagging{cluster: s.f, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), most: 30 * time.Second, pauses: 10}
+	l := &lagging{cluster: s.f, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), most: 30 * time.Second, pauses: 30}
 	if s.random.IntN(2) == 0 {
 		l.faults = 10
 	}

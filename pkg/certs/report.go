@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// finish sums up a turn for Status and the log.
+func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judge(t, s.served.Load())
+	s.status.Phase = s.state.phase()
+	if s.issuer != nil {
+		s.status.CANotAfter = s.issuer.NotAfter
+	}
+	if onlyConflicts(err) { // somebody else is at it: look again, without a word
+		return time.Time{}, errConflict
+	}
+	s.status.Err = err
+	if err == nil {
+		s.status.Err = s.look.trouble
+	}
+	if !errors.Is(err, context.Canceled) { // it is told to stop
+		s.tell()
+	}
+	return s.nextStep(t.now), err
+}
+
+// onlyConflicts tells whether nothing is wrong but that somebody was faster.
+func onlyConflicts(err error) bool {
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the parts are looked at
+		for _, one := range many.Unwrap() {
+			if !onlyConflicts(one) {
+				return false
+			}
+		}
+		return true
+	}
+	return errors.Is(err, errConflict)
+}
+
+// tell logs a trouble when it comes, changes and goes.
+func (s *SelfManaged) tell() {
+	text := ""
+	if s.status.Err != nil {
+		text = s.status.Err.Error()
+	}
+	switch {
+	case text == s.look.told:
+	case text != "" && s.state.phase() == Starting: // as is to be expected
+		s.log.Info("the certificates are not ready yet", "because", text)
+	case text != "":
+		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")
+	default:
+		s.log.Info("the certificates are well again")
+	}
+	s.look.told = text
+}
+
+func (s *SelfManaged) nextStep(now time.Time) time.Time {
+	var next time.Time
+	sooner := func(t time.Time) {
+		if t.After(now) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	if s.state != nil {
+		sooner(s.policy.wake(s.state, now))
+	}
+	sooner(s.look.settlesAt(s.policy.settle))
+	if s.served.Load() != nil {
+		sooner(s.renewAt())
+	}
+	return next
+}

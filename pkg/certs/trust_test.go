@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var others = Target{Kind: ValidatingWebhookConfiguration, Name: "more-hooks"}
+
+// unwritable is a cluster in which a target cannot be written.
+type unwritable struct {
+	cluster
+	target Target
+}
+
+func (u *unwritable) writeTarget(ctx context.Context, t Target, s targetState, bundle []byte) error {
+	if t.String() == u.target.String() {
+		return fmt.Errorf("%s: no permission", t)
+	}
+	return u.cluster.writeTarget(ctx, t, s, bundle)
+}
+
+// watchCalls calls replicas every minute, as an API server that learns of bundles late does.
+func watchCalls(t *testing.T, f *fakeCluster, target Target, lag, length time.Duration, replicas ...*replica) {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < length; {
+		elapse(time.Minute)
+		for i, r := range replicas {
+			if err := r.call(f.bundleAt(target, time.Now().Add(-lag))); err != nil {
+				t.Fatalf("after %s replica %d fails a call: %v; %+v", time.Since(begin), i, err, r.Status())
+			}
+		}
+	}
+}
+
+func TestTrust(t *testing.T) {
+	inBubble(t, "a replica with more targets than the others has its own time", func(t *testing.T, f *fakeCluster) {
+		f.createTarget(others, nil)
+		o := testOptions()
+		o.Targets = append(o.Targets, others)
+		before := startReplica(t, o, f)
+		settle()
+		before.stop(t)
+		few := startReplica(t, testOptions(), f)
+		defer few.stop(t)
+		many := startReplica(t, o, &unwritable{f, others})
+		defer many.stop(t)
+		settle()
+		askToRotate(f)
+		watchCalls(t, f, others, 0, 2*time.Hour, many)
+		if few.Status().Rotations != 1 {
+			t.Errorf("the other replica: %+v", few.Status())
+		}
+	})
+	inBubble(t, "an old copy of the Secret takes nobody's certificate", func(t *testing.T, f *fakeCluster) {
+		leader := startReplica(t, testOptions(), f)
+		o := testOptions()
+		o.Elected = make(chan struct{})
+		follower := startReplica(t, o, f)
+		defer follower.stop(t)
+		settle()
+		copied := f.data()
+		askToRotate(f)
+		settle()
+		elapse(8 * day) // the first CA is not trusted any more
+		leader.stop(t)
+		f.setSecret(copied)
+		watchCalls(t, f, webhooks, time.Minute, 2*time.Hour, follower)
+		leader = startReplica(t, testOptions(), f)
+		defer leader.stop(t)
+		watchCalls(t, f, webhooks, 30*time.Second, 2*time.Hour, follower)
+	})
+	inBubble(t, "a caBundle that was wrong in between settles anew", func(t *testing.T, f *fakeCluster) {
+		o := testOptions()
+		o.Settle = time.Hour
+		a, b := startReplica(t, o, f), startReplica(t, o, f)
+		defer a.stop(t)
+		defer b.stop(t)
+		elapse(2 * time.Hour)
+		old := f.bundleAt(webhooks, time.Now())
+		askToRotate(f)
+		elapse(50 * time.Minute)
+		f.createTarget(webhooks, old)
+		watchCalls(t, f, webhooks, 50*time.Minute, 4*time.Hour, a, b)
+		if a.Status().Rotations != 1 {
+			t.Errorf("the CA was not replaced: %+v", a.Status())
+		}
+	})
+	inBubble(t, "the first CA beside that of another is ready when it has settled", func(t *testing.T, f *fakeCluster) {
+		old := startReplica(t, testOptions(), f)
+		settle()
+		old.stop(t)
+		f.setSecret(nil)
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		begin := time.Now()
+		for Ready(r)(t.Context()) != nil && time.Since(begin) < time.Hour {
+			elapse(time.Second)
+		}
+		if waited := time.Since(begin); waited < time.Minute || waited > 25*time.Minute { // Settle, and two looks
+			t.Errorf("ready after %s", waited)
+		}
+		watchCalls(t, f, webhooks, time.Minute, time.Hour, r)
+	})
+	inBubble(t, "a new replica is ready at once where all is settled", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), f)
+		defer r.stop(t)
+		settle()
+		second := startReplica(t, testOptions(), f)
+		defer second.stop(t)
+		synctest.Wait()
+		if err := Ready(second)(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	inBubble(t, "two types of keys do not fill the Secret", func(t *testing.T, f *fakeCluster) {
+		o := testOptions()
+		o.Settle, o.Interval = time.Minute, 10*time.Second
+		a := startReplica(t, o, f)
+		defer a.stop(t)
+		o.KeyType = Ed25519
+		b := startReplica(t, o, f)
+		defer b.stop(t)
+		watchCalls(t, f, webhooks, 0, 3*time.Hour, a, b)
+		if n := len(stateIn(t, f).retiring); n > maxRetiring+1 {
+			t.Errorf("%d CAs are trusted", n)
+		}
+	})
+	inBubble(t, "a caBundle that cannot be written is not trusted", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, testOptions(), &unwritable{f, webhooks})
+		defer r.stop(t)
+		settle()
+		if st := r.Status(); st.Trusted || st.NotReady == nil || st.Err == nil {
+			t.Errorf("status: %+v", st)
+		}
+	})
+}
+
+// Two sources that look after one target, as when a chart is installed twice or the Secret gets
+// another name, leave each other alive and do not write in turns.
+func TestTwoSources(t *testing.T) {
+	inBubble(t, "two", func(t *testing.T, f *fakeCluster) {
+		g := newFakeCluster()
+		g.targets, g.past = f.targets, f.past // the same targets, another Secret
+		a, b := startReplica(t, testOptions(), f), startReplica(t, testOptions(), &sharedTargets{g, f})
+		defer a.stop(t)
+		defer b.stop(t)
+		settle()
+		watchCalls(t, f, webhooks, 0, 6*day, a, b)
+		if n := len(f.past[webhooks.String()]); n > 10 {
+			t.Errorf("the caBundle was written %d times", n)
+		}
+	})
+}
+
+// sharedTargets has its Secret in one cluster and its targets in another.
+type sharedTargets struct {
+	cluster
+	targets cluster
+}
+
+func (s *sharedTargets) readTarget(ctx context.Context, t Target) (targetState, error) {
+	return s.targets.readTarget(ctx, t)
+}
+
+func (s *sharedTargets) writeTarget(ctx context.Context, t Target, st targetState, bundle []byte) error {
+	return s.targets.writeTarget(ctx, t, st, bundle)
+}
+
+// What all replicas have in common takes none of them out of service.
+func TestReadyStays(t *testing.T) {
+	inBubble(t, "ready", func(t *testing.T, f *fakeCluster) {
+		o := testOptions()
+		elected := make(chan struct{})
+		o.Elected, o.Targets = elected, append(o.Targets, others)
+		leader := startReplica(t, testOptions(), f)
+		r := startReplica(t, o, f)
+		defer r.stop(t)
+		settle()
+		leader.stop(t)
+		f.createTarget(others, nil)
+		elapse(time.Hour)
+		if st := r.Status(); st.Trusted || st.NotReady != nil || Ready(r)(t.Context()) != nil {
+			t.Errorf("without a leader, and with a new target: %+v", st)
+		}
+		close(elected)
+		elapse(time.Hour)
+		if st := r.Status(); !st.Trusted || st.Err != nil {
+			t.Errorf("elected: %+v", st)
+		}
+	})
+}
+
+func TestOnlyConflicts(t *testing.T) {
+	other := errors.New("other")
+	rows := []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {errConflict, true}, {other, false},
+		{errors.Join(errConflict, fmt.Errorf("x: %w", errConflict)), true},
+		{errors.Join(errConflict, errors.Join(other, errConflict)), false},
+	}
+	for _, row := range rows {
+		if got := onlyConflicts(row.err); got != row.want {
+			t.Errorf("%v: got %t", row.err, got)
+		}
+	}
+}
