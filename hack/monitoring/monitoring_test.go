@@ -91,6 +91,45 @@ var scenarios = []struct {
 	{"calls are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Allowed, 10, 2*time.Second) }, []string{"AdmitkitCallsSlow"}},
 	{"overload", func(w *world, _ int) { w.usual(); w.call(webhook.Shed, 300, time.Millisecond) }, []string{"AdmitkitCallsShed"}},
 	{"a stranger calls", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 1, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+	// What strangers do, or an overload, hides nothing else.
+	{"calls fail while strangers call", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.Failed, 10, time.Millisecond)
+		w.call(webhook.Refused, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsFail", "AdmitkitCallsRefused"}},
+	{"calls fail in an overload", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.Failed, 10, time.Millisecond)
+		w.call(webhook.Shed, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsFail", "AdmitkitCallsShed"}},
+	{"calls time out while strangers call", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
+		w.call(webhook.Refused, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
+	{"calls time out in an overload", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
+		w.call(webhook.Shed, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsShed", "AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
+	{"calls are slow while strangers call", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.Allowed, 10, 2*time.Second)
+		w.call(webhook.Refused, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsSlow"}},
+	{"calls are slow in an overload", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.Allowed, 10, 2*time.Second)
+		w.call(webhook.Shed, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsShed", "AdmitkitCallsSlow"}},
+	{"overload while strangers call", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.Shed, 10, time.Millisecond)
+		w.call(webhook.Refused, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsShed"}},
+	{"strangers who are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 20, 2*time.Second) }, []string{"AdmitkitCallsRefused"}},
+	{"nobody but strangers", func(w *world, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+
 	{"somebody emptied the caBundle", func(w *world, _ int) {
 		w.replica.source.status.Trusted = false
 		w.replica.metrics.HandshakeFailed("untrusted")

@@ -53,20 +53,33 @@ func TestPageNamesEveryMetric(t *testing.T) {
 
 func TestQueriesOfThePage(t *testing.T) {
 	names := everything(t).store.catalogue()
-	queries := regexp.MustCompile("(?ms)^```promql\n(.*?)^```").FindAllStringSubmatch(readme(t), -1)
-	if len(queries) == 0 {
-		t.Fatal("the page has no queries")
-	}
 	w := everything(t)
-	for _, query := range queries {
-		names.check(t, query[1])
+	for _, query := range queriesOf(t, "../../docs/monitoring/README.md") {
+		names.check(t, query)
 		// A comparison may well have no result: what is compared must.
-		for _, expr := range operands(t, query[1]) {
+		for _, expr := range operands(t, query) {
 			if result := w.store.query(t, expr, w.now); len(result) == 0 {
 				t.Errorf("%s\nhas no result", expr)
 			}
 		}
 	}
+}
+
+// queriesOf returns the queries that a page has.
+func queriesOf(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var queries []string
+	for _, query := range regexp.MustCompile("(?ms)^```promql\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
+		queries = append(queries, query[1])
+	}
+	if len(queries) == 0 {
+		t.Fatalf("%s has no queries", page)
+	}
+	return queries
 }
 
 // operands returns the sides of a comparison that are vectors, or else the expression.
