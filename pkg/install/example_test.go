@@ -66,6 +66,7 @@ func ExampleNew() {
 func ExampleRBAC() {
 	permissions, err := install.RBAC(exampleOptions(nil), install.RBACOptions{
 		ServiceAccount: "policy",
+		Hooks:          []*webhook.Hook{exampleHook()},
 		Certs: &certs.Options{Namespace: "policy", Secret: "policy-ca", Targets: []certs.Target{
 			{Kind: certs.ValidatingWebhookConfiguration, Name: "policy.example.com"},
 		}},
@@ -78,7 +79,7 @@ func ExampleRBAC() {
 		fmt.Println(rule.Resources, rule.ResourceNames, rule.Verbs)
 	}
 	// Output:
-	// [mutatingwebhookconfigurations] [policy.example.com] [create delete get patch]
+	// [mutatingwebhookconfigurations] [policy.example.com] [delete get]
 	// [validatingwebhookconfigurations] [policy.example.com] [create delete get patch watch]
 	// [secrets] [] [create]
 	// [secrets] [policy-ca] [get update watch]

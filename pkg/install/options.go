@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -42,7 +43,7 @@ type Options struct {
 	// unless a replica of an older one starts while the newer is rolled out.
 	Revision int64
 	// Force takes fields that another manager holds, such as helm or kubectl, and configurations
-	// of another installation: those with another Service, or without one in another namespace.
+	// of another installation: those of another namespace, or with another Service.
 	// Without it that is an error which names them.
 	Force bool
 	// Confirmations is how often in a row, each time over a new connection, the API server has
@@ -68,12 +69,21 @@ func (o Options) namespace() string {
 	return o.Configuration.Namespace
 }
 
-// owner tells installations apart that have the same name by mistake.
+// owner tells installations apart that have the same name by mistake: by the namespace and, if
+// there is one, the Service.
 func (o Options) owner() string {
 	if s := o.Configuration.Service; s != nil {
 		return s.Namespace + "/" + s.Name
 	}
 	return o.namespace()
+}
+
+// sameOwner takes one without a Service, as a program has outside of its cluster, for each in
+// its namespace.
+func sameOwner(a, b string) bool {
+	namespace, service, _ := strings.Cut(a, "/")
+	otherNamespace, otherService, _ := strings.Cut(b, "/")
+	return namespace == otherNamespace && (service == otherService || service == "" || otherService == "")
 }
 
 // validate checks what package webhook does not.

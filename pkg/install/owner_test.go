@@ -5,6 +5,7 @@ package install
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
@@ -30,33 +31,37 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 		{"another service", at("shop", "hooks"), at("shop", "policy"), "was installed by shop/hooks, and this is shop/policy"},
 		{"a URL elsewhere", url("shop"), url("bank"), "was installed by shop, and this is bank"},
 		{"the same", at("shop", "hooks"), at("shop", "hooks"), ""},
+		{"a URL, for the time being", at("shop", "hooks"), url("shop"), ""},
+		{"no URL any more", url("shop"), at("shop", "hooks"), ""},
 		{"the same URL", url("shop"), url("shop"), ""},
 	}
 	for _, row := range rows {
-		first, c := newFake(t, row.first, denying("one.example.com"), labelling("one.example.com"))
-		if err := first.Apply(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		then, _ := newFake(t, row.then, denying("two.example.com"))
-		then.cluster = c
-		for what, err := range map[string]error{"Apply": then.Apply(t.Context()), "Promote": then.Promote(t.Context()), "Remove": then.Remove(t.Context())} {
-			if row.want == "" {
-				if err != nil {
+		synctest.Test(t, func(t *testing.T) {
+			first, c := newFake(t, row.first, denying("one.example.com"), labelling("one.example.com"))
+			if err := first.Apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			then, _ := newFake(t, row.then, denying("two.example.com"))
+			then.cluster = c
+			for what, err := range map[string]error{"Apply": then.Apply(t.Context()), "Promote": then.Promote(t.Context()), "Remove": then.Remove(t.Context())} {
+				if row.want == "" {
+					if err != nil {
+						t.Errorf("%s: %s: %v", row.why, what, err)
+					}
+				} else if err == nil || !strings.HasPrefix(err.Error(), "MutatingWebhookConfiguration hooks "+row.want+": choose another Name of the configuration options, or set Force") {
 					t.Errorf("%s: %s: %v", row.why, what, err)
 				}
-			} else if err == nil || !strings.HasPrefix(err.Error(), "MutatingWebhookConfiguration hooks "+row.want+": choose another Name of the configuration options, or set Force") {
-				t.Errorf("%s: %s: %v", row.why, what, err)
 			}
-		}
-		if row.want == "" {
-			continue
-		}
-		if c.policies() != "one Fail" {
-			t.Errorf("%s: %s", row.why, c.policies())
-		}
-		then.o.Force = true
-		if err := then.Apply(t.Context()); err != nil || c.policies() != "two Fail" || c.stored[mutating] != nil {
-			t.Errorf("%s, by force: %v, %s", row.why, err, c.policies())
-		}
+			if row.want == "" {
+				return
+			}
+			if c.policies() != "one Fail" {
+				t.Errorf("%s: %s", row.why, c.policies())
+			}
+			then.o.Force = true
+			if err := then.Apply(t.Context()); err != nil || c.policies() != "two Fail" || c.stored[mutating] != nil {
+				t.Errorf("%s, by force: %v, %s", row.why, err, c.policies())
+			}
+		})
 	}
 }

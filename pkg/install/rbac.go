@@ -15,12 +15,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // RBACOptions say who is given the rights, and what for besides the installation.
 type RBACOptions struct {
 	// ServiceAccount is that of the webhook's Pods, in the namespace of the webhook: required.
 	ServiceAccount string
+	// Hooks are those that are installed: required. Configurations are created and changed only
+	// of the kinds that these are of.
+	Hooks []*webhook.Hook
 	// Certs are the options of a self-managed source of package certs, if the program runs one.
 	// Its namespace is that of the webhook when unset.
 	Certs *certs.Options
@@ -40,10 +44,16 @@ type Permissions struct {
 
 // RBAC returns the permissions that an [Installer] with these options needs: to read, apply and
 // delete the configurations of its name, to ask with dry runs of one Lease what is enforced,
-// and to read the Deployment; and those of the source of certificates.
+// and to read the Deployment; and those of the source of certificates. If there are only
+// mutating hooks, or only validating ones, a configuration of the other kind may be read and
+// deleted, which an earlier version of the program may have left.
 //
 // Every rule names its objects, but for one: RBAC does not know the name of a Secret that is
 // created. Create that Secret yourself, empty, to do without.
+//
+// To patch a configuration is a strong right even if it is one's own: what is in it decides
+// which requests of the cluster the webhook sees and, if it is a mutating one, changes. Who has
+// the account's token is not far from a cluster administrator.
 func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 	name, namespace := o.Configuration.Name, o.namespace()
 	var errs []error
@@ -54,12 +64,23 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 			errs = append(errs, fmt.Errorf("permissions: %s is empty", required.what))
 		}
 	}
+	if len(r.Hooks) == 0 {
+		errs = append(errs, errors.New("permissions: there are no Hooks"))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	wanted, err := newWanted(o, r.Hooks)
+	if err != nil {
+		return nil, fmt.Errorf("permissions: %w", err)
+	}
 	all := rights{}
-	for _, s := range sorts {
-		all.allow("", configurations[s].Group, configurations[s].Resource, name, "create", "delete", "get", "patch")
+	for _, w := range wanted {
+		at := configurations[w.sort]
+		all.allow("", at.Group, at.Resource, name, "delete", "get")
+		if w.object != nil {
+			all.allow("", at.Group, at.Resource, name, "create", "patch")
+		}
 	}
 	all.allow(namespace, leases.Group, leases.Resource, markerObject, "create", "patch")
 	if o.Deployment != "" {

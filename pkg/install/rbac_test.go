@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 const manifest = `---
@@ -22,10 +23,8 @@ rules:
   resources:
   - mutatingwebhookconfigurations
   verbs:
-  - create
   - delete
   - get
-  - patch
 - apiGroups:
   - admissionregistration.k8s.io
   resourceNames:
@@ -124,7 +123,7 @@ func TestRBACManifest(t *testing.T) {
 		{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks"},
 		{Kind: certs.CustomResourceDefinition, Name: "widgets.example.com"},
 	}}
-	p, err := RBAC(o, RBACOptions{ServiceAccount: "runner", Certs: source})
+	p, err := RBAC(o, RBACOptions{ServiceAccount: "runner", Hooks: []*webhook.Hook{denying("one.example.com")}, Certs: source})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,12 +139,16 @@ func TestRBACManifest(t *testing.T) {
 }
 
 func TestRBACOfASecretElsewhere(t *testing.T) {
-	p, err := RBAC(options(), RBACOptions{ServiceAccount: "runner", Certs: &certs.Options{Namespace: "vault", Secret: "ca"}})
+	hooks := []*webhook.Hook{denying("one.example.com"), labelling("one.example.com")}
+	p, err := RBAC(options(), RBACOptions{ServiceAccount: "runner", Hooks: hooks, Certs: &certs.Options{Namespace: "vault", Secret: "ca"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(p.Roles) != 2 || p.Roles[0].Namespace != "ns" || p.Roles[1].Namespace != "vault" || p.RoleBindings[1].Subjects[0].Namespace != "ns" {
 		t.Errorf("roles %v, bindings %v", p.Roles, p.RoleBindings)
+	}
+	if len(p.ClusterRole.Rules) != 1 || len(p.ClusterRole.Rules[0].Resources) != 2 || len(p.ClusterRole.Rules[0].Verbs) != 4 {
+		t.Errorf("both kinds have the same rights, got %v", p.ClusterRole.Rules)
 	}
 	if len(p.Roles[0].Rules) != 1 || len(p.Roles[1].Rules) != 2 {
 		t.Errorf("rules %v and %v", p.Roles[0].Rules, p.Roles[1].Rules)
@@ -153,14 +156,16 @@ func TestRBACOfASecretElsewhere(t *testing.T) {
 }
 
 func TestRBACListsWhatIsWrong(t *testing.T) {
+	hooks := []*webhook.Hook{denying("one.example.com")}
 	rows := []struct {
 		o    Options
 		r    RBACOptions
 		want string
 	}{
-		{Options{}, RBACOptions{}, "permissions: Configuration.Name is empty\npermissions: Configuration.Namespace is empty\npermissions: ServiceAccount is empty"},
-		{options(), RBACOptions{ServiceAccount: "x", Certs: &certs.Options{}}, "permissions: Certs.Secret is empty"},
-		{options(), RBACOptions{ServiceAccount: "x", Certs: &certs.Options{Secret: "s", Targets: []certs.Target{{Kind: "Pod", Name: "p"}}}}, `permissions: the target "Pod" "p"`},
+		{Options{}, RBACOptions{}, "permissions: Configuration.Name is empty\npermissions: Configuration.Namespace is empty\npermissions: ServiceAccount is empty\npermissions: there are no Hooks"},
+		{options(), RBACOptions{ServiceAccount: "x", Hooks: []*webhook.Hook{nil}}, "permissions: hook 0 is nil"},
+		{options(), RBACOptions{ServiceAccount: "x", Hooks: hooks, Certs: &certs.Options{}}, "permissions: Certs.Secret is empty"},
+		{options(), RBACOptions{ServiceAccount: "x", Hooks: hooks, Certs: &certs.Options{Secret: "s", Targets: []certs.Target{{Kind: "Pod", Name: "p"}}}}, `permissions: the target "Pod" "p"`},
 	}
 	for _, row := range rows {
 		if _, err := RBAC(row.o, row.r); err == nil || !strings.HasPrefix(err.Error(), row.want) {

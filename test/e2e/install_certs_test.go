@@ -10,26 +10,37 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/pkg/certs"
 	installing "github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 var _ = Describe("Install with self-managed certificates", func() {
-	It("needs no more rights than RBAC gives, and nobody else: no caBundle, no Secret is there before", func(ctx context.Context) {
+	DescribeTable("needs no more rights than RBAC gives, and nobody else: no caBundle is there before", func(ctx context.Context, secretBefore bool) {
 		i := newInstallation(ctx)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		i.o.Config, i.o.FailOpenFirst = i.account("hooks"), true
 		i.o.Configuration.CABundle, i.o.Configuration.URL = nil, "https://"+listener.Addr().String()
-		installer := i.of(i.denies("denies.example.com"), i.labels("labels.example.com"))
+		hooks := []*webhook.Hook{i.denies("denies.example.com"), i.labels("labels.example.com")}
+		installer := i.of(hooks...)
 
 		o := certs.Options{
 			Config: i.o.Config, Namespace: i.name, Secret: "hooks-ca", IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 			Targets: installer.Targets(), Settle: -1, Interval: 50 * time.Millisecond, Logger: logr.New(ginkgoSink{}),
 		}
-		p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: "hooks", Certs: &o})
+		p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: "hooks", Hooks: hooks, Certs: &o})
 		Expect(err).NotTo(HaveOccurred())
+		if secretBefore {
+			before := len(p.Roles[0].Rules)
+			p.Roles[0].Rules = without(p.Roles[0].Rules, right{"create", "secrets"})
+			Expect(p.Roles[0].Rules).To(HaveLen(before - 1))
+			_, err := clients.CoreV1().Secrets(i.name).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: o.Secret}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
 		grant(ctx, p)
 		source, err := certs.NewSelfManaged(o)
 		Expect(err).NotTo(HaveOccurred())
@@ -53,5 +64,8 @@ var _ = Describe("Install with self-managed certificates", func() {
 		Expect(second.Wait(within(ctx, patience))).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Fail", "also.example.com", "Ignore")))
 		Expect(second.Remove(within(ctx, patience))).To(Succeed())
-	})
+	},
+		Entry("nor is the Secret", false),
+		Entry("with an empty Secret it does without the right to create one", true),
+	)
 })

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	installing "github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // account is a ServiceAccount that has no rights, but for what all have.
@@ -30,9 +31,9 @@ func (i *installation) account(name string) *rest.Config {
 }
 
 // permissions returns what RBAC generates for the installation.
-func (i *installation) permissions(account string) *installing.Permissions {
+func (i *installation) permissions(account string, hooks ...*webhook.Hook) *installing.Permissions {
 	GinkgoHelper()
-	p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: account})
+	p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: account, Hooks: hooks})
 	Expect(err).NotTo(HaveOccurred())
 	return p
 }
@@ -129,17 +130,17 @@ var _ = Describe("Install needs", func() {
 
 	It("no more rights than RBAC gives", func(ctx context.Context) {
 		i.o.Config = i.account("exact")
-		grant(ctx, i.permissions("exact"))
+		grant(ctx, i.permissions("exact", i.denies("two.example.com"), i.labels("three.example.com")))
 		Eventually(func() error { return i.life(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(Succeed())
 	})
 
 	It("each of them, and names the one that is missing", func(ctx context.Context) {
-		all := rightsOf(i.permissions("any"))
+		all := rightsOf(i.permissions("any", i.denies("two.example.com"), i.labels("three.example.com")))
 		Expect(all).To(HaveLen(2*4 + 2 + 1))
 		for n, missing := range all {
 			By(missing.String())
 			account := fmt.Sprintf("lacks-%d", n)
-			p := i.permissions(account)
+			p := i.permissions(account, i.denies("two.example.com"), i.labels("three.example.com"))
 			p.ClusterRole.Rules = without(p.ClusterRole.Rules, missing)
 			p.Roles[0].Rules = without(p.Roles[0].Rules, missing)
 			grant(ctx, p)
@@ -152,6 +153,21 @@ var _ = Describe("Install needs", func() {
 			i.o.Config = config
 			Expect(i.of(i.denies("one.example.com")).Remove(within(ctx, patience))).To(Succeed())
 		}
+	})
+
+	It("to read and delete a configuration of the kind that it has no hooks of any more", func(ctx context.Context) {
+		older := i.serving(i.denies("one.example.com"), i.labels("three.example.com"))
+		Expect(older.Apply(ctx)).To(Succeed())
+		Expect(older.Wait(within(ctx, patience))).To(Succeed())
+		i.o.Config = i.account("one-kind")
+		p := i.permissions("one-kind", i.denies("one.example.com"))
+		Expect(rightsOf(p)).NotTo(ContainElement(right{"patch", "mutatingwebhookconfigurations"}))
+		grant(ctx, p)
+		newer := i.serving(i.denies("one.example.com"))
+		Eventually(func() error { return newer.Promote(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(Succeed())
+		_, err := clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		Expect(newer.Remove(within(ctx, patience))).To(Succeed())
 	})
 
 	It("to be told who it is", func(ctx context.Context) {

@@ -95,7 +95,7 @@ func (o *options) writeRBAC(w io.Writer, hooks []*webhook.Hook) error {
 	if err != nil {
 		return err
 	}
-	permissions, err := install.RBAC(s.install, install.RBACOptions{ServiceAccount: o.managed.serviceAccount, Certs: &s.certs})
+	permissions, err := install.RBAC(s.install, install.RBACOptions{ServiceAccount: o.managed.serviceAccount, Hooks: hooks, Certs: &s.certs})
 	if err != nil {
 		return err
 	}
