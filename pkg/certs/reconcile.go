@@ -97,7 +97,11 @@ func (s *SelfManaged) desire(t *turn, seen, merged *state) (*state, error) {
 	if wanted && merged.next != nil {
 		s.log.Info("a new CA is on its way already: the wish for one is taken as fulfilled")
 	}
-	return s.policy.rotate(merged, t.now, wanted, settled)
+	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
+	if err == nil && wanted && desired.next == nil {
+		s.log.Info("no new CA is made, as too many are still trusted: ask again later", "trusted", len(desired.trusted()))
+	}
+	return desired, err
 }
 
 // store writes the state, unless that is what the Secret says. Keys of others stay.
