@@ -13,33 +13,46 @@
 //
 // # The order of things
 //
-// Apply needs no server of ours. Call it before the server starts: then a webhook that was
-// taken out of the code is gone from the cluster before a replica without it takes calls. Calls
-// to webhooks that are new fail until every replica has them; Options.FailOpenFirst registers
-// those with Ignore, and [Installer.Promote] gives them the failurePolicy of their registration
-// once the Deployment is rolled out. What the cluster has with Fail keeps it all the time, also
-// when its rules change: an old replica may be asked about what it does not know then. Give
-// such a webhook a new name, and it fails open first again.
+// Apply needs no server of ours. Calls to webhooks that are new fail until every replica has
+// them, and calls to one that was taken out of the code fail where it is gone already. Without
+// Options.FailOpenFirst Apply takes the latter away, after it has stored the others: call it
+// before the server starts, and it is gone before a replica without it takes calls. With
+// FailOpenFirst both have Ignore while replicas are replaced. Once the Deployment is rolled out,
+// [Installer.Promote] gives the new ones the failurePolicy of their registration, and then takes
+// the old ones away.
+//
+// What the cluster has with Fail keeps it all the time, also when its rules change: an old
+// replica may be asked about what it does not know then, and fails. Add a webhook of a new name
+// for such rules, and it fails open first again. If nothing may pass unseen for the time of the
+// rollout, have the program serve the one of the old name beside it for one release: it fails
+// closed until the next, in which the new one does.
 //
 // [Installer.Run] does all of this beside a server and does not give up.
 //
 // # Several replicas, several versions
 //
 // Every replica may install; they agree, because an apply of the same is no change, and who
-// finds the webhooks promoted leaves them so. While a rollout replaces a version by another, a
-// replica of the older one that happens to start applies the older configurations once. The
-// replicas of the newer put that right when the rollout is over, if they wait for it with
-// Options.Deployment. Where this moment matters, set Options.Revision: then the older one stands
-// back. Nothing is removed when a replica ends; [Installer.Remove] is for the end of them all.
+// finds the webhooks promoted leaves them so. With Options.Deployment a replica that still waits
+// when its Deployment goes on to another template stands back, and gives way when that is rolled
+// out. Only a replica of the older version that happens to start during the rollout cannot tell:
+// it applies the older configurations once, and the replicas of the newer put that right when
+// the rollout is over. Where this moment matters, set Options.Revision.
+//
+// Nothing is removed when a replica ends; [Installer.Remove] is for the end of them all, and
+// replicas that are waiting do not undo it.
+//
+// A configuration names the Service that it was installed for, or else the namespace. Another
+// installation that has its name by mistake is refused.
 //
 // # Who owns the caBundle
 //
 // Without a CABundle in the options none is ever applied or taken away: a self-managed source
 // of package certs, given [Installer.Targets], or cert-manager's injector owns that field, and
-// either may come first. Then use FailOpenFirst: a new webhook is not promoted before it has its
-// caBundle.
+// either may come first. Then use FailOpenFirst: a new webhook is not promoted before it has the
+// caBundle that the marker has.
 //
 // # Rights
 //
-// [RBAC] generates what the ServiceAccount of the webhook needs.
+// [RBAC] generates what the ServiceAccount of the webhook needs. The right to patch a
+// configuration makes that account nearly a cluster administrator.
 package install
