@@ -11,6 +11,10 @@
 // users, and nothing of the object. Its status is an error only for failures to decide; a
 // denial is an answer like any other, of which the attribute admission.outcome tells.
 //
+// The headers say which trace a call is part of. A span that middleware in front of the hook has
+// put into the context is the parent if it is of that trace, or if the headers name none; else it
+// is linked. A span in the context with which the server was started is of no call.
+//
 // The package needs the API of OpenTelemetry, not its SDK: whoever makes the provider chooses
 // sampling and where spans go.
 package tracing
@@ -66,7 +70,7 @@ func New(tp trace.TracerProvider, o Options) webhook.Observer {
 	if o.Propagator == nil {
 		o.Propagator = propagation.TraceContext{}
 	}
-	return &tracer{tp.Tracer("github.com/admitkit/admitkit/pkg/tracing"), o}
+	return &tracer{tracer: tp.Tracer("github.com/admitkit/admitkit/pkg/tracing"), opts: o}
 }
 
 // TraceID returns the trace that a context is part of if it is sampled, so that it can be found,
@@ -81,15 +85,13 @@ func TraceID(ctx context.Context) string {
 type tracer struct {
 	tracer trace.Tracer
 	opts   Options
+	bases  bases
 }
 
 // Begin implements [webhook.Observer].
 func (t *tracer) Begin(ctx context.Context, h *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Call)) {
-	// A span that is there already was made for this request by middleware, from these headers.
-	if !trace.SpanContextFromContext(ctx).IsValid() {
-		ctx = t.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(r.Header))
-	}
-	ctx, span := t.tracer.Start(ctx, h.Name(), trace.WithSpanKind(trace.SpanKindServer),
+	ctx, links := t.parent(ctx, r.Header)
+	ctx, span := t.tracer.Start(ctx, h.Name(), trace.WithSpanKind(trace.SpanKindServer), trace.WithLinks(links...),
 		trace.WithAttributes(webhookKey.String(h.Name()), typeKey.String(typeOf(h)))) // for samplers to see
 	return ctx, func(c *webhook.Call) { t.end(span, c) }
 }

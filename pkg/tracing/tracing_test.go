@@ -228,17 +228,6 @@ func TestParent(t *testing.T) {
 	}
 }
 
-// Middleware around a hook that reads the same headers has a span in the context already.
-func TestParentIsTheSpanOfMiddleware(t *testing.T) {
-	tp, spans := recorded()
-	ctx, outer := tp.Tracer("middleware").Start(t.Context(), "POST")
-	_, end := tracing.New(tp, tracing.Options{}).Begin(ctx, validating(), request("Traceparent", traceparent))
-	end(&webhook.Call{Outcome: webhook.Allowed})
-	if got := one(t, spans).Parent(); got.SpanID() != outer.SpanContext().SpanID() {
-		t.Errorf("the parent is %v, want the span of the middleware", got)
-	}
-}
-
 // What a handler says of its span stays: knative's denials are overwritten with Ok.
 func TestStatusOfTheHandlerStays(t *testing.T) {
 	for _, outcome := range []webhook.Outcome{webhook.Allowed, webhook.Mutated, webhook.Denied} {

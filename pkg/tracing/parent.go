@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// parent returns ctx with the span that the one of the call continues, or with none, and the span
+// that it is to be linked with instead.
+func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Context, []trace.Link) {
+	own := trace.SpanContextFromContext(ctx)
+	if own.IsValid() && own.Equal(t.bases.of(ctx)) {
+		own = trace.SpanContext{}
+		ctx = trace.ContextWithSpanContext(ctx, own)
+	}
+	sent := t.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(headers))
+	switch {
+	case !own.IsValid():
+		return sent, nil
+	case trace.SpanContextFromContext(sent).TraceID() == own.TraceID(): // also when none was sent
+		return ctx, nil
+	default: // middleware that reads other headers, or believes none
+		return sent, []trace.Link{{SpanContext: own}}
+	}
+}
+
+// bases are the spans in the contexts that servers derive those of all their calls from: a call
+// that continued one would be part of a trace that ends with the process.
+type bases struct {
+	mu    sync.Mutex
+	known map[*http.Server]trace.SpanContext // programs have few
+}
+
+// of returns that of the server that a call came to.
+func (b *bases) of(ctx context.Context) trace.SpanContext {
+	server, _ := ctx.Value(http.ServerContextKey).(*http.Server)
+	if server == nil || server.BaseContext == nil {
+		return trace.SpanContext{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	span, ok := b.known[server]
+	if !ok {
+		span = baseSpan(server)
+		if b.known == nil {
+			b.known = map[*http.Server]trace.SpanContext{}
+		}
+		b.known[server] = span
+	}
+	return span
+}
+
+// baseSpan asks the server once more for the context of which the one of each call is made.
+func baseSpan(server *http.Server) (span trace.SpanContext) {
+	defer func() { _ = recover() }() // who wrote the function may count on a listener of some type
+	return trace.SpanContextFromContext(server.BaseContext(nowhere{}))
+}
+
+// nowhere is a listener.
+type nowhere struct{}
+
+func (nowhere) Accept() (net.Conn, error) { return nil, errors.New("no listener") }
+func (nowhere) Close() error              { return nil }
+func (nowhere) Addr() net.Addr            { return &net.TCPAddr{} }
