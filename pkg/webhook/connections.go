@@ -5,8 +5,6 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -15,22 +13,31 @@ import (
 	"time"
 )
 
-// connections are the open connections of a server. Those without a call are in one of two
-// lists, in the order in which they fell silent: strangers have never had one.
+// connections are the open connections of a server. Those without a call are in one of the lists,
+// in the order in which they fell silent.
 type connections struct {
 	max int
 	age time.Duration
 
-	mu               sync.Mutex
-	strangers, known connection // the roots of the lists
-	open             map[*connection]struct{}
-	changed          chan struct{} // told when one is closed
+	mu      sync.Mutex
+	lists   [3]connection // their roots
+	waiting int           // strangers
+	open    map[*connection]struct{}
+	leaving int           // of those, dismissed
+	changed chan struct{} // told when one is closed, or falls silent
 }
+
+const (
+	strangers = iota // have never had a call
+	known
+	knownH2 // cannot be told that they are closed
+)
 
 func newConnections(o *Options) *connections {
 	all := &connections{max: o.MaxConnections, age: o.MaxConnectionAge, open: map[*connection]struct{}{}, changed: make(chan struct{}, 1)}
-	for _, list := range []*connection{&all.strangers, &all.known} {
-		list.prev, list.next = list, list
+	for i := range all.lists {
+		root := &all.lists[i]
+		root.prev, root.next = root, root
 	}
 	return all
 }
@@ -40,63 +47,53 @@ type connection struct {
 	net.Conn
 	all     *connections
 	expires time.Time
+	stage   atomic.Int32
 
 	// Of these, all.mu is the lock.
 	prev, next *connection // nil while there is a call
-	tls        *tls.Conn   // nil until the first request, or else its headers' first frame, was read
-	h2         bool
-	closed     bool
+	silent     time.Time   // since when it is in a list
+	tls        *tls.Conn
+	asked      bool // the first request, or else its headers' first frame, was read
+	h2, closed bool
+	cut        *time.Timer // closes it, once it is dismissed
 
-	called    atomic.Bool // a call was let in
-	dismissed atomic.Bool // there will be no more calls
+	called    atomic.Bool   // a call was let in
+	dismissed atomic.Bool   // there will be no more calls
+	told      chan struct{} // made when it is dismissed, closed when the client was told or cannot be
 }
 
 // listen has a listener's connections be among these.
-func (all *connections) listen(l net.Listener) net.Listener { return &trackingListener{l, all} }
+func (all *connections) listen(l net.Listener) net.Listener {
+	return &trackingListener{Listener: l, all: all, closed: make(chan struct{})}
+}
 
 type trackingListener struct {
 	net.Listener
-	all *connections
+	all    *connections
+	once   sync.Once
+	closed chan struct{}
 }
 
 func (l *trackingListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if c := l.all.add(conn); c != nil {
-			return c, nil
-		}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	l.all.makeRoom(l.closed)
+	return l.all.add(conn), nil
 }
 
-// add takes up a connection. If there are too many, the one that has been silent for longest has
-// to go, and if all others have calls, that is the new one. Strangers go first: else whoever
-// makes many connections would drive out the API server's.
+func (l *trackingListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
 func (all *connections) add(conn net.Conn) *connection {
 	c := &connection{Conn: conn, all: all, expires: time.Now().Add(jittered(all.age))}
 	all.mu.Lock()
+	defer all.mu.Unlock()
 	all.open[c] = struct{}{}
 	all.append(c)
-	var silent *connection
-	if len(all.open) > all.max {
-		if silent = all.strangers.next; silent == c && all.known.next != &all.known {
-			silent = all.known.next
-		}
-		delete(all.open, silent)
-		silent.unlink()
-		silent.dismissed.Store(true)
-	}
-	all.mu.Unlock()
-	if silent == nil {
-		return c
-	}
-	if silent == c {
-		_ = c.Close()
-		return nil
-	}
-	silent.dismiss()
 	return c
 }
 
@@ -107,20 +104,111 @@ func jittered(age time.Duration) time.Duration {
 	return age - spread + min(rand.N(2*spread+1), 1<<63-1-(age-spread)) - 1
 }
 
-func (all *connections) append(c *connection) {
-	list := &all.strangers
-	if c.called.Load() {
-		list = &all.known
+// A stranger is left alone until it has been silent for patience, or so many others are that
+// came after it: by then it should have made its call.
+const (
+	patience      = time.Second
+	manyStrangers = 500
+)
+
+// makeRoom returns when there may be another connection, or none will come. If there are too
+// many, one without a call is dismissed. If that would be one that has just been made, the new
+// one waits, and those after it wait where the system keeps them: who is closed before the
+// answer has lost a call.
+func (all *connections) makeRoom(closed <-chan struct{}) {
+	for {
+		silent, wait := all.dismissOne()
+		if silent != nil {
+			silent.dismiss()
+		}
+		if wait == 0 {
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-all.changed:
+		case <-timer.C:
+		case <-closed:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
 	}
-	c.prev, c.next = list.prev, list
+}
+
+// dismissOne marks the connection that is to go for another, if one has to, or returns for how
+// long to wait for one.
+func (all *connections) dismissOne() (silent *connection, wait time.Duration) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.open)-all.leaving < all.max {
+		return nil, 0
+	}
+	if silent, wait = all.leastOfUse(); silent != nil {
+		silent.mark()
+	}
+	return silent, wait
+}
+
+// leastOfUse returns the connection to dismiss. Strangers go first, else whoever makes many
+// connections would drive out the API server's; those too young to go can take half of the room.
+func (all *connections) leastOfUse() (*connection, time.Duration) {
+	wait := time.Hour // until something changes
+	if oldest := all.oldest(strangers); oldest != nil {
+		if wait = patience - time.Since(oldest.silent); wait <= 0 || all.waiting > manyStrangers {
+			return oldest, 0
+		}
+	}
+	if all.waiting < max(1, all.max/2) {
+		for _, list := range []int{known, knownH2} {
+			if c := all.oldest(list); c != nil {
+				return c, 0
+			}
+		}
+	}
+	return nil, wait
+}
+
+// oldest returns the connection of a list that has been silent for longest, or nil.
+func (all *connections) oldest(list int) *connection {
+	if root := &all.lists[list]; root.next != root {
+		return root.next
+	}
+	return nil
+}
+
+func (c *connection) list() int {
+	switch {
+	case !c.called.Load():
+		return strangers
+	case c.h2:
+		return knownH2
+	}
+	return known
+}
+
+func (all *connections) append(c *connection) {
+	list := c.list()
+	if list == strangers {
+		all.waiting++
+	}
+	root := &all.lists[list]
+	c.silent = time.Now()
+	c.prev, c.next = root.prev, root
 	c.prev.next, c.next.prev = c, c
 }
 
+// unlink takes a connection out of its list, which is the one it was put in: calls come only
+// after that.
 func (c *connection) unlink() {
-	if c.next != nil {
-		c.prev.next, c.next.prev = c.next, c.prev
-		c.prev, c.next = nil, nil
+	if c.next == nil {
+		return
 	}
+	if c.list() == strangers {
+		c.all.waiting--
+	}
+	c.prev.next, c.next.prev = c.next, c.prev
+	c.prev, c.next = nil, nil
 }
 
 // onState is what net/http tells of a connection: busy from the headers of a request until the
@@ -133,15 +221,19 @@ func (all *connections) onState(conn net.Conn, state http.ConnState) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	switch state {
+	case http.StateNew:
+		c.tls = conn.(*tls.Conn)
 	case http.StateActive:
-		if c.tls == nil {
-			c.tls = conn.(*tls.Conn)
+		c.stage.Store(spoken)
+		if !c.asked {
+			c.asked = true
 			c.h2 = c.tls.ConnectionState().NegotiatedProtocol == "h2"
 		}
 		c.unlink()
 	case http.StateIdle:
 		if c.next == nil && !c.closed && !c.dismissed.Load() {
 			all.append(c)
+			tell(all.changed)
 		}
 	}
 }
@@ -167,97 +259,59 @@ func connectionOf(ctx context.Context) *connection {
 	return c
 }
 
+// The stages of a connection before its first request, as they show in the deadlines that
+// net/http sets for reading.
+const (
+	opened  int32 = iota
+	shaking       // hands
+	shaken
+	quiet // HTTP/1.1 is spoken, by nobody yet
+	spoken
+)
+
+// SetReadDeadline is what net/http calls, through TLS. To it a client that has just shaken hands
+// is late with the headers of a request, but Go's, and so the API server's, often makes a
+// connection that it keeps for later. So until there is a byte the time is that of idle
+// connections; the one for headers begins then.
+func (c *connection) SetReadDeadline(t time.Time) error {
+	switch stage := c.stage.Load(); {
+	case stage >= spoken:
+	case t.IsZero():
+		c.stage.CompareAndSwap(shaking, shaken)
+	case stage == opened:
+		c.stage.Store(shaking)
+	case stage == shaken, stage == quiet:
+		c.stage.Store(quiet)
+		t = t.Add(idleTimeout - headerTimeout)
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *connection) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.stage.Load() == quiet && c.stage.CompareAndSwap(quiet, spoken) {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(headerTimeout)) // a failure shows when it is read
+	}
+	return n, err
+}
+
 // Close closes the connection, and is called by everybody who does.
 func (c *connection) Close() error {
 	c.all.mu.Lock()
-	c.closed = true
 	c.unlink()
-	delete(c.all.open, c)
+	if !c.closed {
+		c.closed = true
+		delete(c.all.open, c)
+		if c.dismissed.Load() {
+			c.all.leaving--
+		}
+	}
+	if c.cut != nil {
+		c.cut.Stop()
+	}
 	c.all.mu.Unlock()
 	tell(c.all.changed)
 	return c.Conn.Close()
-}
-
-// farewell is sent over an idle connection before it is closed.
-var farewell = func() string {
-	body := statusBody(failureStatus(newFailure(http.StatusServiceUnavailable, "the webhook server closes this connection")))
-	return fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nConnection: close\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-}()
-
-// lingering is how long a connection that was dismissed has to be closed by the client, and a new
-// one to have its call made. That takes no time, but on a busy machine.
-const lingering = 3 * time.Second
-
-// dismiss closes a connection that was silent and is marked as dismissed.
-//
-// A client may be sending a call over it just now, and will not send it again when it finds the
-// connection closed: it cannot know how far the call went. The API server does not. A server
-// that closes idle connections, as http.Server.Shutdown does, now and then loses a call that
-// way. So an HTTP/1.1 connection that had calls is not just closed: first it is sent an answer.
-// Which call it answers nobody has said yet. If one is on its way, the client takes the answer
-// for its own, and it is right: no handler has seen the call, nor will, and Retry-After has the
-// API server make it again at once, over another connection. If none is, the client has no use
-// for an answer and closes the connection (RFC 9112, section 9.5; Go's logs a line that starts
-// with "Unsolicited response"). Then the server reads on for a while, since a connection closed
-// with something unread is reset, and the answer could be lost.
-//
-// With HTTP/2 there is GOAWAY for that, which names the last call that was seen.
-func (c *connection) dismiss() {
-	c.all.mu.Lock()
-	t := c.tls
-	if c.h2 {
-		t = nil
-	}
-	c.all.mu.Unlock()
-	if t == nil {
-		_ = c.Close()
-		return
-	}
-	go func() {
-		_ = t.SetDeadline(time.Now().Add(lingering))
-		if _, err := io.WriteString(t, farewell); err != nil || t.CloseWrite() != nil {
-			_ = c.Close()
-		} // else net/http reads to the end or the deadline, and then closes it
-	}()
-}
-
-// abort ends a call that came over a connection that was dismissed: it has its answer.
-func abort(r *http.Request) {
-	_, _ = io.CopyN(io.Discard, r.Body, mostDiscarded) // until its deadline, at most
-	panic(http.ErrAbortHandler)
-}
-
-// dismissSilent dismisses the connections without a call, and waits until all are closed but
-// those of HTTP/2, which end in another way. A new one has until ctx is done to be of use.
-func (all *connections) dismissSilent(ctx context.Context) error {
-	for {
-		all.mu.Lock()
-		var leave []*connection
-		left := 0
-		for c := range all.open {
-			if c.tls != nil && !c.h2 && c.next != nil {
-				c.unlink()
-				c.dismissed.Store(true)
-				leave = append(leave, c)
-			}
-			if !c.h2 {
-				left++
-			}
-		}
-		all.mu.Unlock()
-		for _, c := range leave {
-			c.dismiss()
-		}
-		if left == 0 {
-			return nil
-		}
-		select {
-		case <-all.changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 func (all *connections) closeAll() {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -109,23 +110,104 @@ func (e *endpoint) stopAll(tb testing.TB) {
 	}
 }
 
-// TestAllConnectionsAreBusy leaves no room for another, until one is not.
+// TestAllConnectionsAreBusy has a client wait for room, until a connection is not busy.
 func TestAllConnectionsAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxConnections: 1}, hook)
-		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
-		busy := make(chan answer)
-		go func() { busy <- e.ask(t, hook, call{}) }()
+		first, second := make(chan answer), make(chan answer)
+		for _, got := range []chan answer{first, second} {
+			client := e.another()
+			go func() { got <- client.post(t, hook.Path()+"?timeout=30s", call{}.body()) }()
+			synctest.Wait()
+		}
 		<-d.arrived
-		if _, err := e.try(t.Context(), hook.Path(), call{}.body()); err == nil {
-			t.Error("there was room for a call without a connection")
+		<-time.After(2 * time.Second)
+		select {
+		case <-d.arrived:
+			t.Error("there was room for a second connection")
+		case d.leave <- true:
 		}
+		(<-first).allowed(t, call{}, true)
+		<-d.arrived
 		d.leave <- true
-		if a := <-busy; a.code != http.StatusOK {
-			t.Errorf("got %d %s", a.code, a.body)
+		(<-second).allowed(t, call{}, true)
+		<-time.After(5 * time.Second)
+	})
+}
+
+// another is a client with connections of its own, over HTTP/1.1.
+func (e *endpoint) another() *endpoint {
+	c := *e
+	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: e.roots()}, DialContext: e.dial}}
+	return &c
+}
+
+// TestNewConnectionsAreNotDrivenOut has more clients than there may be connections; they take
+// some time to shake hands. Each has its call, and whose connection was closed is told so.
+func TestNewConnectionsAreNotDrivenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := mutating(label)
+		e := serveInMemory(t, webhook.Options{MaxConnections: 5}, hook)
+		var clients sync.WaitGroup
+		for i := range 20 {
+			client := e.another()
+			transport := client.client.Transport.(*http.Transport)
+			transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := e.dial(ctx, network, addr)
+				<-time.After(time.Duration(i) * 10 * time.Millisecond)
+				return conn, err
+			}
+			clients.Go(func() {
+				for range 20 {
+					a := client.ask(t, hook, call{})
+					for a.code == http.StatusServiceUnavailable {
+						a = client.ask(t, hook, call{})
+					}
+					a.allowed(t, call{}, true)
+					<-time.After(time.Duration(i) * time.Millisecond)
+				}
+				transport.CloseIdleConnections()
+			})
 		}
+		clients.Wait()
+		<-time.After(5 * time.Second)
+	})
+}
+
+// TestStrangersDoNotDriveOutClients has connections come all the time that say nothing.
+func TestStrangersDoNotDriveOutClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := mutating(label)
+		e := serveInMemory(t, webhook.Options{MaxConnections: 10}, hook)
+		var dialled atomic.Int32
+		client := e.another()
+		client.client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialled.Add(1)
+			return e.dial(ctx, network, addr)
+		}
+		client.ask(t, hook, call{}).allowed(t, call{}, true)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 20 {
+			go func() {
+				for ctx.Err() == nil {
+					if conn, err := e.dial(ctx, "", ""); err == nil {
+						_, _ = io.Copy(io.Discard, conn)
+					}
+				}
+			}()
+		}
+		for range 100 {
+			<-time.After(100 * time.Millisecond)
+			client.ask(t, hook, call{}).allowed(t, call{}, true)
+		}
+		if n := dialled.Load(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+		client.client.CloseIdleConnections()
+		cancel()
+		e.stopAll(t)
 	})
 }
 

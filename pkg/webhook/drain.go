@@ -29,7 +29,8 @@ type drain struct {
 }
 
 func (d *drain) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.timeout)
+	whole := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(whole, d.timeout)
 	defer cancel()
 	d.gate.stage.Store(stopping)
 	cutOff := d.await(ctx)
@@ -39,7 +40,7 @@ func (d *drain) run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	if cutOff == 0 {
-		d.end(ctx)
+		d.end(whole)
 	}
 	err := d.server.Close()
 	d.connections.closeAll() // what waits to say goodbye, too
@@ -62,11 +63,13 @@ func (d *drain) await(ctx context.Context) (left int64) {
 }
 
 // end has every client know that there will be no more answers. All calls have theirs, though
-// some may be on their way.
+// some may be on their way. The time for that is not
+// part of the one for calls, but no longer.
 func (d *drain) end(ctx context.Context) {
-	for _, tell := range []func(context.Context) error{d.connections.dismissSilent, d.server.Shutdown} { // the latter by HTTP/2
-		short, cancel := context.WithTimeout(ctx, lingering)
-		_ = tell(short) // what is left is closed
-		cancel()
-	}
+	short, cancel := context.WithTimeout(ctx, min(d.timeout, lingering+time.Second)) // one for the client to hear it
+	_ = d.connections.dismissSilent(short)                                           // what is left is closed
+	cancel()
+	short, cancel = context.WithTimeout(ctx, min(d.timeout, lingering))
+	_ = d.server.Shutdown(short) // by HTTP/2
+	cancel()
 }

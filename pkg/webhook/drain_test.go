@@ -3,6 +3,7 @@
 package webhook_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -197,6 +198,94 @@ func TestACallOnItsWayWhenItsConnectionIsClosed(t *testing.T) {
 	}
 }
 
+// TestACallOnADismissedConnectionWaitsForTheFarewell has the call come before the server has
+// written the answer that says goodbye.
+func TestACallOnADismissedConnectionWaitsForTheFarewell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := mutating(label)
+		l := &slowListener{listener: &listener{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		e := serve(t, webhook.Options{Listener: l, MaxConnections: 1, DrainTimeout: time.Minute}, hook)
+		e.dial = l.dial
+		client := e.another()
+		client.client.Transport.(*http.Transport).DialContext = l.dial
+		client.ask(t, hook, call{}).allowed(t, call{}, true)
+		synctest.Wait()
+		l.slow.Store(true)
+		raw, err := l.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		client.ask(t, hook, call{}).turnedAway(t, http.StatusServiceUnavailable, "0")
+		_ = raw.Close()
+		<-time.After(5 * time.Second)
+	})
+}
+
+// A slowListener's connections take a second to write, while it is slow.
+type slowListener struct {
+	*listener
+	slow atomic.Bool
+}
+
+func (l *slowListener) Accept() (net.Conn, error) {
+	conn, err := l.listener.Accept()
+	return &slowConn{conn, &l.slow}, err
+}
+
+type slowConn struct {
+	net.Conn
+	slow *atomic.Bool
+}
+
+func (c *slowConn) Write(b []byte) (int, error) {
+	if c.slow.Load() {
+		<-time.After(time.Second)
+	}
+	return c.Conn.Write(b)
+}
+
+// TestASpareConnection was made by a client that has not used it yet. It may be kept for as
+// long as those that were, and its end is told.
+func TestASpareConnection(t *testing.T) {
+	for _, in := range []struct {
+		reason string
+		unused time.Duration
+		stop   bool
+		code   int
+	}{
+		{reason: "for 11 s", unused: 11 * time.Second, code: http.StatusOK},
+		{reason: "for 90 s", unused: 90 * time.Second, code: http.StatusOK},
+		{reason: "the server stops", unused: 4 * time.Second, stop: true, code: http.StatusServiceUnavailable},
+		{reason: "the server stops early", unused: 0, stop: true, code: http.StatusServiceUnavailable},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook := mutating(label)
+				e := serveInMemory(t, webhook.Options{}, hook)
+				conn := e.dialTLS(t)
+				<-time.After(in.unused)
+				if in.stop {
+					go func() { _ = e.stop() }()
+					<-time.After(3500 * time.Millisecond)
+				}
+				body := call{}.body()
+				_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", hook.Path(), len(body), body)
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				said, err := io.ReadAll(resp.Body)
+				if resp.StatusCode != in.code || strings.Contains(string(said), "closes this connection") != in.stop || err != nil {
+					t.Errorf("got %s %s %v", resp.Status, said, err)
+				}
+				_ = conn.Close()
+				<-time.After(5 * time.Second)
+			})
+		})
+	}
+}
+
 func deliver(held chan func()) {
 	for {
 		select {
@@ -220,7 +309,7 @@ func TestNoCallIsLostWhileServersStop(t *testing.T) {
 			options := webhook.Options{TLSConfig: config, ShutdownDelay: 100 * time.Millisecond, DrainTimeout: 10 * time.Second}
 			current.Store(serve(t, options, hook))
 			first := current.Load()
-			transport := &http.Transport{TLSClientConfig: &tlsInsecure, ForceAttemptHTTP2: h2, MaxIdleConnsPerHost: 25}
+			transport := &http.Transport{TLSClientConfig: tlsInsecure.Clone(), ForceAttemptHTTP2: h2, MaxIdleConnsPerHost: 25}
 			transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, network, strings.TrimPrefix(current.Load().url, "https://"))
 			}

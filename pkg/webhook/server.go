@@ -91,6 +91,7 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger logr.Logger) error {
 	connections := newConnections(&s.opts)
 	server := s.httpServer(ctx, g, connections, logger)
+	listener = connections.listen(listener)
 	s.addr = listener.Addr()
 	s.gate.Store(g)
 	g.stage.Store(serving)
@@ -101,7 +102,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		serveErr = server.ServeTLS(connections.listen(listener), "", "")
+		serveErr = server.ServeTLS(listener, "", "")
 	}()
 	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout}
 	delay := s.opts.ShutdownDelay
@@ -114,7 +115,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	case <-ctx.Done():
 	}
 	g.stage.Store(leaving)
-	logger.Info("the webhook server is about to stop", "delay", delay, "callsInFlight", g.waiting.Load())
+	logger.Info("the webhook server is about to stop", "delay", delay.String(), "callsInFlight", g.waiting.Load())
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
 	select {
@@ -223,7 +224,7 @@ func (s *Server) handler(g *gate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r.Context())
 		if c != nil && c.dismissed.Load() {
-			abort(r)
+			c.abort(r)
 		}
 		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
 			hook.ServeHTTP(w, r)
