@@ -70,6 +70,9 @@ func (t KeyType) is(public crypto.PublicKey) bool {
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer // nil once it signs no more, and for CAs of others
+	// outlives is for how long after it stops signing certificates of it may be valid: of all
+	// the replicas that sign with it the longest, since they may have different options.
+	outlives time.Duration
 }
 
 // id tells CAs apart: equal names and keys do not make equal certificates.

@@ -119,7 +119,7 @@ func (p policy) keep(s *state, c *x509.Certificate, target string, now time.Time
 // for no longer than one lifetime from the moment at which it read that this CA signs; its
 // clock may be ahead of this one, and that of the replica which ends the trust, too.
 func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
-	until := now.Add(p.leafLifetime + 2*p.skew)
+	until := now.Add(p.outlives())
 	if until.After(c.NotAfter) {
 		return c.NotAfter
 	}
@@ -138,3 +138,6 @@ func (s *state) retire(r retired) {
 		s.retired = append(s.retired, r)
 	}
 }
+
+// outlives is for how long after a CA stops signing the certificates of this replica may be valid.
+func (p policy) outlives() time.Duration { return p.leafLifetime + 2*p.skew }

@@ -35,6 +35,11 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	wanted = wanted && s.next == nil // else it is on its way
 	r := s.clone()
 	r.dropEnded(now)
+	if r.signing != nil && r.signing.outlives < p.outlives() { // before this replica signs with it
+		longer := *r.signing
+		longer.outlives = p.outlives()
+		r.signing = &longer
+	}
 	if r.next != nil && (settled || p.cannotWait(r, now)) {
 		p.sign(r, now)
 	}
@@ -75,7 +80,9 @@ func (p policy) cannotWait(s *state, now time.Time) bool {
 
 func (p policy) sign(s *state, now time.Time) {
 	if s.signing != nil {
-		s.retiring = append(s.retiring, retiring{cert: s.signing.cert, until: p.endOfTrust(s.signing.cert, now)})
+		longest := p
+		longest.leafLifetime = max(p.outlives(), s.signing.outlives) - 2*p.skew
+		s.retiring = append(s.retiring, retiring{cert: s.signing.cert, until: longest.endOfTrust(s.signing.cert, now)})
 	}
 	s.signing, s.next = s.next, nil
 }

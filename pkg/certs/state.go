@@ -150,6 +150,7 @@ type document struct {
 type authorityDocument struct {
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
+	Outlives    string `json:"outlives,omitempty"`
 }
 
 type retiringDocument struct {
@@ -205,7 +206,11 @@ func encodeAuthority(a *authority) (*authorityDocument, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the key of a CA: %w", err)
 	}
-	return &authorityDocument{string(encodeCertificate(a.cert)), string(key)}, nil
+	d := &authorityDocument{Certificate: string(encodeCertificate(a.cert)), Key: string(key)}
+	if a.outlives > 0 {
+		d.Outlives = a.outlives.String()
+	}
+	return d, nil
 }
 
 // decodeState reads the data of the Secret. Its errors are, or wrap, one of the three.
@@ -273,6 +278,9 @@ func decodeAuthority(what string, d *authorityDocument, errs *[]error) *authorit
 	a, err := parseAuthority([]byte(d.Certificate), []byte(d.Key))
 	if err == nil && a.key == nil {
 		err = errors.New("the key is missing")
+	}
+	if err == nil && d.Outlives != "" {
+		a.outlives, err = time.ParseDuration(d.Outlives)
 	}
 	if err != nil {
 		*errs = append(*errs, fmt.Errorf("%s: %w", what, err))

@@ -26,11 +26,11 @@ func (u *unwritable) writeTarget(ctx context.Context, t Target, s targetState, b
 	return u.cluster.writeTarget(ctx, t, s, bundle)
 }
 
-// watchCalls calls replicas every minute, as an API server that learns of bundles late does.
+// watchCalls calls replicas every minute, or a thousand times, as an API server that learns of bundles late does.
 func watchCalls(t *testing.T, f *fakeCluster, target Target, lag, length time.Duration, replicas ...*replica) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < length; {
-		elapse(time.Minute)
+		elapse(max(time.Minute, length/1000))
 		for i, r := range replicas {
 			if err := r.call(f.bundleAt(target, time.Now().Add(-lag))); err != nil {
 				t.Fatalf("after %s replica %d fails a call: %v; %+v", time.Since(begin), i, err, r.Status())
@@ -131,6 +131,19 @@ func TestTrust(t *testing.T) {
 		if n := len(stateIn(t, f).retiring); n > maxRetiring+1 {
 			t.Errorf("%d CAs are trusted", n)
 		}
+	})
+	inBubble(t, "a replica with longer certificates is waited for", func(t *testing.T, f *fakeCluster) {
+		o := testOptions()
+		o.LeafLifetime = 60 * day
+		away := &switched{cluster: f}
+		long := startReplica(t, o, away)
+		defer long.stop(t)
+		short := startReplica(t, testOptions(), f)
+		defer short.stop(t)
+		settle()
+		away.set(errFault)
+		askToRotate(f)
+		watchCalls(t, f, webhooks, 0, 50*day, long)
 	})
 	inBubble(t, "a caBundle that cannot be written is not trusted", func(t *testing.T, f *fakeCluster) {
 		r := startReplica(t, testOptions(), &unwritable{f, webhooks})
