@@ -80,7 +80,7 @@ func (i *Installer) applyOne(ctx context.Context, w wanted, p phase, m *memory) 
 	if err != nil {
 		return err
 	}
-	if err := m.missed(w, found); err != nil {
+	if err := i.missed(ctx, w, found, m); err != nil {
 		return err
 	}
 	if p == clearing && len(found.obsolete(w)) > 0 {
@@ -192,8 +192,18 @@ func (i *Installer) Remove(ctx context.Context) error {
 	if err := i.findAll(ctx); err != nil {
 		return err
 	}
-	if err := i.each(func(w wanted) error { return i.withdraw(ctx, w) }); err != nil {
-		return err
+	for left := true; left; { // a replica that saw the one and not the other gone brings it back, once
+		if err := i.each(func(w wanted) error { return i.withdraw(ctx, w) }); err != nil {
+			return err
+		}
+		left = false
+		for _, w := range i.wanted {
+			found, err := i.find(ctx, w)
+			if err != nil {
+				return err
+			}
+			left = left || len(found.obsolete(wanted{})) > 0
+		}
 	}
 	return i.await(ctx, i.gone())
 }

@@ -42,6 +42,7 @@ type fakeCluster struct {
 	asked    int
 	at       []time.Duration // of the questions, since the first
 	began    time.Time
+	removed  func(sort) // called after a configuration was deleted
 	// somebody injects the caBundle of the marker, and of nothing else
 	unbundled bool
 	status    *unstructured.Unstructured // the Deployment
@@ -128,6 +129,9 @@ func (c *fakeCluster) remove(_ context.Context, s sort, _ live) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.stored, s)
+	if c.removed != nil {
+		c.removed(s)
+	}
 	return nil
 }
 

@@ -28,12 +28,18 @@ func (m *memory) saw(w wanted) {
 	m.there[w.sort] = true
 }
 
-// missed returns an error if a configuration of ours that was there is not any more.
-func (m *memory) missed(w wanted, found live) error {
-	if m.there[w.sort] && !found.has(markerName(w.name)) {
-		return fmt.Errorf("%s %s: %w", kindOf[w.sort], w.name, ErrRemoved)
+// missed returns an error if a configuration of ours was there, and was removed. One of two is
+// also taken away by another version of the program, which has no hooks of that kind.
+func (i *Installer) missed(ctx context.Context, w wanted, found live, m *memory) error {
+	if !m.there[w.sort] || found.has(markerName(w.name)) {
+		return nil
 	}
-	return nil
+	for _, other := range i.wanted {
+		if found, err := i.find(ctx, other); err != nil || found.has(markerName(w.name)) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s %s: %w", kindOf[w.sort], w.name, ErrRemoved)
 }
 
 // remember looks at what is there at the beginning.

@@ -154,6 +154,54 @@ func TestAnOlderProgramStandsBackForTheTimeOfARollout(t *testing.T) {
 	})
 }
 
+// An older program that happens to start has no mutating hooks, and takes their configuration
+// away. That is no removal: the newer one puts it right.
+func TestAKindThatAnOlderProgramDoesNotHaveComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst, o.Deployment = true, "hooks"
+		newer, c := newFake(t, o, denying("one.example.com"), labelling("two.example.com"))
+		older, _ := newFake(t, o, denying("one.example.com"))
+		older.cluster = c
+		c.status = deployed(t, "two", false)
+		ended := make(chan error, 1)
+		go func() { ended <- newer.Run(t.Context()) }()
+		sleep(t.Context(), 5*time.Second)
+		if err := older.Apply(t.Context()); err != nil || c.has(mutating) {
+			t.Fatalf("%v, still there: %v", err, c.has(mutating))
+		}
+		c.deploy(deployed(t, "two", true))
+		if err := <-ended; err != nil || !c.has(mutating) || !c.has(validating) {
+			t.Errorf("%v, mutating %v, validating %v", err, c.has(mutating), c.has(validating))
+		}
+	})
+}
+
+func (c *fakeCluster) has(s sort) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored[s] != nil
+}
+
+// A replica brings back the one configuration while the other is removed.
+func TestRemoveLeavesNothingThatWasBroughtBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		back := c.stored[mutating].DeepCopy()
+		c.removed = func(s sort) {
+			if s == mutating {
+				c.stored[mutating], c.removed = back, nil
+			}
+		}
+		if err := i.Remove(t.Context()); err != nil || c.has(mutating) || c.has(validating) {
+			t.Errorf("%v, mutating %v, validating %v", err, c.has(mutating), c.has(validating))
+		}
+	})
+}
+
 func TestPromoteTellsThatAnotherProgramInstalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
