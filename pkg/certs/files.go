@@ -40,7 +40,8 @@ type FilesOptions struct {
 // The files are compared by content at every interval. When they cannot be read, do not belong
 // together, as when only one of them has been written yet, or hold a certificate that is not
 // valid while the one that is served is, the latter goes on being served, until the files are
-// better or it is worse. Status says so, and the log.
+// better or it is worse. Status says so, and the log. What has changed counts once it stays the
+// same for a moment: half of a file of CAs would be one, too.
 //
 // Start returns an error when there is no pair that could be served. One that is expired, or
 // not valid yet, could: clocks differ, and the error that the API server shows to its clients
@@ -102,7 +103,7 @@ func (f *files) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			_ = f.load() // Status has it
+			f.reload(ctx)
 		}
 	}
 }
@@ -121,6 +122,14 @@ func (f *files) load() error {
 		return fmt.Errorf("%w: leave out the CA file if there is none", caErr)
 	}
 	return nil
+}
+
+// reload reads the files again. Status has what is wrong with them.
+func (f *files) reload(ctx context.Context) {
+	_ = f.pair.Reload(ctx)
+	if f.ca != nil {
+		_ = f.ca.Reload(ctx)
+	}
 }
 
 // look decides what is served from now on.

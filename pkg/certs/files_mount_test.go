@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/internal/reload"
 )
 
 // A testPair is what goes into the files.
@@ -101,7 +103,7 @@ const testInterval = 5 * time.Minute // few ticks, for these tests last days
 
 // tick lets the source look once more.
 func (m *mount) tick() {
-	<-time.After(testInterval)
+	<-time.After(testInterval + 6*reload.DefaultPause)
 	synctest.Wait()
 }
 
