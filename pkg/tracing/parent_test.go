@@ -96,7 +96,7 @@ func TestTheSpanOfTheStartIsNoParent(t *testing.T) {
 // Of servers of others nothing is known of what their BaseContext expects, or puts in.
 func TestTheSpanOfAnotherServersStart(t *testing.T) {
 	tp, spans := recorded()
-	start, starting := tp.Tracer("main").Start(context.Background(), "start")
+	start, starting := tp.Tracer("main").Start(t.Context(), "start")
 	middleware := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, span := tp.Tracer("middleware").Start(r.Context(), "POST", trace.WithNewRoot())
@@ -112,7 +112,7 @@ func TestTheSpanOfAnotherServersStart(t *testing.T) {
 	}{
 		{"no base", nil, nil, ""},
 		{"a base with a span", func(net.Listener) context.Context { return start }, nil, ""},
-		{"a base without one", func(net.Listener) context.Context { return context.Background() }, middleware, "POST"},
+		{"a base without one", func(net.Listener) context.Context { return t.Context() }, middleware, "POST"},
 		{"a base with a span, and middleware", func(net.Listener) context.Context { return start }, middleware, "POST"},
 		{"a base that looks at the listener", func(l net.Listener) context.Context { return context.WithValue(start, new(int), l.Addr().String()) }, nil, ""},
 		{"a base that wants one of its own", func(l net.Listener) context.Context { _ = l.(*net.TCPListener); return start }, nil, "start"},
