@@ -4,6 +4,7 @@ package certs
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"time"
 )
@@ -59,4 +60,5 @@ type targetEntry struct {
 	name   string // of the webhook; empty for other kinds
 	host   string // that the API server verifies; empty if the object does not say
 	bundle []byte
+	parsed []*x509.Certificate // see certificates
 }

@@ -94,8 +94,8 @@ func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []re
 // foreign returns what a target trusts and the state does not.
 func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 	var found []retiring
-	for _, e := range t.entries {
-		for _, c := range parseBundle(e.bundle) {
+	for i := range t.entries {
+		for _, c := range t.entries[i].certificates() {
 			known := slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c)) ||
 				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
 			if !known && now.Before(c.NotAfter) {

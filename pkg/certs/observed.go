@@ -21,8 +21,8 @@ type observed struct {
 
 // hasAll tells whether every caBundle of the target has the certificate.
 func (o *observed) hasAll(c *x509.Certificate) bool {
-	for _, e := range o.entries {
-		if !slices.ContainsFunc(parseBundle(e.bundle), c.Equal) {
+	for i := range o.entries {
+		if !slices.ContainsFunc(o.entries[i].certificates(), c.Equal) {
 			return false
 		}
 	}
@@ -32,13 +32,21 @@ func (o *observed) hasAll(c *x509.Certificate) bool {
 // holds tells whether every caBundle has these certificates and no others, in any order: two
 // that look after one target need not agree on that.
 func (o *observed) holds(want []*x509.Certificate) bool {
-	for _, e := range o.entries {
-		got := parseBundle(e.bundle)
+	for i := range o.entries {
+		got := o.entries[i].certificates()
 		if len(got) != len(want) || slices.ContainsFunc(want, func(c *x509.Certificate) bool { return !slices.ContainsFunc(got, c.Equal) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// certificates returns what is in the bundle, and reads it once.
+func (e *targetEntry) certificates() []*x509.Certificate {
+	if e.parsed == nil && len(e.bundle) > 0 {
+		e.parsed = parseBundle(e.bundle)
+	}
+	return e.parsed
 }
 
 // verify checks a certificate as the API server does, and returns what it says.
@@ -48,7 +56,7 @@ func (e *targetEntry) verify(leaf *x509.Certificate, now time.Time) error {
 		host = names{leaf.DNSNames, leaf.IPAddresses}.host()
 	}
 	roots := x509.NewCertPool()
-	for _, c := range parseBundle(e.bundle) {
+	for _, c := range e.certificates() {
 		roots.AddCert(c)
 	}
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
@@ -83,8 +91,8 @@ func (o *observed) entryName(i int) string {
 // prefers tells whether some caBundle trusts one CA, which signs now, and not the other, which
 // signed what is served.
 func (o *observed) prefers(signer, issuer *x509.Certificate) bool {
-	for _, e := range o.entries {
-		all := parseBundle(e.bundle)
+	for i := range o.entries {
+		all := o.entries[i].certificates()
 		if slices.ContainsFunc(all, signer.Equal) && !slices.ContainsFunc(all, issuer.Equal) {
 			return true
 		}

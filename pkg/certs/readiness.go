@@ -26,7 +26,7 @@ func (s *SelfManaged) judge(t *turn, served *tls.Certificate) {
 		s.status.NotReady = s.outOfStep(t, served.Leaf)
 		return
 	}
-	s.status.NotReady = s.notReadyYet(t, served.Leaf, trust)
+	s.status.NotReady = s.notReadyYet(t, trust)
 	s.look.ready = s.status.NotReady == nil
 }
 
@@ -40,11 +40,12 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 		o := &t.targets[i]
 		err := o.trust(leaf, t.now)
 		if o.err != nil && !callsNobody(o.err) {
-			known := false
-			if err, known = before[o.target.String()]; !known {
+			then, known := before[o.target.String()]
+			if !known {
 				errs = append(errs, fmt.Errorf("it is not known whether %s trusts what is served: %w", o.target, o.err))
 				continue
 			}
+			err = then
 		}
 		l.trusted[o.target.String()] = err
 		errs = append(errs, err)
@@ -54,7 +55,7 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 
 // notReadyYet is why a replica that was never ready is not. Every caBundle must trust it, and
 // for so long that every API server knows: unless there was none before the first CA.
-func (s *SelfManaged) notReadyYet(t *turn, leaf *x509.Certificate, trust error) error {
+func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 	if trust != nil {
 		return trust
 	}

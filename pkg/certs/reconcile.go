@@ -159,7 +159,7 @@ func (s *SelfManaged) write(ctx context.Context, o *observed, want []*x509.Certi
 	}
 	s.log.Info("caBundle written", "target", o.target.String(), "certificates", len(want))
 	for i := range o.entries {
-		o.entries[i].bundle = text
+		o.entries[i].bundle, o.entries[i].parsed = text, nil
 	}
 	o.dirty = true
 	return nil

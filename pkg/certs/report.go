@@ -32,7 +32,7 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 
 // onlyConflicts tells whether nothing is wrong but that somebody was faster.
 func onlyConflicts(err error) bool {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the parts are looked at
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
 			if !onlyConflicts(one) {
 				return false
