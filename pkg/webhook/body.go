@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,9 +25,9 @@ type buffers struct {
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-// maxPooledBytes bounds the memory that lies in the pool for the sake of a few large calls, until
-// the garbage collector empties it. An update of the largest object there is takes 3 MiB.
-const maxPooledBytes = 4 << 20
+// maxPooledBytes bounds the memory that small calls hold because large ones needed it. With as
+// many calls as there may be by default, that is just less than the bytes that there may be.
+const maxPooledBytes = 256 << 10
 
 func (b *buffers) release() {
 	b.wire = review.Request{}
@@ -63,6 +62,7 @@ func (x *exchange) readBody(w http.ResponseWriter, r *http.Request, buf []byte, 
 	}
 	setReadDeadline(w, x.ctx.deadline)
 	body, err := readAll(from, buf, r.ContentLength, limit, x.reserve)
+	x.unread = x.unread && (isOwn(err) || int64(len(body)) > limit)
 	switch {
 	case err != nil:
 		return nil, x.unreadable(err, limit)
@@ -92,6 +92,13 @@ func setReadDeadline(w http.ResponseWriter, t time.Time) {
 			return
 		}
 	}
+}
+
+// isOwn reports whether reading ended before the body did, and without an error of the connection.
+func isOwn(err error) bool {
+	var own *failure
+	var over *http.MaxBytesError
+	return errors.As(err, &own) || errors.As(err, &over)
 }
 
 func (x *exchange) unreadable(err error, limit int64) error {
@@ -124,20 +131,27 @@ func tooLarge(limit int64) error {
 	return newFailure(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", limit))
 }
 
-// readStep is how much memory a client gets for no more than the announcement of a length.
-const readStep = 1 << 20
+// readStep is how much memory a client gets for no more than the announcement of a length, unless
+// there is a buffer at hand.
+const readStep = 4 << 10
+
+// smallBuffer is one that is used for bodies of any size.
+const smallBuffer = 64 << 10
 
 // readAll reads to the end, or until there is more than limit. length is what was announced,
-// or -1. Memory is reserved before it is used, that of buf too, as if it were new.
+// or -1. Memory is reserved before it is used, that of buf too, as if it were new. There is never
+// more than four times of what has come.
 func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
-	buf = buf[:0]
 	rest := func() int {
 		if announced := length + 1 - int64(len(buf)); announced > 0 { // one byte more, to see the end
 			return int(max(announced, 512))
 		}
-		return max(len(buf)/2, 512)
+		return max(len(buf), 512)
 	}
-	room := min(rest(), readStep)
+	if buf = buf[:0]; cap(buf) > max(4*rest(), smallBuffer) {
+		buf = nil // it would hold more than it is worth
+	}
+	room := max(min(rest(), readStep), cap(buf))
 	if err := reserve(int64(room)); err != nil {
 		return nil, err
 	}
@@ -153,12 +167,14 @@ func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64
 		case err != nil:
 			return nil, err
 		case len(buf) == room:
-			more := min(rest(), len(buf))
+			more := min(rest(), 3*len(buf))
 			if err := reserve(int64(more)); err != nil {
 				return nil, err
 			}
 			room += more
-			buf = slices.Grow(buf, more)
+			grown := make([]byte, len(buf), room)
+			copy(grown, buf)
+			buf = grown
 		}
 	}
 }

@@ -235,7 +235,7 @@ func (a *authenticator) refuse(w http.ResponseWriter, r *http.Request, why *refu
 			w.Header().Add("WWW-Authenticate", scheme)
 		}
 	}
-	writeStatus(w, failureStatus(why))
+	statusToStranger(w, r, failureStatus(why))
 }
 
 // complaints log refused calls. Anybody who reaches the port can cause them, so at a normal

@@ -39,6 +39,9 @@ type exchange struct {
 
 	observed *observation // nil without observers
 	http1    bool
+	unread   bool // there is a body in the way of the next call
+	kept     bool // and the connection is kept nevertheless
+	reached  bool // the handler was called
 
 	// What follows is of a call that came through the gate of a server.
 	conn    *connection
@@ -73,6 +76,7 @@ func (x *exchange) base() *exchange { return x }
 var (
 	errEnded    = errors.New("the handler ended its goroutine")
 	errAnswered = errors.New("the answer was sent while the handler was busy")
+	errHungUp   = newFailure(http.StatusServiceUnavailable, "the API server closed the connection before the answer")
 )
 
 // await calls the handler and waits until it returns, panics or its time is up.
@@ -202,7 +206,7 @@ func (c *callContext) tooLate() error {
 	if c.expired() {
 		return c.timedOut("the handler did not decide")
 	}
-	return newFailure(http.StatusServiceUnavailable, "the API server closed the connection before the answer")
+	return errHungUp
 }
 
 // timedOut is the failure of a call that something did not do in time.

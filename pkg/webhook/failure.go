@@ -4,12 +4,12 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,11 +32,15 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	if own := (*failure)(nil); errors.As(err, &own) && own.retryAfter != nil {
 		w.Header()["Retry-After"] = own.retryAfter
 	}
-	if outcomeOf(err) == Shed && x.http1 {
-		writeEarly(w, x.failed(err))
+	status := x.failed(err)
+	if !x.unread {
+		writeStatus(w, status)
 		return
 	}
-	writeStatus(w, x.failed(err))
+	if !x.kept {
+		w.Header()["Connection"] = closeConnection
+	}
+	writeEarly(w, int(status.Code), statusBody(status))
 }
 
 // failOn is fail on a connection that was taken away from the HTTP server. It closes it.
@@ -69,28 +73,28 @@ func (x *exchange) failed(err error) metav1.Status {
 	return status
 }
 
+// logFailure logs what failed. Of what strangers can cause at any rate it does so sparingly, but
+// always of what a handler did.
 func (x *exchange) logFailure(status *metav1.Status, err error) {
 	log, message := x.ctx.logger(), errors.New(status.Message)
-	if outcomeOf(err) == Shed { // any number of these may come
-		x.ctx.hook.gate.shed.log(log, message, "a call was turned away", "code", status.Code)
-		return
-	}
 	var panicked *panicError
-	if errors.As(err, &panicked) {
-		log = log.WithValues("stack", panicked.stack)
+	switch {
+	case outcomeOf(err) == Shed:
+		x.ctx.hook.gate.shed.log(log, message, "a call was turned away", "code", status.Code)
+	case x.hungUp(err):
+		log.V(1).Info("the API server closed the connection before the answer", "reason", status.Message)
+	case errors.As(err, &panicked):
+		log.WithValues("stack", panicked.stack).Error(message, "cannot decide", "code", status.Code)
+	case x.ctx.hook.gate != nil && !x.reached:
+		x.ctx.hook.gate.unread.log(log, message, "cannot decide", "code", status.Code)
+	default:
+		log.Error(message, "cannot decide", "code", status.Code)
 	}
-	log.Error(message, "cannot decide", "code", status.Code)
 }
 
-// writeEarly answers before the body was read: net/http would read some of it first.
-func writeEarly(w http.ResponseWriter, status metav1.Status) {
-	control := http.NewResponseController(w)
-	body := statusBody(status)
-	_ = control.EnableFullDuplex() // else the answer takes longer
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	if write(w, int(status.Code), body) {
-		_ = control.Flush()
-	}
+// hungUp reports whether a failure is what comes of a client that went away.
+func (x *exchange) hungUp(err error) bool {
+	return x.ctx.parent.Err() != nil && (!x.reached || errors.Is(err, errHungUp) || errors.Is(err, context.Canceled))
 }
 
 func writeStatus(w http.ResponseWriter, status metav1.Status) {

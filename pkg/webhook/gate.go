@@ -4,13 +4,10 @@ package webhook
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -27,6 +24,8 @@ type gate struct {
 	bytes    atomic.Int64 // of bodies
 	answered chan struct{}
 	shed     sparingly
+	unknown  sparingly // paths
+	unread   sparingly // calls that are none, or were broken off
 }
 
 // The stages of a server.
@@ -81,7 +80,7 @@ func (x *exchange) reserve(n int64) error {
 		return nil
 	}
 	x.bytes += n
-	if g.bytes.Add(n) > g.maxBytes {
+	if all := g.bytes.Add(n); all > g.maxBytes && all > x.bytes { // alone, a call may be as large as its hook allows
 		return x.tooMuch(fmt.Sprintf("the bodies of the calls in flight have %d bytes, which is the limit", g.maxBytes))
 	}
 	return nil
@@ -151,61 +150,10 @@ func (x *exchange) endConnection(w http.ResponseWriter) {
 	}
 }
 
-// The rest of a body of a call that was turned away is thrown away for the sake of its
-// connection, as long as this costs less than another TLS handshake.
-const (
-	mostDiscarded   = 4 << 20
-	longestDiscards = 500 * time.Millisecond
-)
-
-// discard reads the rest of the body of a call that was turned away, after the answer. Without
-// it net/http would close the connection after half a second, in which it counts as busy; and
-// when the API server calls again, as it is asked to, it would have to make another.
-func discard(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor > 1 || r.ContentLength > mostDiscarded {
-		return // with HTTP/2 only the one call ends
-	}
-	deadline := time.Now().Add(longestDiscards)
-	setReadDeadline(w, deadline)
-	_, _ = io.CopyN(io.Discard, r.Body, mostDiscarded)
-	setReadDeadline(w, time.Time{})
-	if !time.Now().Before(deadline) {
-		panic(http.ErrAbortHandler) // closes the connection: see exchange.fail
-	}
-}
-
 // tell wakes up who waits at a channel with room for one.
 func tell(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// sparingly is a memory of when something was logged that may happen at any rate.
-type sparingly struct {
-	mu     sync.Mutex
-	last   time.Time
-	others int // since then
-}
-
-const sparingInterval = time.Minute
-
-// log logs an error at most once in a while, and otherwise at V(1).
-func (s *sparingly) log(log logr.Logger, err error, message string, values ...any) {
-	now := time.Now()
-	s.mu.Lock()
-	due := s.last.IsZero() || now.Sub(s.last) >= sparingInterval
-	others := s.others
-	if due {
-		s.last, s.others = now, 0
-	} else {
-		s.others++
-	}
-	s.mu.Unlock()
-	if due {
-		log.Error(err, message+"; more of the kind within a minute are logged at V(1)", append(values, "moreBefore", others)...)
-		return
-	}
-	log.V(1).Info(message, append(values, "reason", err.Error())...)
 }

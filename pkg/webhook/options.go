@@ -54,10 +54,11 @@ type Options struct {
 	// as MaxInFlight is. 256 MiB when zero. Bytes count once there is memory for them: what a
 	// client announces does not. What is decoded of a body may be a few times its size.
 	MaxInFlightBytes int64
-	// MaxConnections bounds the open connections: beyond, that is closed which has been idle for
-	// longest, or has said nothing since it was made; those that never had a call go first.
-	// Twice MaxInFlight when zero, and at least 100. A connection with a call is never closed,
-	// so use more than MaxInFlight.
+	// MaxConnections bounds the open connections. For one more another goes: first one that has
+	// never had a call and has been silent for a second, then the one that has been idle for
+	// longest. If all have calls, or were just made, the new one waits. Twice MaxInFlight when
+	// zero, and at least 100. A connection with a call is never closed, so use more than
+	// MaxInFlight.
 	MaxConnections int
 	// MaxConnectionAge is how long a connection is used before an answer on it says that it
 	// is the last, a tenth more or less, so that the API server comes to know of new replicas.

@@ -36,13 +36,13 @@ func (s *Server) probed(w http.ResponseWriter, r *http.Request) bool {
 	case livePath:
 	case readyPath:
 		if err := s.Ready(r); err != nil {
-			writeStatus(w, failureStatus(newFailure(http.StatusServiceUnavailable, err.Error())))
+			statusToStranger(w, r, failureStatus(newFailure(http.StatusServiceUnavailable, err.Error())))
 			return true
 		}
 	default:
 		return false
 	}
-	write(w, http.StatusOK, []byte("\"ok\"\n"))
+	writeToStranger(w, r, http.StatusOK, []byte("\"ok\"\n"))
 	return true
 }
 

@@ -23,6 +23,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := h.newCall()
 	x := c.base()
 	x.http1 = r.ProtoMajor == 1
+	x.unread = h.gate != nil && leavesBody(r)
 	x.ctx.begin(h.observe(x, r), h, start, h.budget(timeoutOf(r.URL)))
 	err := h.Check()
 	if err != nil {
@@ -30,13 +31,17 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		err = x.enter(r)
 	}
-	if err == nil {
-		err = h.serve(w, r, c)
-	} else {
+	if err != nil {
 		x.turnAway(w, r, err)
+	} else {
+		err = h.serve(w, r, c)
 	}
-	if err != nil && outcomeOf(err) == Shed {
-		discard(w, r)
+	switch {
+	case err == nil || !x.unread:
+	case x.kept:
+		discard(w, r, discardKept)
+	default:
+		discard(w, r, discardLast)
 	}
 }
 
@@ -47,8 +52,10 @@ func (x *exchange) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &refused):
 		x.tell(Call{Outcome: Refused, Code: refused.status.Code, Err: err})
 		x.endConnection(w)
+		x.unread = false // it is dealt with there
 		x.ctx.hook.gate.auth.refuse(w, r, refused)
 	default:
+		x.kept = outcomeOf(err) == Shed && isKept(r)
 		x.fail(w, err)
 	}
 }
@@ -72,6 +79,7 @@ func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 	case errors.Is(err, errAnswered):
 	default:
+		x.kept = outcomeOf(err) == Shed && isKept(r)
 		x.fail(w, err)
 	}
 	b.release()
@@ -132,6 +140,7 @@ func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *revi
 	if d, err := c.accept(wire); d != nil || err != nil {
 		return d, nil, err
 	}
+	c.base().reached = true
 	o := c.base().await(c, w, r)
 	if o.err != nil || !o.decision.Allowed() {
 		return o.decision, nil, o.err

@@ -240,9 +240,9 @@ func (s *Server) handler(g *gate) http.Handler {
 			g.auth.refuse(w, r, refused)
 			return
 		}
-		status := failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", r.URL.Path)))
-		contextLogger(r.Context()).Error(errors.New(status.Message), "cannot decide", "code", status.Code)
-		writeStatus(w, status)
+		status := failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", clip(r.URL.Path))))
+		g.unknown.log(contextLogger(r.Context()), errors.New(status.Message), "cannot decide", "code", status.Code)
+		statusToStranger(w, r, status)
 	})
 }
 

@@ -156,7 +156,7 @@ func TestServerOptionsReachTheHooks(t *testing.T) {
 		t.Errorf("got %s", line)
 	}
 	e.post(t, hook.Path(), nil).failed(t)
-	if line := <-logs; !strings.HasPrefix(line, `server: "msg"="cannot decide"`) {
+	if line := <-logs; !strings.HasPrefix(line, `server: "msg"="cannot decide`) {
 		t.Errorf("got %s", line)
 	}
 	own := hook.WithLogger(sink("hook: "))
@@ -169,7 +169,7 @@ func TestServerOptionsReachTheHooks(t *testing.T) {
 	if <-logs; smaller.post(t, hook.Path(), []byte("123")).failed(t).Message != "the body is larger than the limit of 1 bytes" {
 		t.Error("the limit of the hook does not count")
 	}
-	if line := <-logs; !strings.HasPrefix(line, `hook: "msg"="cannot decide"`) {
+	if line := <-logs; !strings.HasPrefix(line, `hook: "msg"="cannot decide`) {
 		t.Errorf("got %s", line)
 	}
 }

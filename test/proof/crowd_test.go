@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proof
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/test/proof/replica/control"
+)
+
+// TestOverloadOfConnections has more clients than there may be connections, none of them
+// hostile: each keeps its connection, and finds it closed now and then, also when it is just
+// sending a call. The server tells it to make that call again.
+func TestOverloadOfConnections(t *testing.T) {
+	s := newService(t, 0)
+	s.settings = control.Settings{Server: control.Admitkit, Pause: time.Millisecond, ShutdownDelay: -1, MaxConnections: 20, MaxInFlight: 100}
+	bundle := s.useStatic(t)
+	s.start(t)
+	all := &samples{}
+	start := time.Now()
+	shed := int64(0)
+	ctx, cancel := context.WithTimeout(t.Context(), scale(5*time.Second, time.Minute))
+	defer cancel()
+	var group sync.WaitGroup
+	var callers []*caller
+	for i := range 40 {
+		c := newCaller(t, s.replicas[0].hello.Hooks, s.namespace, s.host, bundle, 1<<10)
+		c.calls = all
+		callers = append(callers, c)
+		random := newRandom("client " + string(rune('a'+i)))
+		group.Go(func() {
+			pause := time.NewTimer(0)
+			defer pause.Stop()
+			for {
+				select {
+				case <-pause.C:
+				case <-ctx.Done():
+					return
+				}
+				_ = c.call(context.WithoutCancel(ctx), 10*time.Second)
+				pause.Reset(time.Duration(random.Int64N(int64(200 * time.Millisecond))))
+			}
+		})
+	}
+	group.Wait()
+	for _, c := range callers {
+		shed += c.shed.Load()
+	}
+	calls, failed := all.count()
+	report(t, row{calls: calls, failed: failed, shed: int(shed), retried: int(shed), p50: all.percentile(.5), p99: all.percentile(.99)})
+	if failed > 0 {
+		t.Errorf("failed calls:\n%s", all.failures(start))
+	}
+}
