@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"log"
 	"strings"
@@ -99,7 +100,10 @@ func (c *connectionLog) Write(line []byte) (int, error) {
 func (c *connectionLog) handshake(from, reason string) {
 	class := handshakeClass(reason)
 	for _, o := range c.observers {
-		o.HandshakeFailed(class)
+		func() {
+			defer survive(logr.NewContext(context.Background(), c.log))
+			o.HandshakeFailed(class)
+		}()
 	}
 	values := []any{"class", class, "remote", from}
 	err := errors.New(clipTo(reason, maxMessageBytes))

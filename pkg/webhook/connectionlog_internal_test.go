@@ -62,3 +62,20 @@ func TestUntrustedIsLoggedOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+// TestAnObserverOfHandshakesThatPanics does not end the connection's goroutine, nor is it silent.
+func TestAnObserverOfHandshakesThatPanics(t *testing.T) {
+	var lines []string
+	l := newConnectionLog(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), nil)
+	l.observers = []ConnectionObserver{panicking{}}
+	if _, err := l.Write([]byte("http: TLS handshake error from 10.0.0.1:1: EOF\n")); err != nil {
+		t.Error(err)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "an observer of calls panicked") {
+		t.Errorf("got %q", lines)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) HandshakeFailed(string) { panic("oh") }
