@@ -47,7 +47,7 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := c.ask(t.Context(), "other-label"); err != errStripped {
+			if err := c.ask(t.Context(), "other-label"); !errors.Is(err, errStripped) {
 				t.Errorf("what came back has another label: %v", err)
 			}
 			if got := connections.Load(); got != 4 {
