@@ -96,7 +96,7 @@ func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 	var found []retiring
 	for i := range t.entries {
 		for _, c := range t.entries[i].certificates() {
-			known := slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c)) ||
+			known := slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
 				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
 			if !known && now.Before(c.NotAfter) {
 				found = append(found, retiring{c, p.endOfTrust(c, now), t.target.String()})
@@ -109,7 +109,7 @@ func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 // keep adds a certificate to those that are trusted for a while, unless it is there or is not
 // to be trusted any more.
 func (p policy) keep(s *state, c *x509.Certificate, target string, now time.Time) {
-	if slices.ContainsFunc(s.trustedBy(target), c.Equal) || s.hasRetired(fingerprint(c)) || !now.Before(c.NotAfter) {
+	if slices.ContainsFunc(s.trustedBy(target), c.Equal) || s.hasRetired(fingerprint(c), target != "") || !now.Before(c.NotAfter) {
 		return
 	}
 	s.retiring = append(s.retiring, retiring{c, p.endOfTrust(c, now), target})
@@ -127,14 +127,13 @@ func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 }
 
 // retire has the state trust a CA no more. One that signs is never retired so: it is replaced.
+// That one of others is over says nothing of the same one as ours.
 func (s *state) retire(r retired) {
-	s.retiring = slices.DeleteFunc(s.retiring, func(x retiring) bool { return fingerprint(x.cert) == r.id })
-	for _, a := range []*authority{s.signing, s.next} {
-		if a != nil && a.id() == r.id {
-			return
-		}
-	}
-	if !s.hasRetired(r.id) {
+	s.retiring = slices.DeleteFunc(s.retiring, func(x retiring) bool {
+		return fingerprint(x.cert) == r.id && (x.target != "" || !r.foreign)
+	})
+	ours := slices.ContainsFunc(s.trusted(), func(c *x509.Certificate) bool { return fingerprint(c) == r.id })
+	if !ours && !slices.ContainsFunc(s.retired, func(x retired) bool { return x.id == r.id && x.foreign == r.foreign }) {
 		s.retired = append(s.retired, r)
 	}
 }

@@ -93,11 +93,11 @@ func (s *state) dropEnded(now time.Time) {
 		if now.Before(x.until) {
 			continue
 		}
-		over := x.cert.NotAfter.Add(day) // clocks differ
+		r := retired{id: fingerprint(x.cert), until: x.cert.NotAfter.Add(day)} // clocks differ
 		if x.target != "" {
-			over = now.Add(time.Hour) // if somebody brings it back, he needs it
+			r.foreign, r.until = true, now.Add(time.Hour) // who brings it back needs it
 		}
-		s.retire(retired{fingerprint(x.cert), over})
+		s.retire(r)
 	}
 	if s.next != nil && !now.Before(s.next.cert.NotAfter) {
 		s.next = nil

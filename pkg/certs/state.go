@@ -4,6 +4,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -40,6 +41,8 @@ type retiring struct {
 type retired struct {
 	id    string
 	until time.Time // the end of the certificate
+	// foreign says that it was one of somebody else, which says nothing of the same one as ours.
+	foreign bool
 }
 
 // The keys in the data of the Secret. Data with none but others is not ours.
@@ -83,8 +86,9 @@ func (s *state) hasForeign() bool {
 
 func (s *state) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(s.trusted(), c.Equal) }
 
-func (s *state) hasRetired(id string) bool {
-	return slices.ContainsFunc(s.retired, func(r retired) bool { return r.id == id })
+// hasRetired tells whether a certificate was retired, as ours or as one of others.
+func (s *state) hasRetired(id string, foreign bool) bool {
+	return slices.ContainsFunc(s.retired, func(r retired) bool { return r.id == id && (foreign || !r.foreign) })
 }
 
 // bundle is the PEM text of certificates.
@@ -134,7 +138,7 @@ func (s *state) sort() {
 		}
 		return strings.Compare(a.target, b.target)
 	})
-	slices.SortFunc(s.retired, func(a, b retired) int { return strings.Compare(a.id, b.id) })
+	slices.SortFunc(s.retired, func(a, b retired) int { return cmp.Or(strings.Compare(a.id, b.id), a.until.Compare(b.until)) })
 }
 
 // document is a state as it is stored.
@@ -160,8 +164,9 @@ type retiringDocument struct {
 }
 
 type retiredDocument struct {
-	SHA256 string    `json:"sha256"`
-	Until  time.Time `json:"until"`
+	SHA256  string    `json:"sha256"`
+	Until   time.Time `json:"until"`
+	Foreign bool      `json:"foreign,omitempty"`
 }
 
 // documentVersion grows with every change of the document, a new member too: an older program
@@ -182,7 +187,7 @@ func (s *state) encode() (map[string][]byte, error) {
 		d.Retiring = append(d.Retiring, retiringDocument{string(encodeCertificate(r.cert)), r.until.UTC(), r.target})
 	}
 	for _, r := range s.retired {
-		d.Retired = append(d.Retired, retiredDocument{r.id, r.until.UTC()})
+		d.Retired = append(d.Retired, retiredDocument{r.id, r.until.UTC(), r.foreign})
 	}
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
@@ -243,7 +248,7 @@ func decodeState(data map[string][]byte) (*state, error) {
 		s.retiring = append(s.retiring, retiring{a.cert, r.Until, r.Target})
 	}
 	for _, r := range d.Retired {
-		s.retired = append(s.retired, retired{r.SHA256, r.Until})
+		s.retired = append(s.retired, retired{r.SHA256, r.Until, r.Foreign})
 	}
 	if s.signing == nil && s.next == nil && len(errs) == 0 {
 		errs = append(errs, errors.New("there is no CA in it"))

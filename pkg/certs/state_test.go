@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func sampleState(t testing.TB) *state {
 	}
 	s.signing, s.next = all[0], all[1]
 	s.retiring = []retiring{{cert: all[2].cert, until: now.Add(day)}, {all[3].cert, now.Add(day), "somewhere"}}
-	s.retired = []retired{{all[0].id(), now.Add(day)}}
+	s.retired = []retired{{id: all[0].id(), until: now.Add(day)}}
 	s.sort()
 	return s
 }
@@ -139,4 +140,25 @@ func FuzzParseBundle(f *testing.F) {
 			t.Fatalf("%d certificates, and %d when they are written and read", len(all), len(again))
 		}
 	})
+}
+
+// One certificate may be ours and, after a loss, have been found as one of others: the end of
+// the latter takes nothing from the former.
+func TestForeignAndOurs(t *testing.T) {
+	s := sampleState(t)
+	ours := s.retiring[slices.IndexFunc(s.retiring, func(r retiring) bool { return r.target == "" })]
+	until := ours.until.Add(-time.Hour)
+	s.retiring = append(s.retiring, retiring{ours.cert, until, "somewhere"})
+	s.dropEnded(until)
+	if !s.trusts(ours.cert) || s.hasRetired(fingerprint(ours.cert), true) {
+		t.Error("ours is not trusted any more")
+	}
+	s.retire(retired{id: fingerprint(ours.cert), until: until, foreign: true}) // as another replica saw it
+	if !s.trusts(ours.cert) {
+		t.Error("ours is not trusted any more, for what another replica retired")
+	}
+	s.dropEnded(ours.until)
+	if s.trusts(ours.cert) || !s.hasRetired(fingerprint(ours.cert), false) {
+		t.Error("ours is not retired")
+	}
 }
