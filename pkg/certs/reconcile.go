@@ -71,7 +71,7 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 		s.learn(merged)
 		return merged, nil
 	}
-	if readErr != nil && t.stored.version != "" {
+	if readErr != nil && (t.stored.version != "" || known != nil) {
 		s.log.Info("the Secret is filled again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
 	}
 	desired, err := s.desire(t, seen, merged)

@@ -5,6 +5,7 @@ package certs
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -32,15 +33,15 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 
 // onlyConflicts tells whether nothing is wrong but that somebody was faster.
 func onlyConflicts(err error) bool {
+	return all(err, func(err error) bool { return errors.Is(err, errConflict) })
+}
+
+// all tells whether all of the joined errors are of a sort.
+func all(err error, of func(error) bool) bool {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range many.Unwrap() {
-			if !onlyConflicts(one) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(many.Unwrap(), func(one error) bool { return !all(one, of) })
 	}
-	return errors.Is(err, errConflict)
+	return of(err)
 }
 
 // tell logs a trouble when it comes, changes and goes.
@@ -51,7 +52,7 @@ func (s *SelfManaged) tell() {
 	}
 	switch {
 	case text == s.look.told:
-	case text != "" && s.state.phase() == Starting: // as is to be expected
+	case text != "" && s.state.phase() == Starting && (s.status.Err == s.look.trouble || all(s.status.Err, callsNobody)): //nolint:errorlint // this very one
 		s.log.Info("the certificates are not ready yet", "because", text)
 	case text != "":
 		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")
