@@ -57,14 +57,17 @@ func (i *Installer) promote(ctx context.Context, patience time.Duration, m *memo
 func (i *Installer) failClosed(ctx context.Context, patience time.Duration, m *memory) error {
 	ctx, cancel := bounded(ctx, patience)
 	defer cancel()
-	pause := i.o.Interval
+	pause, last := i.o.Interval, error(nil)
 	for {
 		err := i.applyAll(ctx, closing, m)
-		if !errors.Is(err, errUntrusted) {
+		switch {
+		case errors.Is(err, errUntrusted):
+			last = err
+		case err == nil, ctx.Err() == nil, last == nil: // or else the error is that of the end
 			return err
 		}
 		if pause = min(pause*3/2, 20*i.o.Interval); !sleep(ctx, pause) {
-			return fmt.Errorf("waiting to apply the failure policies: %w; last seen: %w", context.Cause(ctx), err)
+			return fmt.Errorf("waiting to apply the failure policies: %w; last seen: %w", context.Cause(ctx), last)
 		}
 	}
 }

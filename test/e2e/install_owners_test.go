@@ -63,7 +63,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(first.Promote(within(ctx, patience))).To(Succeed())
 
 		second := i.serving(i.denies("one.example.com"), i.denies("two.example.com"))
-		Expect(second.Promote(within(ctx, time.Second))).To(MatchError(
+		Expect(second.Promote(within(ctx, 3*time.Second))).To(MatchError(
 			"waiting to apply the failure policies: context deadline exceeded; last seen: ValidatingWebhookConfiguration " + i.name + ": webhooks do not have the caBundle of the marker yet, so calls to them would fail: two.example.com"))
 		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail", "two.example.com", "Ignore")))
 		i.inject(ctx, validatingKind, "one.example.com", "two.example.com", i.marker())
