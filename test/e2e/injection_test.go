@@ -84,10 +84,10 @@ func serveWith(source certs.Source, listener net.Listener, mux http.Handler) {
 }
 
 // run starts the source as a ServiceAccount with the generated rights.
-func runSource(ctx context.Context, o certs.Options) certs.Source {
+func runSource(ctx context.Context, o certs.Options, hooks ...*webhook.Hook) certs.Source {
 	GinkgoHelper()
-	permissions, err := installing.RBAC(installing.Options{Configuration: webhook.ConfigurationOptions{Name: o.Namespace, Namespace: o.Namespace}},
-		installing.RBACOptions{ServiceAccount: "hook", Certs: &o})
+	permissions, err := installing.RBAC(installing.Options{Configuration: webhook.ConfigurationOptions{Name: o.Namespace, Namespace: o.Namespace, URL: "https://127.0.0.1"}},
+		installing.RBACOptions{ServiceAccount: "hook", Hooks: hooks, Certs: &o})
 	Expect(err).NotTo(HaveOccurred())
 	grant(ctx, permissions)
 	o.Config = rest.CopyConfig(config)
@@ -134,7 +134,7 @@ var _ = Describe("a self-managed source", func() {
 				{Kind: certs.CustomResourceDefinition, Name: "coins.injection.example.com"},
 				{Kind: certs.APIService, Name: "v1.aggregated.example.com"},
 			},
-		})
+		}, hook)
 		serveWith(source, listener, mux)
 		register(ctx, mutating, nil)
 		awaitCalls := func() {
