@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -44,8 +43,9 @@ type SelfManaged struct {
 	start   atomic.Bool
 	served  atomic.Pointer[tls.Certificate]
 
+	log logr.Logger // set before Start begins to look
+
 	mu     sync.Mutex // guards what follows; never held while the cluster is asked
-	log    logr.Logger
 	names  names
 	state  *state // as it was last in the Secret; nil at first
 	issuer *x509.Certificate
@@ -88,15 +88,10 @@ func (s *SelfManaged) NeedLeaderElection() bool { return false }
 // wrong, a missing permission for one, it tries again, and tells in Status and the log.
 func (s *SelfManaged) Start(ctx context.Context) error {
 	if s.start.Swap(true) {
-		return errors.New("the certificate source was started before")
+		return errStartedTwice
 	}
 	if s.log.GetSink() == nil {
-		s.mu.Lock()
-		s.log = logr.FromContextOrDiscard(ctx)
-		if s.log.GetSink() == nil {
-			s.log = logr.FromSlogHandler(slog.Default().Handler())
-		}
-		s.mu.Unlock()
+		s.log = contextLogger(ctx)
 	}
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
@@ -171,7 +166,7 @@ func (s *SelfManaged) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, er
 	if err := s.Status().Err; err != nil {
 		return nil, fmt.Errorf("there is no serving certificate yet: %w", err)
 	}
-	return nil, errors.New("there is no serving certificate yet: the source is starting, or was not started")
+	return nil, errNotStarted
 }
 
 // Bundle returns the CAs to trust now, as this replica saw them last.
