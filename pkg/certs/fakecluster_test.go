@@ -4,6 +4,7 @@ package certs
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,15 +23,18 @@ type fakeCluster struct {
 	secret  secret
 	targets map[string]*targetState
 	past    map[string][]pastBundle // by target: the bundle of the first entry
+	note    func(format string, args ...any)
 }
 
 type pastBundle struct {
 	since  time.Time
 	bundle []byte
+	spoilt bool // written by somebody else than a source
+	parsed []*x509.Certificate
 }
 
 func newFakeCluster(targets ...Target) *fakeCluster {
-	f := &fakeCluster{targets: map[string]*targetState{}, past: map[string][]pastBundle{}}
+	f := &fakeCluster{targets: map[string]*targetState{}, past: map[string][]pastBundle{}, note: func(string, ...any) {}}
 	for _, t := range targets {
 		f.createTarget(t, nil)
 	}
@@ -52,7 +56,8 @@ func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.targets[t.String()] = &targetState{version: f.bump(), entries: []targetEntry{{name: "a", bundle: bundle}, {name: "b", bundle: bundle}}}
-	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle})
+	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle, true, parseBundle(bundle)})
+	f.note("somebody writes %s: %s", t, idsOf(bundle))
 }
 
 // setSecret is what somebody with a right to do so does to the Secret. nil deletes it.
@@ -63,6 +68,7 @@ func (f *fakeCluster) setSecret(data map[string][]byte) {
 	if data != nil {
 		f.secret = secret{version: f.bump(), data: maps.Clone(data)}
 	}
+	f.note("somebody writes the Secret: %s", describe(f.secret.data))
 }
 
 func (f *fakeCluster) data() map[string][]byte {
@@ -85,6 +91,48 @@ func (f *fakeCluster) bundleAt(t Target, at time.Time) []byte {
 	return bundle
 }
 
+// views returns what API servers may know of a target that learn late, but by less than lag.
+func (f *fakeCluster) views(t Target, lag time.Duration) []pastBundle {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, now := f.past[t.String()], wallClock()
+	for i := len(all) - 1; i >= 0; i-- {
+		if !all[i].since.After(now.Add(-lag)) {
+			return slices.Clone(all[i:])
+		}
+	}
+	return slices.Clone(all)
+}
+
+// describe and idsOf name CAs by the beginning of their fingerprints.
+func describe(data map[string][]byte) string {
+	s, err := decodeState(data)
+	if err != nil {
+		return err.Error()
+	}
+	text := fmt.Sprintf("generation %d", s.generation)
+	for what, a := range map[string]*authority{"signing": s.signing, "next": s.next} {
+		if a != nil {
+			text += fmt.Sprintf(", %s %.4s", what, a.id())
+		}
+	}
+	for _, r := range s.retiring {
+		text += fmt.Sprintf(", retiring %.4s until %s %s", fingerprint(r.cert), r.until.Format(time.DateTime), r.target)
+	}
+	for _, r := range s.retired {
+		text += fmt.Sprintf(", retired %.4s", r.id)
+	}
+	return text
+}
+
+func idsOf(bundle []byte) string {
+	text := "CAs"
+	for _, c := range parseBundle(bundle) {
+		text += fmt.Sprintf(" %.4s", fingerprint(c))
+	}
+	return text
+}
+
 func (f *fakeCluster) readSecret(context.Context) (secret, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,6 +146,7 @@ func (f *fakeCluster) writeSecret(_ context.Context, s secret) error {
 		return errConflict
 	}
 	f.secret = secret{f.bump(), maps.Clone(s.data)}
+	f.note("the Secret is written: %s", describe(s.data))
 	return nil
 }
 
@@ -122,7 +171,8 @@ func (f *fakeCluster) writeTarget(_ context.Context, t Target, read targetState,
 	for i := range st.entries {
 		st.entries[i].bundle = bundle
 	}
-	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle})
+	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle, false, parseBundle(bundle)})
+	f.note("%s is written: %s", t, idsOf(bundle))
 	return nil
 }
 

@@ -64,8 +64,11 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 	}
 	for i := range t.targets {
 		o := &t.targets[i]
-		if o.err != nil || len(o.entries) == 0 {
+		if callsNobody(o.err) || o.err == nil && len(o.entries) == 0 {
 			continue
+		}
+		if o.err != nil {
+			return fmt.Errorf("it is not known since when %s trusts what is served: %w", o.target, o.err)
 		}
 		first, seen := s.look.since[sighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle

@@ -30,10 +30,10 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	t := &turn{began: time.Now()}
-	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), wallClock()
+	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), s.clock()
 	var err error
 	t.stored, err = s.cluster.readSecret(ctx)
-	t.now = wallClock()
+	t.now = s.clock()
 	if err != nil {
 		s.serveBlind(t.now)
 		return s.finish(t, err)

@@ -40,6 +40,7 @@ type SelfManaged struct {
 	o       Options
 	policy  policy
 	cluster cluster
+	clock   func() time.Time // see wallClock
 	start   atomic.Bool
 	served  atomic.Pointer[tls.Certificate]
 
@@ -73,7 +74,7 @@ func NewSelfManaged(o Options) (*SelfManaged, error) {
 
 func newSelfManaged(o Options, c cluster) *SelfManaged {
 	return &SelfManaged{
-		o: o, policy: o.policy(), cluster: c, log: o.Logger,
+		o: o, policy: o.policy(), cluster: c, clock: wallClock, log: o.Logger,
 		names:  names{o.DNSNames, o.IPAddresses},
 		status: Status{Phase: Starting, NotReady: errNotStarted},
 	}
@@ -142,7 +143,7 @@ func (s *SelfManaged) delay(next time.Time, failures int) time.Duration {
 		d = min(d, s.o.Interval/50<<min(failures, 10)+rand.N(s.o.Interval/50+1))
 	}
 	if !next.IsZero() {
-		d = min(d, max(time.Until(next), 0)+time.Millisecond)
+		d = min(d, max(next.Sub(s.clock()), 0)+time.Millisecond)
 	}
 	return d
 }
@@ -186,7 +187,7 @@ func (s *SelfManaged) Status() Status {
 	st := s.status
 	if c := s.served.Load(); c != nil {
 		st.NotBefore, st.NotAfter = c.Leaf.NotBefore, c.Leaf.NotAfter
-		if ended := expired(c.Leaf, wallClock()); ended != nil {
+		if ended := expired(c.Leaf, s.clock()); ended != nil {
 			st.Err, st.NotReady, st.Trusted = errors.Join(ended, st.Err), ended, false
 		}
 	}

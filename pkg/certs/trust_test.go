@@ -226,3 +226,34 @@ func TestOnlyConflicts(t *testing.T) {
 		}
 	}
 }
+
+// That the API server is away for a moment does not make a new replica ready too soon.
+func TestReadyNotByAFault(t *testing.T) {
+	inBubble(t, "fault", func(t *testing.T, f *fakeCluster) {
+		other, err := newAuthority("other", ECDSAP256, time.Now(), 365*day, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.createTarget(webhooks, encodeCertificate(other.cert))
+		o := testOptions()
+		o.Settle, o.Interval = time.Hour, time.Minute
+		away := &switched{cluster: f}
+		r := startReplica(t, o, away)
+		defer r.stop(t)
+		elapse(10 * time.Minute)
+		away.set(errFault)
+		elapse(10 * time.Minute)
+		if Ready(r)(t.Context()) == nil {
+			t.Error("ready while the caBundle cannot be read, and has not settled")
+		}
+		away.set(nil)
+		elapse(2 * time.Minute)
+		if Ready(r)(t.Context()) == nil {
+			t.Error("ready before the CA has settled")
+		}
+		elapse(time.Hour)
+		if err := Ready(r)(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

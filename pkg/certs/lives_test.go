@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+)
+
+// A climate is what a random life may have in store.
+type climate struct {
+	name     string
+	replicas int
+	lag      time.Duration // of what a replica asks of the API server, at most
+	events   int           // one of so many looks comes with one
+	clocks   bool          // differ, and step, within ClockSkew
+	options  bool          // differ between replicas
+	targets  bool          // are emptied, set back and made anew
+}
+
+var climates = []climate{
+	{name: "three", replicas: 3, lag: 30 * time.Second, events: 60},
+	{name: "rough", replicas: 4, lag: 10 * time.Second, events: 12},
+	{name: "clocks", replicas: 3, lag: 15 * time.Second, events: 40, clocks: true},
+	{name: "all", replicas: 4, lag: 10 * time.Second, events: 30, clocks: true, options: true, targets: true},
+}
+
+// A story is a random life of a cluster.
+type story struct {
+	climate
+	t        *testing.T
+	f        *fakeCluster
+	o        Options
+	random   *rand.Rand
+	begin    time.Time
+	replicas []*replica
+	started  int
+	copies   []map[string][]byte // of the Secret
+	events   map[string]int
+
+	mu  sync.Mutex // guards what follows
+	log []string
+}
+
+// Whatever happens to the Secret, to replicas and to the connection, no call fails.
+// ADMITKIT_LIVES is how many there are of each kind, ADMITKIT_SEED the first. A seed is the same
+// life up to the order of what happens at the same time.
+func TestRandomLives(t *testing.T) {
+	lives, err := strconv.ParseUint(os.Getenv("ADMITKIT_LIVES"), 10, 64)
+	if err != nil {
+		lives = 1
+	}
+	first, _ := strconv.ParseUint(os.Getenv("ADMITKIT_SEED"), 10, 64)
+	for seed := first; seed < first+lives; seed++ {
+		for _, c := range climates {
+			t.Run(fmt.Sprintf("%s/seed=%d", c.name, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { randomLife(t, c, seed) })
+			})
+		}
+	}
+}
+
+func randomLife(t *testing.T, c climate, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := &story{climate: c, t: t, f: newFakeCluster(webhooks), random: random, o: testOptions(), events: map[string]int{}}
+	s.o.CALifetime, s.o.LeafLifetime = 24*time.Hour, 4*time.Hour
+	s.o.Settle, s.o.Interval, s.o.ClockSkew = 30*time.Minute, 2*time.Minute, 5*time.Minute
+	s.begin, s.f.note = time.Now(), s.say
+	for range c.replicas {
+		s.add()
+	}
+	elapse(2 * time.Hour)
+	for time.Since(s.begin) < 4*24*time.Hour {
+		elapse(time.Duration(random.Int64N(int64(4 * time.Minute))))
+		s.check()
+		if random.IntN(c.events) == 0 {
+			s.happen()
+		}
+	}
+	for _, r := range s.replicas {
+		r.stop(t)
+	}
+	if s.events["call"] < 3500 {
+		t.Errorf("too little was tried: %v", s.events)
+	}
+	t.Logf("%v", s.events)
+}
+
+func (s *story) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, fmt.Sprintf("%12s  ", time.Since(s.begin).Round(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+// tail is what led to a failure.
+func (s *story) tail() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.log[max(0, len(s.log)-100):], "\n")
+}
+
+func (s *story) add() {
+	l := &lagging{cluster: s.f, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), most: s.lag, pauses: 30}
+	if s.random.IntN(2) == 0 {
+		l.faults = 10
+	}
+	o, number := s.o, s.started
+	s.started++
+	if s.options {
+		o.LeafLifetime = time.Duration(1+s.random.IntN(4)) * time.Hour
+		o.Interval = time.Duration(1+s.random.IntN(4)) * time.Minute
+		o.Settle += time.Duration(s.random.IntN(20)) * time.Minute
+	}
+	o.Logger = funcr.New(func(_, args string) { s.say("%d: %s", number, args) }, funcr.Options{})
+	r := newReplica(s.t, o, l)
+	r.number = number
+	if s.clocks {
+		s.setClock(r)
+		r.clock = func() time.Time { return wallClock().Add(time.Duration(r.ahead.Load())) }
+	}
+	r.run(s.t)
+	s.replicas = append(s.replicas, r)
+}
+
+// setClock steps the clock of a replica. Those of two differ by no more than ClockSkew.
+func (s *story) setClock(r *replica) {
+	r.ahead.Store(s.random.Int64N(int64(s.o.ClockSkew)) - int64(s.o.ClockSkew)/2)
+}
+
+// check calls every replica that is in service, as all API servers that learn of a bundle late.
+func (s *story) check() {
+	for _, r := range s.replicas {
+		// A new replica is in service once it is ready, and then it takes a while until it is called.
+		if !r.ready {
+			r.ready = Ready(r)(s.t.Context()) == nil
+			continue
+		}
+		s.events["call"]++
+		leaf, err := r.GetCertificate(nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		now := time.Now()
+		if now.Before(leaf.Leaf.NotBefore) || !now.Before(leaf.Leaf.NotAfter) {
+			s.t.Fatalf("replica %d serves what is not valid: %s to %s\n%s", r.number, leaf.Leaf.NotBefore, leaf.Leaf.NotAfter, s.tail())
+		}
+		for _, view := range s.f.views(webhooks, s.o.Settle) {
+			signed := func(c *x509.Certificate) bool { return bytes.Equal(c.SubjectKeyId, leaf.Leaf.AuthorityKeyId) }
+			if !view.spoilt && !slices.ContainsFunc(view.parsed, signed) {
+				s.t.Fatalf("after %s replica %d fails the call of an API server that knows the bundle of %s before: %s\n%v\n%s",
+					now.Sub(s.begin), r.number, now.Sub(view.since), idsOf(view.bundle), s.events, s.tail())
+			}
+		}
+	}
+}
+
+func (s *story) happen() {
+	i, kinds := s.random.IntN(len(s.replicas)), 6
+	if s.targets {
+		kinds = 8
+	}
+	switch s.random.IntN(kinds) {
+	case 0:
+		if s.ready() < 2 && s.replicas[i].ready {
+			return // with the last replica its memory goes, and calls fail anyway
+		}
+		s.tell("killed")
+		s.replicas[i].stop(s.t)
+		s.replicas = append(s.replicas[:i:i], s.replicas[i+1:]...)
+		s.add()
+	case 1:
+		s.tell("deleted")
+		s.f.setSecret(nil)
+	case 2:
+		s.tell("emptied")
+		s.f.setSecret(map[string][]byte{})
+	case 3:
+		s.tell("damaged")
+		data := s.f.data()
+		if text := data[stateKey]; len(text) > 0 {
+			i := s.random.IntN(len(text))
+			if s.random.IntN(2) == 0 {
+				data[stateKey] = text[:i]
+			} else {
+				data[stateKey] = append(append(slices.Clone(text[:i]), '7'), text[i+1:]...)
+			}
+		}
+		s.f.setSecret(data)
+	case 4:
+		s.tell("rotate")
+		data := s.f.data()
+		if data != nil {
+			data[rotateKey] = []byte("now")
+			s.f.setSecret(data)
+		}
+	case 5:
+		s.tell("put back") // by whoever deploys what is in a repository, or restores a backup
+		if len(s.copies) > 0 {
+			s.f.setSecret(s.copies[s.random.IntN(len(s.copies))])
+		}
+	case 6:
+		s.tell("target emptied")
+		s.f.createTarget(webhooks, nil)
+	case 7:
+		s.tell("target put back")
+		s.f.createTarget(webhooks, s.f.bundleAt(webhooks, time.Now().Add(-time.Duration(s.random.IntN(72))*time.Hour)))
+	}
+	if s.clocks {
+		s.setClock(s.replicas[s.random.IntN(len(s.replicas))])
+	}
+	if data := s.f.data(); len(data[stateKey]) > 0 && s.random.IntN(3) == 0 {
+		s.copies = append(s.copies, data)
+	}
+}
+
+func (s *story) tell(event string) {
+	s.events[event]++
+	s.say("%s", event)
+}
+
+func (s *story) ready() int {
+	n := 0
+	for _, r := range s.replicas {
+		if r.ready {
+			n++
+		}
+	}
+	return n
+}
