@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -187,6 +188,16 @@ func options() Options {
 		},
 		Logger: logr.FromSlogHandler(slog.DiscardHandler),
 	}
+}
+
+// authority returns the certificate of a CA.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca.Bundle
 }
 
 func denying(name string) *webhook.Hook {

@@ -90,7 +90,7 @@ func TestTargetsLeaveOutWhatIsServedElsewhere(t *testing.T) {
 		at("service.example.com", admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "other"}}),
 		at("port.example.com", admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Port: new(int32(9443))}}),
 		at("url.example.com", admissionregistrationv1.WebhookClientConfig{URL: new("https://example.com/x")}),
-		at("bundle.example.com", admissionregistrationv1.WebhookClientConfig{CABundle: []byte("PEM")}),
+		at("bundle.example.com", admissionregistrationv1.WebhookClientConfig{CABundle: authority(t)}),
 	}
 	i, _ := newFake(t, options(), hooks...)
 	if got, want := i.Targets()[0].Webhooks, []string{"marker.hooks.admitkit.dev", "plain.example.com", "path.example.com"}; !reflect.DeepEqual(got, want) {

@@ -4,6 +4,7 @@ package install
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -134,9 +135,9 @@ func TestNoBundleIsEverAppliedUnlessItIsGiven(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	o := options()
-	o.Configuration.CABundle = []byte("PEM")
+	o.Configuration.CABundle = authority(t)
 	i, _ = newFake(t, o, denying("one.example.com"))
-	if got := clientConfig(webhooks(i.wanted[1].object)[1])["caBundle"]; got != "UEVN" {
+	if got := clientConfig(webhooks(i.wanted[1].object)[1])["caBundle"]; got != base64.StdEncoding.EncodeToString(o.Configuration.CABundle) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -3,6 +3,10 @@
 package webhook
 
 import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
 	"net/url"
 	"path"
 	"strconv"
@@ -17,17 +21,49 @@ import (
 // all to Configurations is fine.
 func (r registration) validateClientConfig(at *field.Path) field.ErrorList {
 	c := r.clientConfig
-	if c.URL != nil && c.Service != nil {
-		return field.ErrorList{field.Invalid(at, "url and service", "exactly one of url and service may be set")}
+	errs := validateBundle(at.Child("caBundle"), c.CABundle)
+	switch {
+	case c.URL != nil && c.Service != nil:
+		errs = append(errs, field.Invalid(at, "url and service", "exactly one of url and service may be set"))
+	case c.URL != nil:
+		errs = append(errs, validateURL(at.Child("url"), *c.URL)...)
+	case c.Service != nil:
+		errs = append(errs, validateServicePath(at.Child("service").Child("path"), r.path())...)
+		errs = append(errs, validateService(at.Child("service"), c.Service)...)
 	}
-	if c.URL != nil {
-		return validateURL(at.Child("url"), *c.URL)
-	}
-	if c.Service == nil {
+	return errs
+}
+
+// validateBundle is stricter than the API server, which takes any bytes, and then fails every
+// call if there is no certificate in them. What else is in them, such as a private key, would
+// be shown to everybody who may read the configuration. The error never quotes it.
+func validateBundle(at *field.Path, bundle []byte) field.ErrorList {
+	if len(bundle) == 0 {
 		return nil
 	}
-	errs := validateServicePath(at.Child("service").Child("path"), r.path())
-	return append(errs, validateService(at.Child("service"), c.Service)...)
+	problem := func(text string) field.ErrorList {
+		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", len(bundle)), text)}
+	}
+	blocks := 0
+	for rest := bundle; ; blocks++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return problem(fmt.Sprintf("holds a PEM block of type %q: only certificates belong there, which everybody may read", block.Type))
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return problem(fmt.Sprintf("PEM block %d is no certificate: %v", blocks+1, err))
+		}
+	}
+	switch begun := bytes.Count(bundle, []byte("-----BEGIN ")); {
+	case begun > blocks: // the decoder passes over what it cannot read
+		return problem(fmt.Sprintf("%d of %d PEM blocks cannot be read", begun-blocks, begun))
+	case blocks == 0:
+		return problem("holds no certificate: it has to be PEM, as in the file ca.crt")
+	}
+	return nil
 }
 
 // validateService checks the port, and the namespace as that of any object. What is missing

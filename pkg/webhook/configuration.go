@@ -34,8 +34,8 @@ type ConfigurationOptions struct {
 	// again: a [Server] does not know it. Exactly one of Service and URL is set, unless
 	// every registration has a clientConfig of its own.
 	URL string
-	// CABundle holds the PEM certificates that the serving certificate is verified with. When
-	// empty, the API server uses its system's roots.
+	// CABundle holds the PEM certificates that the serving certificate is verified with, and
+	// nothing else. When empty, the API server uses its system's roots.
 	CABundle []byte
 	// Namespace is the namespace the webhook runs in, left out by the default
 	// namespaceSelector so that the webhook cannot block its own Pods. Service.Namespace when
@@ -92,6 +92,7 @@ func (o ConfigurationOptions) validate() error {
 	if o.Service != nil {
 		list = append(list, validateService(options.Child("Service"), o.Service)...)
 	}
+	list = append(list, validateBundle(options.Child("CABundle"), o.CABundle)...)
 	list = append(list, validateNamespace(options.Child("Namespace"), o.Namespace)...)
 	list = append(list, metav1validation.ValidateLabels(o.Labels, options.Child("Labels"))...)
 	list = append(list, apivalidation.ValidateAnnotations(o.Annotations, options.Child("Annotations"))...)

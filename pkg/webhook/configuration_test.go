@@ -3,6 +3,9 @@
 package webhook_test
 
 import (
+	"bytes"
+	_ "embed"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +21,9 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
+
+//go:embed testdata/ca.crt
+var exampleCA []byte
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
@@ -47,7 +53,7 @@ func TestDefaultsOfConfigurations(t *testing.T) {
 	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{
 		Name:        "policies.example.com",
 		Service:     &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "hooks"},
-		CABundle:    []byte("-----BEGIN CERTIFICATE-----\n"),
+		CABundle:    exampleCA,
 		Labels:      map[string]string{"app": "hooks"},
 		Annotations: map[string]string{"cert-manager.io/inject-ca-from": "shop/hooks"},
 	},
@@ -102,7 +108,7 @@ func TestWhereAHookIsServed(t *testing.T) {
 		row(t, in.reason, func(t *testing.T) {
 			hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: in.own}, label)
 			want(t, hook.Path(), in.path)
-			in.options.Name, in.options.CABundle = "c", []byte("ca")
+			in.options.Name, in.options.CABundle = "c", exampleCA
 			configuration, other, err := webhook.Configurations(in.options, hook)
 			if err != nil {
 				want(t, "error: "+err.Error(), in.want)
@@ -114,7 +120,7 @@ func TestWhereAHookIsServed(t *testing.T) {
 			} else {
 				want(t, fmt.Sprintf("%s/%s:%d%s", c.Service.Namespace, c.Service.Name, *c.Service.Port, *c.Service.Path), in.want)
 			}
-			if c.URL != nil && c.Service != nil || string(c.CABundle) != "ca" || other != nil {
+			if c.URL != nil && c.Service != nil || !bytes.Equal(c.CABundle, exampleCA) || other != nil {
 				t.Errorf("got %+v and %+v", c, other)
 			}
 		})
@@ -170,7 +176,7 @@ func TestConfigurationsShareNothingWithTheHooks(t *testing.T) {
 	reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: service("n", "s", "/p", 1),
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: new(int32(3)),
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "true"}}}
-	options := webhook.ConfigurationOptions{Name: "c", CABundle: []byte("ca"), Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}}
+	options := webhook.ConfigurationOptions{Name: "c", CABundle: exampleCA, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}}
 	hook := webhook.Mutating(reg, label)
 	first, _, err := webhook.Configurations(options, hook)
 	if err != nil {
@@ -190,4 +196,43 @@ func TestConfigurationsShareNothingWithTheHooks(t *testing.T) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, second, wanted)
 	}
 	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook are still its own
+}
+
+// A bundle is for everybody to read, and what is no certificate in it fails every call.
+func TestABundleHoldsCertificatesOnly(t *testing.T) {
+	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")})
+	for _, in := range []struct {
+		reason, bundle, want string
+	}{
+		{reason: "none"},
+		{reason: "one certificate", bundle: string(exampleCA)},
+		{reason: "two, with words around them", bundle: "# ours\n" + string(exampleCA) + "\n# theirs\n" + string(exampleCA) + "# end"},
+		{reason: "words only", bundle: "PEM", want: "holds no certificate: it has to be PEM"},
+		{reason: "white space", bundle: "\n", want: "holds no certificate"},
+		{reason: "a key", bundle: string(key), want: `holds a PEM block of type "PRIVATE KEY": only certificates belong there`},
+		{reason: "a certificate and a key", bundle: string(exampleCA) + string(key), want: `"PRIVATE KEY"`},
+		{reason: "a key that is cut off", bundle: string(exampleCA) + string(key[:40]), want: "1 of 2 PEM blocks cannot be read"},
+		{reason: "a key that cannot be read, and a certificate", bundle: strings.Replace(string(key), "\n", "\n***\n", 1) + string(exampleCA), want: "1 of 2 PEM blocks cannot be read"},
+		{reason: "a certificate that is cut off", bundle: string(exampleCA[:100]), want: "1 of 1 PEM blocks cannot be read"},
+		{reason: "a certificate that is none", bundle: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "PEM block 1 is no certificate"},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules()}
+			_, _, byOptions := webhook.Configurations(webhook.ConfigurationOptions{Name: "c", URL: "https://x", CABundle: []byte(in.bundle)}, webhook.Mutating(reg, label))
+			reg.ClientConfig.CABundle = []byte(in.bundle)
+			_, _, byHook := webhook.Configurations(webhook.ConfigurationOptions{Name: "c", URL: "https://x"}, webhook.Mutating(reg, label))
+			for what, err := range map[string]error{"configuration options.CABundle: ": byOptions, "clientConfig.caBundle: ": byHook} {
+				switch {
+				case in.want == "":
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+				case err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), in.want):
+					t.Errorf("%s: got %v", what, err)
+				case strings.Contains(err.Error(), "c2Vj") || strings.Contains(err.Error(), "secret"):
+					t.Errorf("%s: the error quotes the key: %v", what, err)
+				}
+			}
+		})
+	}
 }

@@ -297,7 +297,7 @@ var rules = []rule{
 	{"a URL and a service", refused, func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hooks"}
 	}},
-	{"a caBundle that is none", accepted, func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("not PEM") }},
+	{"a caBundle that is none", stricter, func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("not PEM") }},
 
 	{"a service", accepted, atService(func(*admissionregistrationv1.ServiceReference) {})},
 	{"a service without a path", accepted, atService(func(s *admissionregistrationv1.ServiceReference) { s.Path = nil })},

@@ -16,8 +16,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
+
+// newBundle returns the certificate of a CA that signs nothing. It is for the tree of specs, in
+// which nothing can fail.
+func newBundle() []byte {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		panic(err)
+	}
+	return ca.Bundle
+}
 
 var onTrial = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
@@ -225,7 +236,7 @@ var _ = Describe("configurations", func() {
 		Name: "full.example.com",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
 			Service:  &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "own", Port: new(int32(8443)), Path: new("/own/path")},
-			CABundle: []byte("own bundle"),
+			CABundle: newBundle(),
 		},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{"UPDATE", "DELETE"},
@@ -249,7 +260,7 @@ var _ = Describe("configurations", func() {
 	for _, o := range []webhook.ConfigurationOptions{
 		{Name: "by-url", URL: "https://127.0.0.1:9443/base"},
 		{
-			Name: "by-service", Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hooks"}, CABundle: []byte("bundle"),
+			Name: "by-service", Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hooks"}, CABundle: newBundle(),
 			Namespace: "webhooks", Labels: map[string]string{"example.com/owner": "red"}, Annotations: map[string]string{"example.com/note": "any text"},
 		},
 	} {

@@ -209,8 +209,12 @@ func writeCertificate(t *testing.T, ca *devcert.CA, dir string) []byte {
 }
 
 func TestPrintConfiguration(t *testing.T) {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
 	caFile := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(caFile, []byte("PEM"), 0o600); err != nil {
+	if err := os.WriteFile(caFile, ca.Bundle, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	rows := []struct {
@@ -218,7 +222,7 @@ func TestPrintConfiguration(t *testing.T) {
 		want admissionregistrationv1.WebhookClientConfig
 	}{
 		{[]string{"--url=https://hooks.example.com:9443/base", "--ca-file=" + caFile}, admissionregistrationv1.WebhookClientConfig{
-			URL: ptr.To("https://hooks.example.com:9443/base/validate/pods.example.com"), CABundle: []byte("PEM")}},
+			URL: ptr.To("https://hooks.example.com:9443/base/validate/pods.example.com"), CABundle: ca.Bundle}},
 		{[]string{"--service=s", "--namespace=n", "--inject-ca-from=n/cert"}, admissionregistrationv1.WebhookClientConfig{
 			Service: &admissionregistrationv1.ServiceReference{Name: "s", Namespace: "n", Path: ptr.To("/validate/pods.example.com"), Port: ptr.To(int32(443))}}},
 	}
