@@ -3,20 +3,10 @@
 package monitoring
 
 import (
-	"context"
-	"regexp"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
-
-	"github.com/admitkit/admitkit/pkg/install"
-	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // expressions are all that we hand out, by where.
@@ -94,56 +84,4 @@ func takes(selector []*labels.Matcher, label, value string) bool {
 		}
 	}
 	return true
-}
-
-// A program that starts has its marker hooks deny, which is nobody's denial.
-func TestMarkersAreNoDenials(t *testing.T) {
-	w := newWorld(t)
-	denials := map[string]string{}
-	for where, text := range expressions(t) {
-		if regexp.MustCompile(`outcome=~?"denied"`).MatchString(text) {
-			denials[where] = text
-		}
-	}
-	if len(denials) != 2 {
-		t.Fatalf("found %d expressions about denials, want a panel's and a query: %q", len(denials), denials)
-	}
-	installer, err := install.New(install.Options{
-		Config: &rest.Config{Host: "https://127.0.0.1:6443"},
-		Configuration: webhook.ConfigurationOptions{
-			Name: "policy.example.com", Service: &admissionregistrationv1.ServiceReference{Namespace: "hooks", Name: "hooks"},
-		},
-	}, webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "pods.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))},
-		func(context.Context, *webhook.Request[corev1.Pod]) error { return nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	markers := 0
-	for range 70 {
-		w.usual()
-		for _, hook := range installer.Hooks() {
-			if strings.HasPrefix(hook.Name(), "marker.") {
-				markers++
-				_, end := w.replica.metrics.Begin(t.Context(), hook, nil)
-				end(&webhook.Call{Hook: hook.Name(), Mutating: hook.Mutating(), Outcome: webhook.Denied, Duration: time.Millisecond})
-			}
-		}
-		w.minute()
-	}
-	if markers == 0 {
-		t.Fatal("there are no marker hooks")
-	}
-	for where, text := range denials {
-		for _, expr := range operands(t, text) {
-			result := w.store.query(t, expr, w.now)
-			for _, sample := range result {
-				if name := sample.Metric.Get("webhook"); name != w.name {
-					t.Errorf("%s\nshows %s", where, name)
-				}
-			}
-			if len(result) != 1 {
-				t.Errorf("%s\nhas %d results, want that of the hook", where, len(result))
-			}
-		}
-	}
 }

@@ -53,7 +53,8 @@ func markerName(configuration string) string {
 	return "marker." + configuration + ".admitkit.dev"
 }
 
-// markerHooks returns a hook for each kind that the hooks are of.
+// markerHooks returns a hook for each kind that the hooks are of. Their denials are no denials
+// to whoever counts those.
 func markerHooks(o Options, s []sort) []*webhook.Hook {
 	namespace := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.namespace()}}
 	rule := webhook.OnCreate(leases.Group, leases.Version, leases.Resource)
@@ -66,11 +67,11 @@ func markerHooks(o Options, s []sort) []*webhook.Hook {
 		if sort == mutating {
 			hooks = append(hooks, webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 				Name: name, Rules: rules, NamespaceSelector: namespace, ObjectSelector: objects, MatchPolicy: new(admissionregistrationv1.Exact),
-			}, denyMarker))
+			}, denyMarker).WithoutObservers())
 		} else {
 			hooks = append(hooks, webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 				Name: name, Rules: rules, NamespaceSelector: namespace, ObjectSelector: objects, MatchPolicy: new(admissionregistrationv1.Exact),
-			}, denyMarker))
+			}, denyMarker).WithoutObservers())
 		}
 	}
 	return hooks

@@ -34,7 +34,8 @@ type Hook struct {
 	logger   *logr.Logger
 	gate     *gate // of the server it is served by
 
-	observers []Observer
+	observers  []Observer
+	unobserved bool // see WithoutObservers
 
 	unknown      UnknownFieldsPolicy
 	unknownCalls *atomic.Uint64 // shared with copies
@@ -209,6 +210,15 @@ func (h *Hook) WithMaxBodyBytes(n int64) *Hook {
 func (h *Hook) WithLogger(l logr.Logger) *Hook {
 	c := *h
 	c.logger = &l
+	return &c
+}
+
+// WithoutObservers returns a hook of whose calls no observer is told, not those of the server
+// either, unless WithObserver adds one. It is for hooks that are part of the machinery, whose
+// calls nobody wants to count.
+func (h *Hook) WithoutObservers() *Hook {
+	c := *h
+	c.observers, c.unobserved = nil, true
 	return &c
 }
 

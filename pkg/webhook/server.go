@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -104,7 +105,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 		defer close(served)
 		serveErr = server.ServeTLS(listener, "", "")
 	}()
-	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout}
+	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout, logger}
 	delay := s.opts.ShutdownDelay
 	if ctx.Err() != nil {
 		delay = 0 // nobody can have found it
@@ -136,9 +137,19 @@ const (
 )
 
 func (s *Server) httpServer(ctx context.Context, g *gate, connections *connections, logger logr.Logger) *http.Server {
+	handler, errorLog := s.handler(g), newConnectionLog(logger, s.opts.Observers).logger()
+	server := func() *http.Server { return s.plainServer(ctx, g, connections, logger, handler, errorLog) }
+	main := server()
+	main.TLSConfig = g.auth.tlsConfig(s.tlsConfig())
+	main.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+		"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) { serveHTTP2(conn, server()) },
+	}
+	return main
+}
+
+func (s *Server) plainServer(ctx context.Context, g *gate, connections *connections, logger logr.Logger, handler http.Handler, errorLog *log.Logger) *http.Server {
 	return &http.Server{
-		Handler:           s.handler(g),
-		TLSConfig:         g.auth.tlsConfig(s.tlsConfig()),
+		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -157,7 +168,7 @@ func (s *Server) httpServer(ctx context.Context, g *gate, connections *connectio
 			return g.auth.connContext(withConnection(ctx, conn), conn)
 		},
 		ConnState: connections.onState,
-		ErrorLog:  newConnectionLog(logger, s.opts.Observers).logger(),
+		ErrorLog:  errorLog,
 	}
 }
 
@@ -223,7 +234,7 @@ func (s *Server) handler(g *gate) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r.Context())
-		if c != nil && c.dismissed.Load() {
+		if c != nil && c.dismissed.Load() && c.http2 == nil {
 			c.abort(r)
 		}
 		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
@@ -250,6 +261,8 @@ func (s *Server) handler(g *gate) http.Handler {
 func (h *Hook) servedThrough(g *gate, observers []Observer) *Hook {
 	c := *h
 	c.gate = g
-	c.observers = slices.Concat(observers, h.observers)
+	if !h.unobserved {
+		c.observers = slices.Concat(observers, h.observers)
+	}
 	return &c
 }

@@ -76,7 +76,7 @@ func (c *clients) auth() *webhook.ClientAuth {
 
 // serve serves until ctx is done. When one part of the program fails, the others end too.
 func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.Logger, hooks []*webhook.Hook) error {
-	source, install := o.files.source(logger), func(context.Context) error { return nil }
+	source, install, served := o.files.source(logger), func(context.Context) error { return nil }, hooks
 	if o.managed.on {
 		config, err := o.managed.config()
 		if err != nil {
@@ -86,7 +86,7 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 		if err != nil {
 			return err
 		}
-		source, install, hooks = s.source, s.installer.Run, s.installer.Hooks()
+		source, install, served = s.source, s.installer.Run, s.installer.Hooks()
 	}
 	serving, err := o.serverOptions(source, logger, hooks)
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return webhook.NewServer(serving, hooks...).Start(ctx) })
+	group.Go(func() error { return webhook.NewServer(serving, served...).Start(ctx) })
 	group.Go(func() error { return install(ctx) })
 	group.Go(func() error {
 		err := source.Start(ctx)
