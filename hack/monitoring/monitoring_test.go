@@ -77,6 +77,7 @@ var scenarios = []struct {
 			s.Phase, s.Rotations = certs.Stable, s.Rotations+1
 		}
 	}, nil},
+	{"the API server restarts, and users give up", func(w *world, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
 	{"probes hang up", func(w *world, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
 
 	{"no replica", func(w *world, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
@@ -226,7 +227,7 @@ func everything(t testing.TB) *world {
 	w := newWorld(t)
 	for range 10 {
 		w.usual()
-		for _, outcome := range []webhook.Outcome{webhook.Failed, webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused} {
+		for _, outcome := range []webhook.Outcome{webhook.Failed, webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused, webhook.Canceled} {
 			w.call(outcome, 1, time.Second)
 		}
 		w.replica.metrics.HandshakeFailed("untrusted")

@@ -53,6 +53,7 @@ func Example() {
 	}
 	// Output:
 	// admitkit_calls_total{outcome="allowed",type="validating",webhook="owned.example.com"} 0
+	// admitkit_calls_total{outcome="canceled",type="validating",webhook="owned.example.com"} 0
 	// admitkit_calls_total{outcome="denied",type="validating",webhook="owned.example.com"} 1
 	// admitkit_calls_total{outcome="failed",type="validating",webhook="owned.example.com"} 0
 	// admitkit_calls_total{outcome="panicked",type="validating",webhook="owned.example.com"} 0

@@ -194,7 +194,7 @@ func (c collectors) Collect(metrics chan<- prometheus.Metric) {
 // outcomes are all that a call may have: a test compares them with the constants of webhook.
 var outcomes = []webhook.Outcome{
 	webhook.Allowed, webhook.Mutated, webhook.Denied, webhook.Failed,
-	webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused,
+	webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused, webhook.Canceled,
 }
 
 // outcomesOf leaves out what a hook cannot do.

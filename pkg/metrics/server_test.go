@@ -61,6 +61,7 @@ func TestServer(t *testing.T) {
 	}
 	review(t, honest, base+hook.Path(), "shed")
 	slow.Wait()
+	hangUp(t, honest, base+hook.Path())
 	if _, err := client(t, &tls.Config{}).Get(base + hook.Path()); err == nil {
 		t.Fatal("a client without the CA takes the certificate")
 	}
@@ -93,7 +94,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// slowBegan says that the handler of a call that times out runs.
+// slowBegan says that the handler of a call that times out runs, or of one that is canceled.
 var slowBegan = make(chan struct{}, limit)
 
 func decideByName(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) error {
@@ -106,7 +107,7 @@ func decideByName(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) e
 		return errors.New("the database is down")
 	case "panicked":
 		panic("oh no")
-	case "timed_out":
+	case "timed_out", "canceled":
 		slowBegan <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
@@ -158,6 +159,24 @@ func client(t *testing.T, config *tls.Config) *http.Client {
 	transport := &http.Transport{TLSClientConfig: config}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
+}
+
+// hangUp asks the hook, and does not wait for the answer.
+func hangUp(t *testing.T, c *http.Client, url string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-slowBegan
+		cancel()
+	}()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(reviewOf("canceled")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if _, err := c.Do(r); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // reviewOf is what the API server sends of an object of that name.

@@ -9,7 +9,8 @@
 //
 // A span says which object was reviewed only by kind, operation and namespace: no names, no
 // users, and nothing of the object. Its status is an error only for failures to decide; a
-// denial is an answer like any other, of which the attribute admission.outcome tells.
+// denial is an answer like any other, of which the attribute admission.outcome tells. It tells of
+// calls that the client did not wait for, too.
 //
 // The headers say which trace a call is part of. A span that middleware in front of the hook has
 // put into the context is the parent if it is of that trace, or if the headers name none; else it
@@ -112,7 +113,7 @@ func (t *tracer) end(span trace.Span, c *webhook.Call) {
 	}
 	span.SetAttributes(attributes(c)...)
 	switch c.Outcome {
-	case webhook.Allowed, webhook.Mutated, webhook.Denied:
+	case webhook.Allowed, webhook.Mutated, webhook.Denied, webhook.Canceled:
 	default:
 		span.SetAttributes(errorTypeKey.String(string(c.Outcome)))
 		span.SetStatus(codes.Error, t.describe(c))

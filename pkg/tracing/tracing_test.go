@@ -120,6 +120,10 @@ func TestSpan(t *testing.T) {
 			sdktrace.Status{Code: codes.Error, Description: "timed_out with code 504; the log has why"},
 		},
 		{
+			"canceled: nobody waits for it", validating(), func(c *webhook.Call) { c.Outcome, c.Code = webhook.Canceled, 503 },
+			map[string]any{"admission.outcome": "canceled", "admission.code": int64(503)}, sdktrace.Status{},
+		},
+		{
 			"shed: nothing was read", validating(), func(c *webhook.Call) { *c = webhook.Call{Outcome: webhook.Shed, Code: 429} }, nil,
 			sdktrace.Status{Code: codes.Error, Description: "shed with code 429; the log has why"},
 		},

@@ -113,7 +113,7 @@ func (x *exchange) unreadable(err error, limit int64) error {
 		x.ctx.expire()
 		return x.ctx.timedOut("the body did not arrive")
 	}
-	return newFailure(http.StatusBadRequest, "cannot read the body: "+err.Error())
+	return x.brokenOff(err)
 }
 
 // jsonType is the value of a header: never changed.

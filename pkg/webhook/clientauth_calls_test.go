@@ -3,10 +3,12 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +45,42 @@ func TestObserversAreToldOfRefusedCalls(t *testing.T) {
 	}
 	if fmt.Sprint(seen.calls) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", seen.calls, want)
+	}
+}
+
+// headers remembers what observers see of the calls.
+type headers struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (o *headers) Begin(ctx context.Context, _ *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Call)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, fmt.Sprintf("%s %q %d %d", r.URL.Path, r.Header.Get("Traceparent"), len(r.Header), len(r.Trailer)))
+	return ctx, nil
+}
+
+// A stranger could have any number of spans recorded, or added to the traces of others.
+func TestObserversSeeNoHeadersOfStrangers(t *testing.T) {
+	hook, seen := mutating(label), &headers{}
+	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "good-0123456789-xyz")}, Observers: []webhook.Observer{seen}}, hook)
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, token := range []string{"bad", "good-0123456789-xyz"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+hook.Path(), bytes.NewReader(call{}.body()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Traceparent": {parent}}
+		r.Trailer, r.ContentLength = http.Header{"Later": nil}, -1
+		resp, err := e.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if want := []string{hook.Path() + ` "" 0 0`, hook.Path() + ` "` + parent + `" 5 1`}; !slices.Equal(seen.seen, want) {
+		t.Errorf("got %q, want %q", seen.seen, want)
 	}
 }
 

@@ -37,7 +37,8 @@ type exchange struct {
 	leftOver bool // the call was answered without one: the handler was left behind
 	taken    bool // its connection was taken over to do that
 
-	observed *observation // nil without observers
+	client   context.Context // is done once the client went away
+	observed *observation    // nil without observers
 	http1    bool
 	unread   bool // there is a body in the way of the next call
 	kept     bool // and the connection is kept nevertheless

@@ -68,20 +68,21 @@ func (x *exchange) failed(err error) metav1.Status {
 		details.UID = uid
 		status.Details = &details
 	}
-	x.logFailure(&status, err)
-	x.tell(Call{Outcome: outcomeOf(err), Code: status.Code, Err: err})
+	outcome := x.outcomeOf(err)
+	x.logFailure(&status, err, outcome)
+	x.tell(Call{Outcome: outcome, Code: status.Code, Err: err})
 	return status
 }
 
 // logFailure logs what failed. Of what strangers can cause at any rate it does so sparingly, but
 // always of what a handler did.
-func (x *exchange) logFailure(status *metav1.Status, err error) {
+func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome) {
 	log, message := x.ctx.logger(), errors.New(status.Message)
 	var panicked *panicError
 	switch {
-	case outcomeOf(err) == Shed:
+	case outcome == Shed:
 		x.ctx.hook.gate.shed.log(log, message, "a call was turned away", "code", status.Code)
-	case x.hungUp(err):
+	case outcome == Canceled:
 		log.V(1).Info("the API server closed the connection before the answer", "reason", status.Message)
 	case errors.As(err, &panicked):
 		log.WithValues("stack", panicked.stack).Error(message, "cannot decide", "code", status.Code)
@@ -92,9 +93,34 @@ func (x *exchange) logFailure(status *metav1.Status, err error) {
 	}
 }
 
-// hungUp reports whether a failure is what comes of a client that went away.
-func (x *exchange) hungUp(err error) bool {
-	return x.ctx.parent.Err() != nil && (!x.reached || errors.Is(err, errHungUp) || errors.Is(err, context.Canceled))
+// outcomeOf classifies a failure to decide. One that comes of a client that went away is nobody's:
+// an API server that restarts, or a user who gives up, must not look like a hook that fails.
+func (x *exchange) outcomeOf(err error) Outcome {
+	outcome := outcomeOf(err)
+	if outcome == Failed && x.isGone() && (errors.Is(err, errHungUp) || strings.Contains(err.Error(), context.Canceled.Error())) {
+		return Canceled // by its text, since not all who call others in between wrap the error
+	}
+	return outcome
+}
+
+// isGone reports whether the client went away. A deadline, which middleware may have set, is none
+// of its doing.
+func (x *exchange) isGone() bool { return errors.Is(x.client.Err(), context.Canceled) }
+
+// brokenOff is the failure of a call whose body ended before its end.
+func (x *exchange) brokenOff(err error) error {
+	f := newFailure(http.StatusBadRequest, "cannot read the body: "+err.Error())
+	if x.isGone() || !x.http1 && isReset(err) {
+		f.outcome = Canceled
+	}
+	return f
+}
+
+// isReset reports whether it is the end of an HTTP/2 stream or connection of which reading a body
+// tells. The context of the request ends a moment later, and the errors have no exported type.
+func isReset(err error) bool {
+	text := err.Error()
+	return text == "client disconnected" || strings.HasPrefix(text, "stream error: ") && strings.HasSuffix(text, "received from peer")
 }
 
 func writeStatus(w http.ResponseWriter, status metav1.Status) {

@@ -43,14 +43,22 @@ func newGate(o *Options, auth *authenticator) *gate {
 	}
 }
 
+// admit returns nil if the call has the credentials that are asked for.
+func (g *gate) admit(r *http.Request) *refusal {
+	if g == nil {
+		return nil
+	}
+	return g.auth.admit(r)
+}
+
 // enter lets a call in, or returns why not. It reads nothing of the body.
-func (x *exchange) enter(r *http.Request) error {
+func (x *exchange) enter(r *http.Request, refused *refusal) error {
 	g := x.ctx.hook.gate
 	if g == nil {
 		return nil
 	}
 	x.conn = connectionOf(r.Context())
-	if refused := g.auth.admit(r); refused != nil {
+	if refused != nil {
 		return refused
 	}
 	if c := x.conn; c != nil && !c.called.Load() {

@@ -24,7 +24,7 @@ import (
 type Outcome string
 
 // The outcomes. All but the first three are failures to decide, to which the API server
-// applies the failurePolicy.
+// applies the failurePolicy. It does not to Canceled, since then it does not wait any more.
 const (
 	Allowed  Outcome = "allowed"
 	Mutated  Outcome = "mutated" // allowed, with a patch
@@ -34,6 +34,7 @@ const (
 	TimedOut Outcome = "timed_out" // the handler did not decide, or the body not arrive, in time
 	Shed     Outcome = "shed"      // turned away before it was read to the end: too much at once, or stopping
 	Refused  Outcome = "refused"   // turned away before it was read: without valid credentials
+	Canceled Outcome = "canceled"  // the client went away before there was a decision
 )
 
 // A Call is what an [Observer] is told at the end of a call. What could not be read is zero.
@@ -66,7 +67,8 @@ type Observer interface {
 	// the parent of the handler's. The function it returns is called once, when the answer is
 	// made and before it is sent, and must not keep the Call; it may be nil. It may be called in
 	// another goroutine than Begin: a handler that overruns its deadline is busy in that one.
-	// r is for its headers; its body must not be read.
+	// r is for its headers; its body must not be read. Of a call without valid credentials there
+	// are no headers: a stranger must not choose which trace is continued, or whether it is kept.
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Call))
 }
 
@@ -102,6 +104,16 @@ func (h *Hook) observe(x *exchange, r *http.Request) context.Context {
 		ctx = x.observed.begin(ctx, observer, h, r)
 	}
 	return ctx
+}
+
+// visible is the request as observers may see it.
+func visible(r *http.Request, refused *refusal) *http.Request {
+	if refused == nil {
+		return r
+	}
+	c := *r
+	c.Header, c.Trailer = http.Header{}, nil
+	return &c
 }
 
 func (o *observation) begin(ctx context.Context, observer Observer, h *Hook, r *http.Request) (next context.Context) {
@@ -164,7 +176,7 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) 
 		c.Outcome, c.PatchOperations = Mutated, len(p)
 	}
 	if logs {
-		x.ctx.logger().V(1).Info(string(c.Outcome), append(values, "duration", time.Since(x.ctx.start))...)
+		x.ctx.logger().V(1).Info(string(c.Outcome), append(values, "duration", time.Since(x.ctx.start).String())...)
 	}
 	if x.observed != nil && c.Outcome == Mutated {
 		c.PatchBytes = len(p.AppendJSON(scratch)) - len(scratch)

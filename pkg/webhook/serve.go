@@ -24,12 +24,14 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := c.base()
 	x.http1 = r.ProtoMajor == 1
 	x.unread = h.gate != nil && leavesBody(r)
-	x.ctx.begin(h.observe(x, r), h, start, h.budget(timeoutOf(r.URL)))
+	x.client = r.Context()
+	refused := h.gate.admit(r)
+	x.ctx.begin(h.observe(x, visible(r, refused)), h, start, h.budget(timeoutOf(r.URL)))
 	err := h.Check()
 	if err != nil {
 		err = newFailure(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error())
 	} else {
-		err = x.enter(r)
+		err = x.enter(r, refused)
 	}
 	if err != nil {
 		x.turnAway(w, r, err)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+)
+
+// TestBrokenOff has the errors of reading a body. Over HTTP/2 the context ends only after them.
+func TestBrokenOff(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0) // by middleware
+	defer cancel()
+	for _, in := range []struct {
+		reason string
+		client context.Context
+		http1  bool
+		err    error
+		want   Outcome
+	}{
+		{"HTTP/1.1, the connection", gone, true, io.ErrUnexpectedEOF, Canceled},
+		{"HTTP/1.1, the text", t.Context(), true, errors.New("malformed chunked encoding"), Failed},
+		{"HTTP/1.1, a deadline", late, true, io.ErrUnexpectedEOF, Failed},
+		{"HTTP/2, the connection", t.Context(), false, errors.New("client disconnected"), Canceled},
+		{"HTTP/2, the stream", t.Context(), false, errors.New("stream error: stream ID 1; CANCEL; received from peer"), Canceled},
+		{"HTTP/2, the stream, and it was seen", gone, false, errors.New("stream error: stream ID 1; CANCEL; received from peer"), Canceled},
+		{"HTTP/2, too little", t.Context(), false, errors.New("request declared a Content-Length of 5 but only wrote 4 bytes"), Failed},
+	} {
+		t.Run(in.reason, func(t *testing.T) {
+			x := &exchange{client: in.client, http1: in.http1}
+			if got := x.outcomeOf(x.brokenOff(in.err)); got != in.want {
+				t.Errorf("got %s, want %s", got, in.want)
+			}
+		})
+	}
+}
