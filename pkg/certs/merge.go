@@ -16,7 +16,8 @@ import (
 // The newer of the two decides what each CA is for. What only the other has stays trusted for
 // as long as certificates that it signed may be valid: an emptied Secret that another replica
 // has filled, or an old copy that somebody has put back, must not take the trust from what is
-// being served.
+// being served. That copy may be where a replica began that this one has not met: so what signs
+// there is trusted, though it was retired.
 func (p policy) merge(seen, known *state, now time.Time) *state {
 	switch {
 	case seen == nil && known == nil:
@@ -37,6 +38,9 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	}
 	if merged.signing == nil && other.signing != nil && !merged.trusts(other.signing.cert) {
 		merged.signing = other.signing
+	}
+	if a := seen.signer(); a != nil && now.Before(a.cert.NotAfter) {
+		merged.retired = slices.DeleteFunc(merged.retired, func(r retired) bool { return r.id == a.id() })
 	}
 	for _, a := range []*authority{other.signing, other.next} {
 		if a != nil {
@@ -126,12 +130,9 @@ func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 	return until
 }
 
-// retire has the state trust a CA no more. One that signs is never retired so: it is replaced.
-// That one of others is over says nothing of the same one as ours.
+// retire notes that a CA is trusted no more, unless it is: what another replica retired, or
+// one of others in another target, says nothing against that.
 func (s *state) retire(r retired) {
-	s.retiring = slices.DeleteFunc(s.retiring, func(x retiring) bool {
-		return fingerprint(x.cert) == r.id && (x.target != "" || !r.foreign)
-	})
 	ours := slices.ContainsFunc(s.trusted(), func(c *x509.Certificate) bool { return fingerprint(c) == r.id })
 	if !ours && !slices.ContainsFunc(s.retired, func(x retired) bool { return x.id == r.id && x.foreign == r.foreign }) {
 		s.retired = append(s.retired, r)

@@ -74,7 +74,7 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	if readErr != nil && (t.stored.version != "" || known != nil) {
 		s.log.Info("the Secret is filled again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
 	}
-	desired, err := s.desire(t, seen, merged)
+	desired, err := s.desire(t, merged)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 }
 
 // desire returns the state after all that is due.
-func (s *SelfManaged) desire(t *turn, seen, merged *state) (*state, error) {
-	settled := seen != nil && s.look.settled(seen.next, t, s.policy.settle)
+func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
+	settled := s.look.settled(merged.next, t, s.policy.settle)
 	merged, foreign := s.policy.adopt(merged, t.targets, t.now)
 	for _, r := range foreign {
 		s.log.Info("a CA of somebody else in a caBundle stays there for a while", "target", r.target,

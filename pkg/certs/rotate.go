@@ -89,8 +89,11 @@ func (p policy) sign(s *state, now time.Time) {
 
 // dropEnded ends the trust in what nobody needs, and forgets what is over.
 func (s *state) dropEnded(now time.Time) {
-	for _, x := range slices.Clone(s.retiring) {
-		if now.Before(x.until) {
+	ended := func(x retiring) bool { return !now.Before(x.until) }
+	all := s.retiring
+	s.retiring = slices.DeleteFunc(slices.Clone(all), ended)
+	for _, x := range all {
+		if !ended(x) {
 			continue
 		}
 		r := retired{id: fingerprint(x.cert), until: x.cert.NotAfter.Add(day)} // clocks differ

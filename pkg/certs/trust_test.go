@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,4 +257,54 @@ func TestReadyNotByAFault(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A replica that was away, and knows that a CA was retired, does not take it from those that began
+// with an old copy of the Secret in which it signs.
+func TestReturnOfOneThatKnewBetter(t *testing.T) {
+	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
+		away := &switched{cluster: f}
+		before := startReplica(t, testOptions(), away)
+		defer before.stop(t)
+		settle()
+		copied := f.data()
+		askToRotate(f)
+		settle()
+		elapse(8 * day) // the first CA is not trusted any more
+		away.set(errFault)
+		elapse(time.Hour)
+		f.setSecret(copied)
+		after := startReplica(t, testOptions(), f)
+		defer after.stop(t)
+		elapse(2 * time.Hour)
+		if err := Ready(after)(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		away.set(nil)
+		watchCalls(t, f, webhooks, 30*time.Second, 2*day, before, after)
+		elapse(9 * day)
+		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 1 {
+			t.Errorf("%d CAs are trusted at the end", n)
+		}
+	})
+}
+
+// A CA of others that is over in one target is not in another, where it was found later.
+func TestForeignOfTwoTargets(t *testing.T) {
+	s := sampleState(t)
+	theirs := s.retiring[slices.IndexFunc(s.retiring, func(r retiring) bool { return r.target != "" })]
+	later := retiring{theirs.cert, theirs.until.Add(day), "elsewhere"}
+	s.retiring = append(s.retiring, later)
+	known := s.clone()
+	s.dropEnded(theirs.until)
+	if s.generation++; !slices.ContainsFunc(s.trustedBy("elsewhere"), theirs.cert.Equal) || slices.ContainsFunc(s.trustedBy("somewhere"), theirs.cert.Equal) {
+		t.Error("it is over in the wrong target")
+	}
+	merged := (policy{leafLifetime: day}).merge(s, known, theirs.until)
+	if !slices.ContainsFunc(merged.trustedBy("elsewhere"), theirs.cert.Equal) || slices.ContainsFunc(merged.trustedBy("somewhere"), theirs.cert.Equal) {
+		t.Error("it is over in the wrong target for a replica that did not know")
+	}
+	if merged = (policy{leafLifetime: day}).merge(known, s, theirs.until); !slices.ContainsFunc(merged.trustedBy("elsewhere"), theirs.cert.Equal) {
+		t.Error("an old copy ends it")
+	}
 }
