@@ -83,6 +83,9 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// authorityName begins the name of every CA that a source makes.
+const authorityName = "admitkit CA of "
+
 // newAuthority makes a CA that is valid from skew before now.
 func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Duration) (*authority, error) {
 	key, err := t.generate()

@@ -18,8 +18,8 @@ type cluster interface {
 	// writeSecret creates the Secret if the version is empty, or else replaces that very
 	// version. It returns errConflict when somebody was faster.
 	writeSecret(context.Context, secret) error
-	// readTarget returns the caBundles of the target as they are stored now, errNoTarget, or
-	// errNoBundle if the target calls no webhook.
+	// readTarget returns the caBundles of the target as they are stored now, errNoTarget,
+	// errNoBundle if the target calls no webhook, or errOthers if it has another owner.
 	readTarget(context.Context, Target) (targetState, error)
 	// writeTarget has each entry of the state hold the bundle, if the target still has the
 	// version of the state, and changes nothing else. It returns errConflict if it has not.
@@ -33,6 +33,7 @@ var (
 	errConflict = errors.New("changed by somebody else in the meantime")
 	errNoTarget = errors.New("does not exist")
 	errNoBundle = errors.New("there is no caBundle to keep")
+	errOthers   = errors.New("belongs to somebody else, so its caBundle is left alone")
 )
 
 // callsNobody tells whether an error of readTarget means that no caBundle is needed now.

@@ -53,6 +53,9 @@ func (k *kubeCluster) readTarget(ctx context.Context, t Target) (targetState, er
 	if err != nil {
 		return targetState{}, k.explain(err, "get", p)
 	}
+	if owner := object.GetAnnotations()[t.OwnerAnnotation]; t.OwnerAnnotation != "" && owner != "" && owner != t.Owner {
+		return targetState{}, fmt.Errorf("%s %w: %s is %q there, and this is %q", p, errOthers, t.OwnerAnnotation, owner, t.Owner)
+	}
 	state := targetState{version: object.GetResourceVersion(), uid: string(object.GetUID()), written: k.writtenAt(object)}
 	if bundlePaths[t.Kind] != nil {
 		state.entries, err = singleEntry(object, t)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -67,9 +68,8 @@ const (
 )
 
 // adopt has each target go on trusting what is in its caBundle now and what nobody knows: CAs
-// of whoever looked after it before, such as cert-manager, or of another source that looks
-// after it, too, and whose certificates are still served. If there is more than fits, the
-// target is left as it is, with an error.
+// of whoever looked after it before, such as cert-manager, and whose certificates are still
+// served. If there is more than fits, the target is left as it is, with an error.
 func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
 	var all []retiring
@@ -100,7 +100,7 @@ func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 	var found []retiring
 	for i := range t.entries {
 		for _, c := range t.entries[i].certificates() {
-			known := slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
+			known := p.isGuest(c) || slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
 				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
 			if !known && now.Before(c.NotAfter) {
 				found = append(found, retiring{c, p.endOfTrust(c, now), t.target.String()})
@@ -108,6 +108,26 @@ func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 		}
 	}
 	return found
+}
+
+// isGuest tells whether a CA is that of another source like this one, by the name that each
+// gives its CAs. There is no telling when nobody needs it any more but for that source.
+func (p policy) isGuest(c *x509.Certificate) bool {
+	return strings.HasPrefix(c.Subject.CommonName, authorityName) && !strings.HasPrefix(c.Subject.CommonName, p.name+" ")
+}
+
+// guests returns the CAs in a target that other sources put there. They stay until that source
+// takes them out, or they are over: two that look after one target leave each other alone.
+func (p policy) guests(o *observed, now time.Time) []*x509.Certificate {
+	var all []*x509.Certificate
+	for i := range o.entries {
+		for _, c := range o.entries[i].certificates() {
+			if p.isGuest(c) && now.Before(c.NotAfter) && !slices.ContainsFunc(all, c.Equal) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
 }
 
 // keep adds a certificate to those that are trusted for a while, unless it is there or is not

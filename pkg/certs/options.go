@@ -138,6 +138,9 @@ func (o Options) checkTargets() error {
 		if t.Name == "" {
 			errs = append(errs, fmt.Errorf("target %d, a %s, has no name", i, t.Kind))
 		}
+		if (t.OwnerAnnotation == "") != (t.Owner == "") {
+			errs = append(errs, fmt.Errorf("target %s: set both of OwnerAnnotation and Owner, or neither", t))
+		}
 		same := func(other Target) bool { return other.Kind == t.Kind && other.Name == t.Name }
 		if slices.ContainsFunc(o.Targets[:i], same) {
 			errs = append(errs, fmt.Errorf("target %s is there twice", t))
@@ -169,7 +172,7 @@ func (o Options) checkTimes() error {
 
 func (o Options) policy() policy {
 	return policy{
-		name: "admitkit CA of " + o.Namespace + "/" + o.Secret, keyType: o.KeyType,
+		name: authorityName + o.Namespace + "/" + o.Secret, keyType: o.KeyType,
 		caLifetime: o.CALifetime, leafLifetime: o.LeafLifetime, settle: o.Settle, skew: o.ClockSkew,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -41,6 +42,10 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 		err := o.trust(leaf, t.now)
 		if o.err != nil && !callsNobody(o.err) {
 			then, known := before[o.target.String()]
+			if !known && errors.Is(o.err, errOthers) {
+				errs = append(errs, o.err)
+				continue
+			}
 			if !known {
 				errs = append(errs, fmt.Errorf("it is not known whether %s trusts what is served: %w", o.target, o.err))
 				continue
@@ -59,7 +64,8 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 	if trust != nil {
 		return trust
 	}
-	if s.state == nil || s.issuer == nil || s.state.signing == nil && !s.state.hasForeign() {
+	guests := slices.ContainsFunc(t.targets, func(o observed) bool { return len(s.policy.guests(&o, t.now)) > 0 })
+	if s.state == nil || s.issuer == nil || s.state.signing == nil && !s.state.hasForeign() && !guests {
 		return nil
 	}
 	for i := range t.targets {

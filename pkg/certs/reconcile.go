@@ -144,6 +144,11 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle is to be kept", o.target, name))
 		}
 		want := desired.trustedBy(o.target.String())
+		for _, c := range s.policy.guests(o, t.now) {
+			if !slices.ContainsFunc(want, c.Equal) {
+				want = append(want, c)
+			}
+		}
 		if o.err == nil && !o.holds(want) && s.mayWrite() {
 			o.writeErr = s.write(ctx, o, want)
 		}

@@ -9,6 +9,10 @@ type Target struct {
 	// Webhooks names the webhooks of a configuration that are looked after; empty means all of
 	// them. Not used for other kinds, which have one caBundle.
 	Webhooks []string
+	// OwnerAnnotation and Owner tell whose object it is. One that has this annotation, with
+	// another value, belongs to somebody else who took the same name: it is not written, and a
+	// source that was never ready is not ready. When they are empty everything is taken as ours.
+	OwnerAnnotation, Owner string
 }
 
 // A TargetKind is a kind of object with a caBundle.

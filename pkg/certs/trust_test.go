@@ -162,13 +162,23 @@ func TestTwoSources(t *testing.T) {
 	inBubble(t, "two", func(t *testing.T, f *fakeCluster) {
 		g := newFakeCluster()
 		g.targets, g.past = f.targets, f.past // the same targets, another Secret
-		a, b := startReplica(t, testOptions(), f), startReplica(t, testOptions(), &sharedTargets{g, f})
+		a := startReplica(t, testOptions(), f)
+		o := testOptions()
+		o.Secret = "other-ca"
+		b := startReplica(t, o, &sharedTargets{g, f})
 		defer a.stop(t)
 		defer b.stop(t)
-		settle()
-		watchCalls(t, f, webhooks, 0, 6*day, a, b)
+		if settle(); Ready(b)(t.Context()) != nil {
+			t.Error(Ready(b)(t.Context()))
+		}
+		watchCalls(t, f, webhooks, 0, 8*day, a, b)
+		askToRotate(f)
+		watchCalls(t, f, webhooks, 0, 16*day, a, b)
 		if n := len(f.past[webhooks.String()]); n > 10 {
 			t.Errorf("the caBundle was written %d times", n)
+		}
+		if n := len(parseBundle(f.bundleAt(webhooks, time.Now()))); n != 2 || a.Status().Rotations != 1 {
+			t.Errorf("%d CAs are trusted, want one of each; %+v", n, a.Status())
 		}
 	})
 }
