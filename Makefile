@@ -45,7 +45,7 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 test: check lint api-check narrow ## Run every check and test (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two of them want it
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit e2e next
-	@$(MAKE) --no-print-directory proof monitoring bench-test
+	@$(MAKE) --no-print-directory proof certmanager monitoring bench-test
 
 .PHONY: narrow
 narrow: ## Build the packages for a platform of 32 bits
@@ -92,6 +92,11 @@ next: ## Build and test with the newer controller-runtime and Kubernetes librari
 monitoring: ## Hold the dashboard and the alert rules against Prometheus' query engine and our metrics
 	cd hack/monitoring && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./... # go test would not see the files change
 
+.PHONY: certmanager
+certmanager: ## Renew, replace and move certificates with cert-manager itself, under traffic
+	cd hack/certmanager && $(GO) vet ./...
+	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/certmanager && $(GO) test -count=1 -timeout 10m -v $(GOTESTFLAGS) . # their code is not ours to check for races
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@hack/fuzz.sh $(FUZZTIME)
@@ -126,7 +131,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && for module in bench monitoring; do (cd hack/$$module && $$lint run ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && for module in bench certmanager monitoring; do (cd hack/$$module && $$lint run ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certmanager
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	utilfeature "github.com/cert-manager/cert-manager/pkg/util/feature"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The manifests are all that it takes, and a renewed certificate fails no call.
+func TestRenewal(t *testing.T) {
+	s := newService(t)
+	s.lead(s.program(t))
+	awaitEnforced(t)
+	w := s.watch(t)
+	for range 3 {
+		old := s.served(t)
+		renew(t, name)
+		s.awaitOther(t, old)
+	}
+	w.failedNone(t)
+}
+
+// renew does what `cmctl renew` does.
+func renew(t *testing.T, certificate string) {
+	t.Helper()
+	ctx, certificates := t.Context(), world.certs.CertmanagerV1().Certificates(name)
+	c, err := certificates.Get(ctx, certificate, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	c.Status.Conditions = append(c.Status.Conditions, certmanagerv1.CertificateCondition{
+		Type: certmanagerv1.CertificateConditionIssuing, Status: "True", Reason: "ManuallyTriggered", LastTransitionTime: &now,
+	})
+	if _, err := certificates.UpdateStatus(ctx, c, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The guide's reason for a CA of its own: without one, renewing fails calls where cainjector
+// replaces the caBundle, as it did before 1.19. It is also what shows that these tests can fail.
+func TestRenewalWithoutCA(t *testing.T) {
+	for merging, fails := range map[string]bool{"CAInjectorMerging=true": false, "CAInjectorMerging=false": true} {
+		t.Run(merging, func(t *testing.T) {
+			setFeature(t, merging)
+			s := newService(t)
+			kubectl(t, "patch", "-n", name, "certificate/"+name, "--type=merge", `-p={"spec":{"issuerRef":{"name":"deny-policy-selfsigned"}}}`)
+			kubectl(t, "delete", "-n", name, "secret/deny-policy-tls", "--ignore-not-found")
+			kubectl(t, "wait", "-n", name, "--for=create", "secret/deny-policy-tls")
+			s.lead(s.program(t))
+			awaitEnforced(t)
+			old, w := s.served(t), s.watch(t)
+			renew(t, name)
+			s.awaitOther(t, old)
+			if failures := w.end(t); failures > 0 != fails {
+				t.Errorf("%d failures", failures)
+			}
+		})
+	}
+}
+
+func setFeature(t *testing.T, setting string) {
+	t.Helper()
+	if err := utilfeature.DefaultMutableFeatureGate.Set(setting); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := utilfeature.DefaultMutableFeatureGate.Set("CAInjectorMerging=true"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The commands of the guide replace the CA, and no call fails.
+func TestReplaceCA(t *testing.T) {
+	s := newService(t)
+	s.lead(s.program(t))
+	awaitEnforced(t)
+	old, steps := s.served(t), commands(t, "### Replace the CA")
+	if len(steps) != 4 {
+		t.Fatalf("the guide has %d steps", len(steps))
+	}
+	dir, w := t.TempDir(), s.watch(t)
+	for _, step := range steps[:3] {
+		bash(t, dir, step)
+	}
+	s.awaitOther(t, old)
+	bash(t, dir, steps[3])
+	w.failedNone(t)
+	now, cas := s.served(t), awaitBundle(t, 1)
+	if err := now.CheckSignatureFrom(cas[0]); err != nil || now.Issuer.String() == old.Issuer.String() {
+		t.Errorf("the caBundle has %s, and %s signed (%v)", cas[0].Subject, now.Issuer, err)
+	}
+}
+
+// commands returns the code blocks for a shell below a heading of the guide.
+func commands(t *testing.T, heading string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/certificates.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n"+heading)
+	if !ok {
+		t.Fatalf("the guide has no %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	var blocks []string
+	for _, part := range strings.Split(section, "```sh\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+// bash runs commands in a folder, with kubectl at hand.
+func bash(t *testing.T, dir, script string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = dir
+	path := world.api.Dir + string(filepath.ListSeparator) + os.Getenv("PATH")
+	cmd.Env = append(os.Environ(), "PATH="+path, "KUBECONFIG="+world.kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s\n%v\n%s", script, err, out)
+	}
+}

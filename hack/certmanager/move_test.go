@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certmanager
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/admitkit/admitkit/examples/deny-policy/policy"
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// The way of the guide from cert-manager to certificates of one's own: no call fails, though
+// cainjector still runs.
+func TestMoveFromCertManager(t *testing.T) {
+	s := newService(t)
+	s.lead(s.program(t))
+	awaitEnforced(t)
+	w := s.watch(t)
+	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from-")
+	s.lead(s.selfManaged(t))
+	awaitBundle(t, 2)
+	kubectl(t, "delete", "-n", name, "certificates", "--all")
+	w.some(t)
+	w.failedNone(t)
+}
+
+// And back, with a cainjector that adds to the caBundle.
+func TestMoveToCertManager(t *testing.T) {
+	s := newService(t)
+	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from-")
+	change(t, "caBundle", nil)
+	s.lead(s.selfManaged(t))
+	awaitEnforced(t)
+	w := s.watch(t)
+	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from=deny-policy/deny-policy")
+	awaitBundle(t, 2)
+	w.some(t) // by now every observer has seen that
+	s.lead(s.program(t))
+	w.some(t)
+	w.failedNone(t)
+}
+
+// selfManaged runs the hooks of the example with certificates of their own, and returns the
+// address when they are ready.
+func (s *service) selfManaged(t *testing.T) string {
+	t.Helper()
+	log := testr.New(t)
+	source, err := certs.NewSelfManaged(certs.Options{
+		Config: world.api.Config, Namespace: name, Secret: "deny-policy-own", DNSNames: certs.ServiceNames(name, name),
+		Targets: []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: name}},
+		Settle:  2 * time.Second, Interval: 500 * time.Millisecond, Logger: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := webhook.NewServer(webhook.Options{
+		Addr: "localhost:0", TLSConfig: certs.TLSConfig(source), Ready: certs.Ready(source), ShutdownDelay: time.Millisecond, Logger: log,
+	}, policy.Hooks(&policy.FileLedger{Path: t.TempDir() + "/ledger"})...)
+	ctx, cancel := context.WithCancel(t.Context())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return source.Start(ctx) })
+	group.Go(func() error { return server.Start(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		if err := group.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	addr, err := server.Addr(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "the source is ready", certs.Ready(source))
+	return addr.String()
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certmanager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const name = "deny-policy" // of everything in the manifests
+
+// A service stands for the cluster: in front of the program, which runs on this machine.
+type service struct {
+	port   int32
+	target atomic.Pointer[string]
+}
+
+// newService applies the manifests of the example, and has the API server find its Service here.
+func newService(t *testing.T) *service {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	s := &service{port: int32(listener.Addr().(*net.TCPAddr).Port)}
+	go s.relay(listener)
+	kubectl(t, "apply", "-f", "testdata/shops.yaml")
+	kubectl(t, "apply", "-k", "../../examples/deny-policy/manifests")
+	t.Cleanup(func() { // the namespace stays: there is nobody to end it
+		kubectl(t, "delete", "--ignore-not-found", "-n", name, "validatingwebhookconfiguration/"+name)
+		kubectl(t, "delete", "-n", name, "certificates,certificaterequests,issuers,secrets,services", "--all")
+	})
+	kubectl(t, "delete", "-n", name, "service/"+name)
+	_, err = world.clients.CoreV1().Services(name).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, "service/port", s.port)
+	return s
+}
+
+// change sets a field of the clientConfig of all webhooks.
+func change(t *testing.T, field string, value any) {
+	t.Helper()
+	var changes []map[string]any
+	for i := range configuration(t).Webhooks {
+		changes = append(changes, map[string]any{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/%s", i, field), "value": value})
+	}
+	patch, err := json.Marshal(changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = world.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lead has new connections to the Service lead to an address.
+func (s *service) lead(addr string) { s.target.Store(&addr) }
+
+func (s *service) relay(listener net.Listener) {
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		target := s.target.Load()
+		if target == nil {
+			_ = from.Close()
+			continue
+		}
+		go func() {
+			defer func() { _ = from.Close() }()
+			to, err := net.Dial("tcp", *target)
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(to, from)
+				_ = to.Close()
+			}()
+			_, _ = io.Copy(from, to)
+		}()
+	}
+}
+
+// pause returns false when ctx is done first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
