@@ -20,17 +20,17 @@ type connections struct {
 	age time.Duration
 
 	mu      sync.Mutex
-	lists   [3]connection // their roots
+	lists   [2]connection // their roots
 	waiting int           // strangers
 	open    map[*connection]struct{}
 	leaving int           // of those, dismissed
 	changed chan struct{} // told when one is closed, or falls silent
+	told    atomic.Int64  // of all that ever were, sent a farewell
 }
 
 const (
 	strangers = iota // have never had a call
 	known
-	knownH2 // cannot be told that they are closed
 )
 
 func newConnections(o *Options) *connections {
@@ -53,9 +53,12 @@ type connection struct {
 	prev, next *connection // nil while there is a call
 	silent     time.Time   // since when it is in a list
 	tls        *tls.Conn
-	asked      bool // the first request, or else its headers' first frame, was read
-	h2, closed bool
-	cut        *time.Timer // closes it, once it is dismissed
+	asked      bool // the first request, or what comes before it in HTTP/2, was read
+	busy       bool
+	closed     bool
+	cut        *time.Timer   // closes it, once it is dismissed
+	http2      *http.Server  // its own, if it speaks that; set before there are calls
+	ended      chan struct{} // of HTTP/2, closed with it
 
 	called    atomic.Bool   // a call was let in
 	dismissed atomic.Bool   // there will be no more calls
@@ -160,10 +163,8 @@ func (all *connections) leastOfUse() (*connection, time.Duration) {
 		}
 	}
 	if all.waiting < max(1, all.max/2) {
-		for _, list := range []int{known, knownH2} {
-			if c := all.oldest(list); c != nil {
-				return c, 0
-			}
+		if c := all.oldest(known); c != nil {
+			return c, 0
 		}
 	}
 	return nil, wait
@@ -178,13 +179,10 @@ func (all *connections) oldest(list int) *connection {
 }
 
 func (c *connection) list() int {
-	switch {
-	case !c.called.Load():
-		return strangers
-	case c.h2:
-		return knownH2
+	if c.called.Load() {
+		return known
 	}
-	return known
+	return strangers
 }
 
 func (all *connections) append(c *connection) {
@@ -225,15 +223,19 @@ func (all *connections) onState(conn net.Conn, state http.ConnState) {
 		c.tls = conn.(*tls.Conn)
 	case http.StateActive:
 		c.stage.Store(spoken)
-		if !c.asked {
-			c.asked = true
-			c.h2 = c.tls.ConnectionState().NegotiatedProtocol == "h2"
-		}
+		c.asked, c.busy = true, true
 		c.unlink()
 	case http.StateIdle:
-		if c.next == nil && !c.closed && !c.dismissed.Load() {
-			all.append(c)
-			tell(all.changed)
+		c.busy = false
+		switch {
+		case c.closed:
+		case !c.dismissed.Load():
+			if c.next == nil {
+				all.append(c)
+				tell(all.changed)
+			}
+		case c.cut != nil:
+			c.cut.Reset(lingering) // a call of HTTP/2 that was on its way
 		}
 	}
 }
@@ -304,6 +306,9 @@ func (c *connection) Close() error {
 		delete(c.all.open, c)
 		if c.dismissed.Load() {
 			c.all.leaving--
+		}
+		if c.ended != nil {
+			close(c.ended)
 		}
 	}
 	if c.cut != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -28,48 +29,61 @@ type drain struct {
 	timeout     time.Duration
 }
 
-func (d *drain) run(ctx context.Context) error {
-	whole := context.WithoutCancel(ctx)
-	ctx, cancel := context.WithTimeout(whole, d.timeout)
+// goodbye is how long clients have to hear that there will be no more answers, once the listener
+// is closed: a second more than they have to close a connection.
+const goodbye = lingering + time.Second
+
+// run takes no longer than the timeout, and returns how many calls were cut off. Idle connections
+// are told from the beginning, since a call over them would get the same answer. Calls in flight
+// have all of the time, but if they need the last of it they have it together with those who are
+// told at the end.
+func (d *drain) run(ctx context.Context) (cutOff int64, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.timeout)
 	defer cancel()
 	d.gate.stage.Store(stopping)
-	cutOff := d.await(ctx)
+	last := min(goodbye, d.timeout/2)
+	listening, stop := context.WithTimeout(ctx, d.timeout-last)
+	d.await(listening, math.MaxInt)
+	stop()
+	ending, stop := context.WithTimeout(ctx, last) // no later than ctx
+	defer stop()
+	d.close(ending)
+	d.await(ending, 0)
+	cutOff = d.gate.waiting.Load()
+	err = d.server.Close()
+	d.connections.closeAll() // what waits to say goodbye, too
+	if cutOff > 0 {
+		err = errors.Join(fmt.Errorf("%d calls in flight were cut off after %s", cutOff, d.timeout), err)
+	}
+	return cutOff, err
+}
+
+// await tells connections as they fall silent, until all calls are answered and no more than so
+// many connections are open, or ctx is done.
+func (d *drain) await(ctx context.Context, mostOpen int) {
+	for {
+		open, wait := d.connections.dismissSilent()
+		if d.gate.waiting.Load() == 0 && open <= mostOpen {
+			return
+		}
+		again := time.NewTimer(wait)
+		select {
+		case <-d.gate.answered:
+		case <-d.connections.changed:
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return
+		}
+		again.Stop()
+	}
+}
+
+// close has no more connections come.
+func (d *drain) close(ctx context.Context) {
 	_ = d.listener.Close()
 	select {
 	case <-d.served:
 	case <-ctx.Done():
 	}
-	if cutOff == 0 {
-		d.end(whole)
-	}
-	err := d.server.Close()
-	d.connections.closeAll() // what waits to say goodbye, too
-	if cutOff > 0 {
-		return errors.Join(fmt.Errorf("%d calls in flight were cut off after %s", cutOff, d.timeout), err)
-	}
-	return err
-}
-
-// await waits for the calls in flight, and returns how many are left at the end of ctx.
-func (d *drain) await(ctx context.Context) (left int64) {
-	for d.gate.waiting.Load() > 0 {
-		select {
-		case <-d.gate.answered:
-		case <-ctx.Done():
-			return d.gate.waiting.Load()
-		}
-	}
-	return 0
-}
-
-// end has every client know that there will be no more answers. All calls have theirs, though
-// some may be on their way. The time for that is not
-// part of the one for calls, but no longer.
-func (d *drain) end(ctx context.Context) {
-	short, cancel := context.WithTimeout(ctx, min(d.timeout, lingering+time.Second)) // one for the client to hear it
-	_ = d.connections.dismissSilent(short)                                           // what is left is closed
-	cancel()
-	short, cancel = context.WithTimeout(ctx, min(d.timeout, lingering))
-	_ = d.server.Shutdown(short) // by HTTP/2
-	cancel()
 }

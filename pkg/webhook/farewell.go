@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,29 +35,40 @@ const lingering = 3 * time.Second
 //
 // One that has had no call yet may be in the same place, once hands are shaken.
 //
-// With HTTP/2 there is GOAWAY for that, which names the last call that was seen; only
-// http.Server.Shutdown can send it.
+// With HTTP/2 there is GOAWAY for that, and a call that came before it is answered.
 func (c *connection) dismiss() {
 	c.all.mu.Lock()
-	t := c.tls
-	if c.h2 || !c.asked && c.stage.Load() < quiet || c.all.leaving > c.all.max {
-		t = nil
-	}
-	if t != nil {
-		c.cut = time.AfterFunc(lingering, func() { _ = c.Close() })
+	t, http2 := c.tls, c.http2
+	tell := t != nil && (c.asked || c.stage.Load() >= quiet) && c.all.leaving <= c.all.max
+	if tell {
+		c.all.told.Add(1)
+		c.cut = time.AfterFunc(lingering, c.cutOff)
 	}
 	c.all.mu.Unlock()
-	if t == nil {
+	if !tell {
 		_ = c.Close()
 		close(c.told)
 		return
 	}
 	go func() {
 		defer close(c.told)
-		if _, err := io.WriteString(t, farewell); err != nil || t.CloseWrite() != nil {
+		if http2 != nil {
+			c.sayGoAway()
+		} else if _, err := io.WriteString(t, farewell); err != nil || t.CloseWrite() != nil {
 			_ = c.Close()
 		} // else net/http reads to the end, and then closes it
 	}()
+}
+
+// cutOff closes a connection that the client did not close, unless a call has come over it that
+// is still to be answered.
+func (c *connection) cutOff() {
+	c.all.mu.Lock()
+	answers := c.busy && c.http2 != nil
+	c.all.mu.Unlock()
+	if !answers {
+		_ = c.Close()
+	}
 }
 
 // mark has a silent connection have no more calls, which is the first part of dismissing it.
@@ -78,39 +88,22 @@ func (c *connection) abort(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// dismissSilent dismisses the connections without a call, and waits until all are closed but
-// those of HTTP/2, which end in another way. One that is new is given the time to have its call.
-func (all *connections) dismissSilent(ctx context.Context) error {
-	for {
-		leave, left, wait := all.markSilent()
-		for _, c := range leave {
-			c.dismiss()
-		}
-		if left == 0 {
-			return nil
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-all.changed:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-		timer.Stop()
+// dismissSilent dismisses the connections without a call. It returns how many are open and when
+// to do it again, at the latest. One that is new is given the time to have its call.
+func (all *connections) dismissSilent() (left int, wait time.Duration) {
+	leave, left, wait := all.markSilent()
+	for _, c := range leave {
+		c.dismiss()
 	}
+	return left, wait
 }
 
-// markSilent marks the connections to dismiss, and returns also how many are left and when to
-// look at them again.
+// markSilent marks the connections to dismiss.
 func (all *connections) markSilent() (leave []*connection, left int, wait time.Duration) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	wait = time.Hour // until something changes
 	for c := range all.open {
-		if c.h2 {
-			continue
-		}
 		left++
 		if c.next == nil {
 			continue
