@@ -26,6 +26,7 @@ type Server struct {
 	start atomic.Bool
 
 	gate atomic.Pointer[gate] // nil until it listens
+	late atomic.Int64         // calls answered after the signal to stop
 
 	listen        chan struct{} // closed once those that follow are set
 	addr, opsAddr net.Addr
@@ -105,16 +106,24 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 		defer close(served)
 		serveErr = server.ServeTLS(listener, "", "")
 	}()
-	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout, logger}
+	start := time.Now()
+	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout}
+	stop := func() error {
+		left, err := d.run(ctx)
+		logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnswered", s.late.Load(), "callsCutOff", left,
+			"handlersLeftBehind", g.calls.Load(), "connectionsTold", connections.told.Load())
+		return err
+	}
 	delay := s.opts.ShutdownDelay
 	if ctx.Err() != nil {
 		delay = 0 // nobody can have found it
 	}
 	select {
 	case <-served:
-		return errors.Join(fmt.Errorf("the webhook server stopped: %w", serveErr), d.run(ctx))
+		return errors.Join(fmt.Errorf("the webhook server stopped: %w", serveErr), stop())
 	case <-ctx.Done():
 	}
+	start = time.Now()
 	g.stage.Store(leaving)
 	logger.Info("the webhook server is about to stop", "delay", delay.String(), "callsInFlight", g.waiting.Load())
 	pause := time.NewTimer(delay)
@@ -124,7 +133,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 		logger.Error(serveErr, "the webhook server lost its listener while it was about to stop")
 	case <-pause.C:
 	}
-	return d.run(ctx)
+	return stop()
 }
 
 // The limits for slow clients that are not limits for calls: each of these has its own deadline
@@ -239,6 +248,9 @@ func (s *Server) handler(g *gate) http.Handler {
 		}
 		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
 			hook.ServeHTTP(w, r)
+			if g.stage.Load() >= leaving {
+				s.late.Add(1)
+			}
 			return
 		}
 		if g.isLast(c, time.Now()) {
