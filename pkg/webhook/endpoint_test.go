@@ -31,6 +31,7 @@ import (
 
 // An endpoint is a running server.
 type endpoint struct {
+	server *webhook.Server
 	url    string
 	ca     *devcert.CA
 	client *http.Client
@@ -76,7 +77,7 @@ func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	stopped := make(chan struct{})
 	var stopErr error
 	go func() { stopErr = <-started; close(stopped) }()
-	e := &endpoint{url: "https://" + addr.String(), ca: ca, client: client}
+	e := &endpoint{server: server, url: "https://" + addr.String(), ca: ca, client: client}
 	e.stop = func() error {
 		if !e.leaveIdle {
 			client.CloseIdleConnections()

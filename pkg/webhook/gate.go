@@ -17,6 +17,7 @@ type gate struct {
 	auth               *authenticator
 	maxCalls, maxBytes int64
 	age                time.Duration
+	connections        *connections
 
 	stage    atomic.Int32
 	calls    atomic.Int64 // in flight, or answered with a handler that is still busy

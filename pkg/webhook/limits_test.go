@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -301,12 +302,33 @@ func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	})
 }
 
+// TestLimitsThatLeaveNoRoom are named once, however many hooks have them.
 func TestLimitsThatLeaveNoRoom(t *testing.T) {
 	_, config := certificate(t)
-	server := webhook.NewServer(webhook.Options{TLSConfig: config, Addr: "127.0.0.1:0", MaxInFlightBytes: 1 << 20}, mutating(admit))
-	const want = "cannot start the webhook server: webhook pods.example.com: a body may have 16777216 bytes, and all in flight together no more than 1048576: " +
-		"raise Options.MaxInFlightBytes or lower MaxBodyBytes"
-	if err := server.Start(t.Context()); err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+	named := func(name string, most int64) *webhook.Hook {
+		hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: name + ".example.com", Rules: everything}, admit)
+		if most != 0 {
+			hook = hook.WithMaxBodyBytes(most)
+		}
+		return hook
+	}
+	const have = " bytes, and all in flight together no more than 1048576: raise Options.MaxInFlightBytes or lower MaxBodyBytes"
+	for _, in := range []struct {
+		reason string
+		hooks  []*webhook.Hook
+		want   string
+	}{
+		{"one", []*webhook.Hook{named("a", 0), named("b", 1<<20)}, "webhook a.example.com: a body may have 16777216" + have},
+		{"a few, of two limits", []*webhook.Hook{named("a", 0), named("b", 2<<20), named("c", 0), named("d", 1000)},
+			"webhooks a.example.com, c.example.com: a body may have 16777216" + have + "\nwebhook b.example.com: a body may have 2097152" + have},
+		{"many", []*webhook.Hook{named("a", 0), named("b", 0), named("c", 0), named("d", 0), named("e", 0)},
+			"webhooks a.example.com, b.example.com, c.example.com and 2 more: a body may have 16777216" + have},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			server := webhook.NewServer(webhook.Options{TLSConfig: config, Addr: "127.0.0.1:0", MaxInFlightBytes: 1 << 20}, in.hooks...)
+			if err := server.Start(t.Context()); err == nil || err.Error() != "cannot start the webhook server: "+in.want {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

@@ -236,18 +236,17 @@ func TestObserverCancelsTheCall(t *testing.T) {
 }
 
 func TestObserversMayFail(t *testing.T) {
-	var lines []string
-	r := &recorder{}
+	r, log := &recorder{}, &logbook{}
 	hook := mutating(label).WithObserver(
 		scripted(func(context.Context) (context.Context, func(*webhook.Call)) { return nil, nil }),
 		scripted(func(context.Context) (context.Context, func(*webhook.Call)) { panic("begin") }),
 		scripted(func(ctx context.Context) (context.Context, func(*webhook.Call)) {
 			return ctx, func(*webhook.Call) { panic("end") }
 		}), r)
-	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	e := serve(t, webhook.Options{Logger: logger}, hook)
+	e := serve(t, webhook.Options{Logger: funcr.New(log.write, funcr.Options{})}, hook)
 	e.ask(t, hook, call{}).allowed(t, call{}, true)
-	if r.one(t).Outcome != webhook.Mutated || len(lines) != 3 || !strings.Contains(lines[1], "an observer of calls panicked: begin") || !strings.Contains(lines[2], "an observer of calls panicked: end") {
+	lines := log.with("an observer of calls panicked")
+	if r.one(t).Outcome != webhook.Mutated || len(lines) != 2 || !strings.Contains(lines[0], "an observer of calls panicked: begin") || !strings.Contains(lines[1], "an observer of calls panicked: end") {
 		t.Errorf("got %q", lines)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,8 +52,10 @@ type Options struct {
 	// server tries again after a second.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the bodies of the calls in flight, in bytes, and is answered for
-	// as MaxInFlight is. 256 MiB when zero. Bytes count once there is memory for them: what a
-	// client announces does not. What is decoded of a body may be a few times its size.
+	// as MaxInFlight is. Bytes count once there is memory for them: what a client announces does
+	// not. What is decoded of a body may be a few times its size, so when zero it is an eighth of
+	// GOMEMLIMIT (or what debug.SetMemoryLimit set before [NewServer]), but room for one body at
+	// least, and 256 MiB at most or without a GOMEMLIMIT.
 	MaxInFlightBytes int64
 	// MaxConnections bounds the open connections. For one more another goes: first one that has
 	// never had a call and has been silent for a second, then the one that has been idle for
@@ -81,12 +84,12 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// completed sets what is not set.
-func (o Options) completed() Options {
+// completed sets what is not set. memory is what the process is to keep to.
+func (o Options) completed(hooks []*Hook, memory int64) Options {
 	o.Addr = cmp.Or(o.Addr, ":9443")
 	o.MaxBodyBytes = max(o.MaxBodyBytes, 0)
 	o.MaxInFlight = limit(o.MaxInFlight, 1000, math.MaxInt)
-	o.MaxInFlightBytes = limit(o.MaxInFlightBytes, 256<<20, math.MaxInt64)
+	o.MaxInFlightBytes = limit(o.MaxInFlightBytes, o.bytesInFlight(hooks, memory), math.MaxInt64)
 	o.MaxConnections = limit(o.MaxConnections, max(100, o.MaxInFlight+min(o.MaxInFlight, math.MaxInt-o.MaxInFlight)), math.MaxInt)
 	o.MaxConnectionAge = limit(o.MaxConnectionAge, 5*time.Minute, math.MaxInt64)
 	o.ShutdownDelay = max(cmp.Or(o.ShutdownDelay, 10*time.Second), 0)
@@ -94,6 +97,24 @@ func (o Options) completed() Options {
 		o.DrainTimeout = 35 * time.Second
 	}
 	return o
+}
+
+// bytesInFlight is the default of MaxInFlightBytes. A typed object of a call that changes it takes
+// a bit more than three times its body, and what was let go and is not collected yet as much again.
+func (o *Options) bytesInFlight(hooks []*Hook, memory int64) int64 {
+	var one int64
+	for _, h := range hooks {
+		one = max(one, o.bodyLimit(h))
+	}
+	return min(max(memory/8, one), 256<<20)
+}
+
+// bodyLimit is what a body of the hook may have, or of one that has no limit of its own.
+func (o *Options) bodyLimit(h *Hook) int64 {
+	if h != nil && h.maxBytes != 0 {
+		return h.maxBytes
+	}
+	return cmp.Or(o.MaxBodyBytes, DefaultMaxBodyBytes)
 }
 
 func limit[T int | int64 | time.Duration](value, byDefault, most T) T {
@@ -118,12 +139,41 @@ func (o *Options) check(hooks []*Hook) error {
 		if h.Path() == livePath || h.Path() == readyPath {
 			errs = append(errs, fmt.Errorf("webhook %s: the server answers probes at %s itself", h.Name(), h.Path()))
 		}
-		if most := cmp.Or(h.maxBytes, o.MaxBodyBytes, DefaultMaxBodyBytes); most > o.MaxInFlightBytes {
-			errs = append(errs, fmt.Errorf("webhook %s: a body may have %d bytes, and all in flight together no more than %d: raise Options.MaxInFlightBytes or lower MaxBodyBytes",
-				h.Name(), most, o.MaxInFlightBytes))
-		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.checkBodies(hooks)...)...)
+}
+
+// checkBodies says once for each limit that it is too high, however many hooks have it.
+func (o *Options) checkBodies(hooks []*Hook) (errs []error) {
+	var limits []int64
+	whose := map[int64][]string{}
+	for _, h := range hooks {
+		if h == nil {
+			continue
+		}
+		most := o.bodyLimit(h)
+		if most > o.MaxInFlightBytes && whose[most] == nil {
+			limits = append(limits, most)
+		}
+		whose[most] = append(whose[most], h.Name())
+	}
+	for _, most := range limits {
+		errs = append(errs, fmt.Errorf("%s: a body may have %d bytes, and all in flight together no more than %d: raise Options.MaxInFlightBytes or lower MaxBodyBytes",
+			someOf(whose[most]), most, o.MaxInFlightBytes))
+	}
+	return errs
+}
+
+// someOf names webhooks, if they are many only the first.
+func someOf(names []string) string {
+	const shown = 3
+	switch more := len(names) - shown; {
+	case len(names) == 1:
+		return "webhook " + names[0]
+	case more > 0:
+		return fmt.Sprintf("webhooks %s and %d more", strings.Join(names[:shown], ", "), more)
+	}
+	return "webhooks " + strings.Join(names, ", ")
 }
 
 func (o *Options) hasOps() bool { return o.OpsAddr != "" || o.OpsListener != nil }
