@@ -61,9 +61,15 @@ func (x *exchange) readBody(w http.ResponseWriter, r *http.Request, buf []byte, 
 		from = http.MaxBytesReader(w, from, limit)
 	}
 	setReadDeadline(w, x.ctx.deadline)
-	body, err := readAll(from, buf, r.ContentLength, limit, x.reserve)
-	x.unread = x.unread && (isOwn(err) || int64(len(body)) > limit)
+	body, slow, err := x.readAll(w, from, buf, r.ContentLength, limit)
+	x.unread = x.unread && (isOwn(err) || slow && err != nil || int64(len(body)) > limit)
 	switch {
+	case slow:
+		setReadDeadline(w, time.Time{})
+		if x.http1 {
+			w.Header()["Connection"] = closeConnection
+		}
+		return nil, x.tooSlow()
 	case err != nil:
 		return nil, x.unreadable(err, limit)
 	case int64(len(body)) > limit:
@@ -75,6 +81,21 @@ func (x *exchange) readBody(w http.ResponseWriter, r *http.Request, buf []byte, 
 	// is over looks the same.
 	setReadDeadline(w, time.Time{})
 	return body, nil
+}
+
+// readAll reads the body, and reports whether it had to stop for the sake of another call.
+func (x *exchange) readAll(w http.ResponseWriter, from io.Reader, buf []byte, length, limit int64) (body []byte, slow bool, err error) {
+	g := x.ctx.hook.gate
+	if g == nil {
+		body, err = readAll(from, buf, length, limit, x.reserve)
+		return body, false, err
+	}
+	x.body.Reader = from
+	g.bodies.begin(&x.body, &g.bodies.calls, w)
+	body, err = readAll(&x.body, buf, length, limit, x.reserve)
+	slow = g.bodies.end(&x.body)
+	x.body.Reader = nil
+	return body, slow, err
 }
 
 // setReadDeadline ends reading at t, if w or what it is around can. Of a request that was read

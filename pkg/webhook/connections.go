@@ -16,8 +16,9 @@ import (
 // connections are the open connections of a server. Those without a call are in one of the lists,
 // in the order in which they fell silent.
 type connections struct {
-	max int
-	age time.Duration
+	max  int
+	age  time.Duration
+	gate *gate
 
 	mu      sync.Mutex
 	lists   [2]connection // their roots
@@ -33,8 +34,8 @@ const (
 	known
 )
 
-func newConnections(o *Options) *connections {
-	all := &connections{max: o.MaxConnections, age: o.MaxConnectionAge, open: map[*connection]struct{}{}, changed: make(chan struct{}, 1)}
+func newConnections(o *Options, g *gate) *connections {
+	all := &connections{max: o.MaxConnections, age: o.MaxConnectionAge, gate: g, open: map[*connection]struct{}{}, changed: make(chan struct{}, 1)}
 	for i := range all.lists {
 		root := &all.lists[i]
 		root.prev, root.next = root, root
@@ -154,13 +155,17 @@ func (all *connections) dismissOne() (silent *connection, wait time.Duration) {
 }
 
 // leastOfUse returns the connection to dismiss. Strangers go first, else whoever makes many
-// connections would drive out the API server's; those too young to go can take half of the room.
+// connections would drive out the API server's, then those that are kept busy by a slow body;
+// those too young to go can take half of the room.
 func (all *connections) leastOfUse() (*connection, time.Duration) {
 	wait := time.Hour // until something changes
 	if oldest := all.oldest(strangers); oldest != nil {
 		if wait = patience - time.Since(oldest.silent); wait <= 0 || all.waiting > manyStrangers {
 			return oldest, 0
 		}
+	}
+	if all.gate.oustBody() {
+		return nil, discardOthers
 	}
 	if all.waiting < max(1, all.max/2) {
 		if c := all.oldest(known); c != nil {

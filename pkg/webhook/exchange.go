@@ -50,6 +50,7 @@ type exchange struct {
 	holders atomic.Int32 // of room: the call, and a handler with a goroutine of its own
 	waits   atomic.Bool  // for an answer
 	bytes   int64        // of memory for the body
+	body    reading
 }
 
 // An outcome is what a handler has decided, or why it did not.

@@ -22,6 +22,7 @@ type gate struct {
 	stage    atomic.Int32
 	calls    atomic.Int64 // in flight, or answered with a handler that is still busy
 	waiting  atomic.Int64 // for an answer
+	bodies   bodies
 	bytes    atomic.Int64 // of bodies
 	answered chan struct{}
 	shed     sparingly
@@ -72,7 +73,7 @@ func (x *exchange) enter(r *http.Request, refused *refusal) error {
 	x.waits.Store(true)
 	g.waiting.Add(1)
 	switch {
-	case g.calls.Add(1) > g.maxCalls:
+	case g.calls.Add(1) > g.maxCalls && !g.oustCall():
 		x.leave()
 		return x.tooMuch(fmt.Sprintf("%d calls are in flight, which is the limit", g.maxCalls))
 	case g.stage.Load() == stopping:
@@ -90,6 +91,8 @@ func (x *exchange) reserve(n int64) error {
 	}
 	x.bytes += n
 	if all := g.bytes.Add(n); all > g.maxBytes && all > x.bytes { // alone, a call may be as large as its hook allows
+		for g.oustCall() { // for those who come later
+		}
 		return x.tooMuch(fmt.Sprintf("the bodies of the calls in flight have %d bytes, which is the limit", g.maxBytes))
 	}
 	return nil
@@ -140,7 +143,9 @@ func (x *exchange) wasAnswered() {
 func (x *exchange) drop() {
 	if x.held && x.holders.Add(-1) == 0 {
 		g := x.ctx.hook.gate
-		g.calls.Add(-1)
+		if !x.body.ousted { // else another has its place
+			g.calls.Add(-1)
+		}
 		g.bytes.Add(-x.bytes)
 	}
 }

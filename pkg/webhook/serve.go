@@ -42,6 +42,8 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err == nil || !x.unread:
 	case x.kept:
 		discard(w, r, discardKept)
+	case x.body.ousted:
+		discard(w, r, discardOthers)
 	default:
 		discard(w, r, discardLast)
 	}
@@ -81,7 +83,7 @@ func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 	case errors.Is(err, errAnswered):
 	default:
-		x.kept = outcomeOf(err) == Shed && isKept(r)
+		x.kept = outcomeOf(err) == Shed && isKept(r) && !x.body.ousted
 		x.fail(w, err)
 	}
 	b.release()

@@ -68,10 +68,19 @@ func statusToStranger(w http.ResponseWriter, r *http.Request, status metav1.Stat
 }
 
 // discard reads the rest of the body after the answer, and closes the connection if it takes too
-// long or there is too much.
+// long, there is too much, or it is slow and there is no room for others.
 func discard(w http.ResponseWriter, r *http.Request, longest time.Duration) {
 	setReadDeadline(w, time.Now().Add(longest))
-	if _, err := io.CopyN(io.Discard, r.Body, mostUnread); err != io.EOF { //nolint:errorlint // it is the end of a body
+	rest := &reading{Reader: r.Body}
+	c := connectionOf(r.Context())
+	if c != nil {
+		c.all.gate.bodies.begin(rest, &c.all.gate.bodies.rests, w)
+	}
+	_, err := io.CopyN(io.Discard, rest, mostUnread)
+	if c != nil {
+		c.all.gate.bodies.end(rest)
+	}
+	if err != io.EOF { //nolint:errorlint // it is the end of a body
 		panic(http.ErrAbortHandler) // closes the connection: see exchange.fail
 	}
 	setReadDeadline(w, time.Time{})

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A trickle is a call whose body comes a few bytes at a time, and the answer to it.
+type trickle struct{ answer chan answer }
+
+// trickle begins a call of which this much of the body comes at once, and then so many bytes a
+// second until there is an answer.
+func (e *endpoint) trickle(t *testing.T, hook *webhook.Hook, body []byte, first, perSecond int) trickle {
+	t.Helper()
+	in, out := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+hook.Path()+"?timeout=30s", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ContentLength = int64(len(body))
+	req.Header.Set("Content-Type", "application/json")
+	go func() {
+		_, err := out.Write(body[:first])
+		for rest := body[first:]; len(rest) > 0 && err == nil; {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			n := min(perSecond, len(rest))
+			if err == nil {
+				_, err = out.Write(rest[:n])
+			}
+			rest = rest[n:]
+		}
+		_ = out.CloseWithError(err) // nil is the end
+	}()
+	got := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		resp, err := e.client.Do(req)
+		if err != nil { // the server ended
+			got <- answer{}
+			return
+		}
+		text, _ := io.ReadAll(resp.Body)
+		got <- answer{code: resp.StatusCode, header: resp.Header, body: text}
+	}()
+	return trickle{got}
+}
+
+// TestSlowBodiesMakeRoom for calls, when they have all there is, and else are left alone.
+func TestSlowBodiesMakeRoom(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		hook := mutating(admit)
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 3}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		body := call{}.body()
+		var slow []trickle
+		for range 3 {
+			slow = append(slow, e.trickle(t, hook, body, 1, 1))
+			<-time.After(100 * time.Millisecond)
+		}
+		e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1") // they may still come
+		<-time.After(2 * time.Second)
+		for _, s := range slow {
+			select {
+			case a := <-s.answer:
+				t.Errorf("answered without need: %d %s", a.code, a.body)
+			default:
+			}
+		}
+		for i := range slow {
+			e.ask(t, hook, call{}).allowed(t, call{}, true)
+			a := <-slow[i].answer // who came first goes first
+			a.turnedAway(t, http.StatusTooManyRequests, "1")
+			if m := a.failed(t).Message; m != "the webhook server is busy: others wait, and the body takes too long to arrive" {
+				t.Errorf("got %s", m)
+			}
+			if i == 0 { // there is room now
+				e.ask(t, hook, call{}).allowed(t, call{}, true)
+			}
+			slow = append(slow, e.trickle(t, hook, body, 1, 1))
+			<-time.After(time.Second)
+		}
+		for range 5 { // what is left is as many as there may be
+			<-time.After(time.Second)
+			e.ask(t, hook, call{}).allowed(t, call{}, true)
+		}
+	})
+}
+
+// TestMaxInFlightHoldsWithSlowBodies has a call that took the place of one with a slow body: there
+// is no second place.
+func TestMaxInFlightHoldsWithSlowBodies(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		d := newDoorman()
+		hook := mutating(d.handle)
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		slow := e.trickle(t, hook, call{}.body(), 1, 1)
+		<-time.After(3 * time.Second)
+		var calls sync.WaitGroup
+		calls.Go(func() { e.ask(t, hook, call{}).allowed(t, call{}, true) })
+		<-d.arrived
+		(<-slow.answer).turnedAway(t, http.StatusTooManyRequests, "1")
+		synctest.Wait()
+		e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1")
+		d.leave <- true
+		calls.Wait()
+		calls.Go(func() { e.ask(t, hook, call{}).allowed(t, call{}, true) })
+		<-d.arrived
+		e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1")
+		d.leave <- true
+		calls.Wait()
+	})
+}
+
+// TestABodyThatIsLargeIsNotSlow comes as fast as the network is, if that is not too bad.
+func TestABodyThatIsLargeIsNotSlow(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		hook := mutating(admit)
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		large := call{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 1<<20), 1)}
+		slow := e.trickle(t, hook, large.body(), 1, 100<<10)
+		for range 9 {
+			<-time.After(time.Second)
+			e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1")
+		}
+		if a := <-slow.answer; a.code != http.StatusOK {
+			t.Errorf("got %d %s", a.code, a.body)
+		}
+	})
+}
+
+// TestSlowBodiesGiveTheirBytesBack when there are no more bytes for others.
+func TestSlowBodiesGiveTheirBytesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := mutating(admit)
+		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+		large := call{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 1<<19), 1)}
+		for range 5 {
+			_ = e.trickle(t, hook, large.body(), 100<<10, 1)
+		}
+		synctest.Wait()
+		e.ask(t, hook, large).turnedAway(t, http.StatusTooManyRequests, "1")
+		<-time.After(4 * time.Second)
+		e.ask(t, hook, large).turnedAway(t, http.StatusTooManyRequests, "1")
+		<-time.After(time.Second)
+		e.ask(t, hook, large).allowed(t, large, true)
+		<-time.After(time.Minute)
+	})
+}
+
+// TestSlowBodiesMakeRoomForConnections, those of calls and those that are read after the answer. The
+// connection of the API server stays.
+func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
+	for _, inFlight := range []int{5, 100} {
+		row(t, fmt.Sprintf("%d calls at once", inFlight), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook := mutating(admit)
+				e := serveInMemory(t, webhook.Options{MaxInFlight: inFlight, MaxConnections: 10}, hook)
+				client := e.another()
+				dialled := 0
+				client.client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					dialled++
+					return e.dial(ctx, network, addr)
+				}
+				client.ask(t, hook, call{}).allowed(t, call{}, true)
+				for range 9 {
+					conn := e.dialTLS(t)
+					defer func() { _ = conn.Close() }()
+					_, _ = fmt.Fprintf(conn, "POST %s?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", hook.Path())
+				}
+				<-time.After(3 * time.Second)
+				for range 9 {
+					start := time.Now()
+					other := e.another()
+					other.ask(t, hook, call{}).allowed(t, call{}, true)
+					other.client.CloseIdleConnections()
+					if took := time.Since(start); took > 2*time.Second {
+						t.Errorf("it waited for %s", took)
+					}
+					conn := e.dialTLS(t) // takes the place
+					defer func() { _ = conn.Close() }()
+					_, _ = fmt.Fprintf(conn, "POST %s?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", hook.Path())
+					<-time.After(time.Second)
+				}
+				client.ask(t, hook, call{}).allowed(t, call{}, true)
+				if dialled != 1 {
+					t.Errorf("%d connections", dialled)
+				}
+				client.client.CloseIdleConnections()
+			})
+		})
+	}
+}
+
+// TestTheAnswerToASlowBody is the last on its connection, which does not stay for long.
+func TestTheAnswerToASlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { return errors.New("no") })
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
+		conn := e.dialTLS(t)
+		_, _ = fmt.Fprintf(conn, "POST %s?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", hook.Path())
+		<-time.After(2 * time.Second)
+		e.ask(t, hook, call{}).failed(t)
+		start, from := time.Now(), bufio.NewReader(conn)
+		receive(t, from, http.StatusTooManyRequests, true)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("answered after %s", took)
+		}
+		_, _ = io.Copy(io.Discard, from)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("the connection ended after %s", took)
+		}
+		_ = conn.Close()
+	})
+}
