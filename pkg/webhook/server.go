@@ -10,7 +10,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -36,7 +35,7 @@ type Server struct {
 
 // NewServer returns a server for the hooks.
 func NewServer(o Options, hooks ...*Hook) *Server {
-	return &Server{opts: o.completed(hooks, debug.SetMemoryLimit(-1)), hooks: hooks, listen: make(chan struct{})}
+	return &Server{opts: o.completed(), hooks: hooks, listen: make(chan struct{})}
 }
 
 // NeedLeaderElection tells a manager that every replica serves.
@@ -92,16 +91,14 @@ func (s *Server) Start(ctx context.Context) error {
 
 // run serves the hooks, and stops when ctx is done or the listener fails.
 func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger logr.Logger) error {
-	connections := newConnections(&s.opts)
+	connections := newConnections(&s.opts, g)
 	server := s.httpServer(ctx, g, connections, logger)
 	listener = connections.listen(listener)
 	s.addr = listener.Addr()
-	g.connections = connections
 	s.gate.Store(g)
 	g.stage.Store(serving)
 	close(s.listen)
 	logger.Info("serving webhooks", "addr", s.addr.String(), "hooks", len(s.hooks))
-	logger.Info("the limits of the webhook server", s.opts.limitValues()...)
 
 	var serveErr error
 	served := make(chan struct{})
