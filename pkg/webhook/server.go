@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,7 @@ type Server struct {
 
 // NewServer returns a server for the hooks.
 func NewServer(o Options, hooks ...*Hook) *Server {
-	return &Server{opts: o.completed(), hooks: hooks, listen: make(chan struct{})}
+	return &Server{opts: o.completed(hooks, debug.SetMemoryLimit(-1)), hooks: hooks, listen: make(chan struct{})}
 }
 
 // NeedLeaderElection tells a manager that every replica serves.
@@ -95,10 +96,12 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	server := s.httpServer(ctx, g, connections, logger)
 	listener = connections.listen(listener)
 	s.addr = listener.Addr()
+	g.connections = connections
 	s.gate.Store(g)
 	g.stage.Store(serving)
 	close(s.listen)
 	logger.Info("serving webhooks", "addr", s.addr.String(), "hooks", len(s.hooks))
+	logger.Info("the limits of the webhook server", s.opts.limitValues()...)
 
 	var serveErr error
 	served := make(chan struct{})
