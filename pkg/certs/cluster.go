@@ -27,6 +27,9 @@ type cluster interface {
 	// watch calls changed, until ctx is done, some time after the Secret or a target may have
 	// changed. It is a help only: the source also looks by itself.
 	watch(ctx context.Context, targets []Target, changed func())
+	// ahead returns by how much this machine's clock is ahead of the API server's at least, as its
+	// last answer told; zero when they agree as far as one can tell.
+	ahead() time.Duration
 }
 
 var (

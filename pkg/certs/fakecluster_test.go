@@ -176,6 +176,8 @@ func (f *fakeCluster) writeTarget(_ context.Context, t Target, read targetState,
 	return nil
 }
 
+func (f *fakeCluster) ahead() time.Duration { return 0 }
+
 func (f *fakeCluster) watch(ctx context.Context, _ []Target, _ func()) { <-ctx.Done() }
 
 // A lagging cluster takes its time, before and after it does what it is asked, and fails now
@@ -185,8 +187,16 @@ type lagging struct {
 	random *rand.Rand
 	mu     sync.Mutex
 	most   time.Duration
-	faults int // one of so many calls fails; 0 none
-	pauses int // one of so many writes waits for half an hour, as of a process that was stopped; 0 none
+	faults int                  // one of so many calls fails; 0 none
+	pauses int                  // one of so many writes waits for half an hour, as of a process that was stopped; 0 none
+	clock  func() time.Duration // what ahead returns
+}
+
+func (l *lagging) ahead() time.Duration {
+	if l.clock == nil {
+		return 0
+	}
+	return l.clock()
 }
 
 var errFault = errors.New("the API server is away")

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,11 +32,14 @@ type kubeCluster struct {
 	fieldManager string
 	timeout      time.Duration // of a request
 	retry        retry         // of watches
+	difference   *atomic.Int64 // of clocks, see ahead
 }
 
+func (k *kubeCluster) ahead() time.Duration { return time.Duration(k.difference.Load()) }
+
 // newKubeCluster returns the cluster of the config, which is copied, with the Secret of that
-// name.
-func newKubeCluster(config *rest.Config, namespace, secretName, fieldManager string) (*kubeCluster, error) {
+// name. The clock is this machine's.
+func newKubeCluster(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*kubeCluster, error) {
 	if config == nil {
 		return nil, errors.New("no configuration of a client: take that of rest.InClusterConfig")
 	}
@@ -49,14 +54,18 @@ func newKubeCluster(config *rest.Config, namespace, secretName, fieldManager str
 	if config.QPS == 0 {
 		config.QPS, config.Burst = 20, 40
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
+	k := &kubeCluster{
+		namespace: namespace, secretName: secretName, fieldManager: fieldManager,
+		timeout: requestTimeout, retry: retry{first: time.Second, longest: 2 * time.Minute}, difference: new(atomic.Int64),
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &clockReader{next, clock, func(d time.Duration) { k.difference.Store(int64(d)) }}
+	})
+	var err error
+	if k.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
-	return &kubeCluster{
-		client: client, namespace: namespace, secretName: secretName, fieldManager: fieldManager,
-		timeout: requestTimeout, retry: retry{first: time.Second, longest: 2 * time.Minute},
-	}, nil
+	return k, nil
 }
 
 // A place is an object that requests are about, as messages name it.

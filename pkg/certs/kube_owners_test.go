@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,4 +97,56 @@ func testRemovalByOwner(t *testing.T, c testCluster) {
 	if got := bundles(mustRead(t, k, target)); got != "b.example.com=two" {
 		t.Errorf("got %s", got)
 	}
+}
+
+// What an installation of the same name has is not written, and a source that is to is not ready.
+func testAnotherInstallation(t *testing.T, c testCluster) {
+	const annotation = "example.com/owner"
+	target, configurations := c.configuration(t, ValidatingWebhookConfiguration, "a.example.com")
+	merge(t, configurations, target.Name, `{"metadata": {"annotations": {"example.com/owner": "theirs"}}}`)
+	target.OwnerAnnotation, target.Owner = annotation, "ours"
+
+	o := testOptions()
+	o.Config, o.Namespace, o.Targets, o.Logger = c.config, c.namespace(t), []Target{target}, quiet()
+	o.DNSNames = append(o.DNSNames, "none.none.svc")
+	o.Settle, o.Interval = -1, 20*time.Millisecond
+	source, err := NewSelfManaged(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	r := &replica{SelfManaged: source, kill: kill, ended: make(chan error, 1)}
+	go func() { r.ended <- r.Start(ctx) }()
+	defer r.stop(t)
+	until := func(what string, done func() bool) {
+		t.Helper()
+		eventually(t, func() error {
+			if s := source.Status(); !done() {
+				return fmt.Errorf("%s: %+v", what, s)
+			}
+			return nil
+		}, func(err error) bool { return err == nil })
+	}
+	reason := "ValidatingWebhookConfiguration " + target.Name + ` belongs to somebody else, so its caBundle is left alone: example.com/owner is "theirs" there, and this is "ours"`
+	until("it says why it is not ready", func() bool {
+		s := source.Status()
+		return s.NotReady != nil && s.NotReady.Error() == reason && s.Err != nil && strings.Contains(s.Err.Error(), reason)
+	})
+	if got := bundleOf(t, get(t, configurations, target.Name)); len(got) > 0 {
+		t.Errorf("it wrote %s", got)
+	}
+	merge(t, configurations, target.Name, `{"metadata": {"annotations": {"example.com/owner": "ours"}}}`)
+	until("it is ready when the object is given to it", func() bool { return source.Status().NotReady == nil && source.Status().Trusted })
+	before := bundleOf(t, get(t, configurations, target.Name))
+
+	merge(t, configurations, target.Name, `{"metadata": {"annotations": {"example.com/owner": "theirs"}}, "webhooks": [`+webhookList("a.example.com")+`]}`)
+	until("it says that the object was taken away", func() bool { return source.Status().Err != nil })
+	if s := source.Status(); s.NotReady != nil {
+		t.Errorf("those that are called already go on: %v", s.NotReady)
+	}
+	if got := bundleOf(t, get(t, configurations, target.Name)); len(got) > 0 || len(before) == 0 {
+		t.Errorf("there was %q, and it wrote %q", before, got)
+	}
+	merge(t, configurations, target.Name, `{"metadata": {"annotations": null}}`)
+	until("what nobody claims is ours", func() bool { return len(bundleOf(t, get(t, configurations, target.Name))) > 0 })
 }

@@ -57,7 +57,8 @@ func TestKubeCluster(t *testing.T) {
 		{"webhooks", testWebhooks}, {"order of webhooks", testOrder}, {"some webhooks", testSomeWebhooks}, {"other kinds", testOtherKinds},
 		{"kinds without a bundle", testWithoutBundle}, {"conflicts", testTargetConflicts}, {"races for a target", testTargetRaces},
 		{"beside another owner", testOtherOwners}, {"removal by the owner", testRemovalByOwner},
-		{"rights", testRights}, {"missing rights", testMissingRights}, {"watch", testWatch}, {"the whole source", testSelfManaged}, {"watch without permission", testWatchForbidden},
+		{"another installation", testAnotherInstallation},
+		{"rights", testRights}, {"missing rights", testMissingRights}, {"watch", testWatch}, {"the whole source", testSelfManaged}, {"watch without permission", testWatchForbidden}, {"clock", testClock},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
@@ -71,7 +72,7 @@ func (c testCluster) cluster(t *testing.T) *kubeCluster {
 
 func newTestCluster(t *testing.T, config *rest.Config, namespace, name string) *kubeCluster {
 	t.Helper()
-	k, err := newKubeCluster(config, namespace, name, "")
+	k, err := newKubeCluster(config, wallClock, namespace, name, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,12 +244,12 @@ func TestNewKubeCluster(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
-			_, err := newKubeCluster(row.config, row.namespace, row.name, "")
+			_, err := newKubeCluster(row.config, wallClock, row.namespace, row.name, "")
 			wantError(t, err, nil, row.want)
 		})
 	}
 	config := &rest.Config{Host: "https://127.0.0.1:1", Timeout: 5}
-	if _, err := newKubeCluster(config, "ns", "ca", ""); err != nil {
+	if _, err := newKubeCluster(config, wallClock, "ns", "ca", ""); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(config, &rest.Config{Host: "https://127.0.0.1:1", Timeout: 5}); diff != "" {

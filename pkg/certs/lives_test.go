@@ -26,6 +26,7 @@ type climate struct {
 	lag      time.Duration // of what a replica asks of the API server, at most
 	events   int           // one of so many looks comes with one
 	clocks   bool          // differ, and step, within ClockSkew
+	broken   bool          // clocks are wrong by up to two years
 	options  bool          // differ between replicas
 	targets  bool          // are emptied, set back and made anew
 }
@@ -34,6 +35,7 @@ var climates = []climate{
 	{name: "three", replicas: 3, lag: 30 * time.Second, events: 60},
 	{name: "rough", replicas: 4, lag: 10 * time.Second, events: 12},
 	{name: "clocks", replicas: 3, lag: 15 * time.Second, events: 40, clocks: true},
+	{name: "broken clocks", replicas: 3, lag: 10 * time.Second, events: 40, broken: true},
 	{name: "all", replicas: 4, lag: 10 * time.Second, events: 30, clocks: true, options: true, targets: true},
 }
 
@@ -78,6 +80,11 @@ func randomLife(t *testing.T, c climate, seed uint64) {
 	s.o.CALifetime, s.o.LeafLifetime = 24*time.Hour, 4*time.Hour
 	s.o.Settle, s.o.Interval, s.o.ClockSkew = 30*time.Minute, 2*time.Minute, 5*time.Minute
 	s.begin, s.f.note = time.Now(), s.say
+	defer func() {
+		for _, r := range s.replicas {
+			r.stop(t)
+		}
+	}()
 	for range c.replicas {
 		s.add()
 	}
@@ -88,9 +95,6 @@ func randomLife(t *testing.T, c climate, seed uint64) {
 		if random.IntN(c.events) == 0 {
 			s.happen()
 		}
-	}
-	for _, r := range s.replicas {
-		r.stop(t)
 	}
 	if s.events["call"] < 3500 {
 		t.Errorf("too little was tried: %v", s.events)
@@ -119,24 +123,31 @@ func (s *story) add() {
 	o, number := s.o, s.started
 	s.started++
 	if s.options {
-		o.LeafLifetime = time.Duration(1+s.random.IntN(4)) * time.Hour
+		o.LeafLifetime = 3*time.Hour + time.Duration(s.random.IntN(60))*time.Minute
 		o.Interval = time.Duration(1+s.random.IntN(4)) * time.Minute
 		o.Settle += time.Duration(s.random.IntN(20)) * time.Minute
 	}
 	o.Logger = funcr.New(func(_, args string) { s.say("%d: %s", number, args) }, funcr.Options{})
 	r := newReplica(s.t, o, l)
 	r.number = number
-	if s.clocks {
+	if s.clocks || s.broken {
 		s.setClock(r)
-		r.clock = func() time.Time { return wallClock().Add(time.Duration(r.ahead.Load())) }
+		l.clock = func() time.Duration { return time.Duration(r.difference.Load()) }
+		r.clock = func() time.Time { return wallClock().Add(l.clock()) }
 	}
 	r.run(s.t)
 	s.replicas = append(s.replicas, r)
 }
 
-// setClock steps the clock of a replica. Those of two differ by no more than ClockSkew.
+// setClock steps the clock of a replica. Those of two differ by no more than ClockSkew, unless
+// they are broken: by much more, to the past or the future, now and then.
 func (s *story) setClock(r *replica) {
-	r.ahead.Store(s.random.Int64N(int64(s.o.ClockSkew)) - int64(s.o.ClockSkew)/2)
+	room := s.o.ClockSkew
+	if s.broken && s.random.IntN(2) == 0 {
+		room = []time.Duration{time.Hour, 5 * time.Hour, 5 * day, 1000 * day}[s.random.IntN(4)]
+	}
+	r.difference.Store(s.random.Int64N(int64(room)) - int64(room)/2)
+	s.say("the clock of %d is %s ahead", r.number, time.Duration(r.difference.Load()))
 }
 
 // check calls every replica that is in service, as all API servers that learn of a bundle late.
@@ -217,7 +228,7 @@ func (s *story) happen() {
 		s.tell("target put back")
 		s.f.createTarget(webhooks, s.f.bundleAt(webhooks, time.Now().Add(-time.Duration(s.random.IntN(72))*time.Hour)))
 	}
-	if s.clocks {
+	if s.clocks || s.broken {
 		s.setClock(s.replicas[s.random.IntN(len(s.replicas))])
 	}
 	if data := s.f.data(); len(data[stateKey]) > 0 && s.random.IntN(3) == 0 {

@@ -23,6 +23,9 @@ type lookout struct {
 	trouble error                  // which of them do not trust it
 	ready   bool                   // the replica was ready once
 	told    string                 // the error that was logged last
+	ahead   time.Duration          // by how much this clock was, as it was told last
+	// clocksDiffer says that the log was told so, or that it is an error.
+	clocksDiffer bool
 }
 
 // A sighting is a CA in a place: a target, or the Secret, which is the place without a name.

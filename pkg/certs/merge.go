@@ -35,7 +35,9 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	merged := base.clone()
 	merged.generation = max(seen.generation, known.generation)
 	for _, r := range other.retired {
-		merged.retire(r)
+		if now.Add(p.skew).Before(r.until) { // else a slow clock brings back what another has just forgotten
+			merged.retire(r)
+		}
 	}
 	if merged.signing == nil && other.signing != nil && !merged.trusts(other.signing.cert) {
 		merged.signing = other.signing

@@ -58,6 +58,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{func(o *Options) { o.IPAddresses = []net.IP{{1, 2}} }, "IPAddresses"},
 		{func(o *Options) { o.Targets = []Target{{Kind: "Pod", Name: "x"}} }, `unknown kind "Pod"`},
 		{func(o *Options) { o.Targets = []Target{{Kind: APIService}} }, "no name"},
+		{func(o *Options) { o.Targets = []Target{{Kind: APIService, Name: "x", Owner: "me"}} }, "target APIService x: set both of OwnerAnnotation and Owner"},
 		{func(o *Options) { o.Targets = []Target{webhooks, webhooks} }, "twice"},
 		{func(o *Options) { o.Targets = []Target{{Kind: APIService, Name: "a", Webhooks: []string{"b"}}} }, "Webhooks is for"},
 		{func(o *Options) { o.CALifetime = -1 }, "CALifetime"},

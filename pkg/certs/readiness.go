@@ -39,7 +39,7 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 	var errs []error
 	for i := range t.targets {
 		o := &t.targets[i]
-		err := o.trust(leaf, t.now)
+		err := o.trust(leaf, t.judged)
 		if o.err != nil && !callsNobody(o.err) {
 			then, known := before[o.target.String()]
 			if !known && errors.Is(o.err, errOthers) {
@@ -78,7 +78,7 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 		}
 		first, seen := s.look.since[sighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle
-		others := !o.dirty && !o.written.IsZero() && t.now.Sub(o.written) >= s.o.Settle
+		others := !o.dirty && !o.written.IsZero() && t.now.Add(-t.ahead).Sub(o.written) >= s.o.Settle
 		if !own && !others {
 			return fmt.Errorf("the caBundle of %s was changed less than %s ago, so that an API server may not know it yet", o.target, s.o.Settle)
 		}
@@ -96,7 +96,7 @@ func (s *SelfManaged) outOfStep(t *turn, leaf *x509.Certificate) error {
 		o := &t.targets[i]
 		for _, c := range s.state.trusted() {
 			if o.err == nil && o.prefers(c, s.issuer) {
-				return o.trust(leaf, t.now)
+				return o.trust(leaf, t.judged)
 			}
 		}
 	}

@@ -22,6 +22,9 @@ type turn struct {
 	stored        secret
 	readAt        time.Time // before the Secret was read
 	now           time.Time
+	ahead         time.Duration // by how much this clock is, see cluster
+	differ        error         // if that is too much
+	judged        time.Time     // by this clock, or the API server's if they differ too much
 }
 
 // turn looks once at everything and does what is due. It returns when something is due for time
@@ -33,17 +36,17 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), s.clock()
 	var err error
 	t.stored, err = s.cluster.readSecret(ctx)
-	t.now = s.clock()
+	s.setTimes(t)
 	if err != nil {
-		s.serveBlind(t.now)
-		return s.finish(t, err)
+		s.serveBlind(t)
+		return s.finish(t, errors.Join(t.differ, err))
 	}
 	desired, err := s.agree(ctx, t)
 	if err != nil {
-		s.serveBlind(t.now)
+		s.serveBlind(t)
 		return s.finish(t, err)
 	}
-	return s.finish(t, errors.Join(s.serve(desired, t), s.inject(ctx, t, desired)))
+	return s.finish(t, errors.Join(t.differ, s.serve(desired, t), s.inject(ctx, t, desired)))
 }
 
 func (s *SelfManaged) readTargets(ctx context.Context) []observed {
@@ -63,6 +66,9 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	}
 	known := s.known()
 	s.look.observe(seen, t, 3*s.o.Interval)
+	if t.differ != nil {
+		return s.asItIs(t, seen, known)
+	}
 	merged := s.policy.merge(seen, known, t.now)
 	if !s.mayWrite() {
 		if merged.signer() == nil {
@@ -83,6 +89,20 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	}
 	s.learn(desired)
 	return desired, nil
+}
+
+// asItIs returns the state that the others go by, where nothing that depends on the time may be
+// done: it cannot be completed now by what this replica knows, which is kept for later.
+func (s *SelfManaged) asItIs(t *turn, seen, known *state) (*state, error) {
+	switch {
+	case seen == nil && known == nil:
+		return nil, fmt.Errorf("the Secret has no CA yet: %w", t.differ)
+	case seen == nil:
+		return known, nil
+	case known == nil || seen.generation >= known.generation:
+		s.learn(seen)
+	}
+	return seen, nil
 }
 
 // desire returns the state after all that is due.
@@ -149,7 +169,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 				want = append(want, c)
 			}
 		}
-		if o.err == nil && !o.holds(want) && s.mayWrite() {
+		if o.err == nil && !o.holds(want) && s.mayWrite() && t.differ == nil {
 			o.writeErr = s.write(ctx, o, want)
 		}
 		errs = append(errs, o.err, o.writeErr)
@@ -173,17 +193,17 @@ func (s *SelfManaged) write(ctx context.Context, o *observed, want []*x509.Certi
 // serve has this replica serve a certificate that the state calls for.
 func (s *SelfManaged) serve(st *state, t *turn) error {
 	s.mu.Lock()
-	n, issuer := s.names, s.issuer
+	n, issuer, renew := s.names, s.issuer, s.renew
 	s.mu.Unlock()
 	current, signer := s.served.Load(), st.signer()
-	if current != nil && s.mayKeep(st, t, current.Leaf, issuer, n) {
+	if current != nil && s.mayKeep(st, t, current.Leaf, issuer, n, renew) {
 		return nil
 	}
-	if !t.now.Before(signer.cert.NotAfter) {
+	if !t.judged.Before(signer.cert.NotAfter) {
 		return fmt.Errorf("the CA ended at %s, and the next one has not settled", signer.cert.NotAfter.Format(time.RFC3339))
 	}
-	// See endOfTrust: the lifetime counts from the moment at which this CA was known to sign.
-	leaf, err := signer.issue(n, s.policy.keyType, t.now, t.readAt.Add(s.policy.leafLifetime), s.policy.skew)
+	from, until := t.validity(s.policy.leafLifetime)
+	leaf, err := signer.issue(n, s.policy.keyType, from, until, s.policy.skew)
 	if err != nil {
 		return err
 	}
@@ -191,6 +211,7 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.issuer = signer.cert
+	s.renew = dueAfter(t.judged, t.judged.Add(min(s.policy.leafLifetime, leaf.Leaf.NotAfter.Sub(t.judged))))
 	if current != nil {
 		s.status.Renewals++
 		if !issuer.Equal(signer.cert) {
@@ -205,13 +226,13 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 // the one that signs now is better than a new one until this replica, too, has seen that one
 // settle in its own targets, which may be more than those of the replica that had it sign: as
 // long as it lasts, and no target would rather have the new one.
-func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names) bool {
+func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names, renew time.Time) bool {
 	signer := st.signer()
 	if issuer.Equal(signer.cert) {
-		return n.equal(leaf) && t.now.Before(s.renewAt())
+		return n.equal(leaf) && t.judged.Before(renew)
 	}
-	mature := st.signing != nil && s.look.settled(signer, t, s.policy.settle) && !t.now.Before(signer.cert.NotBefore)
-	lasts := leaf.NotAfter.Sub(t.now) > leaf.NotAfter.Sub(leaf.NotBefore)/4
+	mature := st.signing != nil && s.look.settled(signer, t, s.policy.settle) && !t.judged.Before(signer.cert.NotBefore)
+	lasts := leaf.NotAfter.Sub(t.judged) > min(s.policy.leafLifetime, leaf.NotAfter.Sub(leaf.NotBefore))/4
 	return !mature && lasts && !slices.ContainsFunc(t.targets, func(o observed) bool {
 		return o.err == nil && o.prefers(signer.cert, issuer)
 	})
@@ -219,20 +240,14 @@ func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate
 
 // serveBlind renews the certificate from memory when the Secret cannot be had and the
 // certificate is about to end: one that may not be trusted beats one that cannot be.
-func (s *SelfManaged) serveBlind(now time.Time) {
+func (s *SelfManaged) serveBlind(t *turn) {
 	known, current := s.known(), s.served.Load()
-	if known == nil || current == nil || current.Leaf.NotAfter.Sub(now) > s.policy.leafLifetime/6 {
+	if known == nil || current == nil || current.Leaf.NotAfter.Sub(t.judged) > s.policy.leafLifetime/6 {
 		return
 	}
-	if err := s.serve(known, &turn{readAt: now, now: now}); err != nil {
+	if err := s.serve(known, &turn{readAt: t.now, now: t.now, differ: t.differ, judged: t.judged}); err != nil {
 		s.log.Error(err, "cannot renew the serving certificate from memory")
 	}
-}
-
-// renewAt is when the certificate that is served is to be replaced for its age.
-func (s *SelfManaged) renewAt() time.Time {
-	leaf := s.served.Load().Leaf
-	return dueAfter(leaf.NotBefore.Add(s.policy.skew), leaf.NotAfter)
 }
 
 func (s *SelfManaged) known() *state {

@@ -13,6 +13,7 @@ import (
 func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tellClock(t)
 	s.judge(t, s.served.Load())
 	s.status.Phase = s.state.phase()
 	if s.issuer != nil {
@@ -74,7 +75,7 @@ func (s *SelfManaged) nextStep(now time.Time) time.Time {
 	}
 	sooner(s.look.settlesAt(s.policy.settle))
 	if s.served.Load() != nil {
-		sooner(s.renewAt())
+		sooner(s.renew)
 	}
 	return next
 }

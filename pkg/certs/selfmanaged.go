@@ -50,6 +50,7 @@ type SelfManaged struct {
 	names  names
 	state  *state // as it was last in the Secret; nil at first
 	issuer *x509.Certificate
+	renew  time.Time // when the certificate that is served is to be replaced for its age
 	status Status
 
 	look lookout // used by Start's goroutine only
@@ -65,7 +66,7 @@ func NewSelfManaged(o Options) (*SelfManaged, error) {
 	if err != nil {
 		return nil, fmt.Errorf("self-managed certificates: %w", err)
 	}
-	c, err := newKubeCluster(o.Config, o.Namespace, o.Secret, o.FieldManager)
+	c, err := newKubeCluster(o.Config, wallClock, o.Namespace, o.Secret, o.FieldManager)
 	if err != nil {
 		return nil, fmt.Errorf("self-managed certificates: %w", err)
 	}
@@ -187,7 +188,11 @@ func (s *SelfManaged) Status() Status {
 	st := s.status
 	if c := s.served.Load(); c != nil {
 		st.NotBefore, st.NotAfter = c.Leaf.NotBefore, c.Leaf.NotAfter
-		if ended := expired(c.Leaf, s.clock()); ended != nil {
+		now := s.clock()
+		if s.policy.tooFar(st.ClockAhead) {
+			now = now.Add(-st.ClockAhead)
+		}
+		if ended := expired(c.Leaf, now); ended != nil {
 			st.Err, st.NotReady, st.Trusted = errors.Join(ended, st.Err), ended, false
 		}
 	}

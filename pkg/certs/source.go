@@ -47,6 +47,10 @@ type Status struct {
 	// For [Files] and [Static], which look after none, it tells whether what is served is valid
 	// now, and trusted by the CAs that they were given, if any.
 	Trusted bool
+	// ClockAhead is by how much this machine's clock is ahead of the API server's at least,
+	// negative when it is behind. Zero when they agree as far as one can tell, and for sources that
+	// have no API server. Options.ClockSkew says what there is room for.
+	ClockAhead time.Duration
 	// NotReady is why this replica should not be called, nil if it may: that it serves nothing
 	// or nothing valid, that not every API server can know yet whom to trust, or that it is
 	// behind the other replicas. What they all have in common, such as a caBundle that somebody

@@ -36,8 +36,8 @@ type replica struct {
 	ended chan error
 	ready bool // it once was, so calls come to it
 
-	number int          // for stories
-	ahead  atomic.Int64 // by how much its clock is
+	number     int          // for stories
+	difference atomic.Int64 // of its clock
 }
 
 func startReplica(t *testing.T, o Options, c cluster) *replica {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+)
+
+func TestAheadBy(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(d) }
+	rows := []struct {
+		name           string
+		sent, received time.Duration
+		want           time.Duration
+	}{
+		{"the same second", 100 * time.Millisecond, 200 * time.Millisecond, 0},
+		{"it may have been just before the next second", 990 * time.Millisecond, 1100 * time.Millisecond, 0},
+		{"a slow answer", -5 * time.Second, 10 * time.Second, 0},
+		{"behind", -time.Hour, -time.Hour + time.Second, -time.Hour + time.Second},
+		{"ahead", time.Hour, time.Hour + time.Second, time.Hour - time.Second},
+	}
+	for _, row := range rows {
+		if got := aheadBy(at(row.sent), at(row.received), at(0)); got != row.want {
+			t.Errorf("%s: got %s, want %s", row.name, got, row.want)
+		}
+	}
+}
+
+// withClock starts a replica whose clock is ahead.
+func withClock(t *testing.T, o Options, f *fakeCluster, ahead time.Duration) *replica {
+	t.Helper()
+	c := &lagging{cluster: f, random: rand.New(rand.NewPCG(1, 1))}
+	r := newReplica(t, o, c)
+	r.difference.Store(int64(ahead))
+	c.clock = func() time.Duration { return time.Duration(r.difference.Load()) }
+	r.clock = func() time.Time { return wallClock().Add(c.clock()) }
+	r.run(t)
+	return r
+}
+
+func TestWrongClock(t *testing.T) {
+	for _, ahead := range []time.Duration{3 * time.Hour, -20 * day, 3650 * day, -3650 * day} {
+		inBubble(t, "a replica beside others "+ahead.String(), func(t *testing.T, f *fakeCluster) {
+			o := testOptions()
+			o.CALifetime, o.Interval = 90*day, time.Hour
+			right := startReplica(t, o, f)
+			defer right.stop(t)
+			elapse(4 * time.Hour)
+			before := stateIn(t, f).signing.id()
+			wrong := withClock(t, o, f, ahead)
+			defer wrong.stop(t)
+			settle()
+			if err := Ready(wrong)(t.Context()); err != nil {
+				t.Errorf("not ready: %v", err)
+			}
+			watchCalls(t, f, webhooks, 0, 20*day, right, wrong)
+			if s := stateIn(t, f); s.phase() != Stable || s.signing.id() != before {
+				t.Errorf("what is in the Secret: %s", describe(f.data()))
+			}
+			askToRotate(f)
+			watchCalls(t, f, webhooks, time.Minute, 30*day, right, wrong)
+			st := wrong.Status()
+			if st.ClockAhead != ahead || st.Err == nil || !strings.Contains(st.Err.Error(), differBy(ahead)) || !st.Trusted || st.Rotations == 0 || st.NotReady != nil {
+				t.Errorf("status: %+v", st)
+			}
+			if st.Renewals > 20 {
+				t.Errorf("%d certificates in 50 days", st.Renewals)
+			}
+			wrong.difference.Store(0)
+			watchCalls(t, f, webhooks, 0, 9*day, right, wrong)
+			if st := wrong.Status(); st.Err != nil || st.ClockAhead != 0 {
+				t.Errorf("with the clock set right: %+v", st)
+			}
+		})
+	}
+	inBubble(t, "alone", func(t *testing.T, f *fakeCluster) {
+		r := withClock(t, testOptions(), f, -2*time.Hour)
+		defer r.stop(t)
+		settle()
+		if st := r.Status(); f.data() != nil || st.Err == nil || Ready(r)(t.Context()) == nil ||
+			!strings.Contains(st.Err.Error(), "no CA yet: this machine's clock is 2h0m0s behind the API server's, and ClockSkew is 1h0m0s") {
+			t.Errorf("the Secret has %q, and the status is %+v", f.data(), st)
+		}
+		r.difference.Store(0)
+		settle()
+		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil || r.Status().Err != nil {
+			t.Errorf("%v, %+v", err, r.Status())
+		}
+	})
+	inBubble(t, "the others begin anew", func(t *testing.T, f *fakeCluster) {
+		wrong := withClock(t, testOptions(), f, 0)
+		defer wrong.stop(t)
+		elapse(3 * time.Hour)
+		askToRotate(f) // so that its state is newer than theirs
+		elapse(3 * time.Hour)
+		wrong.difference.Store(int64(2 * time.Hour))
+		settle()
+		f.setSecret(nil)
+		right := startReplica(t, testOptions(), f)
+		defer right.stop(t)
+		elapse(time.Hour)
+		watchCalls(t, f, webhooks, time.Minute, 20*day, right, wrong)
+	})
+	inBubble(t, "a step to another year and back", func(t *testing.T, f *fakeCluster) {
+		r := withClock(t, testOptions(), f, 0)
+		defer r.stop(t)
+		settle()
+		before := describe(f.data())
+		for _, ahead := range []time.Duration{3650 * day, -3650 * day, 20 * time.Hour, -8 * day} {
+			r.difference.Store(int64(ahead))
+			if err := Ready(r)(t.Context()); err != nil && ahead < 0 {
+				t.Errorf("before the next look: %v", err)
+			}
+			watchCalls(t, f, webhooks, 0, time.Hour, r)
+			r.difference.Store(0)
+			watchCalls(t, f, webhooks, 0, time.Hour, r)
+		}
+		if after := describe(f.data()); after != before {
+			t.Errorf("the Secret was changed\nfrom %s\nto   %s", before, after)
+		}
+	})
+}
+
+// A difference that there is room for is told once, and once when it is over.
+func TestClockIsTold(t *testing.T) {
+	inBubble(t, "told", func(t *testing.T, f *fakeCluster) {
+		var lines []string
+		o := testOptions()
+		o.Logger = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+		r := withClock(t, o, f, 10*time.Minute)
+		settle()
+		if st := r.Status(); st.Err != nil || st.ClockAhead != 10*time.Minute {
+			t.Errorf("status: %+v", st)
+		}
+		r.difference.Store(int64(time.Second))
+		settle()
+		for i := range 10 {
+			r.difference.Store(int64(2*time.Hour + time.Duration(i)*700*time.Millisecond))
+			settle()
+		}
+		r.difference.Store(0)
+		settle()
+		r.stop(t)
+		text := strings.Join(lines, "\n")
+		if strings.Count(text, "2h0m0s ahead") != 1 || strings.Count(text, "well again") != 1 {
+			t.Errorf("the log is\n%s", text)
+		}
+		if strings.Count(text, "this machine's clock is 10m0s ahead") != 1 || strings.Count(text, "agree again") != 2 {
+			t.Errorf("the log is\n%s", text)
+		}
+	})
+}
+
+// A real API server says what time it is.
+func testClock(t *testing.T, c testCluster) {
+	namespace := c.namespace(t)
+	for _, ahead := range []time.Duration{0, 123 * time.Minute, -123 * time.Minute} {
+		k, err := newKubeCluster(c.config, func() time.Time { return wallClock().Add(ahead) }, namespace, "ca", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.readSecret(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.ahead(); (got-ahead).Abs() > 15*time.Second || got.Abs() > ahead.Abs() { // a request may take as long as it is allowed to
+			t.Errorf("the clock is %s ahead, got %s", ahead, got)
+		}
+	}
+}
