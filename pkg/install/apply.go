@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Apply stores the configurations by server-side apply, with the field manager
@@ -17,16 +15,38 @@ import (
 // FailOpenFirst every webhook has the failurePolicy of its registration; with it, see there.
 //
 // It neither needs a running server nor waits for one, and returns as soon as the API server
-// has the configurations: see [Installer.Wait]. An error names the object, and what to do.
+// has the configurations: see [Installer.Wait]. Between the mutating and the validating webhooks
+// it gives the API server a moment to learn of the former. An error names the object, and what
+// to do.
 func (i *Installer) Apply(ctx context.Context) error {
-	return i.apply(ctx, &memory{})
+	return i.status.told(i.apply(ctx, &memory{}))
 }
 
 func (i *Installer) apply(ctx context.Context, m *memory) error {
-	if i.o.FailOpenFirst {
-		return i.applyAll(ctx, opening, m)
+	i.status.begins()
+	if err := i.checkNamespace(ctx); err != nil {
+		return err
 	}
-	return i.applyAll(ctx, clearing, m)
+	p := clearing
+	if i.o.FailOpenFirst {
+		p = opening
+	}
+	if err := i.applyAll(ctx, p, m); err != nil {
+		return err
+	}
+	i.status.stored(m.open)
+	return nil
+}
+
+// checkNamespace returns an error if the namespace of the webhook does not exist: what is stored
+// for it would be in the way of others, with nobody to answer. That it cannot be asked is none.
+func (i *Installer) checkNamespace(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if problem := namespaceProblem(i.o.namespace(), i.cluster.ask(ctx, noMarker)); problem != nil {
+		return fmt.Errorf("nothing is installed: %w", problem)
+	}
+	return nil
 }
 
 // applyAll applies the configurations, and takes away those without hooks when the others are
@@ -35,13 +55,8 @@ func (i *Installer) applyAll(ctx context.Context, p phase, m *memory) error {
 	if err := i.findAll(ctx); err != nil {
 		return err
 	}
-	err := i.each(func(w wanted) error {
-		if w.object == nil {
-			return nil
-		}
-		return i.applyOne(ctx, w, p, m)
-	})
-	if err != nil {
+	m.open = false
+	if err := i.applyInOrder(ctx, p, m); err != nil {
 		return err
 	}
 	return i.each(func(w wanted) error {
@@ -104,6 +119,7 @@ func (i *Installer) store(ctx context.Context, w wanted, found live, p phase, m 
 	err := i.cluster.apply(ctx, w.sort, w.at(found, p), i.o.Force)
 	if err == nil {
 		m.saw(w)
+		m.open = m.open || p == opening && w.opens(found)
 	}
 	return err
 }
@@ -134,9 +150,9 @@ func (i *Installer) find(ctx context.Context, w wanted) (live, error) {
 	}
 	found := readLive(object)
 	switch own := i.o.owner(); {
-	case found.owner != "" && !sameOwner(found.owner, own) && !i.o.Force:
-		return live{}, fmt.Errorf("%s %s was installed by %s, and this is %s: choose another Name of the configuration options, or set Force if the one replaces the other",
-			kindOf[w.sort], w.name, found.owner, own)
+	case found.owner != "" && !i.owns(found.owner, own) && !i.o.Force:
+		return live{}, fmt.Errorf("%s %s was installed for %s, and this is for %s: choose another Name of the configuration options, or set Force if the one replaces the other",
+			kindOf[w.sort], w.name, describeOwner(found.owner), describeOwner(own))
 	case i.o.Revision > 0 && found.revision > i.o.Revision:
 		return live{}, fmt.Errorf("%s %s has revision %d, this is %d: %w", kindOf[w.sort], w.name, found.revision, i.o.Revision, ErrSuperseded)
 	}
@@ -150,60 +166,4 @@ func (i *Installer) findAll(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// withdraw takes our webhooks out of a configuration, and deletes it if there are no others.
-func (i *Installer) withdraw(ctx context.Context, w wanted) error {
-	found, err := i.find(ctx, w)
-	if err != nil {
-		return err
-	}
-	own := found.obsolete(wanted{})
-	switch {
-	case len(own) == 0:
-		return nil
-	case len(own) == len(found.entries):
-		return i.cluster.remove(ctx, w.sort, found)
-	}
-	if found, err = i.cutObsolete(ctx, wanted{sort: w.sort, name: w.name}); err != nil {
-		return err
-	}
-	return i.cluster.apply(ctx, w.sort, nothing(w, found), i.o.Force) // annotations and labels
-}
-
-// nothing applies none of the fields that were ours.
-func nothing(w wanted, found live) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(configurations[w.sort].GroupVersion().String())
-	object.SetKind(kindOf[w.sort])
-	object.SetName(w.name)
-	object.SetResourceVersion(found.resourceVersion)
-	object.SetUID(found.uid)
-	return object
-}
-
-// Remove takes the configurations away, and waits until none of them is enforced. Webhooks that
-// others put into them stay. What is gone already, or was never there, is no error.
-//
-// It takes them from all replicas at once: call it when the webhook is uninstalled, from a job
-// or the last replica, before the servers stop; not whenever a replica ends. Replicas that are
-// installing give up; one that starts later installs them again.
-func (i *Installer) Remove(ctx context.Context) error {
-	if err := i.findAll(ctx); err != nil {
-		return err
-	}
-	for left := true; left; { // a replica that saw the one and not the other gone brings it back, once
-		if err := i.each(func(w wanted) error { return i.withdraw(ctx, w) }); err != nil {
-			return err
-		}
-		left = false
-		for _, w := range i.wanted {
-			found, err := i.find(ctx, w)
-			if err != nil {
-				return err
-			}
-			left = left || len(found.obsolete(wanted{})) > 0
-		}
-	}
-	return i.await(ctx, i.gone())
 }

@@ -78,14 +78,23 @@ func missingRight(err error) string {
 // hopeless returns an error if the answer to a marker request is one that asking again will not
 // change.
 func hopeless(namespace string, err error) error {
+	if missingRight(err) != "" || apierrors.IsUnauthorized(err) {
+		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of Lease %s/%s", namespace, markerObject), err)
+	}
+	if problem := namespaceProblem(namespace, err); problem != nil {
+		return fmt.Errorf("cannot ask what is enforced: %w", problem)
+	}
+	return nil
+}
+
+// namespaceProblem returns an error if that in an answer is about the namespace.
+func namespaceProblem(namespace string, err error) error {
 	var status apierrors.APIStatus
 	switch {
-	case missingRight(err) != "" || apierrors.IsUnauthorized(err):
-		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of Lease %s/%s", namespace, markerObject), err)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
-		return fmt.Errorf("cannot ask what is enforced: create namespace %s, in which the webhook is to run: %w", namespace, err)
+		return fmt.Errorf("create namespace %s, in which the webhook is to run: %w", namespace, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("cannot ask what is enforced: namespace %s is being deleted: %w", namespace, err)
+		return fmt.Errorf("namespace %s is being deleted: %w", namespace, err)
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ type fakeCluster struct {
 	asked    int
 	at       []time.Duration // of the questions, since the first
 	began    time.Time
+	nowhere  error      // whether the namespace is there
 	removed  func(sort) // called after a configuration was deleted
 	// somebody injects the caBundle of the marker, and of nothing else
 	unbundled bool
@@ -139,6 +140,9 @@ func (c *fakeCluster) remove(_ context.Context, s sort, _ live) error {
 func (c *fakeCluster) ask(_ context.Context, label string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if label == noMarker {
+		return c.nowhere
+	}
 	if c.asked == 0 {
 		c.began = time.Now()
 	}

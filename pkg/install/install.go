@@ -21,6 +21,8 @@ type Installer struct {
 	wanted  []wanted // one for each sort
 	cluster cluster
 	logger  logr.Logger
+	owns    func(found, own string) bool // whether the owner of a configuration is this one
+	status  *progress                    // that of who made it, in what is made of it
 }
 
 // New returns an installer of the hooks. It does not talk to the API server. The error lists
@@ -55,7 +57,10 @@ func newInstaller(o Options, hooks []*webhook.Hook) (*Installer, error) {
 	if logger.IsZero() {
 		logger = logr.FromSlogHandler(slog.Default().Handler())
 	}
-	return &Installer{o: o.completed(), hooks: hooks, wanted: all, logger: logger.WithValues("configuration", o.Configuration.Name)}, nil
+	return &Installer{
+		o: o.completed(), hooks: hooks, wanted: all, logger: logger.WithValues("configuration", o.Configuration.Name),
+		owns: sameOwner, status: &progress{now: Status{Phase: Idle}},
+	}, nil
 }
 
 func sortsOf(all []wanted) []sort {
@@ -74,13 +79,15 @@ func (i *Installer) Hooks() []*webhook.Hook { return slices.Clone(i.hooks) }
 
 // Targets returns the configurations as those whose caBundle a self-managed source of package
 // certs keeps: of the markers, and of the webhooks at the same server. It leaves out those with
-// a Service, URL or CABundle of their own, and those that others put there.
+// a Service, URL or CABundle of their own, and those that others put there; and the source leaves
+// out a configuration of another installation.
 func (i *Installer) Targets() []certs.Target {
 	var targets []certs.Target
 	for _, w := range i.wanted {
 		if w.object != nil {
 			targets = append(targets, certs.Target{
 				Kind: certs.TargetKind(kindOf[w.sort]), Name: w.name, Webhooks: w.besideMarker(),
+				OwnerAnnotation: ownerAnnotation, Owner: i.o.owner(),
 			})
 		}
 	}

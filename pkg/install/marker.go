@@ -26,7 +26,9 @@ const (
 	// markerObject is the name of the Lease that is never stored. It is always the same, so
 	// that RBAC can name it; and a Lease, because next to no policy is about those.
 	markerObject = "admitkit-marker"
-	markerText   = "the configuration is enforced: this answers the program that installed it"
+	// noMarker is a value of the label that no marker denies.
+	noMarker   = "none"
+	markerText = "the configuration is enforced: this answers the program that installed it"
 )
 
 // A sort is one of the two kinds of configurations.

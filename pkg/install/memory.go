@@ -19,6 +19,8 @@ import (
 type memory struct {
 	there    map[sort]bool // configurations that were there
 	template string        // of the Deployment, when it was first seen
+	beside   bool          // a server of the same program is starting, or runs
+	open     bool          // what was applied last has Ignore for Fail
 }
 
 func (m *memory) saw(w wanted) {

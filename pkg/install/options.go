@@ -6,10 +6,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -43,8 +45,8 @@ type Options struct {
 	// unless a replica of an older one starts while the newer is rolled out.
 	Revision int64
 	// Force takes fields that another manager holds, such as helm or kubectl, and configurations
-	// of another installation: those of another namespace, or with another Service.
-	// Without it that is an error which names them.
+	// of another installation: those of another namespace, with another Service, or with a URL
+	// instead of a Service. Without it that is an error which names them.
 	Force bool
 	// Confirmations is how often in a row, each time over a new connection, the API server has
 	// to show what it enforces, because there may be several behind one address. 10 when unset.
@@ -78,12 +80,21 @@ func (o Options) owner() string {
 	return o.namespace()
 }
 
-// sameOwner takes one without a Service, as a program has outside of its cluster, for each in
-// its namespace.
-func sameOwner(a, b string) bool {
+// sameNamespace takes one without a Service, as a program has outside of its cluster, for each in
+// its namespace. That is enough to remove: who installs must be the very same.
+func sameNamespace(a, b string) bool {
 	namespace, service, _ := strings.Cut(a, "/")
 	otherNamespace, otherService, _ := strings.Cut(b, "/")
 	return namespace == otherNamespace && (service == otherService || service == "" || otherService == "")
+}
+
+func sameOwner(a, b string) bool { return a == b }
+
+func describeOwner(owner string) string {
+	if strings.Contains(owner, "/") {
+		return "Service " + owner
+	}
+	return "a URL, in namespace " + owner
 }
 
 // validate checks what package webhook does not.
@@ -94,6 +105,11 @@ func (o Options) validate() error {
 	}
 	if o.Configuration.Service == nil && o.Configuration.URL == "" {
 		errs = append(errs, errors.New("set Service or URL of the configuration options, even if each registration has its own: the marker hooks are served there"))
+	}
+	if o.Deployment != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(o.Deployment) {
+			errs = append(errs, fmt.Errorf("option Deployment %q: %s", o.Deployment, problem))
+		}
 	}
 	if o.Revision < 0 || o.Confirmations < 0 || o.Interval < 0 {
 		errs = append(errs, errors.New("options Revision, Confirmations and Interval must not be negative"))

@@ -33,6 +33,7 @@ func TestNewListsWhatIsWrong(t *testing.T) {
 		{"no name", func(o *Options) { o.Configuration.Name = "" }, nil, []string{`configuration name ""`}},
 		{"no place, but for a hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"set Namespace of", "set Service or URL of"}},
 		{"a URL without a namespace", func(o *Options) { o.Configuration = webhook.ConfigurationOptions{Name: "hooks", URL: "https://x"} }, nil, []string{"set Namespace of"}},
+		{"a Deployment that cannot be", func(o *Options) { o.Deployment = "Hooks/1" }, nil, []string{`option Deployment "Hooks/1": a lowercase RFC 1123 subdomain`}},
 		{"numbers", func(o *Options) { o.Confirmations = -1 }, nil, []string{"must not be negative"}},
 		{"hooks", func(*Options) {}, []*webhook.Hook{denying("one"), nil}, []string{"one", "hook 1 is nil"}},
 		{"one called like the marker", func(*Options) {}, []*webhook.Hook{denying(markerName("hooks"))}, []string{"share the path"}},
@@ -67,7 +68,7 @@ func TestHooksAndTargets(t *testing.T) {
 		t.Errorf("paths %v", paths)
 	}
 	both := []string{"marker.hooks.admitkit.dev", "one.example.com", "two.example.com"}
-	if want := []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks", Webhooks: both}}; !reflect.DeepEqual(i.Targets(), want) {
+	if want := []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: "hooks", Webhooks: both, OwnerAnnotation: ownerAnnotation, Owner: "ns/hooks"}}; !reflect.DeepEqual(i.Targets(), want) {
 		t.Errorf("targets %v", i.Targets())
 	}
 	i, _ = newFake(t, options(), denying("one.example.com"), labelling("one.example.com"))

@@ -25,15 +25,16 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 	rows := []struct {
 		why         string
 		first, then Options
-		want        string
+		want        string // of who installs
+		mayRemove   bool
 	}{
-		{"another namespace", at("shop", "hooks"), at("bank", "hooks"), "was installed by shop/hooks, and this is bank/hooks"},
-		{"another service", at("shop", "hooks"), at("shop", "policy"), "was installed by shop/hooks, and this is shop/policy"},
-		{"a URL elsewhere", url("shop"), url("bank"), "was installed by shop, and this is bank"},
-		{"the same", at("shop", "hooks"), at("shop", "hooks"), ""},
-		{"a URL, for the time being", at("shop", "hooks"), url("shop"), ""},
-		{"no URL any more", url("shop"), at("shop", "hooks"), ""},
-		{"the same URL", url("shop"), url("shop"), ""},
+		{"another namespace", at("shop", "hooks"), at("bank", "hooks"), "Service shop/hooks, and this is for Service bank/hooks", false},
+		{"another service", at("shop", "hooks"), at("shop", "policy"), "Service shop/hooks, and this is for Service shop/policy", false},
+		{"a URL elsewhere", url("shop"), url("bank"), "a URL, in namespace shop, and this is for a URL, in namespace bank", false},
+		{"the same", at("shop", "hooks"), at("shop", "hooks"), "", true},
+		{"a developer's URL beside the cluster's Service", at("shop", "hooks"), url("shop"), "Service shop/hooks, and this is for a URL, in namespace shop", true},
+		{"a Service after the URL of a developer", url("shop"), at("shop", "hooks"), "a URL, in namespace shop, and this is for Service shop/hooks", true},
+		{"the same URL", url("shop"), url("shop"), "", true},
 	}
 	for _, row := range rows {
 		synctest.Test(t, func(t *testing.T) {
@@ -43,24 +44,34 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 			}
 			then, _ := newFake(t, row.then, denying("two.example.com"))
 			then.cluster = c
-			for what, err := range map[string]error{"Apply": then.Apply(t.Context()), "Promote": then.Promote(t.Context()), "Remove": then.Remove(t.Context())} {
-				if row.want == "" {
-					if err != nil {
-						t.Errorf("%s: %s: %v", row.why, what, err)
-					}
-				} else if err == nil || !strings.HasPrefix(err.Error(), "MutatingWebhookConfiguration hooks "+row.want+": choose another Name of the configuration options, or set Force") {
+			judge := func(what string, err error, may bool) {
+				if may && err != nil {
+					t.Errorf("%s: %s: %v", row.why, what, err)
+				} else if !may && (err == nil || !strings.HasPrefix(err.Error(), "MutatingWebhookConfiguration hooks was installed for "+row.want+": choose another Name of the configuration options, or set Force")) {
 					t.Errorf("%s: %s: %v", row.why, what, err)
 				}
 			}
-			if row.want == "" {
-				return
-			}
-			if c.policies() != "one Fail" {
+			judge("Apply", then.Apply(t.Context()), row.want == "")
+			judge("Promote", then.Promote(t.Context()), row.want == "")
+			if row.want != "" && (c.policies() != "one Fail" || c.stored[mutating] == nil) {
 				t.Errorf("%s: %s", row.why, c.policies())
 			}
 			then.o.Force = true
 			if err := then.Apply(t.Context()); err != nil || c.policies() != "two Fail" || c.stored[mutating] != nil {
 				t.Errorf("%s, by force: %v, %s", row.why, err, c.policies())
+			}
+			then.o.Force = false
+			judge("Apply after force", then.Apply(t.Context()), true)
+
+			if err := then.Remove(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			judge("Remove", then.Remove(t.Context()), row.mayRemove)
+			if gone := len(c.stored) == 0; gone != row.mayRemove {
+				t.Errorf("%s: removed: %v", row.why, gone)
 			}
 		})
 	}

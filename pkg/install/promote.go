@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,11 +20,12 @@ import (
 //
 // The readiness of a replica must not depend on it. Several replicas may promote at once.
 func (i *Installer) Promote(ctx context.Context) error {
-	m := &memory{}
-	if err := i.remember(ctx, m); err != nil {
-		return err
+	m := &memory{beside: true}
+	err := i.remember(ctx, m)
+	if err == nil {
+		err = i.promote(ctx, 0, m)
 	}
-	return i.promote(ctx, 0, m)
+	return i.status.told(err)
 }
 
 // promote waits without end for readiness, and for as long as patience, if any, for the API
@@ -41,16 +43,20 @@ func (i *Installer) promote(ctx context.Context, patience time.Duration, m *memo
 	if err := i.failClosed(ctx, patience, m); err != nil {
 		return err
 	}
+	i.status.stored(false)
 	if err := i.awaitFor(ctx, patience, promoted); err != nil {
 		return err
 	}
-	return i.each(func(w wanted) error {
-		if w.object == nil {
-			return nil
+	var errs []error
+	for _, w := range slices.Backward(i.wanted) { // what verifies goes before what it verifies
+		if w.object != nil {
+			errs = append(errs, untilUnchanged(func() error {
+				_, err := i.cutObsolete(ctx, w)
+				return err
+			}))
 		}
-		_, err := i.cutObsolete(ctx, w)
-		return err
-	})
+	}
+	return errors.Join(errs...)
 }
 
 // failClosed applies the real policies once each webhook has the caBundle that its calls need.
@@ -91,6 +97,8 @@ func (i *Installer) awaitFor(ctx context.Context, patience time.Duration, at sta
 // awaitReady asks until every replica is ready.
 func (i *Installer) awaitReady(ctx context.Context, m *memory) error {
 	pause, last := i.o.Interval, ""
+	began := time.Now()
+	reminded := began
 	for {
 		err := i.ready(ctx, m)
 		switch {
@@ -102,10 +110,28 @@ func (i *Installer) awaitReady(ctx context.Context, m *memory) error {
 			last = err.Error()
 			i.logger.Info("waiting", "for", "every replica to be ready", "seen", last)
 		}
+		if ctx.Err() == nil {
+			i.status.waits(err)
+		}
+		if time.Since(reminded) >= reminder {
+			reminded = time.Now()
+			i.logger.Error(err, i.unready(), "waiting", time.Since(began).Round(time.Second).String(), "phase", i.Status().Phase)
+		}
 		if pause = min(pause*3/2, 20*i.o.Interval); !sleep(ctx, pause) {
 			return fmt.Errorf("waiting until every replica is ready: %w; last seen: %s", context.Cause(ctx), last)
 		}
 	}
+}
+
+// reminder is how often somebody is told that the wait for readiness has no end yet.
+const reminder = 5 * time.Minute
+
+// unready says what it means that not every replica is ready.
+func (i *Installer) unready() string {
+	if i.o.FailOpenFirst {
+		return "not every replica is ready yet: until then the failures of webhooks that are new are ignored, and so requests pass unseen"
+	}
+	return "not every replica is ready yet"
 }
 
 func (i *Installer) ready(ctx context.Context, m *memory) error {

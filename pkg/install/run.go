@@ -28,9 +28,12 @@ func (i *Installer) Run(ctx context.Context) error {
 	if i.o.Deployment != "" && i.o.Revision == 0 {
 		i.logger.Info("Revision is not set: a replica of an older version that starts during a rollout installs its hooks until the rollout is over")
 	}
-	delay, m := firstRetry, &memory{}
+	delay, m := firstRetry, &memory{beside: true}
 	for {
 		err := i.once(ctx, m)
+		if ctx.Err() == nil {
+			_ = i.status.told(err)
+		}
 		switch {
 		case err == nil:
 			i.logger.Info("the webhooks are installed and enforced")
@@ -45,7 +48,7 @@ func (i *Installer) Run(ctx context.Context) error {
 			i.logger.Error(err, "the webhooks were uninstalled, so they are not installed again before the program starts again")
 			return nil
 		}
-		i.logger.Error(err, "cannot install the webhooks yet", "retryIn", delay)
+		i.logger.Error(err, "cannot install the webhooks yet", "retryIn", delay.String(), "phase", i.Status().Phase)
 		if !sleep(ctx, delay) {
 			return nil
 		}

@@ -17,6 +17,8 @@ type question struct {
 	label  string
 	want   sight
 	unsure bool // whether an unclear answer will do
+	// whether it will do that the API server wants to call the webhook, and cannot
+	unserved bool
 }
 
 // there asks whether each wanted configuration has come to a stage, and whether the others are
@@ -126,7 +128,7 @@ func (i *Installer) askOne(ctx context.Context, q question) error {
 	}
 	kind := fmt.Sprintf("%s %s", kindOf[q.sort], i.o.Configuration.Name)
 	switch seen := look(markerName(i.o.Configuration.Name), answer); {
-	case seen == q.want || seen == unclear && q.unsure:
+	case seen == q.want || seen == unclear && q.unsure || seen == unanswered && q.unserved:
 		return nil
 	case errors.Is(answer, errStripped):
 		return fmt.Errorf("%s: the question about it does not arrive: %w", kind, answer)

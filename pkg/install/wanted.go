@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -137,8 +138,17 @@ type phase int
 const (
 	opening  phase = iota // both get Ignore: a replica may serve the one or the other
 	clearing              // as they are, and the version is not there before the unwanted are cut
+	keeping               // as they are, and the version is there: clearing comes later
 	closing               // as they are
 )
+
+// opens tells whether opening would give Ignore to what is meant to have Fail.
+func (w wanted) opens(found live) bool {
+	marker := markerName(w.name)
+	return slices.ContainsFunc(webhooks(w.object), func(entry map[string]any) bool {
+		return nameOf(entry) != marker && failsClosed(entry) && !found.failClosed[nameOf(entry)]
+	})
+}
 
 // at returns the configuration as it is applied in a phase, with the marker for the stages that
 // this is.
@@ -162,8 +172,11 @@ func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 			list = append(list, entry)
 		}
 		object.Object["webhooks"] = list
-		if p == clearing {
+		switch p {
+		case clearing:
 			stages = []stage{installed}
+		case keeping:
+			stages = []stage{installed, applied}
 		}
 	}
 	values := make([]any, 0, len(stages))

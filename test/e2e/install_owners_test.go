@@ -4,11 +4,16 @@ package e2e
 
 import (
 	"context"
+	"net"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/certs"
 )
 
 var _ = Describe("Install leaves to others what is theirs", func() {
@@ -107,13 +112,43 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		i.o.Configuration.Namespace = i.target
 		other := i.of(i.denies("two.example.com"))
 		for _, step := range []func(context.Context) error{other.Apply, other.Promote, other.Remove} {
-			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed by " + i.name + ", and this is " + i.target +
+			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed for a URL, in namespace " + i.name + ", and this is for a URL, in namespace " + i.target +
 				": choose another Name of the configuration options, or set Force if the one replaces the other"))
 		}
 		Expect(i.validating(ctx)).To(Equal(before))
 		i.o.Force = true
 		Expect(i.of(i.denies("two.example.com")).Apply(ctx)).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("two.example.com", "Fail")))
+	})
+
+	It("an installation with a Service, beside which somebody starts the program with a URL, but may uninstall", func(ctx context.Context) {
+		url := i.o.Configuration.URL
+		i.o.Configuration.URL, i.o.Configuration.Service = "", &admissionregistrationv1.ServiceReference{Namespace: i.name, Name: "hooks"}
+		Expect(i.of(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
+		before := i.validating(ctx)
+		i.o.Configuration.URL, i.o.Configuration.Service, i.o.Configuration.Namespace = url, nil, i.name
+		i.o.Configuration.CABundle = nil
+		developer := i.serving(i.denies("two.example.com"))
+		for _, step := range []func(context.Context) error{developer.Apply, developer.Promote} {
+			Expect(step(ctx)).To(MatchError(ContainSubstring("was installed for Service " + i.name + "/hooks, and this is for a URL, in namespace " + i.name)))
+		}
+
+		By("a source of certificates that is to keep its caBundle")
+		source, err := certs.NewSelfManaged(certs.Options{
+			Config: config, Namespace: i.name, Secret: "hooks-ca", IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			Targets: developer.Targets(), Settle: -1, Interval: 20 * time.Millisecond, Logger: logr.New(ginkgoSink{}),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- source.Start(running) }()
+		Eventually(func() error { return source.Status().NotReady }, "10s").Should(MatchError(ContainSubstring("belongs to somebody else, so its caBundle is left alone")))
+		stop()
+		Eventually(ended, "10s").Should(Receive(Succeed()))
+		Expect(i.validating(ctx)).To(Equal(before))
+
+		Expect(developer.Remove(within(ctx, patience))).To(Succeed())
+		Expect(i.there(ctx)).To(BeEmpty())
 	})
 
 	It("fields that they hold, and says whose they are, unless it is forced", func(ctx context.Context) {

@@ -158,10 +158,7 @@ var _ = Describe("Install fails open first", func() {
 		installer := i.of(i.denies("denies.example.com"), i.labels("labels.example.com"))
 		ran := make(chan error, 1)
 		go func() { ran <- installer.Run(within(ctx, patience)) }()
-		Eventually(func() error {
-			_, err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
-			return err
-		}, "10s").Should(Succeed())
+		Eventually(func() []string { return i.there(ctx) }, "10s").Should(Equal([]string{mutatingKind}), "what validates comes when what mutates is served")
 		Consistently(ran, "50ms").ShouldNot(Receive())
 		i.served.Store(mounted(installer.Hooks()...))
 		Eventually(ran, "20s").Should(Receive(Succeed()))

@@ -109,6 +109,23 @@ func (i *installation) validating(ctx context.Context) *admissionregistrationv1.
 	return c
 }
 
+// there returns the kinds of the configurations that there are.
+func (i *installation) there(ctx context.Context) (kinds []string) {
+	GinkgoHelper()
+	named := metav1.ListOptions{FieldSelector: "metadata.name=" + i.name}
+	mutating, err := clients.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, named)
+	Expect(err).NotTo(HaveOccurred())
+	validating, err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, named)
+	Expect(err).NotTo(HaveOccurred())
+	if len(mutating.Items) > 0 {
+		kinds = append(kinds, mutatingKind)
+	}
+	if len(validating.Items) > 0 {
+		kinds = append(kinds, validatingKind)
+	}
+	return kinds
+}
+
 // policies returns the failurePolicy of each validating webhook but the marker.
 func (i *installation) policies(ctx context.Context) map[string]string {
 	GinkgoHelper()
@@ -213,18 +230,21 @@ var _ = Describe("Install", func() {
 		)))
 	})
 
-	It("tells when the namespace of the webhook does not exist", func(ctx context.Context) {
+	It("stores nothing for a namespace that does not exist", func(ctx context.Context) {
 		i.o.Configuration.Namespace = "nowhere"
-		installer := i.serving(i.denies("denies.example.com"))
-		Expect(installer.Apply(ctx)).To(Succeed())
-		Expect(installer.Wait(ctx)).To(MatchError(`cannot ask what is enforced: create namespace nowhere, in which the webhook is to run: namespaces "nowhere" not found`))
+		installer := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
+		const reason = `create namespace nowhere, in which the webhook is to run: namespaces "nowhere" not found`
+		Expect(installer.Apply(ctx)).To(MatchError("nothing is installed: " + reason))
+		Expect(installer.Promote(ctx)).To(MatchError("nothing is installed: " + reason))
+		Expect(i.there(ctx)).To(BeEmpty())
+		Expect(installer.Wait(ctx)).To(MatchError("cannot ask what is enforced: " + reason))
 	})
 
-	It("tells when the namespace of the webhook is being deleted", func(ctx context.Context) {
+	It("stores nothing for a namespace that is being deleted", func(ctx context.Context) {
 		Expect(clients.CoreV1().Namespaces().Delete(ctx, i.name, metav1.DeleteOptions{})).To(Succeed())
 		installer := i.serving(i.denies("denies.example.com"))
-		Expect(installer.Apply(ctx)).To(Succeed())
-		Eventually(func() error { return installer.Wait(within(ctx, 100*time.Millisecond)) }, "10s").WithContext(ctx).Should(MatchError(ContainSubstring("namespace " + i.name + " is being deleted")))
+		Eventually(func() error { return installer.Apply(ctx) }, "10s").WithContext(ctx).Should(MatchError(ContainSubstring("nothing is installed: namespace " + i.name + " is being deleted")))
+		Expect(installer.Wait(ctx)).To(MatchError(ContainSubstring("cannot ask what is enforced: namespace " + i.name + " is being deleted")))
 	})
 
 	It("is not kept from asking by a hook that fails in the namespace of the webhook", func(ctx context.Context) {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A validating hook often verifies what a mutating one of the same program does: without the
+// latter it denies. So what mutates comes first, and what validates goes first. Each kind of
+// configuration reaches an API server on its own, so the one is seen there before the other is
+// changed.
+
+// orderPatience bounds the wait between the two. Whatever keeps an API server from showing what
+// it enforces must not keep half of an installation away for good.
+const orderPatience = 10 * time.Second
+
+// applyInOrder applies the configurations that have hooks.
+func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error {
+	first, second := i.wanted[0], i.wanted[1]
+	one := func(w wanted, p phase) error {
+		if w.object == nil {
+			return nil
+		}
+		return untilUnchanged(func() error { return i.applyOne(ctx, w, p, m) })
+	}
+	if first.object == nil || second.object == nil || p == closing { // which changes nothing but policies
+		return errors.Join(one(first, p), one(second, p))
+	}
+	begin := p
+	if p == clearing {
+		begin = keeping
+	}
+	if err := one(first, begin); err != nil {
+		return err
+	}
+	if err := i.mutatingFirst(ctx, m); err != nil {
+		return err
+	}
+	if err := one(second, p); err != nil || begin == p {
+		return err
+	}
+	found, err := i.find(ctx, first)
+	if err != nil || len(found.obsolete(first)) == 0 {
+		return err
+	}
+	if err := i.settles(ctx, orderPatience, i.known(second, applied)); err != nil {
+		return err
+	}
+	return one(first, p)
+}
+
+// known asks whether the API server knows a configuration, and be it in vain that it calls.
+func (i *Installer) known(w wanted, at stage) []question {
+	for _, q := range i.there(at) {
+		if q.sort == w.sort {
+			q.unserved = true
+			return []question{q}
+		}
+	}
+	return nil
+}
+
+// mutatingFirst waits until the mutating webhooks are enforced, before the validating ones are
+// stored. In Run they have to be callable, too, since they may get their caBundles one after the
+// other; but Apply may be what comes before there is a server.
+func (i *Installer) mutatingFirst(ctx context.Context, m *memory) error {
+	questions, bound := i.known(i.wanted[0], applied), orderPatience
+	if m.beside {
+		questions[0].unserved, bound = false, patience
+	}
+	if err := i.settles(ctx, bound, questions); err != nil {
+		return err
+	}
+	// Was it removed while this waited?
+	found, err := i.find(ctx, i.wanted[0])
+	if err != nil {
+		return err
+	}
+	return i.missed(ctx, i.wanted[0], found, m)
+}
+
+// settles waits for answers, for a while. The error is that of the end of ctx.
+func (i *Installer) settles(ctx context.Context, bound time.Duration, questions []question) error {
+	if deadline, ends := ctx.Deadline(); ends { // leave time for the other
+		bound = min(bound, time.Until(deadline)/2)
+	}
+	within, cancel := bounded(ctx, max(bound, 1))
+	defer cancel()
+	err := i.await(within, questions)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	i.logger.Info("going on without knowing that the API server knows", "because", err.Error())
+	return nil
+}

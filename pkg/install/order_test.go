@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A laggard is an API server that learns of a configuration only some time after it is stored.
+// It watches each kind on its own: the mutating ones take longer.
+type laggard struct {
+	*fakeCluster
+	delay map[sort]time.Duration
+	known map[sort]bool // what it enforces
+	log   []string      // in which order it began and ended to enforce
+	// notYet is until when calls fail: there is no server.
+	notYet time.Time
+}
+
+func newLaggard(t *testing.T, c *fakeCluster) *laggard {
+	l := &laggard{fakeCluster: c, delay: map[sort]time.Duration{mutating: 3 * time.Second, validating: time.Second}, known: map[sort]bool{}}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		changed := map[sort]time.Time{}
+		for sleep(ctx, 10*time.Millisecond) {
+			l.mu.Lock()
+			for _, s := range sorts {
+				if there := l.stored[s] != nil; there == l.known[s] {
+					delete(changed, s)
+				} else if changed[s].IsZero() {
+					changed[s] = time.Now()
+				} else if time.Since(changed[s]) >= l.delay[s] {
+					l.known[s] = there
+					l.log = append(l.log, fmt.Sprint(s, " ", there))
+				}
+			}
+			l.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return l
+}
+
+func (l *laggard) ask(_ context.Context, label string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range sorts {
+		if object := l.stored[s]; l.known[s] && object == nil { // as it was: the label of any version
+			if label == labelValue(s, "hooks", installed, "") {
+				return answerOf("enforced")
+			}
+		} else if l.known[s] {
+			if text, _ := object.MarshalJSON(); strings.Contains(string(text), label) {
+				if time.Now().Before(l.notYet) {
+					return answerOf("unanswered")
+				}
+				return answerOf("enforced")
+			}
+		}
+	}
+	return nil
+}
+
+// A validating hook verifies what a mutating one did. Nobody is to be denied for the lack of it.
+func TestNothingIsVerifiedWithoutBeingMutated(t *testing.T) {
+	for _, first := range []string{"Apply", "Run"} {
+		for _, openFirst := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				o := options()
+				o.FailOpenFirst = openFirst
+				i, c := newFake(t, o, denying("verify.example.com"), labelling("inject.example.com"))
+				l := newLaggard(t, c)
+				i.cluster = l
+				do := i.Apply
+				if first == "Run" {
+					do = i.Run
+				}
+				if err := do(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := i.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := i.Remove(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(l.log, ", "); got != "mutating true, validating true, validating false, mutating false" {
+					t.Errorf("%s: %s", first, got)
+				}
+			})
+		}
+	}
+}
+
+// A version without the two takes away first what verifies, and adds first what mutates.
+func TestHooksThatGoAndComeKeepTheOrder(t *testing.T) {
+	for _, openFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := options()
+			o.FailOpenFirst = openFirst
+			older, c := newFake(t, o, denying("old-verify.example.com"), labelling("old-inject.example.com"), denying("stays.example.com"), labelling("stays.example.com"))
+			if err := older.Promote(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			newer, _ := newFake(t, o, denying("new-verify.example.com"), labelling("new-inject.example.com"), denying("stays.example.com"), labelling("stays.example.com"))
+			newer.cluster = c
+			c.history = nil
+			if err := errors.Join(newer.Apply(t.Context()), newer.Wait(t.Context()), newer.Promote(t.Context()), newer.Wait(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			there := map[string]bool{"old-verify": true, "old-inject": true}
+			var log []string
+			for _, entries := range c.history {
+				policies := policiesOf(entries)
+				for _, name := range []string{"old-verify", "old-inject", "new-verify", "new-inject"} {
+					// Each of the two always has one of its own, which tells them apart.
+					if same := strings.Contains(policies, "verify") == strings.HasSuffix(name, "verify"); same && strings.Contains(policies, name) != there[name] {
+						there[name] = !there[name]
+						log = append(log, fmt.Sprint(name, " ", there[name]))
+					}
+				}
+			}
+			if got := strings.Join(log, ", "); got != "new-inject true, new-verify true, old-verify false, old-inject false" {
+				t.Errorf("FailOpenFirst %v: %s", openFirst, got)
+			}
+		})
+	}
+}
+
+// Run has a server beside it, and waits for that: caBundles may come one after the other. Apply
+// may come before there is a server.
+func TestWhetherTheMutatingHooksHaveToBeServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
+		l := newLaggard(t, c)
+		i.cluster, l.notYet = l, time.Now().Add(30*time.Second)
+		began := time.Now()
+		if err := i.Apply(t.Context()); err != nil || time.Since(began) > 6*time.Second {
+			t.Errorf("Apply: %v after %s", err, time.Since(began))
+		}
+		if err := i.Remove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began, l.notYet = time.Now(), time.Now().Add(30*time.Second)
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(t.Context()) }()
+		sleep(t.Context(), 29*time.Second)
+		if !l.has(mutating) || l.has(validating) {
+			t.Errorf("before there is a server: mutating %v, validating %v", l.has(mutating), l.has(validating))
+		}
+		if err := <-ended; err != nil || !l.has(validating) || time.Since(began) > 45*time.Second {
+			t.Errorf("Run: %v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// What keeps the API server from showing what it enforces keeps no half of the hooks away.
+func TestTheOrderHasABound(t *testing.T) {
+	for name, answer := range map[string]string{"something else refuses": "another policy", "it may not ask": "forbidden", "nobody ever knows": "absent", "it stays": "enforced"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
+				c.answer = func(int) string { return answer }
+				began := time.Now()
+				if err := i.Apply(t.Context()); err != nil || len(c.stored) != 2 || time.Since(began) > orderPatience+time.Second {
+					t.Errorf("Apply: %v, %d stored after %s", err, len(c.stored), time.Since(began))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than the bound
+				defer cancel()
+				err := i.Remove(ctx)
+				if (err == nil) != (answer == "absent") || len(c.stored) > 0 {
+					t.Errorf("Remove: %v, %d left", err, len(c.stored))
+				}
+			})
+		})
+	}
+}
+
+// It is uninstalled while it waits between the two.
+func TestARemovalBetweenTheTwoIsNotUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
+		c.answer = func(int) string { return "unanswered" }
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(t.Context()) }()
+		sleep(t.Context(), 5*time.Second)
+		c.mu.Lock()
+		clear(c.stored)
+		c.answer = nil
+		c.mu.Unlock()
+		if err := <-ended; err != nil || len(c.stored) > 0 || i.Status().Phase != Removed {
+			t.Errorf("%v, %d configurations, %s", err, len(c.stored), i.Status().Phase)
+		}
+	})
+}
+
+func TestNothingIsStoredForANamespaceThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"))
+		c.nowhere = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+		for what, do := range map[string]func(context.Context) error{"Apply": i.Apply, "Promote": i.Promote} {
+			err := do(t.Context())
+			if err == nil || !strings.HasPrefix(err.Error(), "nothing is installed: create namespace ns, in which the webhook is to run: ") || c.applies > 0 {
+				t.Errorf("%s: %v, %d applies", what, err, c.applies)
+			}
+		}
+		c.nowhere = nil
+		for _, other := range []error{answerOf("forbidden"), errors.New("the API server is away")} {
+			if c.nowhere = other; i.Apply(t.Context()) != nil {
+				t.Errorf("not to know is no reason: %v", other)
+			}
+		}
+	})
+}
