@@ -9,6 +9,7 @@ package monitoring
 import (
 	"errors"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 
 	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -129,6 +131,13 @@ var scenarios = []struct {
 		w.call(webhook.Refused, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsShed"}},
 	{"strangers who are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 20, 2*time.Second) }, []string{"AdmitkitCallsRefused"}},
+	{"handlers go on for ever", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 110 + w.replica.load.Waiting }, []string{"AdmitkitHandlersLeftBehind"}},
+	{"a few handlers are late", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 5 + w.replica.load.Waiting }, nil},
+	{"much is in flight", func(w *world, _ int) { w.usual(); w.replica.load.Calls, w.replica.load.Waiting = 900, 900 }, nil},
+	{"there is no limit", func(w *world, _ int) {
+		w.usual()
+		w.replica.load.Calls, w.replica.load.MaxCalls = 5000, math.MaxInt
+	}, nil},
 	{"nobody but strangers", func(w *world, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
 
 	{"somebody emptied the caBundle", func(w *world, _ int) {
@@ -154,6 +163,23 @@ var scenarios = []struct {
 		w.usual()
 		w.replica.source.status.Phase = certs.Publishing
 	}, []string{"AdmitkitRotationStuck"}},
+	{"a rollout takes its time", func(w *world, i int) {
+		w.usual()
+		switch i {
+		case 0:
+			w.replica.install.phase = install.Installing
+		case 1:
+			w.replica.install.phase = install.FailingOpen
+		case 20:
+			w.replica.install.phase = install.Installed
+		}
+	}, nil},
+	{"nobody asked for an installation, or it is over", func(w *world, i int) {
+		w.usual()
+		w.replica.install.phase = []install.Phase{install.Idle, install.Superseded, install.Removed}[i/17]
+	}, nil},
+	{"the webhooks are never promoted", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.FailingOpen }, []string{"AdmitkitNotInstalled"}},
+	{"the webhooks cannot be stored", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Installing }, []string{"AdmitkitNotInstalled"}},
 	{"a source that cannot read its file", func(w *world, _ int) {
 		w.usual()
 		w.replica.source.status.Err = errors.New("open tls.crt: no such file")

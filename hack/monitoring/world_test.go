@@ -20,6 +20,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/metrics"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -40,7 +41,14 @@ type replica struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	source   *source
+	load     webhook.Load
+	install  *installation
 }
+
+// An installation has the phase that tests set.
+type installation struct{ phase install.Phase }
+
+func (i *installation) Status() install.Status { return install.Status{Phase: i.phase} }
 
 // A source is a certs.Source with a status that tests set.
 type source struct{ status certs.Status }
@@ -73,7 +81,16 @@ func (w *world) startReplica() {
 	if err := metrics.Source(reg, "serving", src); err != nil {
 		w.t.Fatal(err)
 	}
-	w.replica = &replica{reg, m, src}
+	w.replica = &replica{reg, m, src, webhook.Load{
+		Calls: 3, MaxCalls: 1000, Waiting: 3, Bytes: 30 << 10, MaxBytes: 24 << 20, Connections: 4, MaxConnections: 2000,
+	}, &installation{install.Installed}}
+	if err := metrics.Installation(reg, "hooks.example.com", w.replica.install); err != nil {
+		w.t.Fatal(err)
+	}
+	load := &w.replica.load
+	if err := metrics.Server(reg, "hooks", func() webhook.Load { return *load }); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // call has the hook answer that many calls.

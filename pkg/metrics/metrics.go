@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics counts and times the calls of hooks, and shows the state of certificates, on
-// a Prometheus registry of the caller's choice.
+// Package metrics counts and times the calls of hooks, and shows the load of servers and the state
+// of certificates, on a Prometheus registry of the caller's choice.
 //
 //	observed, err := metrics.New(registry, metrics.Options{Hooks: hooks})
 //	server := webhook.NewServer(webhook.Options{Observers: []webhook.Observer{observed}, …}, hooks...)
+//	err = metrics.Server(registry, "hooks", server.Load)
 //
 // Every name begins with admitkit_. The labels are few and bounded: webhook is the name of a
 // hook in its registration and type is "mutating" or "validating", both known before the first

@@ -43,7 +43,7 @@ func TestServer(t *testing.T) {
 	if err := metrics.Source(registry, "serving", source); err != nil {
 		t.Fatal(err)
 	}
-	base, ops := serve(t, webhook.Options{
+	base, ops := serve(t, registry, webhook.Options{
 		TLSConfig: serving, Observers: []webhook.Observer{m}, MaxInFlight: limit,
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}, hook)
@@ -59,6 +59,9 @@ func TestServer(t *testing.T) {
 	for range limit {
 		<-slowBegan
 	}
+	if busy, text := fmt.Sprintf("admitkit_server_calls_waiting{server=\"hooks\"} %d\n", limit), get(t, ops+"/metrics"); !strings.Contains(text, busy) {
+		t.Errorf("no %s in %s", busy, text)
+	}
 	review(t, honest, base+hook.Path(), "shed")
 	slow.Wait()
 	hangUp(t, honest, base+hook.Path())
@@ -66,7 +69,7 @@ func TestServer(t *testing.T) {
 		t.Fatal("a client without the CA takes the certificate")
 	}
 
-	want := []string{`admitkit_tls_handshake_failures_total{class="untrusted"} 1`, `admitkit_certificate_trusted{source="serving"} 1`, `admitkit_calls_in_flight{type="mutating",webhook="a.example.com"} 0`}
+	want := []string{`admitkit_tls_handshake_failures_total{class="untrusted"} 1`, `admitkit_certificate_trusted{source="serving"} 1`, `admitkit_calls_in_flight{type="mutating",webhook="a.example.com"} 0`, `admitkit_server_calls{server="hooks"} 0`}
 	for _, outcome := range constants(t, "webhook", "Outcome") {
 		count := 1
 		switch webhook.Outcome(outcome) {
@@ -133,7 +136,7 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool, certs.Source) {
 }
 
 // serve runs a server until the test is over, and returns where its hooks and its metrics are.
-func serve(t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (base, ops string) {
+func serve(t *testing.T, reg prometheus.Registerer, o webhook.Options, hooks ...*webhook.Hook) (base, ops string) {
 	t.Helper()
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,7 +148,11 @@ func serve(t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (base, ops s
 	o.Listener, o.OpsListener, o.ShutdownDelay = listen(), listen(), -1
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- webhook.NewServer(o, hooks...).Start(ctx) }()
+	server := webhook.NewServer(o, hooks...)
+	if err := metrics.Server(reg, "hooks", server.Load); err != nil {
+		t.Fatal(err)
+	}
+	go func() { stopped <- server.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-stopped; err != nil {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Server shows on reg what a server holds, and how much that may be, as it is whenever the
+// registry is scraped; load is the server's Load. The name is the label server; it tells the
+// servers of one registry apart.
+func Server(reg prometheus.Registerer, name string, load func() webhook.Load) error {
+	if reg == nil || load == nil {
+		return errors.New("metrics: Server needs a registry and the Load of a server")
+	}
+	err := reg.Register(newServerCollector(name, load))
+	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+		return fmt.Errorf("metrics: the registry has a server named %q already: give each server a name of its own", name)
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: the registry does not take the server %q: %w", name, err)
+	}
+	return nil
+}
+
+// A serverCollector reads the load of a server once for each scrape.
+type serverCollector struct {
+	load   func() webhook.Load
+	gauges []loadGauge
+}
+
+type loadGauge struct {
+	desc  *prometheus.Desc
+	value func(*webhook.Load) float64
+}
+
+func newServerCollector(name string, load func() webhook.Load) *serverCollector {
+	c := &serverCollector{load: load}
+	gauge := func(metric, help string, value func(*webhook.Load) float64) {
+		desc := prometheus.NewDesc("admitkit_server_"+metric, help, nil, prometheus.Labels{"server": name})
+		c.gauges = append(c.gauges, loadGauge{desc, value})
+	}
+	gauge("calls", "Calls in flight, with handlers that were left behind at their deadline.", func(l *webhook.Load) float64 { return float64(l.Calls) })
+	gauge("calls_waiting", "Calls in flight that have no answer yet.", func(l *webhook.Load) float64 { return float64(l.Waiting) })
+	gauge("calls_limit", "How many calls there may be in flight.", func(l *webhook.Load) float64 { return countLimit(l.MaxCalls) })
+	gauge("body_bytes", "Memory for the bodies of the calls in flight.", func(l *webhook.Load) float64 { return float64(l.Bytes) })
+	gauge("body_bytes_limit", "How much memory there may be for bodies.", func(l *webhook.Load) float64 { return bytesLimit(l.MaxBytes) })
+	gauge("connections", "Open connections.", func(l *webhook.Load) float64 { return float64(l.Connections) })
+	gauge("connections_limit", "How many connections there may be before idle ones are closed.", func(l *webhook.Load) float64 { return countLimit(l.MaxConnections) })
+	return c
+}
+
+func (c *serverCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, g := range c.gauges {
+		descs <- g.desc
+	}
+}
+
+func (c *serverCollector) Collect(metrics chan<- prometheus.Metric) {
+	l := c.load()
+	for _, g := range c.gauges {
+		metrics <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(&l))
+	}
+}
+
+// countLimit is infinite where there is none.
+func countLimit(n int) float64 {
+	if n == math.MaxInt {
+		return math.Inf(1)
+	}
+	return float64(n)
+}
+
+func bytesLimit(n int64) float64 {
+	if n == math.MaxInt64 {
+		return math.Inf(1)
+	}
+	return float64(n)
+}
