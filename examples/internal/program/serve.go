@@ -88,7 +88,8 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 		}
 		source, install, served = s.source, s.installer.Run, s.installer.Hooks()
 	}
-	serving, err := o.serverOptions(source, logger, hooks)
+	registry := prometheus.NewRegistry()
+	serving, err := o.serverOptions(registry, source, logger, hooks)
 	if err != nil {
 		return err
 	}
@@ -97,8 +98,12 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 			return fmt.Errorf("--addr: %w", err)
 		}
 	}
+	server := webhook.NewServer(serving, served...)
+	if err := metrics.Server(registry, "hooks", server.Load); err != nil {
+		return errors.Join(err, serving.Listener.Close())
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return webhook.NewServer(serving, served...).Start(ctx) })
+	group.Go(func() error { return server.Start(ctx) })
 	group.Go(func() error { return install(ctx) })
 	group.Go(func() error {
 		err := source.Start(ctx)
@@ -110,12 +115,11 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 	return group.Wait()
 }
 
-func (o *options) serverOptions(source certs.Source, logger logr.Logger, hooks []*webhook.Hook) (webhook.Options, error) {
+func (o *options) serverOptions(registry *prometheus.Registry, source certs.Source, logger logr.Logger, hooks []*webhook.Hook) (webhook.Options, error) {
 	inFlight, err := resource.ParseQuantity(o.serving.maxInFlightBytes)
 	if err != nil {
 		return webhook.Options{}, fmt.Errorf("--max-in-flight-bytes: %w", err)
 	}
-	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	observed, err := metrics.New(registry, metrics.Options{Hooks: hooks})
 	if err == nil {
