@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"certs":   {"patch", "review"},
 	"webhook": {"patch", "review"},
 	"install": {"patch", "review", "webhook", "certs"},
-	"metrics": {"patch", "review", "webhook", "certs"},
+	"metrics": {"patch", "review", "webhook", "certs", "install"},
 	"tracing": {"patch", "review", "webhook"},
 	// These two serve any webhook, so they never see our hook types.
 	"chain":       {"patch", "review", "certs"},

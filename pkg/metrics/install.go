@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/admitkit/admitkit/pkg/install"
+)
+
+// Installation shows on reg how far an installer is, such as an [install.Installer], as it is
+// whenever the registry is scraped. The name, best that of the configuration, is the label
+// configuration; it tells the installers of one registry apart.
+func Installation(reg prometheus.Registerer, name string, installer interface{ Status() install.Status }) error {
+	if reg == nil || installer == nil {
+		return errors.New("metrics: Installation needs a registry and an installer")
+	}
+	err := reg.Register(newInstallCollector(name, installer))
+	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+		return fmt.Errorf("metrics: the registry has an installer named %q already: give each installer a name of its own", name)
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: the registry does not take the installer %q: %w", name, err)
+	}
+	return nil
+}
+
+// installPhases are all phases of an installation: a test compares them with the constants of
+// package install.
+var installPhases = []install.Phase{
+	install.Idle, install.Installing, install.FailingOpen, install.Installed, install.Superseded, install.Removed,
+}
+
+// An installCollector reads the status of an installer once for each scrape.
+type installCollector struct {
+	installer interface{ Status() install.Status }
+	phase     *prometheus.Desc
+}
+
+func newInstallCollector(name string, installer interface{ Status() install.Status }) *installCollector {
+	return &installCollector{installer, prometheus.NewDesc("admitkit_install_phase",
+		"1 for the phase in which the installation of the webhooks is, 0 for the others.", []string{"phase"}, prometheus.Labels{"configuration": name})}
+}
+
+func (c *installCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.phase }
+
+func (c *installCollector) Collect(metrics chan<- prometheus.Metric) {
+	at := c.installer.Status().Phase
+	for _, p := range installPhases {
+		metrics <- prometheus.MustNewConstMetric(c.phase, prometheus.GaugeValue, truth(p == at), string(p))
+	}
+}
