@@ -35,7 +35,7 @@ func TestLooksAfterItself(t *testing.T) {
 	args = append(args, "--url="+replica.URL)
 	other := livetest.Start(t, newProgram(), args...)
 
-	eventually(t, "the Pod gets its proxy", func() bool { got, err := injected(t); return got && err == nil })
+	eventually(t, "the Pod gets its proxy", func() bool { return injected(t) })
 	eventually(t, "both hooks are there, and may fail", func() bool { return slices.Equal(policies(t), []string{"Ignore", "Ignore"}) })
 	livetest.RollOut(t, cluster)
 	eventually(t, "the hooks are promoted", func() bool { return slices.Equal(policies(t), []string{"Fail", "Fail"}) })
@@ -53,40 +53,72 @@ func TestLooksAfterItself(t *testing.T) {
 	}
 	eventually(t, "the Secret holds the CA", func() bool { return bytes.Equal(storedCA(t), ca) })
 
-	if got, err := injected(t); !got || err != nil {
-		t.Errorf("the Pod has its proxy: %v (%v)", got, err)
+	if !injected(t) {
+		t.Error("the Pod has no proxy")
 	}
 
-	uninstall(t, kubeconfig)
-	if got, err := injected(t); got || err != nil {
-		t.Errorf("uninstalled, and yet the Pod has its proxy: %v (%v)", got, err)
+	if log := uninstall(t, kubeconfig); !strings.Contains(log, "the webhooks are taken away, and the API server calls none of them") {
+		t.Errorf("it says %s", log)
+	}
+	if injected(t) {
+		t.Error("uninstalled, and yet the Pod has its proxy")
 	}
 	if got := policies(t); len(got) > 0 {
 		t.Errorf("uninstalled, and yet there are hooks with %v", got)
 	}
 	other.Stop()
 	replica.Stop()
-	uninstall(t, kubeconfig) // a second time, and without anybody who answers
+	// A second time, and without anybody who answers.
+	if log := uninstall(t, kubeconfig); !strings.Contains(log, "there are no webhooks to take away") || strings.Contains(log, "are taken away,") {
+		t.Errorf("it says %s", log)
+	}
 }
 
-// uninstall runs the command of the README.
-func uninstall(t *testing.T, kubeconfig string) {
+// A program that cannot use the Secret says so at once, not when its server has stopped.
+func TestSaysWhyItEnds(t *testing.T) {
+	livetest.Apply(t, cluster)
+	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Kubectl(t.Context(), "", "patch", "secret", "-n", caSecret.Namespace, caSecret.Name, "-p", `{"stringData": {"tls.crt": "of somebody else"}}`); err != nil {
+		t.Fatal(err)
+	}
+	args := append(livetest.Arguments(t, cluster), "--proxy-image="+image, "--kubeconfig="+kubeconfig,
+		"--url=https://127.0.0.1:9443", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	const reason = "Secret sidecar-injector/sidecar-injector-ca: the Secret holds something else than a CA of admitkit"
+	var log bytes.Buffer // of one logger, read when it has ended
+	err = newProgram().Run(ctx, args, io.Discard, &log)
+	if err == nil || !strings.HasPrefix(err.Error(), reason) || !strings.HasSuffix(err.Error(), "name another one, or delete this one") || ctx.Err() != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if !strings.Contains(log.String(), `"msg":"the program is about to end","err":"`+reason) {
+		t.Errorf("it says\n%s", log.String())
+	}
+	uninstall(t, kubeconfig)
+}
+
+// uninstall runs the command of the README, and returns its log.
+func uninstall(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	var log strings.Builder
 	if err := newProgram().Run(t.Context(), []string{"--self-managed", "--uninstall", "--kubeconfig=" + kubeconfig}, io.Discard, &log); err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
+	return log.String()
 }
 
-// injected tells whether a new Pod gets a proxy. The only error may be that of the verifying
-// hook, which the API server may be able to call before it can call the injecting one.
-func injected(t *testing.T) (bool, error) {
+// injected tells whether a new Pod gets a proxy. There is never an error: what verifies is never
+// called where what injects is not.
+func injected(t *testing.T) bool {
 	t.Helper()
 	pod, err := create(t, corev1.PodSpec{Containers: []corev1.Container{container("shop")}})
-	if err != nil && !strings.Contains(err.Error(), "the container sidecar-proxy is missing") {
+	if err != nil {
 		t.Fatal(err)
 	}
-	return len(pod.Spec.InitContainers) == 1, err
+	return len(pod.Spec.InitContainers) == 1
 }
 
 // policies returns the failure policies of our hooks as the API server has them.

@@ -23,7 +23,7 @@ import (
 
 // managed holds the flags of a program that looks after its certificates and configurations.
 type managed struct {
-	on                                                 bool
+	on, force                                          bool
 	secret, deployment, serviceAccount, kubeconfigFile string
 	revision                                           int64
 }
@@ -33,6 +33,7 @@ func (m *managed) addFlags(flags *flag.FlagSet, name string) {
 	flags.StringVar(&m.secret, "ca-secret", name+"-ca", "with --self-managed: `name` of the Secret in which the replicas share the CA")
 	flags.StringVar(&m.deployment, "deployment", "", "with --self-managed: `name` of the Deployment: until it is rolled out, hooks that are new do not fail requests")
 	flags.Int64Var(&m.revision, "revision", 0, "with --self-managed: `number` that grows with every rollout, so that an older program leaves the hooks of a newer one alone")
+	flags.BoolVar(&m.force, "force", false, "with --self-managed: take over the hooks of another installation with the name of the program, such as one with a Service by one with --url")
 	flags.StringVar(&m.kubeconfigFile, "kubeconfig", "", "with --self-managed outside of the cluster: kubeconfig `file`, or else those of $KUBECONFIG")
 	flags.StringVar(&m.serviceAccount, "service-account", name, "with --print-rbac: `name` of the ServiceAccount of the program")
 }
@@ -76,7 +77,7 @@ func (o *options) selfManaged(config *rest.Config, logger logr.Logger, hooks []*
 		install: install.Options{
 			Config: config, Logger: logger.WithName("install"),
 			Configuration: o.where.configuration(o.name), FailOpenFirst: true,
-			Deployment: o.managed.deployment, Revision: o.managed.revision,
+			Deployment: o.managed.deployment, Revision: o.managed.revision, Force: o.managed.force,
 		},
 	}
 	// The source needs the targets of the installer, which waits for the source.
@@ -123,9 +124,5 @@ func (o *options) remove(ctx context.Context, logger logr.Logger, hooks []*webho
 	if err != nil {
 		return err
 	}
-	if err := s.installer.Remove(ctx); err != nil {
-		return err
-	}
-	logger.Info("the hooks are taken away, and the API server calls none of them")
-	return nil
+	return s.installer.Remove(ctx)
 }

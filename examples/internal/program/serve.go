@@ -76,6 +76,7 @@ func (c *clients) auth() *webhook.ClientAuth {
 
 // serve serves until ctx is done. When one part of the program fails, the others end too.
 func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.Logger, hooks []*webhook.Hook) error {
+	registry := prometheus.NewRegistry()
 	source, install, served := o.files.source(logger), func(context.Context) error { return nil }, hooks
 	if o.managed.on {
 		config, err := o.managed.config()
@@ -87,8 +88,10 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 			return err
 		}
 		source, install, served = s.source, s.installer.Run, s.installer.Hooks()
+		if err := metrics.Installation(registry, o.name, s.installer); err != nil {
+			return err
+		}
 	}
-	registry := prometheus.NewRegistry()
 	serving, err := o.serverOptions(registry, source, logger, hooks)
 	if err != nil {
 		return err
@@ -103,16 +106,30 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 		return errors.Join(err, serving.Listener.Close())
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Start(ctx) })
-	group.Go(func() error { return install(ctx) })
+	why := make(chan error, 1)
+	failed := func(err error) error {
+		if err != nil {
+			select {
+			case why <- err: // the server takes its time to stop
+				logger.Error(err, "the program is about to end")
+			default: // a consequence
+			}
+		}
+		return err
+	}
+	group.Go(func() error { return failed(server.Start(ctx)) })
+	group.Go(func() error { return failed(install(ctx)) })
 	group.Go(func() error {
-		err := source.Start(ctx)
+		err := failed(source.Start(ctx))
 		if err != nil { // it never had a certificate: there are no calls to wait for
 			err = errors.Join(err, serving.Listener.Close())
 		}
 		return err
 	})
-	return group.Wait()
+	if err := group.Wait(); err == nil {
+		return nil
+	}
+	return <-why
 }
 
 func (o *options) serverOptions(registry *prometheus.Registry, source certs.Source, logger logr.Logger, hooks []*webhook.Hook) (webhook.Options, error) {
