@@ -27,7 +27,12 @@
 // rollout, have the program serve the one of the old name beside it for one release: it fails
 // closed until the next, in which the new one does.
 //
-// [Installer.Run] does all of this beside a server and does not give up.
+// [Installer.Run] does all of this beside a server and does not give up. [Installer.Status] tells
+// how far it is.
+//
+// A validating hook may verify what a mutating one of the same program does. So mutating webhooks
+// are stored first, and validating ones when the API server knows those and, in Run and Promote,
+// has been seen to call them. They are removed in the other order.
 //
 // # Several replicas, several versions
 //
@@ -42,7 +47,9 @@
 // replicas that are waiting do not undo it.
 //
 // A configuration names the Service that it was installed for, or else the namespace. Another
-// installation that has its name by mistake is refused.
+// installation that has its name by mistake is refused, and so is a program that is called by
+// URL in the namespace of one with a Service: it would take over all of its calls. See
+// Options.Force.
 //
 // # Who owns the caBundle
 //
