@@ -10,35 +10,8 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"time"
-
-	"github.com/admitkit/admitkit/pkg/review"
 )
-
-// buffers are the memory that one call after the other uses, which no handler ever sees, so that
-// what a handler keeps cannot change. See exchange for when they come back.
-type buffers struct {
-	body, answer []byte
-	wire         review.Request // what the body says
-}
-
-var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
-
-// maxPooledBytes bounds the memory that small calls hold because large ones needed it. With as
-// many calls as there may be by default, that is just less than the bytes that there may be.
-const maxPooledBytes = 256 << 10
-
-func (b *buffers) release() {
-	b.wire = review.Request{}
-	if cap(b.body) > maxPooledBytes {
-		b.body = nil
-	}
-	if cap(b.answer) > maxPooledBytes {
-		b.answer = nil
-	}
-	bufferPool.Put(b)
-}
 
 // readBody checks what can be checked before reading, then reads no more than it may, into the
 // memory of buf as far as that goes, and not for longer than until the deadline of the call.
@@ -179,7 +152,7 @@ func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64
 	if cap(buf) < room {
 		buf = make([]byte, 0, room)
 	}
-	for {
+	for own := false; ; {
 		n, err := from.Read(buf[len(buf):room])
 		buf = buf[:len(buf)+n]
 		switch {
@@ -188,14 +161,15 @@ func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64
 		case err != nil:
 			return nil, err
 		case len(buf) == room:
-			more := min(rest(), 3*len(buf))
-			if err := reserve(int64(more)); err != nil {
+			larger := roomFor(room+min(rest(), 3*room), 4*room)
+			if err := reserve(int64(larger - room)); err != nil {
 				return nil, err
 			}
-			room += more
-			grown := make([]byte, len(buf), room)
-			copy(grown, buf)
-			buf = grown
+			grown := append(memoryOf(larger), buf...)
+			if own {
+				giveBack(buf)
+			}
+			buf, room, own = grown, larger, true
 		}
 	}
 }

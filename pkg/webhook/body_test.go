@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"runtime"
 	"testing"
 	"testing/iotest"
 )
@@ -56,14 +57,48 @@ func TestReadAll(t *testing.T) {
 
 func noLimit(int64) error { return nil }
 
-// TestMemoryOfLargeCallsIsNotKept looks at what goes back into the pool.
+// TestMemoryOfLargeCallsIsNotKept by small ones.
 func TestMemoryOfLargeCallsIsNotKept(t *testing.T) {
-	for _, size := range []int{0, 10, maxPooledBytes, maxPooledBytes + 1} {
-		b := &buffers{body: make([]byte, 0, size), answer: make([]byte, size)}
+	for _, size := range []int{0, 10, maxPooledBytes, maxPooledBytes + 1, 1 << 20} {
+		b := &buffers{body: make([]byte, 0, 5), answer: make([]byte, size)}
+		b.hold(make([]byte, 0, size))
 		b.release()
-		if kept := b.body != nil; kept != (size <= maxPooledBytes) || kept != (b.answer != nil) {
-			t.Errorf("%d bytes: kept %t", size, kept)
+		fits := size <= maxPooledBytes
+		if want := map[bool]int{true: size, false: 5}[fits]; cap(b.body) != want || b.large != nil {
+			t.Errorf("a body of %d bytes: memory of %d is kept, %d of large", size, cap(b.body), cap(b.large))
 		}
+		if fits != (b.answer != nil) {
+			t.Errorf("an answer of %d bytes: kept %t", size, b.answer != nil)
+		}
+	}
+}
+
+// TestLargeBodiesShareMemory that nobody uses any more, and no memory that is used.
+func TestLargeBodiesShareMemory(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789abcdef"), 90_000)
+	read := func() []byte {
+		got, err := readAll(bytes.NewReader(text), make([]byte, 0, 100), int64(len(text)), 1<<30, noLimit)
+		if err != nil || !bytes.Equal(got, text) {
+			t.Fatal(len(got), err)
+		}
+		return got
+	}
+	one, other := read(), read()
+	clear(one)
+	if !bytes.Equal(other, text) || cap(one) != 3<<19 {
+		t.Errorf("two bodies share memory, of %d bytes", cap(one))
+	}
+	b := &buffers{}
+	const times = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		b.hold(read())
+		b.release()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / times; each > uint64(len(text)) {
+		t.Errorf("%d bytes are allocated to read %d", each, len(text))
 	}
 }
 

@@ -71,7 +71,7 @@ func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) error {
 	b := bufferPool.Get().(*buffers)
 	err := h.answer(w, r, c, b)
 	if x.leftOver { // the handler goes on with the documents
-		b.body = nil
+		b.lose()
 	} else {
 		x.docs.end()
 	}
@@ -125,7 +125,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 		return err
 	}
 	if !h.raw {
-		b.body = body
+		b.hold(body)
 	}
 	if x.observed != nil {
 		x.observed.bodyBytes = len(body)
