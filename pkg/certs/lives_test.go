@@ -27,6 +27,7 @@ type climate struct {
 	events   int           // one of so many looks comes with one
 	clocks   bool          // differ, and step, within ClockSkew
 	broken   bool          // clocks are wrong by up to two years
+	elected  bool          // only one of them may write
 	options  bool          // differ between replicas
 	targets  bool          // are emptied, set back and made anew
 }
@@ -36,6 +37,7 @@ var climates = []climate{
 	{name: "rough", replicas: 4, lag: 10 * time.Second, events: 12},
 	{name: "clocks", replicas: 3, lag: 15 * time.Second, events: 40, clocks: true},
 	{name: "broken clocks", replicas: 3, lag: 10 * time.Second, events: 40, broken: true},
+	{name: "elected", replicas: 3, lag: 10 * time.Second, events: 20, elected: true},
 	{name: "all", replicas: 4, lag: 10 * time.Second, events: 30, clocks: true, options: true, targets: true},
 }
 
@@ -112,7 +114,7 @@ func (s *story) say(format string, args ...any) {
 func (s *story) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.log[max(0, len(s.log)-100):], "\n")
+	return strings.Join(s.log[max(0, len(s.log)-200):], "\n")
 }
 
 func (s *story) add() {
@@ -128,8 +130,12 @@ func (s *story) add() {
 		o.Settle += time.Duration(s.random.IntN(20)) * time.Minute
 	}
 	o.Logger = funcr.New(func(_, args string) { s.say("%d: %s", number, args) }, funcr.Options{})
+	elected := make(chan struct{})
+	if s.elected {
+		o.Elected = elected
+	}
 	r := newReplica(s.t, o, l)
-	r.number = number
+	r.number, r.elect = number, sync.OnceFunc(func() { close(elected) })
 	if s.clocks || s.broken {
 		s.setClock(r)
 		l.clock = func() time.Duration { return time.Duration(r.difference.Load()) }
@@ -137,6 +143,7 @@ func (s *story) add() {
 	}
 	r.run(s.t)
 	s.replicas = append(s.replicas, r)
+	s.replicas[0].elect()
 }
 
 // setClock steps the clock of a replica. Those of two differ by no more than ClockSkew, unless

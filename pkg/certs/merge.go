@@ -18,7 +18,7 @@ import (
 // as long as certificates that it signed may be valid: an emptied Secret that another replica
 // has filled, or an old copy that somebody has put back, must not take the trust from what is
 // being served. That copy may be where a replica began that this one has not met: so what signs
-// there is trusted, though it was retired.
+// there is trusted as if it did, though it was to be retired soon, or is.
 func (p policy) merge(seen, known *state, now time.Time) *state {
 	switch {
 	case seen == nil && known == nil:
@@ -42,9 +42,7 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	if merged.signing == nil && other.signing != nil && !merged.trusts(other.signing.cert) {
 		merged.signing = other.signing
 	}
-	if a := seen.signer(); a != nil && now.Before(a.cert.NotAfter) {
-		merged.retired = slices.DeleteFunc(merged.retired, func(r retired) bool { return r.id == a.id() })
-	}
+	p.revive(merged, seen.signer(), now)
 	for _, a := range []*authority{other.signing, other.next} {
 		if a != nil {
 			p.keep(merged, a.cert, "", now)
@@ -60,6 +58,20 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	}
 	merged.sort()
 	return merged
+}
+
+// revive has a CA be trusted for as long as what somebody may sign with it now.
+func (p policy) revive(s *state, a *authority, now time.Time) {
+	if a == nil {
+		return
+	}
+	s.retired = slices.DeleteFunc(s.retired, func(r retired) bool { return r.id == a.id() })
+	p.keep(s, a.cert, "", now)
+	for i, r := range s.retiring {
+		if until := p.endOfTrust(a.cert, now); r.target == "" && r.cert.Equal(a.cert) && r.until.Before(until) {
+			s.retiring[i].until = until
+		}
+	}
 }
 
 // What is taken over of others, in all: somebody's caBundle may be that of an operating system,

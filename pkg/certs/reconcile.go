@@ -24,6 +24,7 @@ type turn struct {
 	now           time.Time
 	ahead         time.Duration // by how much this clock is, see cluster
 	differ        error         // if that is too much
+	follows       bool          // another replica is elected, or none yet
 	judged        time.Time     // by this clock, or the API server's if they differ too much
 }
 
@@ -32,7 +33,7 @@ type turn struct {
 func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	t := &turn{began: time.Now()}
+	t := &turn{began: time.Now(), follows: !s.mayWrite()}
 	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), s.clock()
 	var err error
 	t.stored, err = s.cluster.readSecret(ctx)
@@ -66,17 +67,13 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	}
 	known := s.known()
 	s.look.observe(seen, t, 3*s.o.Interval)
-	if t.differ != nil {
-		return s.asItIs(t, seen, known)
+	if waits := t.waits(); waits != nil {
+		if st := s.follow(t, seen, known); st != nil {
+			return st, nil
+		}
+		return nil, fmt.Errorf("the Secret has no CA yet: %w", waits)
 	}
 	merged := s.policy.merge(seen, known, t.now)
-	if !s.mayWrite() {
-		if merged.signer() == nil {
-			return nil, errors.New("the Secret has no CA yet, and this replica waits for the elected one to make it")
-		}
-		s.learn(merged)
-		return merged, nil
-	}
 	if readErr != nil && (t.stored.version != "" || known != nil) {
 		s.log.Info("the Secret is filled again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
 	}
@@ -91,18 +88,23 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	return desired, nil
 }
 
-// asItIs returns the state that the others go by, where nothing that depends on the time may be
-// done: it cannot be completed now by what this replica knows, which is kept for later.
-func (s *SelfManaged) asItIs(t *turn, seen, known *state) (*state, error) {
-	switch {
-	case seen == nil && known == nil:
-		return nil, fmt.Errorf("the Secret has no CA yet: %w", t.differ)
-	case seen == nil:
-		return known, nil
-	case known == nil || seen.generation >= known.generation:
-		s.learn(seen)
+// follow returns the state that a replica goes by which may not write now: it cannot bring back
+// what it knows. If that is newer than what others have put into the Secret, it holds until a new
+// certificate is due, and what signs there has settled: which is before they end the trust in what
+// signed before.
+func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
+	if seen == nil {
+		return known
 	}
-	return seen, nil
+	newer := known != nil && known.generation > seen.generation
+	s.mu.Lock()
+	due := !t.judged.Before(s.renew)
+	s.mu.Unlock()
+	if newer && (!due || seen.signing == nil || !s.look.settled(seen.signing, t, s.policy.settle)) {
+		return known
+	}
+	s.learn(seen)
+	return seen
 }
 
 // desire returns the state after all that is due.
@@ -169,7 +171,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 				want = append(want, c)
 			}
 		}
-		if o.err == nil && !o.holds(want) && s.mayWrite() && t.differ == nil {
+		if o.err == nil && !o.holds(want) && t.waits() == nil {
 			o.writeErr = s.write(ctx, o, want)
 		}
 		errs = append(errs, o.err, o.writeErr)
@@ -263,6 +265,14 @@ func (s *SelfManaged) learn(st *state) {
 		s.log.Info("CA", "phase", string(after), "trusted", len(st.trusted()))
 	}
 	s.state = st
+}
+
+// waits is why nothing may be written in this turn.
+func (t *turn) waits() error {
+	if t.differ == nil && t.follows {
+		return errors.New("this replica waits for the elected one to make it")
+	}
+	return t.differ
 }
 
 func (s *SelfManaged) mayWrite() bool {

@@ -76,6 +76,7 @@ func TestTrust(t *testing.T) {
 		leader = startReplica(t, testOptions(), f)
 		defer leader.stop(t)
 		watchCalls(t, f, webhooks, 30*time.Second, 2*time.Hour, follower)
+		watchCalls(t, f, webhooks, time.Minute, 20*day, follower, leader)
 	})
 	inBubble(t, "a caBundle that was wrong in between settles anew", func(t *testing.T, f *fakeCluster) {
 		o := testOptions()
@@ -297,6 +298,29 @@ func TestReturnOfOneThatKnewBetter(t *testing.T) {
 			t.Errorf("%d CAs are trusted at the end", n)
 		}
 	})
+}
+
+// What signs in a copy of the Secret that somebody has put back may be what a replica has just
+// begun with: it is trusted for as long as that needs.
+func TestSignsAgain(t *testing.T) {
+	known := sampleState(t)
+	p := policy{leafLifetime: day, skew: time.Hour}
+	now := known.signing.cert.NotBefore.Add(10 * day)
+	first := known.clone()
+	p.sign(known, now)
+	again, until := now.Add(day), now.Add(2*day+2*time.Hour)
+	known.generation += 5
+	for _, at := range []time.Time{again, again.Add(30 * day)} {
+		if at != again { // by then it is retired
+			until = until.Add(30 * day)
+			known.dropEnded(at)
+		}
+		merged := p.merge(first, known, at)
+		i := slices.IndexFunc(merged.retiring, func(r retiring) bool { return r.cert.Equal(first.signing.cert) })
+		if i < 0 || !merged.retiring[i].until.Equal(until) || merged.hasRetired(first.signing.id(), true) {
+			t.Errorf("at %s: %+v, want until %s", at, merged, until)
+		}
+	}
 }
 
 // A CA of others that is over in one target is not in another, where it was found later.

@@ -36,7 +36,8 @@ type replica struct {
 	ended chan error
 	ready bool // it once was, so calls come to it
 
-	number     int          // for stories
+	number     int // for stories
+	elect      func()
 	difference atomic.Int64 // of its clock
 }
 
