@@ -3,29 +3,14 @@
 package metrics_test
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
-	"runtime/pprof"
 	"testing"
-	"time"
+
+	"github.com/admitkit/admitkit/internal/leaks"
 )
 
-// TestMain silences the logger of servers, whose calls fail on purpose, and fails when a test
-// left a goroutine behind.
+// TestMain silences the logger of servers, whose calls fail on purpose.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; {
-		if time.Now().After(deadline) {
-			fmt.Println("goroutines were left behind:")
-			_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
-			code = 1
-			break
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	os.Exit(code)
+	leaks.Main(m)
 }

@@ -6,8 +6,9 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"os"
 	"testing"
+
+	"github.com/admitkit/admitkit/internal/leaks"
 )
 
 // TestMain silences the logger that hooks without one fall back to: here most calls fail on
@@ -15,5 +16,5 @@ import (
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	log.SetOutput(io.Discard) // net/http's clients tell of answers that nobody asked for
-	os.Exit(m.Run())
+	leaks.Main(m)
 }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leaks fails the tests of a package that leave goroutines behind.
+package leaks
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+	"time"
+)
+
+// Main is what a TestMain does: it runs the tests, and ends the program.
+func Main(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	if !Gone(before, 10*time.Second) {
+		fmt.Println("goroutines were left behind:")
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Gone waits until there are no more goroutines than before, and tells whether that came true.
+// Those that were told to end take a moment.
+func Gone(before int, patience time.Duration) bool {
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; {
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return true
+}
