@@ -28,8 +28,9 @@ type Options struct {
 	// used, with TLS 1.2 as the least version unless it says more.
 	TLSConfig *tls.Config
 	// Ready says whether the server could serve, and if not, why: it is asked by each probe of
-	// /readyz, which is told. With certificates it is certs.Ready. The server adds that it
-	// listens and is not about to stop.
+	// /readyz. The log is told why, and so is who asks at OpsAddr; the hooks' address, which
+	// strangers may reach, tells only that. With certificates it is certs.Ready. The server adds
+	// that it listens and is not about to stop.
 	Ready func(context.Context) error
 
 	// OpsAddr, or OpsListener, is where to serve /metrics, /healthz and /readyz over plain HTTP,

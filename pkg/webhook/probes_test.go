@@ -8,12 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -21,24 +24,99 @@ import (
 
 var _ healthz.Checker = (&webhook.Server{}).Ready
 
+// TestReadyAsksTheSource and tells strangers only what came of it.
 func TestReadyAsksTheSource(t *testing.T) {
 	var ready atomic.Pointer[error]
-	notYet := errors.New("the caBundle of shop does not trust the certificate yet")
+	notYet := errors.New("the Secret shop/certs does not exist")
 	ready.Store(&notYet)
-	e := serve(t, webhook.Options{Ready: func(context.Context) error { return *ready.Load() }}, mutating(label))
-	if code, body := e.probe(t, e.url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, `"message":"`+notYet.Error()+`"`) {
-		t.Errorf("%d %s", code, body)
+	_, config := certificate(t)
+	server := webhook.NewServer(webhook.Options{
+		TLSConfig: config, Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", ShutdownDelay: -1, Ready: func(context.Context) error { return *ready.Load() },
+	}, mutating(label))
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error)
+	go func() { stopped <- server.Start(ctx) }()
+	addr, err := server.Addr(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if code, body := e.probe(t, e.url+"/healthz"); code != http.StatusOK || body != "\"ok\"\n" {
-		t.Errorf("%d %s", code, body)
+	ops, err := server.OpsAddr(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &endpoint{client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tlsInsecure}}}
+	hooks, plain := "https://"+addr.String(), "http://"+ops.String()
+	check := func(url string, code int, text string) {
+		t.Helper()
+		if got, body := e.probe(t, url); got != code || !strings.Contains(body, text) {
+			t.Errorf("%s: %d %s", url, got, body)
+		}
+	}
+	check(hooks+"/readyz", http.StatusServiceUnavailable, `"message":"the server is not ready; its log says why"`)
+	check(plain+"/readyz", http.StatusServiceUnavailable, `"message":"the Secret shop/certs does not exist"`)
+	check(hooks+"/healthz", http.StatusOK, "\"ok\"\n")
+	if err := server.Ready(httptest.NewRequest(http.MethodGet, "/", nil)); !errors.Is(err, notYet) { //nolint:noctx // none is needed
+		t.Errorf("a manager is told %v", err)
 	}
 	ready.Store(new(error))
-	if code, body := e.probe(t, e.url+"/readyz"); code != http.StatusOK || body != "\"ok\"\n" {
-		t.Errorf("%d %s", code, body)
-	}
+	check(hooks+"/readyz", http.StatusOK, "\"ok\"\n")
+	check(plain+"/readyz", http.StatusOK, "\"ok\"\n")
 	if err := webhook.NewServer(webhook.Options{}).Ready(&http.Request{}); err == nil || err.Error() != "the webhook server does not listen yet" {
 		t.Errorf("got %v", err)
 	}
+	e.client.CloseIdleConnections()
+	stop()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReadinessIsLoggedWhenItChanges however often anybody asks.
+func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ready error
+		meanwhile := func(context.Context) {}
+		log := &logbook{}
+		e := serveInMemory(t, webhook.Options{
+			Ready: func(ctx context.Context) error {
+				meanwhile(ctx)
+				return errors.Join(ready, ctx.Err())
+			}, Logger: funcr.New(log.write, funcr.Options{Verbosity: 1}),
+		}, mutating(label))
+		probe := func(reason string) {
+			ready = nil
+			if reason != "" {
+				ready = errors.New(reason)
+			}
+			for range 3 {
+				e.probe(t, e.url+"/readyz")
+			}
+		}
+		probe("no certificate")
+		probe("no CA") // too soon after the first
+		<-time.After(time.Minute)
+		probe("no certificate")
+		probe("no CA since 1m")
+		probe("")
+		gone, cancel := context.WithCancel(t.Context())
+		meanwhile = func(ctx context.Context) { cancel(); <-ctx.Done() }
+		if _, err := e.try(gone, "/readyz", nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		meanwhile = func(context.Context) {}
+		probe("")
+		probe("no certificate")
+		var got []string
+		for _, line := range log.with("the webhook server is ") {
+			_, line, _ = strings.Cut(line, `"msg"="the webhook server is `)
+			got = append(got, line)
+		}
+		soon := `not ready" "reason"="no CA"` // at V(1)
+		if want := []string{`not ready" "reason"="no certificate"`, soon, soon, soon, `not ready" "reason"="no CA since 1m"`, `ready"`, `not ready" "reason"="no certificate"`}; !slices.Equal(got, want) {
+			t.Errorf("\n got %q\nwant %q", got, want)
+		}
+	})
 }
 
 // TestOpsGoOnUntilTheEnd asks for metrics and probes while the server stops.

@@ -29,6 +29,8 @@ type Server struct {
 	gate atomic.Pointer[gate] // nil until it listens
 	late atomic.Int64         // calls answered after the signal to stop
 
+	readiness readiness
+
 	listen        chan struct{} // closed once those that follow are set
 	addr, opsAddr net.Addr
 	failed        error
@@ -259,7 +261,7 @@ func (s *Server) handler(g *gate) http.Handler {
 		if g.isLast(c, time.Now()) {
 			w.Header()["Connection"] = closeConnection
 		}
-		if s.probed(w, r) {
+		if s.probed(w, r, true) {
 			return
 		}
 		if refused := g.auth.admit(r); refused != nil {
