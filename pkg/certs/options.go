@@ -74,6 +74,7 @@ func ServiceNames(service, namespace string) []string {
 
 // completed returns the options with the defaults in place, or everything that is wrong.
 func (o Options) completed() (Options, error) {
+	given := o
 	setDefault := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
 			*d = value
@@ -92,7 +93,11 @@ func (o Options) completed() (Options, error) {
 		o.FieldManager = "admitkit-certs"
 	}
 	o.DNSNames, o.IPAddresses, o.Targets = slices.Clone(o.DNSNames), slices.Clone(o.IPAddresses), slices.Clone(o.Targets)
-	return o, errors.Join(o.checkNames(), o.checkTargets(), o.checkTimes())
+	times := given.checkUnits() // of what follows from a wrong one, nobody wants to hear
+	if times == nil {
+		times = o.checkTimes()
+	}
+	return o, errors.Join(o.checkNames(), o.checkTargets(), times)
 }
 
 func (o Options) checkNames() error {
@@ -144,6 +149,27 @@ func (o Options) checkTargets() error {
 		same := func(other Target) bool { return other.Kind == t.Kind && other.Name == t.Name }
 		if slices.ContainsFunc(o.Targets[:i], same) {
 			errs = append(errs, fmt.Errorf("target %s is there twice", t))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkUnits finds numbers that were meant to be seconds or hours.
+func (o Options) checkUnits() error {
+	var errs []error
+	for _, d := range []struct {
+		name         string
+		value, least time.Duration
+		example      string
+	}{
+		{"CALifetime", o.CALifetime, time.Second, "365*24*time.Hour"}, // certificates count in seconds
+		{"LeafLifetime", o.LeafLifetime, time.Second, "7*24*time.Hour"},
+		{"Settle", o.Settle, time.Millisecond, "time.Minute"},
+		{"ClockSkew", o.ClockSkew, time.Millisecond, "time.Hour"},
+		{"Interval", o.Interval, time.Millisecond, "10*time.Second"},
+	} {
+		if d.value > 0 && d.value < d.least {
+			errs = append(errs, fmt.Errorf("%s is %s, want %s or more: a number without a unit counts nanoseconds, write %s", d.name, d.value, d.least, d.example))
 		}
 	}
 	return errors.Join(errs...)
