@@ -47,6 +47,7 @@ type fakeCluster struct {
 	removed  func(sort) // called after a configuration was deleted
 	// somebody injects the caBundle of the marker, and of nothing else
 	unbundled bool
+	bundled   sort                       // but that all of this sort have theirs
 	status    *unstructured.Unstructured // the Deployment
 }
 
@@ -98,7 +99,11 @@ func (c *fakeCluster) store(s sort, object *unstructured.Unstructured) {
 	}
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields(string(text))}})
 	if c.unbundled {
-		clientConfig(webhooks(object)[0])["caBundle"] = "eA=="
+		for n, entry := range webhooks(object) {
+			if n == 0 || s == c.bundled {
+				clientConfig(entry)["caBundle"] = "eA=="
+			}
+		}
 	}
 	c.versions++
 	object.SetResourceVersion(strconv.Itoa(c.versions))

@@ -4,7 +4,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -13,9 +12,14 @@ import (
 // configuration reaches an API server on its own, so the one is seen there before the other is
 // changed.
 
-// orderPatience bounds the wait between the two. Whatever keeps an API server from showing what
-// it enforces must not keep half of an installation away for good.
-const orderPatience = 10 * time.Second
+// The wait between the two has a bound: whatever keeps an API server from showing what it enforces
+// must not keep half of an installation away for good.
+const (
+	orderPatience = 10 * time.Second
+	// callPatience has room for a source of certificates whose CA is older than the configurations,
+	// as after an uninstallation: it is not ready for the minute in which a caBundle settles.
+	callPatience = 2 * time.Minute
+)
 
 // applyInOrder applies the configurations that have hooks.
 func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error {
@@ -27,7 +31,10 @@ func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error 
 		return untilUnchanged(func() error { return i.applyOne(ctx, w, p, m) })
 	}
 	if first.object == nil || second.object == nil || p == closing { // which changes nothing but policies
-		return errors.Join(one(first, p), one(second, p))
+		if err := one(first, p); err != nil {
+			return err
+		}
+		return one(second, p)
 	}
 	begin := p
 	if p == clearing {
@@ -69,7 +76,7 @@ func (i *Installer) known(w wanted, at stage) []question {
 func (i *Installer) mutatingFirst(ctx context.Context, m *memory) error {
 	questions, bound := i.known(i.wanted[0], applied), orderPatience
 	if m.beside {
-		questions[0].unserved, bound = false, patience
+		questions[0].unserved, bound = false, callPatience
 	}
 	if err := i.settles(ctx, bound, questions); err != nil {
 		return err

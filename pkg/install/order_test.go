@@ -187,6 +187,21 @@ func TestTheOrderHasABound(t *testing.T) {
 	}
 }
 
+// A caBundle that is not there keeps what mutates open, and then what verifies must not be closed.
+func TestNothingVerifiesClosedWhileWhatMutatesIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst = true
+		i, c := newFake(t, o, denying("verify.example.com"), labelling("inject.example.com"))
+		c.unbundled, c.bundled = true, validating
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := i.Promote(ctx); !errors.Is(err, errUntrusted) || c.policies() != "verify Ignore" {
+			t.Errorf("got %v, %s", err, c.policies())
+		}
+	})
+}
+
 // It is uninstalled while it waits between the two.
 func TestARemovalBetweenTheTwoIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
