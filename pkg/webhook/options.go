@@ -107,7 +107,7 @@ func (o *Options) bytesInFlight(hooks []*Hook, memory int64) int64 {
 	for _, h := range hooks {
 		one = max(one, o.bodyLimit(h))
 	}
-	return min(max(memory/8, one), 256<<20)
+	return min(max(memory/8>>20<<20, one), 256<<20) // whole MiB
 }
 
 // bodyLimit is what a body of the hook may have, or of one that has no limit of its own.

@@ -22,7 +22,7 @@ func TestMemoryGoalBoundsBodies(t *testing.T) {
 		want   int64
 	}{
 		{reason: "no goal", hooks: []*Hook{{}}, memory: math.MaxInt64, want: 256 * mib},
-		{reason: "that of the examples", hooks: []*Hook{{}}, memory: 205 * mib, want: 205 * mib / 8},
+		{reason: "that of the examples", hooks: []*Hook{{}}, memory: 205 * mib, want: 25 * mib},
 		{reason: "much memory", hooks: []*Hook{{}}, memory: 64 << 30, want: 256 * mib},
 		{reason: "as much as counts", hooks: []*Hook{{}}, memory: 2048 * mib, want: 256 * mib},
 		{reason: "little memory, but a body must fit", hooks: []*Hook{{}, nil}, memory: 32 * mib, want: 16 * mib},
