@@ -47,14 +47,14 @@ func TestWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{3 * time.Hour, -20 * day, 3650 * day, -3650 * day} {
 		inBubble(t, "a replica beside others "+ahead.String(), func(t *testing.T, f *fakeCluster) {
 			o := testOptions()
-			o.CALifetime, o.Interval = 90*day, time.Hour
+			o.CALifetime, o.Interval = 90*day, 3*time.Hour
 			right := startReplica(t, o, f)
 			defer right.stop(t)
-			elapse(4 * time.Hour)
+			elapse(12 * time.Hour)
 			before := stateIn(t, f).signing.id()
 			wrong := withClock(t, o, f, ahead)
 			defer wrong.stop(t)
-			settle()
+			elapse(6 * time.Hour)
 			if err := Ready(wrong)(t.Context()); err != nil {
 				t.Errorf("not ready: %v", err)
 			}
@@ -93,17 +93,17 @@ func TestWrongClock(t *testing.T) {
 		}
 	})
 	inBubble(t, "the others begin anew", func(t *testing.T, f *fakeCluster) {
-		wrong := withClock(t, testOptions(), f, 0)
+		wrong := withClock(t, slowOptions(), f, 0)
 		defer wrong.stop(t)
 		elapse(3 * time.Hour)
 		askToRotate(f) // so that its state is newer than theirs
 		elapse(3 * time.Hour)
 		wrong.difference.Store(int64(2 * time.Hour))
-		settle()
+		settleSlowly()
 		f.setSecret(nil)
-		right := startReplica(t, testOptions(), f)
+		right := startReplica(t, slowOptions(), f)
 		defer right.stop(t)
-		elapse(time.Hour)
+		elapse(3 * time.Hour)
 		watchCalls(t, f, webhooks, time.Minute, 20*day, right, wrong)
 	})
 	inBubble(t, "a step to another year and back", func(t *testing.T, f *fakeCluster) {

@@ -257,7 +257,7 @@ func TestUnreadableTargetHoldsUp(t *testing.T) {
 		r := startReplica(t, o, f)
 		settle()
 		r.stop(t)
-		o.Interval = time.Hour
+		o.Interval = 6 * time.Hour
 		r = startReplica(t, o, c)
 		defer r.stop(t)
 		elapse(300 * day)

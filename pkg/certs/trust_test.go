@@ -60,20 +60,20 @@ func TestTrust(t *testing.T) {
 		}
 	})
 	inBubble(t, "an old copy of the Secret takes nobody's certificate", func(t *testing.T, f *fakeCluster) {
-		leader := startReplica(t, testOptions(), f)
-		o := testOptions()
+		leader := startReplica(t, slowOptions(), f)
+		o := slowOptions()
 		o.Elected = make(chan struct{})
 		follower := startReplica(t, o, f)
 		defer follower.stop(t)
-		settle()
+		settleSlowly()
 		copied := f.data()
 		askToRotate(f)
-		settle()
+		settleSlowly()
 		elapse(8 * day) // the first CA is not trusted any more
 		leader.stop(t)
 		f.setSecret(copied)
 		watchCalls(t, f, webhooks, time.Minute, 2*time.Hour, follower)
-		leader = startReplica(t, testOptions(), f)
+		leader = startReplica(t, slowOptions(), f)
 		defer leader.stop(t)
 		watchCalls(t, f, webhooks, 30*time.Second, 2*time.Hour, follower)
 		watchCalls(t, f, webhooks, time.Minute, 20*day, follower, leader)
@@ -129,20 +129,20 @@ func TestTrust(t *testing.T) {
 		o.KeyType = Ed25519
 		b := startReplica(t, o, f)
 		defer b.stop(t)
-		watchCalls(t, f, webhooks, 0, 3*time.Hour, a, b)
+		watchCalls(t, f, webhooks, 0, time.Hour, a, b)
 		if n := len(stateIn(t, f).retiring); n > maxRetiring+1 {
 			t.Errorf("%d CAs are trusted", n)
 		}
 	})
 	inBubble(t, "a replica with longer certificates is waited for", func(t *testing.T, f *fakeCluster) {
-		o := testOptions()
+		o := slowOptions()
 		o.LeafLifetime = 60 * day
 		away := &switched{cluster: f}
 		long := startReplica(t, o, away)
 		defer long.stop(t)
-		short := startReplica(t, testOptions(), f)
+		short := startReplica(t, slowOptions(), f)
 		defer short.stop(t)
-		settle()
+		settleSlowly()
 		away.set(errFault)
 		askToRotate(f)
 		watchCalls(t, f, webhooks, 0, 50*day, long)
@@ -163,13 +163,13 @@ func TestTwoSources(t *testing.T) {
 	inBubble(t, "two", func(t *testing.T, f *fakeCluster) {
 		g := newFakeCluster()
 		g.targets, g.past = f.targets, f.past // the same targets, another Secret
-		a := startReplica(t, testOptions(), f)
-		o := testOptions()
+		a := startReplica(t, slowOptions(), f)
+		o := slowOptions()
 		o.Secret = "other-ca"
 		b := startReplica(t, o, &sharedTargets{g, f})
 		defer a.stop(t)
 		defer b.stop(t)
-		if settle(); Ready(b)(t.Context()) != nil {
+		if settleSlowly(); Ready(b)(t.Context()) != nil {
 			t.Error(Ready(b)(t.Context()))
 		}
 		watchCalls(t, f, webhooks, 0, 8*day, a, b)
@@ -275,19 +275,19 @@ func TestReadyNotByAFault(t *testing.T) {
 func TestReturnOfOneThatKnewBetter(t *testing.T) {
 	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
 		away := &switched{cluster: f}
-		before := startReplica(t, testOptions(), away)
+		before := startReplica(t, slowOptions(), away)
 		defer before.stop(t)
-		settle()
+		settleSlowly()
 		copied := f.data()
 		askToRotate(f)
-		settle()
+		settleSlowly()
 		elapse(8 * day) // the first CA is not trusted any more
 		away.set(errFault)
-		elapse(time.Hour)
-		f.setSecret(copied)
-		after := startReplica(t, testOptions(), f)
-		defer after.stop(t)
 		elapse(2 * time.Hour)
+		f.setSecret(copied)
+		after := startReplica(t, slowOptions(), f)
+		defer after.stop(t)
+		elapse(4 * time.Hour)
 		if err := Ready(after)(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,16 @@ func testOptions() Options {
 	}
 }
 
+// slowOptions are for tests of many days, which need not look at each of them so often.
+func slowOptions() Options {
+	o := testOptions()
+	o.Interval = time.Hour
+	return o
+}
+
+// settleSlowly is settle for them.
+func settleSlowly() { elapse(3 * time.Hour) }
+
 // elapse lets time pass on the clock of a bubble.
 func elapse(d time.Duration) { <-time.After(d) }
 
@@ -94,10 +104,10 @@ func TestYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeCluster(webhooks)
 		o := testOptions()
-		o.Interval = time.Hour // a year has many of them
-		o.Settle = 6 * time.Hour
+		o.Interval = 3 * time.Hour // a year has many of them
+		o.Settle = 12 * time.Hour
 		replicas := []*replica{startReplica(t, o, f), startReplica(t, o, f), startReplica(t, o, f)}
-		elapse(2*o.Settle + 2*time.Hour)
+		elapse(2*o.Settle + 2*o.Interval)
 		calls, begin := 0, time.Now()
 		for time.Since(begin) < 366*day {
 			elapse(time.Duration(1+rand.IntN(12)) * time.Hour)
