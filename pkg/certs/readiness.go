@@ -78,7 +78,8 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 		}
 		first, seen := s.look.since[sighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle
-		others := !o.dirty && !o.written.IsZero() && t.now.Add(-t.ahead).Sub(o.written) >= s.o.Settle
+		const rounded = time.Second // what is in managedFields is
+		others := !o.dirty && !o.written.IsZero() && t.now.Add(-t.ahead).Sub(o.written) >= s.o.Settle+rounded
 		if !own && !others {
 			return fmt.Errorf("the caBundle of %s was changed less than %s ago, so that an API server may not know it yet", o.target, s.o.Settle)
 		}
