@@ -50,7 +50,8 @@ type Options struct {
 	// MaxInFlight bounds the calls in flight, from the headers to the answer; a handler that
 	// goes on after its deadline counts until it returns. 1000 when zero. A call too many waits
 	// for nothing: it is answered 429 with Retry-After, before its body is read, and the API
-	// server tries again after a second.
+	// server tries again after a second. If there is a call whose body takes more than 2 s, and
+	// another for each 64 KiB that came, that one is turned away instead.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the bodies of the calls in flight, in bytes, and is answered for
 	// as MaxInFlight is. Bytes count once there is memory for them: what a client announces does
@@ -59,10 +60,10 @@ type Options struct {
 	// least, and 256 MiB at most or without a GOMEMLIMIT.
 	MaxInFlightBytes int64
 	// MaxConnections bounds the open connections. For one more another goes: first one that has
-	// never had a call and has been silent for a second, then the one that has been idle for
-	// longest. If all have calls, or were just made, the new one waits. Twice MaxInFlight when
-	// zero, and at least 100. A connection with a call is never closed, so use more than
-	// MaxInFlight.
+	// never had a call and has been silent for a second, then one with a body that is slow, then
+	// the one that has been idle for longest. If all have calls, or were just made, the new one
+	// waits. Twice MaxInFlight when zero, and at least 100. A connection with a call that was
+	// read is never closed, so use more than MaxInFlight.
 	MaxConnections int
 	// MaxConnectionAge is how long a connection is used before an answer on it says that it
 	// is the last, a tenth more or less, so that the API server comes to know of new replicas.
@@ -72,10 +73,13 @@ type Options struct {
 	ClientAuth *ClientAuth
 
 	// ShutdownDelay is how long calls go on as before once the context of Start is done, while
-	// the cluster finds out that the replica is leaving. 10 s when zero.
+	// the cluster finds out that the replica is leaving. 10 s when zero, also for a server that
+	// was never ready, since it does not know who asked.
 	ShutdownDelay time.Duration
-	// DrainTimeout is how long Start waits after that for calls in flight: 35 s when zero or
-	// less, longer than the longest timeoutSeconds of a webhook.
+	// DrainTimeout is how long Start takes after that at most, for calls in flight and to tell all
+	// clients that the server goes: 35 s when zero or less, longer than the longest
+	// timeoutSeconds of a webhook. It ends earlier when all are answered and told. The last 4 s,
+	// or the second half if that is less, nobody can connect any more.
 	DrainTimeout time.Duration
 
 	// Logger is used by the server and by hooks without one of their own. The zero value takes

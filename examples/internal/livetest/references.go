@@ -99,7 +99,7 @@ func checkPorts(t *testing.T, container corev1.Container, service corev1.Service
 // checkBudget checks that there is time to end in, and memory for the calls in flight.
 func checkBudget(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 	t.Helper()
-	const drain = 35 * time.Second // the default DrainTimeout of a server
+	const drain = 38 * time.Second // the default DrainTimeout of a server, and a scrape at its end
 	delay, err := time.ParseDuration(argument(t, container.Args, "shutdown-delay"))
 	if err != nil {
 		t.Fatal(err)
