@@ -66,6 +66,9 @@ func TestStartSaysWhyItCannot(t *testing.T) {
 		{reason: "the listener fails", o: webhook.Options{TLSConfig: good, Listener: broken{taken}}, want: "the webhook server stopped: out of files"},
 	} {
 		row(t, in.reason, func(t *testing.T) {
+			if in.o.Addr == "" { // the default may be taken by somebody else
+				in.o.Addr = "127.0.0.1:0"
+			}
 			server := webhook.NewServer(in.o, in.hooks...)
 			if err := server.Start(t.Context()); err == nil || err.Error() != in.want {
 				t.Errorf("\n got %v\nwant %s", err, in.want)
