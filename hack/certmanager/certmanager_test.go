@@ -89,9 +89,10 @@ func TestReplaceCA(t *testing.T) {
 		t.Fatalf("the guide has %d steps", len(steps))
 	}
 	dir, w := t.TempDir(), s.watch(t)
-	for _, step := range steps[:3] {
-		bash(t, dir, step)
-	}
+	bash(t, dir, steps[0])
+	bash(t, dir, steps[1])
+	w.some(t) // no witness here needs the minute of the guide
+	bash(t, dir, steps[2])
 	s.awaitOther(t, old)
 	bash(t, dir, steps[3])
 	w.failedNone(t)

@@ -4,6 +4,7 @@ package certmanager
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,14 +47,18 @@ func (s *service) program(t *testing.T) string {
 	}
 	addr := make(chan string, 1)
 	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
+		defer close(addr)
+		for lines := bufio.NewReader(out); ; {
+			text, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
 			var line struct{ Msg, Addr string }
-			if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving webhooks" {
+			if err := json.Unmarshal(text, &line); err == nil && line.Msg == "serving webhooks" {
 				addr <- line.Addr
 			}
-			t.Log(lines.Text())
+			t.Log(string(bytes.TrimSpace(text)))
 		}
-		close(addr)
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -74,6 +79,7 @@ func (s *service) program(t *testing.T) string {
 func kubelet(t *testing.T, dir string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	var trouble error // the last one, if it has not passed
 	seen, n, done := "", 0, make(chan struct{})
 	step := func() error {
 		secret, err := world.clients.CoreV1().Secrets(name).Get(ctx, name+"-tls", metav1.GetOptions{})
@@ -91,12 +97,17 @@ func kubelet(t *testing.T, dir string) {
 	go func() {
 		defer close(done)
 		for pause(ctx, 100*time.Millisecond) {
-			if err := step(); err != nil && ctx.Err() == nil {
-				t.Errorf("the Secret into files: %v", err)
+			if err := step(); ctx.Err() == nil {
+				trouble = err
 			}
 		}
 	}()
-	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(func() {
+		cancel()
+		if <-done; trouble != nil {
+			t.Errorf("the Secret into files: %v", trouble)
+		}
+	})
 }
 
 // project writes files the way the kubelet does: a folder for each version, and a link that is
