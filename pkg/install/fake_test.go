@@ -80,11 +80,19 @@ func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unst
 	if c.stored == nil {
 		c.stored = map[sort]*unstructured.Unstructured{}
 	}
-	if rv := object.GetResourceVersion(); rv != "" && rv != c.stored[s].GetResourceVersion() {
+	if rv := object.GetResourceVersion(); rv != "" && rv != c.version(s) {
 		return fmt.Errorf("cannot apply: %w", errChanged)
 	}
 	c.store(s, object.DeepCopy())
 	return nil
+}
+
+// version is that of what is stored, or nothing.
+func (c *fakeCluster) version(s sort) string {
+	if c.stored[s] == nil {
+		return ""
+	}
+	return c.stored[s].GetResourceVersion()
 }
 
 // store keeps a configuration as one that nobody else has ever touched.
@@ -119,7 +127,7 @@ func (c *fakeCluster) cut(_ context.Context, s sort, l live, indexes []int) erro
 		return errors.New("the API server is away")
 	}
 	c.after = max(0, c.after-1)
-	if l.resourceVersion != c.stored[s].GetResourceVersion() {
+	if l.resourceVersion != c.version(s) {
 		return fmt.Errorf("cannot cut: %w", errChanged)
 	}
 	object := c.stored[s].DeepCopy()
