@@ -24,6 +24,7 @@ type lookout struct {
 	ready   bool                   // the replica was ready once
 	told    string                 // the error that was logged last
 	ahead   time.Duration          // by how much this clock was, as it was told last
+	overdue bool                   // see follow
 	// clocksDiffer says that the log was told so, or that it is an error.
 	clocksDiffer bool
 }

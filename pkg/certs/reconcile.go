@@ -98,11 +98,12 @@ func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
 	}
 	newer := known != nil && known.generation > seen.generation
 	s.mu.Lock()
-	due := !t.judged.Before(s.renew)
+	s.look.overdue = newer && (s.look.overdue || !t.judged.Before(s.renew)) // once due, it does not wait for the next time
 	s.mu.Unlock()
-	if newer && (!due || seen.signing == nil || !s.look.settled(seen.signing, t, s.policy.settle)) {
+	if newer && (!s.look.overdue || seen.signing == nil || !s.look.settled(seen.signing, t, s.policy.settle)) {
 		return known
 	}
+	s.look.overdue = false
 	s.learn(seen)
 	return seen
 }
