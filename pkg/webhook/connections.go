@@ -108,12 +108,11 @@ func jittered(age time.Duration) time.Duration {
 	return age - spread + min(rand.N(2*spread+1), 1<<63-1-(age-spread)) - 1
 }
 
-// A stranger is left alone until it has been silent for patience: by then it should have made its
-// call. There is less when there are many, but some, since those that come after it may all come
-// at once.
+// A stranger is left alone until it has been silent for patience, or so many others are that
+// came after it: by then it should have made its call. To wait longer would have the system turn
+// new connections away.
 const (
 	patience      = time.Second
-	lessPatience  = patience / 2
 	manyStrangers = 500
 )
 
@@ -162,11 +161,7 @@ func (all *connections) dismissOne() (silent *connection, wait time.Duration) {
 func (all *connections) leastOfUse() (*connection, time.Duration) {
 	wait := time.Hour // until something changes
 	if oldest := all.oldest(strangers); oldest != nil {
-		wait = patience - time.Since(oldest.silent)
-		if all.waiting > manyStrangers {
-			wait -= patience - lessPatience
-		}
-		if wait <= 0 {
+		if wait = patience - time.Since(oldest.silent); wait <= 0 || all.waiting > manyStrangers {
 			return oldest, 0
 		}
 	}

@@ -202,27 +202,3 @@ func TestStrangersDoNotDriveOutClients(t *testing.T) {
 		e.stopAll(t)
 	})
 }
-
-// TestAStrangerHasTimeToMakeItsCall even if a great many come right after it.
-func TestAStrangerHasTimeToMakeItsCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hook := mutating(label)
-		e := serveInMemory(t, webhook.Options{MaxConnections: 600}, hook)
-		client := e.another()
-		client.client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := e.dial(ctx, network, addr)
-			for range 700 {
-				go func() {
-					if conn, err := e.dial(t.Context(), "", ""); err == nil {
-						_, _ = io.Copy(io.Discard, conn)
-					}
-				}()
-			}
-			<-time.After(400 * time.Millisecond)
-			return conn, err
-		}
-		client.ask(t, hook, call{}).allowed(t, call{}, true)
-		client.client.CloseIdleConnections()
-		e.stopAll(t)
-	})
-}

@@ -190,3 +190,20 @@ func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 		<-time.After(5 * time.Second)
 	})
 }
+
+// TestASpareConnectionIsNotSlow for as long as it likes: from its first byte on it has the time for
+// headers.
+func TestASpareConnectionIsNotSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := serveInMemory(t, webhook.Options{}, mutating(label))
+		conn := e.dialTLS(t)
+		<-time.After(time.Minute)
+		start := time.Now()
+		_, _ = io.WriteString(conn, "P")
+		_, _ = io.Copy(io.Discard, conn)
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("it ended after %s", took)
+		}
+		_ = conn.Close()
+	})
+}

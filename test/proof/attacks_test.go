@@ -39,14 +39,14 @@ type victim struct {
 
 const callPath = "/mutate/" + control.MutatingName
 
-// The slow bodies are more than MaxInFlight: one after the other goes for the sake of others.
+// The slow bodies are fewer than MaxInFlight, so that it is not the connections that run out.
 var attacks = []attack{
 	{"slow headers", 100, 5 * time.Second, func(ctx context.Context, v *victim) error {
 		return v.overTLS(ctx, func(conn net.Conn) error {
 			return slowly(ctx, conn, "POST "+callPath+" HTTP/1.1\r\nHost: victim\r\nContent-Type: application/json\r\nX-Slow: "+strings.Repeat("z", 1000))
 		})
 	}},
-	{"slow bodies", 300, 5 * time.Second, func(ctx context.Context, v *victim) error {
+	{"slow bodies", 40, 5 * time.Second, func(ctx context.Context, v *victim) error {
 		return v.overTLS(ctx, func(conn net.Conn) error {
 			head := fmt.Sprintf("POST %s?timeout=30s HTTP/1.1\r\nHost: victim\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", callPath, len(v.body))
 			if _, err := io.WriteString(conn, head); err != nil {
