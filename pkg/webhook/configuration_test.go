@@ -65,7 +65,7 @@ func TestDefaultsOfConfigurations(t *testing.T) {
 			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}, SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 			TimeoutSeconds: new(int32(1)), AdmissionReviewVersions: []string{"v1beta1"}, ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
 			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "true"}},
-		}, label),
+		}, label).WithKinds(gvk("apps/v1/Deployment"), gvk("/v1/Pod")),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,8 +81,9 @@ var outcomes = []outcome{
 		message: failedTo + `the handler did not decide within 9s`},
 	{reason: "an object that does not decode", make: around(func(context.Context, *webhook.Request[misread]) error { return nil }),
 		message: failedTo + `cannot decode object as webhook_test.misread: spec.containers: want string, got array`},
-	{reason: "a kind that the hook is not for", make: around(func(context.Context, *webhook.Request[appsv1.Deployment]) error { return nil }),
-		message: failedTo + `the hook handles kind Deployment (v1), not kind Pod (v1)`},
+	{reason: "a kind that the hook is not for", make: func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {
+		return around(admit)(isMutating, policy, version).WithKinds(gvk("*/v1/Deployment"))
+	}, message: failedTo + `the hook handles kind Deployment (v1), not kind Pod (v1)`},
 	{reason: "nobody listens", make: around(admit), gone: true,
 		message: failedTo + `Post "{url}?timeout=10s": dial tcp {addr}: connect: connection refused`},
 }

@@ -91,7 +91,7 @@ func TestAHandlerIsThere(t *testing.T) {
 func TestRulesThatNothingMatchesAreRefused(t *testing.T) {
 	for _, in := range []struct{ reason, group, version, resource, want string }{
 		{"the core group by a name that it has not", "core", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "core": the core group is written ""`},
-		{"a group with its version", "apps/v1", "v1", "deployments", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "apps/v1": want a group such as "apps", without a version`},
+		{"a group with its version", "apps/v1", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "apps/v1": want a group such as "apps", without a version`},
 		{"no version", "", "V1", "pods", `mutating[pods.example.com].rules[0].apiVersions[0]: Invalid value: "V1": want a version such as "v1"`},
 		{"a kind", "", "v1", "ConfigMap", `mutating[pods.example.com].rules[0].resources[0]: Invalid value: "ConfigMap": want a resource in lower case, such as "pods" or "pods/exec", not a kind`},
 		{"a slash too many", "", "v1", "pods/", `mutating[pods.example.com].rules[0].resources[0]: Invalid value: "pods/": want a resource in lower case, such as "pods" or "pods/exec", not a kind`},

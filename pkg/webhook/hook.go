@@ -26,6 +26,7 @@ type Hook struct {
 	reg      registration
 	wrong    error // with the registration, the handler or its type
 	noKind   error // why the kinds of the type are not known, where that is a mistake
+	misfit   error // rules for kinds that the type does not hold
 	invalid  error // all that is wrong: see checked
 	kinds    []metav1.GroupVersionKind
 	newCall  func() call
@@ -140,14 +141,14 @@ func newHook[T any](reg registration, hasHandler bool, newCall func() call) *Hoo
 	h := &Hook{
 		reg: reg, kinds: kindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64),
 		wrong:  errors.Join(aggregate(reg.validate()), checkType[T](reg.name), noHandler),
-		noKind: checkKindKnown[T](reg.name),
+		noKind: checkKindKnown[T](reg.name), misfit: checkRules[T](&reg),
 	}
 	return h.checked()
 }
 
 // checked sums up what is wrong with a hook, once it is made or changed.
 func (h *Hook) checked() *Hook {
-	h.invalid = errors.Join(h.wrong, h.checkUnknown())
+	h.invalid = errors.Join(h.wrong, h.misfit, h.checkUnknown())
 	if len(h.kinds) == 0 {
 		h.invalid = errors.Join(h.invalid, h.noKind)
 	}
@@ -182,7 +183,7 @@ func (h *Hook) Check() error { return h.invalid }
 // is no runtime.Object, which is given every kind otherwise. "*" stands for any group or version.
 func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 	c := *h
-	c.kinds = slices.Clone(kinds)
+	c.kinds, c.misfit = slices.Clone(kinds), nil
 	return c.checked()
 }
 

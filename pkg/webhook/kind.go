@@ -12,8 +12,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -43,6 +46,34 @@ func hasTypeMeta(t reflect.Type) bool {
 	}
 	field, found := t.FieldByName("TypeMeta")
 	return found && len(field.Index) == 1
+}
+
+// checkRules refuses rules for resources of another kind than a built-in type holds, since every
+// call for one would fail. Of other types nobody knows what their resources are called.
+func checkRules[T any](reg *registration) error {
+	kinds := kindsOf[T]()
+	if len(kinds) == 0 || !strings.HasPrefix(reflect.TypeFor[T]().PkgPath(), "k8s.io/api/") {
+		return nil
+	}
+	kind := kinds[0]
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Version: kind.Version, Kind: kind.Kind})
+	at := field.NewPath(reg.sort()).Key(reg.name).Child("rules")
+	var errs field.ErrorList
+	for i, rule := range reg.rules {
+		for j, name := range rule.Resources {
+			if name != resource.Resource && resourceName.MatchString(name) && !strings.ContainsAny(name, "*/") {
+				errs = append(errs, field.Invalid(at.Index(i).Child("resources").Index(j), name,
+					fmt.Sprintf("the handler takes a %s, whose resource is %q: every call for another one would fail", reflect.TypeFor[T](), resource.Resource)))
+			}
+		}
+		for j, version := range rule.APIVersions {
+			if version != "*" && version != kind.Version && apiVersion.MatchString(version) {
+				errs = append(errs, field.Invalid(at.Index(i).Child("apiVersions").Index(j), version,
+					fmt.Sprintf("the handler takes a %s: every call with an object of another version would fail", reflect.TypeFor[T]())))
+			}
+		}
+	}
+	return aggregate(errs)
 }
 
 // checkHandled refuses a request that the hook's type or its rules do not cover: then the

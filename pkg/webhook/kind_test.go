@@ -137,3 +137,36 @@ func TestARefusalByRuleSaysWhatTheRulesAre(t *testing.T) {
 		want(t, ask(t, hook, c).failed(t).Message, fmt.Sprintf("no rule of the hook covers %s; %s", subject, rules))
 	}
 }
+
+func TestRulesFitABuiltInType(t *testing.T) {
+	for _, in := range []struct {
+		reason string
+		hook   *webhook.Hook
+		faults []string
+	}{
+		{reason: "its resource", hook: forAny[corev1.Pod](webhook.OnCreate("", "v1", "pods"))},
+		{reason: "all resources", hook: forAny[corev1.Pod](webhook.OnCreate("*", "*", "*"))},
+		{reason: "a subresource has its own kind, or the same", hook: forAny[corev1.Pod](webhook.OnCreate("", "v1", "pods/status", "nodes/*"))},
+		{reason: "a name that is no regular plural", hook: forAny[corev1.Endpoints](webhook.OnCreate("", "v1", "endpoints"))}, //nolint:staticcheck // still served
+		{reason: "a type of one's own", hook: forAny[Widget](webhook.OnCreate("example.com", "v1", "whatever"))},
+		{reason: "a part of others", hook: forAny[corev1.PodTemplateSpec](webhook.OnCreate("", "v1", "pods"))},
+		{reason: "any object", hook: forAny[unstructured.Unstructured](webhook.OnCreate("", "v1", "pods"))},
+		{reason: "WithKinds says otherwise", hook: forAny[corev1.Pod](webhook.OnCreate("example.com", "v1", "cells")).WithKinds(gvk("example.com/v1/Cell"))},
+		{reason: "the resource of another kind", hook: forAny[corev1.ConfigMap](webhook.OnCreate("", "v1", "configmaps", "pods")), faults: []string{
+			`validating[any.example.com].rules[0].resources[1]: Invalid value: "pods": the handler takes a v1.ConfigMap, whose resource is "configmaps": every call for another one would fail`}},
+		{reason: "another version", hook: forAny[autoscalingv2.HorizontalPodAutoscaler](webhook.OnCreate("autoscaling", "v1", "horizontalpodautoscalers")), faults: []string{
+			`rules[0].apiVersions[0]: Invalid value: "v1": the handler takes a v2.HorizontalPodAutoscaler: every call with an object of another version would fail`}},
+	} {
+		row(t, in.reason, func(t *testing.T) {
+			err := in.hook.Check()
+			if len(in.faults) == 0 && err != nil {
+				t.Errorf("got %v", err)
+			}
+			for _, fault := range in.faults {
+				if err == nil || !strings.Contains(err.Error(), fault) {
+					t.Errorf("got %v, want %s", err, fault)
+				}
+			}
+		})
+	}
+}

@@ -24,11 +24,7 @@ const maxMatchConditions = 64
 // have, since else it is never called and nobody told; resources must not overlap in any order, and the namespace of a service must be one that
 // can be, since it goes into the default namespaceSelector.
 func (r registration) validate() field.ErrorList {
-	kind := "validating"
-	if r.mutating {
-		kind = "mutating"
-	}
-	at := field.NewPath(kind).Key(r.name)
+	at := field.NewPath(r.sort()).Key(r.name)
 	errs := validation.IsFullyQualifiedName(at.Child("name"), r.name)
 	errs = append(errs, validateRules(at.Child("rules"), r.rules)...)
 	errs = append(errs, oneOf(at.Child("failurePolicy"), *r.failurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)...)
@@ -50,6 +46,13 @@ func (r registration) validate() field.ErrorList {
 	errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), r.admissionReviewVersions)...)
 	errs = append(errs, r.validateMatchConditions(at.Child("matchConditions"))...)
 	return append(errs, r.validateClientConfig(at.Child("clientConfig"))...)
+}
+
+func (r registration) sort() string {
+	if r.mutating {
+		return "mutating"
+	}
+	return "validating"
 }
 
 func oneOf[S ~string](at *field.Path, value S, valid ...S) field.ErrorList {
