@@ -5,6 +5,7 @@ package certs
 import (
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +123,34 @@ func TestWrongClock(t *testing.T) {
 		}
 		if after := describe(f.data()); after != before {
 			t.Errorf("the Secret was changed\nfrom %s\nto   %s", before, after)
+		}
+	})
+}
+
+// When the API server's clock steps back, what was made just before is not valid yet by it.
+func TestServerStepsBack(t *testing.T) {
+	inBubble(t, "back", func(t *testing.T, f *fakeCluster) {
+		var ahead atomic.Int64
+		c := &lagging{cluster: f, random: rand.New(rand.NewPCG(1, 1)), clock: func() time.Duration { return time.Duration(ahead.Load()) }}
+		r := startReplica(t, slowOptions(), c)
+		defer r.stop(t)
+		elapse(2*7*day/3 + 2*time.Hour) // a new certificate is an hour or two old
+		leaf, _ := r.GetCertificate(nil)
+		if age := time.Since(leaf.Leaf.NotBefore); age > 3*time.Hour+time.Minute {
+			t.Fatalf("the certificate is %s old", age)
+		}
+		for _, back := range []time.Duration{4 * time.Hour, 0, 20 * day, 0} {
+			ahead.Store(int64(back))
+			elapse(2 * time.Hour)
+			for range 100 {
+				elapse(time.Hour)
+				if err := r.callAt(f.bundleAt(webhooks, time.Now()), time.Now().Add(-back)); err != nil && back < 10*day { // then the CA is not valid yet
+					t.Fatalf("the API server is %s behind: %v; %+v", back, err, r.Status())
+				}
+			}
+		}
+		if st := r.Status(); st.Renewals > 10 {
+			t.Errorf("%d certificates", st.Renewals)
 		}
 	})
 }

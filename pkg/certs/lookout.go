@@ -92,7 +92,7 @@ func (l *lookout) look(place string, g glance, t *turn, patience time.Duration, 
 }
 
 // settled tells whether this replica has seen a CA, at every look and for long enough, in the
-// Secret and in every target that calls somebody. Each replica finds out for itself, about its
+// Secret and in every target of ours that calls somebody. Each replica finds out for itself, about its
 // own targets: one that dies has another one begin again, and no clocks are compared. A target
 // that cannot be read now may lack it.
 func (l *lookout) settled(a *authority, t *turn, settle time.Duration) bool {
@@ -104,7 +104,7 @@ func (l *lookout) settled(a *authority, t *turn, settle time.Duration) bool {
 		return there && t.began.Sub(first) >= settle
 	}
 	return long("") && !slices.ContainsFunc(t.targets, func(o observed) bool {
-		return !callsNobody(o.err) && (o.err != nil || !long(o.target.String()))
+		return !o.leftAlone() && (o.err != nil || !long(o.target.String()))
 	})
 }
 

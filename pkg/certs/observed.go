@@ -19,6 +19,10 @@ type observed struct {
 	dirty    bool // it was written in this turn
 }
 
+// leftAlone tells whether the target needs no caBundle of ours: it calls nobody, or it is somebody
+// else's.
+func (o *observed) leftAlone() bool { return callsNobody(o.err) || errors.Is(o.err, errOthers) }
+
 // hasAll tells whether every caBundle of the target has the certificate.
 func (o *observed) hasAll(c *x509.Certificate) bool {
 	for i := range o.entries {

@@ -39,6 +39,9 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 	var errs []error
 	for i := range t.targets {
 		o := &t.targets[i]
+		if t.taken(o) {
+			continue
+		}
 		err := o.trust(leaf, t.judged)
 		if o.err != nil && !callsNobody(o.err) {
 			then, known := before[o.target.String()]
@@ -58,6 +61,12 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 	return errors.Join(errs...)
 }
 
+// taken tells whether a target is somebody else's while others are ours: calls to this replica come
+// from those. A replica that has none but those is that of a program that was refused.
+func (t *turn) taken(o *observed) bool {
+	return errors.Is(o.err, errOthers) && slices.ContainsFunc(t.targets, func(o observed) bool { return o.err == nil })
+}
+
 // notReadyYet is why a replica that was never ready is not. Every caBundle must trust it, and
 // for so long that every API server knows: unless there was none before the first CA.
 func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
@@ -70,7 +79,7 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 	}
 	for i := range t.targets {
 		o := &t.targets[i]
-		if callsNobody(o.err) || o.err == nil && len(o.entries) == 0 {
+		if callsNobody(o.err) || t.taken(o) || o.err == nil && len(o.entries) == 0 {
 			continue
 		}
 		if o.err != nil {

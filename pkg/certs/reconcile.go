@@ -82,10 +82,20 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 		return nil, err
 	}
 	if err := s.store(ctx, t.stored, desired); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.begin(t, seen))
 	}
 	s.learn(desired)
 	return desired, nil
+}
+
+// begin has a replica that serves nothing yet serve by what is in the Secret, though that cannot
+// be written.
+func (s *SelfManaged) begin(t *turn, seen *state) error {
+	if s.served.Load() != nil || seen == nil || seen.signing == nil {
+		return nil
+	}
+	s.learn(seen)
+	return s.serve(seen, t)
 }
 
 // follow returns the state that a replica goes by which may not write now: it cannot bring back
@@ -232,7 +242,7 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names, renew time.Time) bool {
 	signer := st.signer()
 	if issuer.Equal(signer.cert) {
-		return n.equal(leaf) && t.judged.Before(renew)
+		return n.equal(leaf) && t.judged.Before(renew) && !t.judged.Before(leaf.NotBefore)
 	}
 	mature := st.signing != nil && s.look.settled(signer, t, s.policy.settle) && !t.judged.Before(signer.cert.NotBefore)
 	lasts := leaf.NotAfter.Sub(t.judged) > min(s.policy.leafLifetime, leaf.NotAfter.Sub(leaf.NotBefore))/4

@@ -86,14 +86,16 @@ func (r *replica) stop(t *testing.T) {
 }
 
 // call verifies what the replica serves as an API server would that knows this bundle.
-func (r *replica) call(bundle []byte) error {
+func (r *replica) call(bundle []byte) error { return r.callAt(bundle, time.Now()) }
+
+func (r *replica) callAt(bundle []byte, now time.Time) error {
 	c, err := r.GetCertificate(nil)
 	if err != nil {
 		return err
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	_, err = c.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "hooks.hooks.svc", CurrentTime: time.Now()})
+	_, err = c.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "hooks.hooks.svc", CurrentTime: now})
 	return err
 }
 
