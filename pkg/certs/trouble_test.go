@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A readOnly cluster has a Secret that cannot be written from some time on.
+type readOnly struct {
+	cluster
+	on atomic.Bool
+}
+
+var errReadOnly = errors.New("no permission to update it")
+
+func (r *readOnly) writeSecret(ctx context.Context, s secret) error {
+	if r.on.Load() {
+		return errReadOnly
+	}
+	return r.cluster.writeSecret(ctx, s)
+}
+
+// A replica that starts when the CA is due, and the Secret cannot be written, serves by the one in it.
+func TestStartBesideAReadOnlySecret(t *testing.T) {
+	inBubble(t, "read only", func(t *testing.T, f *fakeCluster) {
+		c := &readOnly{cluster: f}
+		before := startReplica(t, slowOptions(), c)
+		defer before.stop(t)
+		settleSlowly()
+		c.on.Store(true)
+		elapse(250 * day)
+		after := startReplica(t, slowOptions(), c)
+		defer after.stop(t)
+		settleSlowly()
+		if st := after.Status(); Ready(after)(t.Context()) != nil || !errors.Is(st.Err, errReadOnly) || !st.Trusted {
+			t.Errorf("%v; status: %+v", Ready(after)(t.Context()), st)
+		}
+		watchCalls(t, f, webhooks, 0, 100*day, before, after)
+		c.on.Store(false)
+		watchCalls(t, f, webhooks, time.Minute, 20*day, before, after)
+		if st := after.Status(); st.Err != nil || st.Rotations != 1 {
+			t.Errorf("when it can be written again: %+v", st)
+		}
+	})
+}
+
+// A taken cluster has targets that another installation took at some time.
+type taken struct {
+	cluster
+	all  atomic.Bool
+	some atomic.Pointer[Target]
+}
+
+func (c *taken) readTarget(ctx context.Context, t Target) (targetState, error) {
+	if some := c.some.Load(); c.all.Load() || some != nil && some.String() == t.String() {
+		return targetState{}, fmt.Errorf("%s %w", t, errOthers)
+	}
+	return c.cluster.readTarget(ctx, t)
+}
+
+// A target that another installation took holds up neither rotations nor new replicas, as long as
+// there are others.
+func TestTakenTarget(t *testing.T) {
+	inBubble(t, "one of two", func(t *testing.T, f *fakeCluster) {
+		f.createTarget(others, nil)
+		c := &taken{cluster: f}
+		o := slowOptions()
+		o.Targets = append(o.Targets, others)
+		r := startReplica(t, o, c)
+		defer r.stop(t)
+		settleSlowly()
+		c.some.Store(&others)
+		askToRotate(f)
+		watchCalls(t, f, webhooks, time.Minute, day, r)
+		if st := r.Status(); st.Rotations != 1 || !errors.Is(st.Err, errOthers) || !st.Trusted {
+			t.Errorf("status: %+v", st)
+		}
+		begun := startReplica(t, o, c)
+		defer begun.stop(t)
+		settleSlowly()
+		if st := begun.Status(); st.NotReady != nil || !st.Trusted || !errors.Is(st.Err, errOthers) {
+			t.Errorf("a new replica: %+v", st)
+		}
+		watchCalls(t, f, webhooks, time.Minute, 10*day, r, begun)
+	})
+	inBubble(t, "all", func(t *testing.T, f *fakeCluster) {
+		c := &taken{cluster: f}
+		c.all.Store(true)
+		r := startReplica(t, slowOptions(), c)
+		defer r.stop(t)
+		elapse(10 * day)
+		if st := r.Status(); !errors.Is(st.NotReady, errOthers) || st.Trusted {
+			t.Errorf("status: %+v", st)
+		}
+	})
+}
