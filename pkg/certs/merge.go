@@ -83,7 +83,7 @@ const (
 
 // adopt has each target go on trusting what is in its caBundle now and what nobody knows: CAs
 // of whoever looked after it before, such as cert-manager, and whose certificates are still
-// served. If there is more than fits, the target is left as it is, with an error.
+// served. If there is more than fits, with its guests, the target is left as it is, with an error.
 func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
 	var all []retiring
@@ -99,8 +99,13 @@ func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []re
 		for _, r := range found {
 			count, bytes = count+1, bytes+len(r.cert.Raw)
 		}
-		if len(found) > 0 && (count > maxForeign || bytes > maxForeignBytes) {
-			t.err = fmt.Errorf("%s: its caBundle has %d certificates of others, more than can be kept beside ours: remove those that nobody needs", t.target, len(found))
+		guests := p.guests(t, now)
+		number, size := count+len(guests), bytes
+		for _, c := range guests {
+			size += len(c.Raw)
+		}
+		if len(found)+len(guests) > 0 && (number > maxForeign || size > maxForeignBytes) {
+			t.err = fmt.Errorf("%s: its caBundle has %d certificates of others, more than can be kept beside ours: remove those that nobody needs", t.target, len(found)+len(guests))
 			continue
 		}
 		adopted.retiring, all = append(adopted.retiring, found...), append(all, found...)
@@ -114,7 +119,7 @@ func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 	var found []retiring
 	for i := range t.entries {
 		for _, c := range t.entries[i].certificates() {
-			known := p.isGuest(c) || slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
+			known := p.isGuest(c, now) || slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
 				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
 			if !known && now.Before(c.NotAfter) {
 				found = append(found, retiring{c, p.endOfTrust(c, now), t.target.String()})
@@ -125,10 +130,16 @@ func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
 }
 
 // isGuest tells whether a CA is that of another source like this one, by the name that each
-// gives its CAs. There is no telling when nobody needs it any more but for that source.
-func (p policy) isGuest(c *x509.Certificate) bool {
-	return strings.HasPrefix(c.Subject.CommonName, authorityName) && !strings.HasPrefix(c.Subject.CommonName, p.name+" ")
+// gives its CAs. There is no telling when nobody needs it any more but for that source. A name is
+// no proof: what would be trusted for longer than any such source needs is a stranger's.
+func (p policy) isGuest(c *x509.Certificate, now time.Time) bool {
+	return strings.HasPrefix(c.Subject.CommonName, authorityName) && !strings.HasPrefix(c.Subject.CommonName, p.name+" ") &&
+		c.NotAfter.Sub(c.NotBefore) <= p.longestGuest() && !c.NotBefore.After(now.Add(p.skew))
 }
+
+// longestGuest is for how long a CA of another source may be valid: twice as long as one of ours,
+// or as one of a source without options.
+func (p policy) longestGuest() time.Duration { return 2 * max(p.caLifetime, defaultCALifetime) }
 
 // guests returns the CAs in a target that other sources put there. They stay until that source
 // takes them out, or they are over: two that look after one target leave each other alone.
@@ -136,7 +147,7 @@ func (p policy) guests(o *observed, now time.Time) []*x509.Certificate {
 	var all []*x509.Certificate
 	for i := range o.entries {
 		for _, c := range o.entries[i].certificates() {
-			if p.isGuest(c) && now.Before(c.NotAfter) && !slices.ContainsFunc(all, c.Equal) {
+			if p.isGuest(c, now) && now.Before(c.NotAfter) && !slices.ContainsFunc(all, c.Equal) {
 				all = append(all, c)
 			}
 		}

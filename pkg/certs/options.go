@@ -72,6 +72,8 @@ func ServiceNames(service, namespace string) []string {
 	}
 }
 
+const defaultCALifetime = 365 * day
+
 // completed returns the options with the defaults in place, or everything that is wrong.
 func (o Options) completed() (Options, error) {
 	given := o
@@ -80,7 +82,7 @@ func (o Options) completed() (Options, error) {
 			*d = value
 		}
 	}
-	setDefault(&o.CALifetime, 365*24*time.Hour)
+	setDefault(&o.CALifetime, defaultCALifetime)
 	setDefault(&o.LeafLifetime, min(7*24*time.Hour, o.CALifetime/6))
 	setDefault(&o.ClockSkew, min(time.Hour, o.LeafLifetime/10))
 	setDefault(&o.Settle, min(time.Minute, o.CALifetime/20))

@@ -35,7 +35,8 @@ import (
 // A Secret that is deleted, emptied or damaged is filled again from the memory of a replica. To
 // replace a CA at once, put a key named "rotate" into the Secret, with any value. A CA made by
 // somebody else that is found in a caBundle stays trusted for one LeafLifetime, so that
-// webhooks can move here from cert-manager under traffic.
+// webhooks can move here from cert-manager under traffic; that of another such source stays until
+// that source takes it out, or it ends.
 type SelfManaged struct {
 	o       Options
 	policy  policy
