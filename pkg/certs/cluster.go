@@ -48,6 +48,7 @@ func callsNobody(err error) bool {
 type secret struct {
 	version string // its resourceVersion; empty when it does not exist
 	data    map[string][]byte
+	closed  error // why it cannot be written as it is, found when it was read: that may be months before a write is due
 }
 
 // A targetState is what a target holds.

@@ -136,7 +136,7 @@ func idsOf(bundle []byte) string {
 func (f *fakeCluster) readSecret(context.Context) (secret, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return secret{f.secret.version, maps.Clone(f.secret.data)}, nil
+	return secret{f.secret.version, maps.Clone(f.secret.data), f.secret.closed}, nil
 }
 
 func (f *fakeCluster) writeSecret(_ context.Context, s secret) error {
@@ -145,7 +145,7 @@ func (f *fakeCluster) writeSecret(_ context.Context, s secret) error {
 	if s.version != f.secret.version {
 		return errConflict
 	}
-	f.secret = secret{f.bump(), maps.Clone(s.data)}
+	f.secret = secret{version: f.bump(), data: maps.Clone(s.data)}
 	f.note("the Secret is written: %s", describe(s.data))
 	return nil
 }

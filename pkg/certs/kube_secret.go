@@ -26,7 +26,11 @@ func (k *kubeCluster) readSecret(ctx context.Context) (secret, error) {
 	if err != nil {
 		return secret{}, fmt.Errorf("%s: %w", k.secret(), err)
 	}
-	return secret{version: object.GetResourceVersion(), data: data}, nil
+	read := secret{version: object.GetResourceVersion(), data: data}
+	if err := writable(object); err != nil {
+		read.closed = fmt.Errorf("%s %w", k.secret(), err)
+	}
+	return read, nil
 }
 
 // getSecret asks for no particular version, which is a quorum read.

@@ -148,6 +148,7 @@ func testUnwritableSecrets(t *testing.T, c testCluster) {
 				}
 			}
 			s := mustReadSecret(t, k)
+			wantError(t, s.closed, nil, append(row.want, "Secret "+k.namespace+"/ca")...) // long before a write is due
 			s.data = data("a", "b")
 			wantError(t, k.writeSecret(t.Context(), s), nil, append(row.want, "Secret "+k.namespace+"/ca")...)
 			if after := mustReadSecret(t, k); after.version != s.version {

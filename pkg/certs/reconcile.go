@@ -47,7 +47,7 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 		s.serveBlind(t)
 		return s.finish(t, err)
 	}
-	return s.finish(t, errors.Join(t.differ, s.serve(desired, t), s.inject(ctx, t, desired)))
+	return s.finish(t, errors.Join(t.differ, t.stored.closed, s.serve(desired, t), s.inject(ctx, t, desired)))
 }
 
 func (s *SelfManaged) readTargets(ctx context.Context) []observed {
@@ -63,7 +63,7 @@ func (s *SelfManaged) readTargets(ctx context.Context) []observed {
 func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	seen, readErr := s.look.decode(t.stored)
 	if errors.Is(readErr, errForeignSecret) {
-		return nil, readErr
+		return nil, fmt.Errorf("%s: %w: name another one, or delete this one", s.secretName(), readErr)
 	}
 	known := s.known()
 	s.look.observe(seen, t, 3*s.o.Interval)
@@ -71,7 +71,10 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 		if st := s.follow(t, seen, known); st != nil {
 			return st, nil
 		}
-		return nil, fmt.Errorf("the Secret has no CA yet: %w", waits)
+		if errors.Is(readErr, errCorruptSecret) {
+			return nil, fmt.Errorf("%s: %w; %w", s.secretName(), readErr, waits)
+		}
+		return nil, fmt.Errorf("%s has no CA yet: %w", s.secretName(), waits)
 	}
 	merged := s.policy.merge(seen, known, t.now)
 	if readErr != nil && (t.stored.version != "" || known != nil) {
@@ -87,6 +90,8 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	s.learn(desired)
 	return desired, nil
 }
+
+func (s *SelfManaged) secretName() string { return "Secret " + s.o.Namespace + "/" + s.o.Secret }
 
 // begin has a replica that serves nothing yet serve by what is in the Secret, though that cannot
 // be written.
@@ -145,6 +150,9 @@ func (s *SelfManaged) store(ctx context.Context, stored secret, desired *state) 
 	}
 	if maps.EqualFunc(data, stored.data, bytes.Equal) {
 		return nil
+	}
+	if stored.closed != nil {
+		return stored.closed
 	}
 	desired.generation++
 	if data, err = withState(stored.data, desired); err != nil {

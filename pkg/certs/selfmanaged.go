@@ -128,7 +128,7 @@ func (s *SelfManaged) run(ctx context.Context, changed <-chan struct{}) error {
 		}
 		next, err := s.turn(ctx)
 		if errors.Is(err, errForeignSecret) && s.served.Load() == nil {
-			return fmt.Errorf("Secret %s/%s: %w: name another one, or delete this one", s.o.Namespace, s.o.Secret, err)
+			return err
 		}
 		if failures++; err == nil {
 			failures = 0

@@ -187,6 +187,12 @@ func TestSelfManaged(t *testing.T) {
 		if st := r.Status(); st.Err == nil || f.data() != nil {
 			t.Errorf("before: %+v", st)
 		}
+		f.setSecret(data(stateKey, "{}"))
+		settle()
+		want := "Secret hooks/ca: the Secret is damaged: state.json is not what state.sha256 says; this replica waits for the elected one to make it"
+		if st := r.Status(); st.Err == nil || st.Err.Error() != want {
+			t.Errorf("damaged: %+v", st)
+		}
 		close(elected)
 		settle()
 		if st := r.Status(); st.Err != nil || !st.Trusted {
@@ -304,7 +310,8 @@ func TestForeignSecret(t *testing.T) {
 		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
 			t.Error(err)
 		}
-		if st := r.Status(); !errors.Is(st.Err, errForeignSecret) || !st.Trusted || len(f.data()) != 1 {
+		want := "Secret hooks/ca: the Secret holds something else than a CA of admitkit: it has the keys password: name another one, or delete this one"
+		if st := r.Status(); !errors.Is(st.Err, errForeignSecret) || st.Err.Error() != want || !st.Trusted || len(f.data()) != 1 {
 			t.Errorf("status %+v", st)
 		}
 	})

@@ -50,6 +50,37 @@ func TestStartBesideAReadOnlySecret(t *testing.T) {
 	})
 }
 
+// That a Secret is immutable is told at once, not when the next CA is due.
+func TestImmutableSecret(t *testing.T) {
+	inBubble(t, "immutable", func(t *testing.T, f *fakeCluster) {
+		r := startReplica(t, slowOptions(), f)
+		defer r.stop(t)
+		settleSlowly()
+		closed := errors.New("Secret hooks/ca is immutable")
+		f.mu.Lock()
+		f.secret.version, f.secret.closed = f.bump(), closed
+		f.mu.Unlock()
+		settleSlowly()
+		if st := r.Status(); !errors.Is(st.Err, closed) || !st.Trusted || st.NotReady != nil {
+			t.Errorf("status: %+v", st)
+		}
+		before := f.data()
+		askToRotate(f)
+		f.mu.Lock()
+		f.secret.closed = closed
+		f.mu.Unlock()
+		settleSlowly()
+		if st := r.Status(); st.Err == nil || st.Err.Error() != closed.Error() || describe(f.data()) != describe(before) {
+			t.Errorf("with something to write: %+v", st)
+		}
+		f.setSecret(nil)
+		settleSlowly()
+		if st := r.Status(); st.Err != nil || describe(f.data()) == describe(nil) {
+			t.Errorf("deleted: %+v", st)
+		}
+	})
+}
+
 // A taken cluster has targets that another installation took at some time.
 type taken struct {
 	cluster
