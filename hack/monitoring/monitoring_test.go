@@ -180,6 +180,8 @@ var scenarios = []struct {
 	}, nil},
 	{"the webhooks are never promoted", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.FailingOpen }, []string{"AdmitkitNotInstalled"}},
 	{"the webhooks cannot be stored", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Installing }, []string{"AdmitkitNotInstalled"}},
+	{"the webhooks are deleted", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Removed }, []string{"AdmitkitNotInstalled"}},
+	{"a rollout was taken back", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Superseded }, []string{"AdmitkitNotInstalled"}},
 	{"a source that cannot read its file", func(w *world, _ int) {
 		w.usual()
 		w.replica.source.status.Err = errors.New("open tls.crt: no such file")

@@ -19,11 +19,11 @@ const (
 // Run does all of [Installer.Apply], [Installer.Wait] and [Installer.Promote], each error
 // logged and tried again, and returns nil when that is done, when ctx is, when a newer program
 // installs ([ErrSuperseded]), or when what it has applied was removed ([ErrRemoved]). It removes
-// nothing at its end, because other replicas live on, and does not watch what becomes of the
-// configurations later.
+// nothing at its end, because other replicas live on, and does not look at what becomes of the
+// configurations later: see [Installer.Watch].
 //
-// It fits an errgroup beside Server.Start, and as manager.RunnableFunc(installer.Run) a
-// controller-runtime manager, where the leader runs it.
+// It fits an errgroup beside Server.Start, and as a manager.RunnableFunc a controller-runtime
+// manager, where the leader runs it.
 func (i *Installer) Run(ctx context.Context) error {
 	if i.o.Deployment != "" && i.o.Revision == 0 {
 		i.logger.Info("Revision is not set: a replica of an older version that starts during a rollout installs its hooks until the rollout is over")

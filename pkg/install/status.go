@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Phase is how far an [Installer] has come. It says what this one did, not what became of the
-// configurations later.
+// A Phase is how far an [Installer] has come. What became of the configurations later it says only
+// where [Installer.Watch] looks.
 type Phase string
 
 // The phases.
@@ -18,8 +18,8 @@ const (
 	Installing  Phase = "installing"   // not everything is stored yet
 	FailingOpen Phase = "failing_open" // all is stored, but some webhooks have Ignore until they are promoted
 	Installed   Phase = "installed"    // all is stored, with the failurePolicy of each registration
-	Superseded  Phase = "superseded"   // a newer program installs
-	Removed     Phase = "removed"      // the configurations were taken away
+	Superseded  Phase = "superseded"   // another program installs, or another version
+	Removed     Phase = "removed"      // the configurations were taken away, or webhooks of them
 )
 
 // A Status is what an [Installer] does, for metrics and people.
@@ -53,7 +53,8 @@ func (p *progress) enters(to Phase) {
 	}
 }
 
-// begins notes an attempt to install. A repeated one loses nothing that there is.
+// begins notes an attempt to install. A repeated one loses nothing that there is: it is Installing
+// again when it finds that something lacks.
 func (p *progress) begins() {
 	p.mu.Lock()
 	at := p.now.Phase

@@ -90,6 +90,14 @@ func (o *options) selfManaged(config *rest.Config, logger logr.Logger, hooks []*
 	return s, err
 }
 
+// run installs the hooks, and then sees to it that somebody hears when they are gone.
+func (s *selfManaged) run(ctx context.Context) error {
+	if err := s.installer.Run(ctx); err != nil {
+		return err
+	}
+	return s.installer.Watch(ctx)
+}
+
 // writeRBAC writes exactly the rights that the program needs.
 func (o *options) writeRBAC(w io.Writer, hooks []*webhook.Hook) error {
 	s, err := o.selfManaged(&rest.Config{}, logr.Discard(), hooks)

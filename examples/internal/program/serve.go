@@ -87,7 +87,7 @@ func (o *options) serve(ctx context.Context, listener net.Listener, logger logr.
 		if err != nil {
 			return err
 		}
-		source, install, served = s.source, s.installer.Run, s.installer.Hooks()
+		source, install, served = s.source, s.run, s.installer.Hooks()
 		if err := metrics.Installation(registry, o.name, s.installer); err != nil {
 			return err
 		}
