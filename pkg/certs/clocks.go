@@ -27,12 +27,38 @@ func differBy(ahead time.Duration) string {
 // tooFar tells whether clocks differ by more than there is room for.
 func (p policy) tooFar(ahead time.Duration) bool { return ahead.Abs() > max(p.skew, time.Second) }
 
-// setTimes is called once all was read.
-func (s *SelfManaged) setTimes(t *turn) {
+// inARow is how many looks it takes to change what is thought of the clocks: where there are several
+// API servers, one of them may be wrong, or asked about nothing but now and then.
+const inARow = 3
+
+// A steady is what was found at several looks in a row, or at the first.
+type steady struct {
+	known, is bool
+	against   int // looks that say otherwise
+}
+
+// look tells whether a look agrees with what is thought after it.
+func (s *steady) look(found bool) (agrees bool) {
+	switch {
+	case found == s.is && s.known:
+		s.against = 0
+	case !s.known || s.against+1 >= inARow:
+		*s = steady{known: true, is: found}
+	default:
+		s.against++
+	}
+	return found == s.is
+}
+
+// setTimes is called once all was read. It tells whether this turn may go on: not if the API server
+// that answered says otherwise of the clocks than those before, since one of the two is wrong.
+func (s *SelfManaged) setTimes(t *turn) bool {
 	t.now, t.ahead = s.clock(), s.cluster.ahead()
 	t.judged, t.differ = t.now, nil
-	if !s.policy.tooFar(t.ahead) {
-		return
+	s.look.differs.look(t.ahead.Abs() > tellDifference)
+	far := s.policy.tooFar(t.ahead)
+	if agrees := s.look.far.look(far); !agrees || !far {
+		return agrees
 	}
 	t.judged = t.now.Add(-t.ahead)
 	if (t.ahead-s.look.ahead).Abs() > tellDifference/2 || !s.policy.tooFar(s.look.ahead) { // else the log would tell of each second
@@ -40,6 +66,7 @@ func (s *SelfManaged) setTimes(t *turn) {
 	}
 	t.differ = fmt.Errorf("%s, and ClockSkew is %s: set the clock right; until then this replica changes neither the Secret nor a caBundle",
 		differBy(s.look.ahead), s.policy.skew)
+	return true
 }
 
 // validity returns from when, less the skew, and until when a certificate is valid that is made in
@@ -59,7 +86,7 @@ func (t *turn) validity(lifetime time.Duration) (from, until time.Time) {
 // replica from its work is an error of the turn.
 func (s *SelfManaged) tellClock(t *turn) {
 	s.status.ClockAhead = t.ahead
-	differ := t.ahead.Abs() > tellDifference
+	differ := s.look.differs.is
 	switch {
 	case differ && !s.look.clocksDiffer && t.differ == nil:
 		s.log.Info(differBy(t.ahead.Truncate(time.Second))+": there is room for that, and not for much more", "clockSkew", s.o.ClockSkew.String())

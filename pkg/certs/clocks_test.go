@@ -3,6 +3,7 @@
 package certs
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -155,6 +156,36 @@ func TestServerStepsBack(t *testing.T) {
 	})
 }
 
+// Where one of several API servers has a wrong clock, a replica that is answered by it now and then
+// goes on, and serves one certificate.
+func TestOneOfSeveralAPIServers(t *testing.T) {
+	for every := range int64(4) {
+		inBubble(t, fmt.Sprintf("%d right answers between two wrong ones", every+1), func(t *testing.T, f *fakeCluster) {
+			var answers atomic.Int64
+			c := &lagging{cluster: f, random: rand.New(rand.NewPCG(1, 1)), clock: func() time.Duration {
+				if answers.Add(1)%(every+2) == 0 {
+					return 5 * time.Hour
+				}
+				return 0
+			}}
+			var lines []string
+			o := slowOptions()
+			o.Logger = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+			r := startReplica(t, o, c)
+			settleSlowly()
+			askToRotate(f)
+			watchCalls(t, f, webhooks, time.Minute, 12*time.Hour, r)
+			if st := r.Status(); st.Err != nil || st.Rotations != 1 || st.Renewals != 1 {
+				t.Errorf("status: %+v", st)
+			}
+			r.stop(t)
+			if text := strings.Join(lines, "\n"); strings.Contains(text, "clock") {
+				t.Errorf("the log is\n%s", text)
+			}
+		})
+	}
+}
+
 // A difference that there is room for is told once, and once when it is over.
 func TestClockIsTold(t *testing.T) {
 	inBubble(t, "told", func(t *testing.T, f *fakeCluster) {
@@ -167,7 +198,7 @@ func TestClockIsTold(t *testing.T) {
 			t.Errorf("status: %+v", st)
 		}
 		r.difference.Store(int64(time.Second))
-		settle()
+		elapse(time.Hour)
 		for i := range 10 {
 			r.difference.Store(int64(2*time.Hour + time.Duration(i)*700*time.Millisecond))
 			settle()

@@ -25,6 +25,8 @@ type lookout struct {
 	told    string                 // the error that was logged last
 	ahead   time.Duration          // by how much this clock was, as it was told last
 	overdue bool                   // see follow
+	far     steady                 // the clocks differ by too much
+	differs steady                 // they differ by so much that it is told
 	// clocksDiffer says that the log was told so, or that it is an error.
 	clocksDiffer bool
 }

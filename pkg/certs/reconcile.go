@@ -37,7 +37,9 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), s.clock()
 	var err error
 	t.stored, err = s.cluster.readSecret(ctx)
-	s.setTimes(t)
+	if !s.setTimes(t) {
+		return time.Time{}, errConflict // look again soon
+	}
 	if err != nil {
 		s.serveBlind(t)
 		return s.finish(t, errors.Join(t.differ, err))
