@@ -64,7 +64,7 @@ func (x *exchange) readAll(w http.ResponseWriter, from io.Reader, buf []byte, le
 		return body, false, err
 	}
 	x.body.Reader = from
-	g.bodies.begin(&x.body, &g.bodies.calls, w)
+	g.bodies.begin(&x.body, w)
 	body, err = readAll(&x.body, buf, length, limit, x.reserve)
 	slow = g.bodies.end(&x.body)
 	x.body.Reader = nil

@@ -21,8 +21,9 @@ type connections struct {
 	gate *gate
 
 	mu      sync.Mutex
-	lists   [2]connection // their roots
-	waiting int           // strangers
+	lists   [3]connection // their roots
+	waiting int           // strangers and probers
+	looked  time.Time     // for one that is stalled, in vain
 	open    map[*connection]struct{}
 	leaving int           // of those, dismissed
 	changed chan struct{} // told when one is closed, or falls silent
@@ -30,8 +31,9 @@ type connections struct {
 }
 
 const (
-	strangers = iota // have never had a call
-	known
+	strangers = iota // have never asked for anything
+	probers          // for something else than a call
+	known            // have had a call
 )
 
 func newConnections(o *Options, g *gate) *connections {
@@ -47,21 +49,27 @@ func newConnections(o *Options, g *gate) *connections {
 type connection struct {
 	net.Conn
 	all     *connections
+	born    time.Time
 	expires time.Time
 	stage   atomic.Int32
 
 	// Of these, all.mu is the lock.
 	prev, next *connection // nil while there is a call
-	silent     time.Time   // since when it is in a list
+	silent     time.Time   // since when it is in a list, or was before it became busy
+	began      time.Time   // to be busy, with nothing but short breaks since
 	tls        *tls.Conn
 	asked      bool // the first request, or what comes before it in HTTP/2, was read
 	busy       bool
+	stalled    bool // when it was dismissed
 	closed     bool
 	cut        *time.Timer   // closes it, once it is dismissed
 	http2      *http.Server  // its own, if it speaks that; set before there are calls
 	ended      chan struct{} // of HTTP/2, closed with it
 
 	called    atomic.Bool   // a call was let in
+	calls     atomic.Int32  // that are held
+	left      atomic.Int64  // how old it was when the last of them was over
+	kept      atomic.Bool   // the next call waits for the rest of a body: see discard
 	dismissed atomic.Bool   // there will be no more calls
 	told      chan struct{} // made when it is dismissed, closed when the client was told or cannot be
 }
@@ -93,7 +101,8 @@ func (l *trackingListener) Close() error {
 }
 
 func (all *connections) add(conn net.Conn) *connection {
-	c := &connection{Conn: conn, all: all, expires: time.Now().Add(jittered(all.age))}
+	now := time.Now()
+	c := &connection{Conn: conn, all: all, born: now, began: now, expires: now.Add(jittered(all.age))}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.open[c] = struct{}{}
@@ -110,9 +119,14 @@ func jittered(age time.Duration) time.Duration {
 
 // A stranger is left alone until it has been silent for patience, or so many others are that
 // came after it: by then it should have made its call. To wait longer would have the system turn
-// new connections away.
+// new connections away. What it asks for otherwise, such as probes, buys it no time.
+//
+// A connection that is busy without a call is one whose client does not read, or does not send
+// the rest of a body. It has as long, if it is not kept for the next call.
 const (
 	patience      = time.Second
+	patienceKept  = 10 * time.Second // by then the call that waits for it has waited for too long
+	shortBreak    = patience / 2
 	manyStrangers = 500
 )
 
@@ -156,16 +170,25 @@ func (all *connections) dismissOne() (silent *connection, wait time.Duration) {
 }
 
 // leastOfUse returns the connection to dismiss. Strangers go first, else whoever makes many
-// connections would drive out the API server's, then those that are kept busy by a slow body;
-// those too young to go can take half of the room.
+// connections would drive out the API server's, then those that are busy with nothing, or with a
+// slow body; those too young to go can take half of the room.
 func (all *connections) leastOfUse() (*connection, time.Duration) {
 	wait := time.Hour // until something changes
-	if oldest := all.oldest(strangers); oldest != nil {
-		if wait = patience - time.Since(oldest.silent); wait <= 0 || all.waiting > manyStrangers {
-			return oldest, 0
+	for _, list := range []int{probers, strangers} {
+		if oldest := all.oldest(list); oldest != nil {
+			young := patience - time.Since(oldest.born)
+			if young <= 0 || all.waiting > manyStrangers {
+				return oldest, 0
+			}
+			wait = min(wait, young)
 		}
 	}
-	if all.gate.oustBody() {
+	stalled, young := all.stalled()
+	if stalled != nil {
+		return stalled, 0
+	}
+	wait = min(wait, young)
+	if all.gate.oustCall() {
 		return nil, discardOthers
 	}
 	if all.waiting < max(1, all.max/2) {
@@ -185,15 +208,18 @@ func (all *connections) oldest(list int) *connection {
 }
 
 func (c *connection) list() int {
-	if c.called.Load() {
+	switch {
+	case c.called.Load():
 		return known
+	case c.asked:
+		return probers
 	}
 	return strangers
 }
 
 func (all *connections) append(c *connection) {
 	list := c.list()
-	if list == strangers {
+	if list != known {
 		all.waiting++
 	}
 	root := &all.lists[list]
@@ -208,7 +234,7 @@ func (c *connection) unlink() {
 	if c.next == nil {
 		return
 	}
-	if c.list() == strangers {
+	if c.list() != known {
 		c.all.waiting--
 	}
 	c.prev.next, c.next.prev = c.next, c.prev
@@ -230,6 +256,9 @@ func (all *connections) onState(conn net.Conn, state http.ConnState) {
 	case http.StateActive:
 		c.stage.Store(spoken)
 		c.asked, c.busy = true, true
+		if now := time.Now(); now.Sub(c.silent) >= shortBreak {
+			c.began = now
+		}
 		c.unlink()
 	case http.StateIdle:
 		c.busy = false

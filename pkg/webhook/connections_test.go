@@ -54,8 +54,8 @@ func TestMaxConnectionAge(t *testing.T) {
 	}
 }
 
-// TestMaxConnections has connections with a call, idle ones and silent ones; the one that was
-// silent for longest goes, and never one with a call.
+// TestMaxConnections has connections with a call, idle ones and silent ones; the one that has been
+// there for longest goes, whether it asked for something else or not, and never one with a call.
 func TestMaxConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -78,12 +78,12 @@ func TestMaxConnections(t *testing.T) {
 		if got := <-closed; got != "first" {
 			t.Errorf("%s was closed", got)
 		}
-		if _, err := io.WriteString(second, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil { // now it was silent for less long
+		if _, err := io.WriteString(second, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil { // which buys it no time
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		open("fourth")
-		if got := <-closed; got != "third" {
+		if got := <-closed; got != "second" {
 			t.Errorf("%s was closed", got)
 		}
 		d.leave <- true

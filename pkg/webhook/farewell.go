@@ -20,7 +20,7 @@ var farewell = func() string {
 // one to have its call made. That takes no time, but on a busy machine.
 const lingering = 3 * time.Second
 
-// dismiss closes a connection that was silent and is marked as dismissed.
+// dismiss closes a connection that was silent, or stalled, and is marked as dismissed.
 //
 // A client may be sending a call over it just now, and will not send it again when it finds the
 // connection closed: it cannot know how far the call went. The API server does not. A server
@@ -40,6 +40,9 @@ func (c *connection) dismiss() {
 	c.all.mu.Lock()
 	t, http2 := c.tls, c.http2
 	tell := t != nil && (c.asked || c.stage.Load() >= quiet) && c.all.leaving <= c.all.max
+	if c.stalled && http2 == nil { // an answer is in the way
+		tell = false
+	}
 	if tell {
 		c.all.told.Add(1)
 		c.cut = time.AfterFunc(lingering, c.cutOff)
@@ -64,17 +67,18 @@ func (c *connection) dismiss() {
 // is still to be answered.
 func (c *connection) cutOff() {
 	c.all.mu.Lock()
-	answers := c.busy && c.http2 != nil
+	answers := c.calls.Load() > 0 && c.http2 != nil
 	c.all.mu.Unlock()
 	if !answers {
 		_ = c.Close()
 	}
 }
 
-// mark has a silent connection have no more calls, which is the first part of dismissing it.
+// mark has a connection without a call have no more calls, which is the first part of dismissing it.
 // all.mu is locked.
 func (c *connection) mark() {
 	c.unlink()
+	c.stalled = c.busy
 	c.told = make(chan struct{})
 	c.all.leaving++
 	c.dismissed.Store(true)

@@ -63,12 +63,10 @@ func (x *exchange) enter(r *http.Request, refused *refusal) error {
 	if refused != nil {
 		return refused
 	}
-	if c := x.conn; c != nil && !c.called.Load() {
-		c.called.Store(true)
-	}
 	// First it is counted, then looks at the stage: a server that waits for the calls in flight
 	// does it the other way round, so one of the two sees the other.
 	x.held = true
+	x.conn.hold()
 	x.holders.Store(1)
 	x.waits.Store(true)
 	g.waiting.Add(1)
@@ -128,6 +126,9 @@ func turnedAway(code int, message string, retryAfter int) *failure {
 func (x *exchange) leave() {
 	if x.held && !x.isTaken() {
 		x.wasAnswered()
+	}
+	if x.held {
+		x.conn.release()
 	}
 	x.drop()
 }

@@ -41,7 +41,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil || !x.unread:
 	case x.kept:
-		discard(w, r, discardKept)
+		x.conn.keep(w, r)
 	case x.body.ousted:
 		discard(w, r, discardOthers)
 	default:

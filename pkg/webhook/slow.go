@@ -20,11 +20,10 @@ const (
 	slowRate  = 64 << 10 // for so many bytes that came there is a second more
 )
 
-// bodies are those that are being read, in the order in which that began.
+// bodies are those of calls that are being read, in the order in which that began.
 type bodies struct {
-	mu    sync.Mutex
-	calls reading // the root of those of calls
-	rests reading // and of those that are read after the answer
+	mu   sync.Mutex
+	root reading
 }
 
 // A reading is a body that is being read.
@@ -45,15 +44,15 @@ func (r *reading) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// begin has it be in a list.
-func (b *bodies) begin(r *reading, list *reading, w http.ResponseWriter) {
+// begin has it be in the list.
+func (b *bodies) begin(r *reading, w http.ResponseWriter) {
 	r.w, r.since = w, time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if list.next == nil {
-		list.prev, list.next = list, list
+	if b.root.next == nil {
+		b.root.prev, b.root.next = &b.root, &b.root
 	}
-	r.prev, r.next = list.prev, list
+	r.prev, r.next = b.root.prev, &b.root
 	r.prev.next, r.next.prev = r, r
 }
 
@@ -73,12 +72,12 @@ func (r *reading) unlink() {
 	}
 }
 
-// oust ends the reading of the first body of a list that is slow, if there is one.
-func (b *bodies) oust(list *reading) bool {
+// oust ends the reading of the first body that is slow, if there is one.
+func (b *bodies) oust() bool {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for r := list.next; r != nil && r != list; r = r.next {
+	for r := b.root.next; r != nil && r != &b.root; r = r.next {
 		if now.Sub(r.since) < slowAfter {
 			return false // nor are those that follow
 		}
@@ -94,16 +93,11 @@ func (b *bodies) oust(list *reading) bool {
 
 // oustCall makes room for a call, which is counted, if there is one whose body is slow.
 func (g *gate) oustCall() bool {
-	ousted := g.bodies.oust(&g.bodies.calls)
+	ousted := g.bodies.oust()
 	if ousted {
 		g.calls.Add(-1) // see drop
 	}
 	return ousted
-}
-
-// oustBody makes room for a connection.
-func (g *gate) oustBody() bool {
-	return g.bodies.oust(&g.bodies.rests) || g.oustCall()
 }
 
 // tooSlow is the failure of a call that had to go for another.

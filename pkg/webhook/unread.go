@@ -67,21 +67,26 @@ func statusToStranger(w http.ResponseWriter, r *http.Request, status metav1.Stat
 	writeToStranger(w, r, int(status.Code), statusBody(status))
 }
 
+// keep is discard for a connection on which the next call may come.
+func (c *connection) keep(w http.ResponseWriter, r *http.Request) {
+	if c != nil {
+		c.kept.Store(true)
+		defer c.kept.Store(false)
+	}
+	discard(w, r, discardKept)
+}
+
 // discard reads the rest of the body after the answer, and closes the connection if it takes too
-// long, there is too much, or it is slow and there is no room for others.
+// long or there is too much. Meanwhile the connection may be closed to make room for another: see
+// connections.stalled.
 func discard(w http.ResponseWriter, r *http.Request, longest time.Duration) {
-	setReadDeadline(w, time.Now().Add(longest))
-	rest := &reading{Reader: r.Body}
-	c := connectionOf(r.Context())
-	if c != nil {
-		c.all.gate.bodies.begin(rest, &c.all.gate.bodies.rests, w)
+	end := time.Now().Add(longest)
+	setReadDeadline(w, end)
+	_, err := io.CopyN(io.Discard, r.Body, mostUnread)
+	if err == io.EOF { //nolint:errorlint // it is the end of a body
+		if setReadDeadline(w, time.Time{}); time.Now().Before(end) { // else it may have been over: see exchange.fail
+			return
+		}
 	}
-	_, err := io.CopyN(io.Discard, rest, mostUnread)
-	if c != nil {
-		c.all.gate.bodies.end(rest)
-	}
-	if err != io.EOF { //nolint:errorlint // it is the end of a body
-		panic(http.ErrAbortHandler) // closes the connection: see exchange.fail
-	}
-	setReadDeadline(w, time.Time{})
+	panic(http.ErrAbortHandler) // closes the connection
 }

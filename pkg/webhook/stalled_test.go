@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// stall opens an HTTP/2 connection that grants no window for answers, and asks for one every few
+// seconds. If it is to be known, it has a call first.
+func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, known bool) {
+	t.Helper()
+	conn, err := e.dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := tlsInsecure.Clone()
+	config.NextProtos = []string{"h2"}
+	secure := tls.Client(conn, config)
+	if _, err := io.WriteString(secure, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex // for writing
+	framer := http2.NewFramer(secure, secure)
+	_ = framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	go func() {
+		defer func() { _ = secure.Close() }()
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			switch frame := frame.(type) {
+			case *http2.SettingsFrame:
+				if !frame.IsAck() {
+					_ = framer.WriteSettingsAck()
+				}
+			case *http2.PingFrame:
+				if !frame.IsAck() {
+					_ = framer.WritePing(true, frame.Data)
+				}
+			}
+			mu.Unlock()
+		}
+	}()
+	id := uint32(1)
+	ask := func(method, path string, body []byte) error {
+		var block bytes.Buffer
+		encoder := hpack.NewEncoder(&block)
+		for _, field := range [][2]string{{":method", method}, {":path", path}, {":scheme", "https"}, {":authority", "a"}, {"content-type", "application/json"}} {
+			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: body == nil, EndHeaders: true})
+		if body != nil && err == nil {
+			err = framer.WriteData(id, true, body)
+		}
+		id += 2
+		return err
+	}
+	if known {
+		_ = ask("POST", hook.Path(), call{}.body())
+	}
+	go func() {
+		for ask("GET", "/healthz", nil) == nil {
+			<-time.After(pause)
+		}
+	}()
+}
+
+// TestConnectionsThatAreBusyWithNothing go when there is no room for another: their clients do not
+// read the answers to what is no call, or have had the answer to a call.
+func TestConnectionsThatAreBusyWithNothing(t *testing.T) {
+	for name, known := range map[string]bool{"strangers": false, "with a call": true} {
+		row(t, name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook := mutating(admit)
+				e := serveInMemory(t, webhook.Options{MaxConnections: 5}, hook)
+				for range 5 {
+					e.stall(t, hook, 7*time.Second, known)
+				}
+				<-time.After(3 * time.Second)
+				for range 10 {
+					e.callAnew(t, hook, 0)
+					e.stall(t, hook, 7*time.Second, known)
+					<-time.After(patience)
+				}
+				e.stopAll(t)
+				<-time.After(time.Minute) // they see it
+			})
+		})
+	}
+}
+
+// patience is that of a server with a connection.
+const patience = time.Second
+
+// callAnew has a call over a new connection, which has to wait for no longer than that.
+func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration) {
+	t.Helper()
+	start, client := time.Now(), e.another()
+	client.ask(t, hook, call{}).allowed(t, call{}, true)
+	client.client.CloseIdleConnections()
+	if took := time.Since(start); took > most {
+		t.Errorf("it waited for %s", took)
+	}
+}
+
+// TestProbesBuyNoTime has connections that ask for something else than a call, all the time.
+func TestProbesBuyNoTime(t *testing.T) {
+	for _, pause := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond} {
+		row(t, pause.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook := mutating(admit)
+				e := serveInMemory(t, webhook.Options{MaxConnections: 20}, hook)
+				for range 20 {
+					conn := e.dialTLS(t)
+					go func() { _, _ = io.Copy(io.Discard, conn); _ = conn.Close() }()
+					go func() {
+						for {
+							if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+								return
+							}
+							<-time.After(pause)
+						}
+					}()
+				}
+				<-time.After(2 * time.Second)
+				for range 10 {
+					e.callAnew(t, hook, 0)
+				}
+				e.stopAll(t)
+				<-time.After(time.Minute) // they see it
+			})
+		})
+	}
+}
+
+// TestARestThatIsKept belongs to a call that was turned away. The next call waits for it on the same
+// connection, which is not closed for another before it can have come.
+func TestARestThatIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorman()
+		hook := mutating(d.handle)
+		e := serveInMemory(t, webhook.Options{MaxInFlight: 1, MaxConnections: 2}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+		busy := make(chan answer)
+		go func() { busy <- e.post(t, hook.Path()+"?timeout=30s", call{}.body()) }()
+		<-d.arrived
+		conn := e.dialTLS(t)
+		answers := bufio.NewReader(conn)
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n ", hook.Path())
+		rest := strings.Repeat(" ", 999)
+		for range 2 {
+			_, _ = io.WriteString(conn, head)
+			receive(t, answers, http.StatusTooManyRequests, false)
+			go func() { // for which there is no room
+				if third, err := e.dial(t.Context(), "", ""); err == nil {
+					_ = third.Close()
+				}
+			}()
+			<-time.After(8 * time.Second)
+			_, _ = io.WriteString(conn, rest)
+		}
+		_, _ = io.WriteString(conn, head)
+		receive(t, answers, http.StatusTooManyRequests, false)
+		start := time.Now()
+		_, _ = io.Copy(io.Discard, answers)
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("the connection ended after %s", took)
+		}
+		_ = conn.Close()
+		d.leave <- true
+		(<-busy).allowed(t, call{}, true)
+		e.stopAll(t)
+	})
+}
