@@ -131,3 +131,40 @@ func TestTakenTarget(t *testing.T) {
 		}
 	})
 }
+
+// A replica that follows, and whose certificate was due before what signs in the Secret had settled,
+// goes over as soon as it has: not when its next certificate is due.
+func TestFollowerIsOverdue(t *testing.T) {
+	seen := sampleState(t)
+	known := seen.clone()
+	known.generation++
+	o, err := testOptions().completed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSelfManaged(o, nil)
+	s.log = quiet()
+	now := time.Now()
+	look := &turn{began: now, judged: now}
+	for _, step := range []struct {
+		why     string
+		due     time.Duration
+		settled bool
+		want    *state
+	}{
+		{"not due, and not settled", time.Hour, false, known},
+		{"due, and not settled", 0, false, known},
+		{"due before, and not settled", time.Hour, false, known},
+		{"due before, and settled", time.Hour, true, seen},
+		{"not due again", time.Hour, true, known},
+		{"due, and settled", 0, true, seen},
+	} {
+		s.renew, s.look.since = now.Add(step.due), nil
+		if step.settled {
+			s.look.since = map[sighting]time.Time{{seen.signing.id(), ""}: now.Add(-time.Hour)}
+		}
+		if got := s.follow(look, seen, known); got != step.want {
+			t.Errorf("%s: it goes by generation %d", step.why, got.generation)
+		}
+	}
+}
