@@ -45,8 +45,8 @@ type Options struct {
 	// unless a replica of an older one starts while the newer is rolled out.
 	Revision int64
 	// Force takes fields that another manager holds, such as helm or kubectl, and configurations
-	// of another installation: those of another namespace, with another Service, or with a URL
-	// instead of a Service. Without it that is an error which names them.
+	// of another installation: those of another namespace, with another Service, or with another
+	// URL. Without it that is an error which names them.
 	Force bool
 	// Confirmations is how often in a row, each time over a new connection, the API server has
 	// to show what it enforces, because there may be several behind one address. 10 when unset.
@@ -71,30 +71,32 @@ func (o Options) namespace() string {
 	return o.Configuration.Namespace
 }
 
-// owner tells installations apart that have the same name by mistake: by the namespace and, if
-// there is one, the Service.
+// owner tells installations apart that have the same name by mistake: by the namespace, and by the
+// Service or the URL.
 func (o Options) owner() string {
 	if s := o.Configuration.Service; s != nil {
 		return s.Namespace + "/" + s.Name
 	}
-	return o.namespace()
+	return o.namespace() + "/" + strings.TrimSuffix(o.Configuration.URL, "/")
 }
 
-// sameNamespace takes one without a Service, as a program has outside of its cluster, for each in
-// its namespace. That is enough to remove: who installs must be the very same.
+const ofURL = "://" // an owner has this that has a URL for a Service
+
+// sameNamespace takes one with a URL, as a program has outside of its cluster, for each in its
+// namespace. That is enough to remove: who installs must be the very same.
 func sameNamespace(a, b string) bool {
 	namespace, service, _ := strings.Cut(a, "/")
 	otherNamespace, otherService, _ := strings.Cut(b, "/")
-	return namespace == otherNamespace && (service == otherService || service == "" || otherService == "")
+	return namespace == otherNamespace && (service == otherService || strings.Contains(a+b, ofURL))
 }
 
 func sameOwner(a, b string) bool { return a == b }
 
 func describeOwner(owner string) string {
-	if strings.Contains(owner, "/") {
-		return "Service " + owner
+	if namespace, url, _ := strings.Cut(owner, "/"); strings.Contains(url, ofURL) {
+		return url + ", in namespace " + namespace
 	}
-	return "a URL, in namespace " + owner
+	return "Service " + owner
 }
 
 // validate checks what package webhook does not.

@@ -17,11 +17,12 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 		o.Configuration.Service = &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: service}
 		return o
 	}
-	url := func(namespace string) Options {
+	by := func(url, namespace string) Options {
 		o := options()
-		o.Configuration.Service, o.Configuration.URL, o.Configuration.Namespace = nil, "https://example.com", namespace
+		o.Configuration.Service, o.Configuration.URL, o.Configuration.Namespace = nil, url, namespace
 		return o
 	}
+	url := func(namespace string) Options { return by("https://example.com/", namespace) }
 	rows := []struct {
 		why         string
 		first, then Options
@@ -30,10 +31,11 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 	}{
 		{"another namespace", at("shop", "hooks"), at("bank", "hooks"), "Service shop/hooks, and this is for Service bank/hooks", false},
 		{"another service", at("shop", "hooks"), at("shop", "policy"), "Service shop/hooks, and this is for Service shop/policy", false},
-		{"a URL elsewhere", url("shop"), url("bank"), "a URL, in namespace shop, and this is for a URL, in namespace bank", false},
+		{"a URL elsewhere", url("shop"), url("bank"), "https://example.com, in namespace shop, and this is for https://example.com, in namespace bank", false},
 		{"the same", at("shop", "hooks"), at("shop", "hooks"), "", true},
-		{"a developer's URL beside the cluster's Service", at("shop", "hooks"), url("shop"), "Service shop/hooks, and this is for a URL, in namespace shop", true},
-		{"a Service after the URL of a developer", url("shop"), at("shop", "hooks"), "a URL, in namespace shop, and this is for Service shop/hooks", true},
+		{"a developer's URL beside the cluster's Service", at("shop", "hooks"), url("shop"), "Service shop/hooks, and this is for https://example.com, in namespace shop", true},
+		{"a Service after the URL of a developer", url("shop"), at("shop", "hooks"), "https://example.com, in namespace shop, and this is for Service shop/hooks", true},
+		{"another URL", url("shop"), by("https://example.com:8443", "shop"), "https://example.com, in namespace shop, and this is for https://example.com:8443, in namespace shop", true},
 		{"the same URL", url("shop"), url("shop"), "", true},
 	}
 	for _, row := range rows {

@@ -90,7 +90,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(installer.Apply(ctx)).To(Succeed())
 		c := i.validating(ctx)
 		Expect(c.Labels).To(Equal(map[string]string{"chart": "hooks", "team": "red"}))
-		Expect(c.Annotations).To(Equal(map[string]string{"note": "ours", "install.admitkit.dev/owner": i.name}))
+		Expect(c.Annotations).To(Equal(map[string]string{"note": "ours", "install.admitkit.dev/owner": i.name + "/" + i.o.Configuration.URL}))
 		Expect(c.Webhooks).To(HaveLen(3))
 		i.o.Configuration.Labels = nil
 		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
@@ -112,7 +112,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		i.o.Configuration.Namespace = i.target
 		other := i.of(i.denies("two.example.com"))
 		for _, step := range []func(context.Context) error{other.Apply, other.Promote, other.Remove} {
-			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed for a URL, in namespace " + i.name + ", and this is for a URL, in namespace " + i.target +
+			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed for " + i.o.Configuration.URL + ", in namespace " + i.name + ", and this is for " + i.o.Configuration.URL + ", in namespace " + i.target +
 				": choose another Name of the configuration options, or set Force if the one replaces the other"))
 		}
 		Expect(i.validating(ctx)).To(Equal(before))
@@ -130,7 +130,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		i.o.Configuration.CABundle = nil
 		developer := i.serving(i.denies("two.example.com"))
 		for _, step := range []func(context.Context) error{developer.Apply, developer.Promote} {
-			Expect(step(ctx)).To(MatchError(ContainSubstring("was installed for Service " + i.name + "/hooks, and this is for a URL, in namespace " + i.name)))
+			Expect(step(ctx)).To(MatchError(ContainSubstring("was installed for Service " + i.name + "/hooks, and this is for " + url + ", in namespace " + i.name)))
 		}
 
 		By("a source of certificates that is to keep its caBundle")
