@@ -34,7 +34,7 @@ type sourceCollector struct {
 	source                          certs.Source
 	notBefore, notAfter, caNotAfter *prometheus.Desc
 	healthy, trusted, phase         *prometheus.Desc
-	renewals, rotations             *prometheus.Desc
+	renewals, rotations, clockAhead *prometheus.Desc
 }
 
 // phases are all steps of a rotation: a test compares them with the constants of certs.
@@ -54,11 +54,12 @@ func newSourceCollector(name string, source certs.Source) *sourceCollector {
 		phase:      desc("rotation_phase", "1 for the phase in which the rotation of the CA is, 0 for the others.", "phase"),
 		renewals:   desc("renewals_total", "Serving certificates that this process served, less the first."),
 		rotations:  desc("rotations_total", "CAs that this process has seen replaced."),
+		clockAhead: desc("clock_ahead_seconds", "By how much this machine's clock is ahead of the API server's, negative when it is behind."),
 	}
 }
 
 func (c *sourceCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.notBefore, c.notAfter, c.caNotAfter, c.healthy, c.trusted, c.phase, c.renewals, c.rotations} {
+	for _, d := range []*prometheus.Desc{c.notBefore, c.notAfter, c.caNotAfter, c.healthy, c.trusted, c.phase, c.renewals, c.rotations, c.clockAhead} {
 		descs <- d
 	}
 }
@@ -82,6 +83,7 @@ func (c *sourceCollector) Collect(metrics chan<- prometheus.Metric) {
 		for _, p := range phases {
 			gauge(c.phase, truth(p == s.Phase), string(p))
 		}
+		gauge(c.clockAhead, s.ClockAhead.Seconds())
 	}
 	metrics <- prometheus.MustNewConstMetric(c.renewals, prometheus.CounterValue, float64(s.Renewals))
 	metrics <- prometheus.MustNewConstMetric(c.rotations, prometheus.CounterValue, float64(s.Rotations))

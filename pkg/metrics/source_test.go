@@ -37,15 +37,15 @@ func TestSource(t *testing.T) {
 	}{
 		{"nothing yet", certs.Status{Err: errors.New("no certificate yet"), Phase: certs.Starting}, map[string]float64{
 			"healthy": 0, "trusted": 0, "renewals_total": 0, "rotations_total": 0,
-			"phase=starting": 1, "phase=stable": 0, "phase=publishing": 0, "phase=retiring": 0,
+			"phase=starting": 1, "phase=stable": 0, "phase=publishing": 0, "phase=retiring": 0, "clock_ahead_seconds": 0,
 		}},
 		{"a file, whose CA is not known", certs.Status{NotBefore: at(1), NotAfter: at(2000000000), Trusted: true, Renewals: 3}, map[string]float64{
 			"healthy": 1, "trusted": 1, "renewals_total": 3, "rotations_total": 0, "not_before_timestamp_seconds": 1.5, "not_after_timestamp_seconds": 2000000000.5,
 		}},
-		{"a rotation", certs.Status{NotBefore: at(1), NotAfter: at(2), CANotAfter: at(3), Phase: certs.Retiring, Trusted: true, Renewals: 9, Rotations: 2}, map[string]float64{
+		{"a rotation", certs.Status{NotBefore: at(1), NotAfter: at(2), CANotAfter: at(3), Phase: certs.Retiring, Trusted: true, Renewals: 9, Rotations: 2, ClockAhead: -90 * time.Second}, map[string]float64{
 			"healthy": 1, "trusted": 1, "renewals_total": 9, "rotations_total": 2,
 			"not_before_timestamp_seconds": 1.5, "not_after_timestamp_seconds": 2.5, "ca_not_after_timestamp_seconds": 3.5,
-			"phase=starting": 0, "phase=stable": 0, "phase=publishing": 0, "phase=retiring": 1,
+			"phase=starting": 0, "phase=stable": 0, "phase=publishing": 0, "phase=retiring": 1, "clock_ahead_seconds": -90,
 		}},
 		{"trouble, but trusted", certs.Status{Err: errors.New("file: gone"), NotAfter: at(2), Trusted: true}, map[string]float64{
 			"healthy": 0, "trusted": 1, "renewals_total": 0, "rotations_total": 0, "not_after_timestamp_seconds": 2.5,
