@@ -38,7 +38,7 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	var err error
 	t.stored, err = s.cluster.readSecret(ctx)
 	if !s.setTimes(t) {
-		return time.Time{}, errConflict // look again soon
+		return t.now.Add(s.o.Interval / 20), errConflict // look again soon
 	}
 	if err != nil {
 		s.serveBlind(t)
