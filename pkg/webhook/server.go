@@ -115,7 +115,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout}
 	stop := func() error {
 		left, err := d.run(ctx)
-		logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnswered", s.late.Load(), "callsCutOff", left,
+		logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnsweredMeanwhile", s.late.Load(), "callsCutOff", left,
 			"handlersLeftBehind", g.calls.Load(), "connectionsTold", connections.told.Load())
 		return err
 	}
@@ -209,7 +209,9 @@ func (s *Server) listeners(ctx context.Context) (hooks, ops net.Listener, err er
 	hooks, ops = s.opts.Listener, s.opts.OpsListener
 	var hooksErr, opsErr error
 	if hooks == nil {
-		hooks, hooksErr = listenOn(ctx, s.opts.Addr)
+		if hooks, hooksErr = listenOn(ctx, s.opts.Addr); hooksErr != nil {
+			hooksErr = fmt.Errorf("Options.Addr: %w", hooksErr)
+		}
 	}
 	if ops == nil && s.opts.OpsAddr != "" {
 		if ops, opsErr = listenOn(ctx, s.opts.OpsAddr); opsErr != nil {

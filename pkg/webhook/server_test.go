@@ -55,8 +55,8 @@ func TestStartSaysWhyItCannot(t *testing.T) {
 		{reason: "no TLS", want: noCertificate},
 		{reason: "no certificate", o: webhook.Options{TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13}}, want: noCertificate},
 		{reason: "the address is taken", o: webhook.Options{TLSConfig: good, Addr: taken.Addr().String()},
-			want: "cannot start the webhook server: listen tcp " + taken.Addr().String() + ": bind: address already in use"},
-		{reason: "no address", o: webhook.Options{TLSConfig: good, Addr: "here"}, want: "cannot start the webhook server: listen tcp: address here: missing port in address"},
+			want: "cannot start the webhook server: Options.Addr: listen tcp " + taken.Addr().String() + ": bind: address already in use"},
+		{reason: "no address", o: webhook.Options{TLSConfig: good, Addr: "here"}, want: "cannot start the webhook server: Options.Addr: listen tcp: address here: missing port in address"},
 		{reason: "all at once", hooks: twins, want: strings.Replace(noCertificate, ": ", ": webhooks pods.example.com and pods.example.com share the path /mutate/pods.example.com\n"+
 			"two webhooks of one configuration are called pods.example.com\n", 1)},
 		{reason: "a probe's path", o: webhook.Options{TLSConfig: good, Addr: "127.0.0.1:0"}, hooks: []*webhook.Hook{probed},
