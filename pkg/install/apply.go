@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -49,45 +50,28 @@ func (i *Installer) checkNamespace(ctx context.Context) error {
 	return nil
 }
 
-// applyAll applies the configurations, and takes away those without hooks when the others are
-// there, unless one of them is newer or somebody else's.
+// applyAll applies the configurations, unless one of them is newer or somebody else's. What is
+// there of a kind without hooks is opened with the others, or goes with what else is unwanted.
 func (i *Installer) applyAll(ctx context.Context, p phase, m *memory) error {
 	if err := i.findAll(ctx); err != nil {
 		return err
 	}
 	m.open = false
-	if err := i.applyInOrder(ctx, p, m); err != nil {
-		return err
-	}
-	return i.each(func(w wanted) error {
-		if w.object != nil {
-			return nil
-		}
-		return i.withdraw(ctx, w)
-	})
-}
-
-// each does something to each configuration, again if that was changed at the same time.
-func (i *Installer) each(change func(wanted) error) error {
-	var errs []error
-	for _, w := range i.wanted {
-		errs = append(errs, untilUnchanged(func() error { return change(w) }))
-	}
-	return errors.Join(errs...)
+	return i.applyInOrder(ctx, p, m)
 }
 
 // attempts is how often a change is tried again because somebody else, such as another replica
 // or who injects caBundles, changed the object at the same time.
 const attempts = 20
 
-func untilUnchanged(change func() error) error {
-	var err error
-	for range attempts {
-		if err = change(); !errors.Is(err, errChanged) {
+// untilUnchanged pauses between two attempts, for what changes an object all the time.
+func (i *Installer) untilUnchanged(ctx context.Context, change func() error) error {
+	for n := 1; ; n++ {
+		err := change()
+		if n == attempts || !errors.Is(err, errChanged) || !sleep(ctx, i.o.Interval/10) {
 			return err
 		}
 	}
-	return err
 }
 
 func (i *Installer) applyOne(ctx context.Context, w wanted, p phase, m *memory) error {
@@ -159,11 +143,18 @@ func (i *Installer) find(ctx context.Context, w wanted) (live, error) {
 	return found, nil
 }
 
+// findAll returns an error if one of them is newer or somebody else's. What lacks is installed.
 func (i *Installer) findAll(ctx context.Context) error {
+	complete := true
 	for _, w := range i.wanted {
-		if _, err := i.find(ctx, w); err != nil {
+		found, err := i.find(ctx, w)
+		if err != nil {
 			return err
 		}
+		complete = complete && (w.object == nil || !slices.ContainsFunc(webhooks(w.object), func(entry map[string]any) bool { return !found.has(nameOf(entry)) }))
+	}
+	if !complete {
+		i.status.enters(Installing)
 	}
 	return nil
 }

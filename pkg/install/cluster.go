@@ -128,6 +128,9 @@ func (c *kubeCluster) cut(ctx context.Context, s sort, l live, indexes []int) er
 		return err
 	}
 	_, err = c.client.Resource(configurations[s]).Patch(ctx, c.name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) { // deleted since
+		return fmt.Errorf("cannot change %s %s: %w (%w)", kindOf[s], c.name, errChanged, err)
+	}
 	return c.explain(s, "change", err)
 }
 

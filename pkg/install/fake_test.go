@@ -33,7 +33,9 @@ type fakeCluster struct {
 	t        *testing.T
 	stored   map[sort]*unstructured.Unstructured
 	history  [][]map[string]any // the webhooks after each change of a configuration
+	log      []string           // the failure policies in both after each change
 	applies  int
+	deletes  int
 	versions int
 	before   func()           // called once, before an apply
 	changes  int              // errChanged so many times
@@ -45,6 +47,8 @@ type fakeCluster struct {
 	began    time.Time
 	nowhere  error      // whether the namespace is there
 	removed  func(sort) // called after a configuration was deleted
+	held     []string   // finalizers, which keep what is deleted
+	ignored  int        // so many deletions do nothing yet
 	// somebody injects the caBundle of the marker, and of nothing else
 	unbundled bool
 	bundled   sort                       // but that all of this sort have theirs
@@ -117,6 +121,21 @@ func (c *fakeCluster) store(s sort, object *unstructured.Unstructured) {
 	object.SetResourceVersion(strconv.Itoa(c.versions))
 	c.stored[s] = object
 	c.history = append(c.history, webhooks(object))
+	c.note()
+}
+
+func (c *fakeCluster) note() {
+	var parts []string
+	for _, s := range sorts {
+		if c.stored[s] != nil {
+			if policies := policiesOf(webhooks(c.stored[s])); policies != "" {
+				parts = append(parts, policies)
+			}
+		}
+	}
+	if now := strings.Join(parts, ", "); len(c.log) == 0 || c.log[len(c.log)-1] != now {
+		c.log = append(c.log, now)
+	}
 }
 
 func (c *fakeCluster) cut(_ context.Context, s sort, l live, indexes []int) error {
@@ -143,7 +162,24 @@ func (c *fakeCluster) cut(_ context.Context, s sort, l live, indexes []int) erro
 func (c *fakeCluster) remove(_ context.Context, s sort, _ live) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.deletes++
+	switch {
+	case c.fails > 0 && c.after == 0:
+		c.fails--
+		return errors.New("the API server is away")
+	case c.ignored > 0:
+		c.ignored--
+		return nil
+	case len(c.held) > 0:
+		object := c.stored[s].DeepCopy()
+		object.SetFinalizers(c.held)
+		object.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+		c.store(s, object)
+		return nil
+	}
+	c.after = max(0, c.after-1)
 	delete(c.stored, s)
+	c.note()
 	if c.removed != nil {
 		c.removed(s)
 	}

@@ -4,6 +4,7 @@ package install
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,15 +23,18 @@ type live struct {
 	resourceVersion string
 	revision        int64
 	owner           string
+	deleting        bool // once its finalizers are gone
+	finalizers      []string
 	entries         []map[string]any // its webhooks, in their order
 	failClosed      map[string]bool  // those with failurePolicy Fail
+	servers         map[string]string
 	bundles         map[string]string
 	own             map[string]bool // those that were applied by us
 }
 
 // readLive reads a configuration; nil is one that is not there.
 func readLive(object *unstructured.Unstructured) live {
-	l := live{failClosed: map[string]bool{}, bundles: map[string]string{}, own: map[string]bool{}}
+	l := live{failClosed: map[string]bool{}, servers: map[string]string{}, bundles: map[string]string{}, own: map[string]bool{}}
 	if object == nil {
 		return l
 	}
@@ -38,10 +42,11 @@ func readLive(object *unstructured.Unstructured) live {
 	// What is no number was not written here, and orders nothing.
 	l.owner = object.GetAnnotations()[ownerAnnotation]
 	l.revision, _ = strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
+	l.deleting, l.finalizers = object.GetDeletionTimestamp() != nil, object.GetFinalizers()
 	l.entries = webhooks(object)
 	for _, entry := range l.entries {
 		name := nameOf(entry)
-		l.failClosed[name], l.bundles[name] = failsClosed(entry), bundleOf(entry)
+		l.failClosed[name], l.servers[name], l.bundles[name] = failsClosed(entry), serverOf(entry), bundleOf(entry)
 	}
 	for _, managed := range object.GetManagedFields() {
 		if managed.Manager == fieldManager && managed.Operation == metav1.ManagedFieldsOperationApply && managed.FieldsV1 != nil {
@@ -74,6 +79,21 @@ func webhooksIn(fields []byte) map[string]bool {
 // has returns whether there is a webhook of this name.
 func (l live) has(name string) bool {
 	return slices.ContainsFunc(l.entries, func(entry map[string]any) bool { return nameOf(entry) == name })
+}
+
+// holds tells whether a webhook has Fail already, and has proved itself: at another server it is
+// as good as new.
+func (l live) holds(entry map[string]any) bool {
+	name := nameOf(entry)
+	return l.failClosed[name] && l.servers[name] == serverOf(entry)
+}
+
+// kept says what keeps a configuration that was deleted.
+func (l live) kept() string {
+	if !l.deleting {
+		return ""
+	}
+	return fmt.Sprintf(", deleted, but kept for its finalizers %s", strings.Join(l.finalizers, ", "))
 }
 
 // obsolete returns the indexes of our webhooks that are not wanted any more.

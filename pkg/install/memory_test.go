@@ -161,6 +161,7 @@ func TestAKindThatAnOlderProgramDoesNotHaveComesBack(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment = true, "hooks"
 		newer, c := newFake(t, o, denying("one.example.com"), labelling("two.example.com"))
+		o.FailOpenFirst = false // which would only open it
 		older, _ := newFake(t, o, denying("one.example.com"))
 		older.cluster = c
 		c.status = deployed(t, "two", false)

@@ -21,42 +21,90 @@ const (
 	callPatience = 2 * time.Minute
 )
 
-// applyInOrder applies the configurations that have hooks.
+// applyInOrder applies the configurations that have hooks, and sees to those without.
 func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error {
-	first, second := i.wanted[0], i.wanted[1]
-	one := func(w wanted, p phase) error {
-		if w.object == nil {
-			return nil
-		}
-		return untilUnchanged(func() error { return i.applyOne(ctx, w, p, m) })
+	switch p {
+	case opening:
+		return i.open(ctx, m)
+	case clearing:
+		return i.clear(ctx, m)
 	}
-	if first.object == nil || second.object == nil || p == closing { // which changes nothing but policies
-		if err := one(first, p); err != nil {
+	if err := i.one(ctx, i.wanted[0], p, m); err != nil {
+		return err // nothing is verified closed that is mutated open
+	}
+	return i.one(ctx, i.wanted[1], p, m)
+}
+
+// one applies a configuration, or opens it if it has no hooks any more.
+func (i *Installer) one(ctx context.Context, w wanted, p phase, m *memory) error {
+	return i.untilUnchanged(ctx, func() error {
+		switch {
+		case w.object != nil:
+			return i.applyOne(ctx, w, p, m)
+		case p == opening:
+			return i.openOne(ctx, w, m)
+		}
+		return nil
+	})
+}
+
+// open applies both with Ignore for what is new or unwanted.
+func (i *Installer) open(ctx context.Context, m *memory) error {
+	first, second := i.wanted[0], i.wanted[1]
+	if second.object == nil { // what verifies is opened before what it verifies
+		first, second = second, first
+	}
+	if err := i.one(ctx, first, opening, m); err != nil {
+		return err
+	}
+	if first.object != nil && second.object != nil {
+		if err := i.mutatingFirst(ctx, m); err != nil {
 			return err
 		}
-		return one(second, p)
 	}
-	begin := p
-	if p == clearing {
+	return i.one(ctx, second, opening, m)
+}
+
+// clear applies both as they are, and takes away what is unwanted: of what mutates when nobody
+// verifies it any more.
+func (i *Installer) clear(ctx context.Context, m *memory) error {
+	first, second := i.wanted[0], i.wanted[1]
+	verifying, err := i.find(ctx, second)
+	if err != nil {
+		return err
+	}
+	begin := clearing
+	if second.object != nil || len(verifying.obsolete(second)) > 0 {
 		begin = keeping
 	}
-	if err := one(first, begin); err != nil {
+	if err := i.one(ctx, first, begin, m); err != nil {
 		return err
 	}
-	if err := i.mutatingFirst(ctx, m); err != nil {
+	if first.object != nil && second.object != nil {
+		if err := i.mutatingFirst(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := i.one(ctx, second, clearing, m); err != nil {
 		return err
 	}
-	if err := one(second, p); err != nil || begin == p {
+	if _, err := i.retire(ctx, second); err != nil {
 		return err
 	}
 	found, err := i.find(ctx, first)
 	if err != nil || len(found.obsolete(first)) == 0 {
 		return err
 	}
-	if err := i.settles(ctx, orderPatience, i.known(second, applied)); err != nil {
+	if second.object != nil {
+		if err := i.settles(ctx, orderPatience, i.known(second, applied)); err != nil {
+			return err
+		}
+	}
+	if err := i.one(ctx, first, clearing, m); err != nil {
 		return err
 	}
-	return one(first, p)
+	_, err = i.retire(ctx, first)
+	return err
 }
 
 // known asks whether the API server knows a configuration, and be it in vain that it calls.

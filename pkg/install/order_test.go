@@ -4,15 +4,20 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // A laggard is an API server that learns of a configuration only some time after it is stored.
@@ -135,6 +140,107 @@ func TestHooksThatGoAndComeKeepTheOrder(t *testing.T) {
 				t.Errorf("FailOpenFirst %v: %s", openFirst, got)
 			}
 		})
+	}
+}
+
+// A delayed API server enforces what was stored some time ago, of each kind on its own.
+type delayed struct {
+	*fakeCluster
+	delay map[sort]time.Duration
+	past  map[sort][]moment
+}
+
+type moment struct {
+	at     time.Time
+	stored *unstructured.Unstructured
+}
+
+// watch looks at what is enforced all the time, until its test is over.
+func (d *delayed) watch(t *testing.T, see func(mutates, validates string)) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			d.mu.Lock()
+			for _, s := range sorts {
+				d.past[s] = append(d.past[s], moment{time.Now(), d.stored[s]})
+			}
+			see(policiesOf(webhooks(d.enforced(mutating))), policiesOf(webhooks(d.enforced(validating))))
+			d.mu.Unlock()
+			if !sleep(ctx, 10*time.Millisecond) {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+}
+
+// enforced returns what is enforced of a kind.
+func (d *delayed) enforced(s sort) *unstructured.Unstructured {
+	for _, then := range slices.Backward(d.past[s]) {
+		if time.Since(then.at) >= d.delay[s] && then.stored != nil {
+			return then.stored
+		} else if time.Since(then.at) >= d.delay[s] {
+			break
+		}
+	}
+	return &unstructured.Unstructured{}
+}
+
+func (d *delayed) ask(_ context.Context, label string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range sorts {
+		if text, err := json.Marshal(d.enforced(s).Object); err != nil || strings.Contains(string(text), label) {
+			return answerOf("enforced")
+		}
+	}
+	return nil
+}
+
+// The last hook of a kind goes, with one of the other kind that it has to do with.
+func TestTheLastHookOfAKindGoesInOrder(t *testing.T) {
+	rows := map[string]func() *webhook.Hook{
+		"only what mutates stays":   func() *webhook.Hook { return labelling("stays.example.com") },
+		"only what validates stays": func() *webhook.Hook { return denying("stays.example.com") },
+	}
+	for why, stays := range rows {
+		for _, openFirst := range []bool{true, false} {
+			for _, delay := range []map[sort]time.Duration{{validating: 2 * time.Second}, {mutating: 2 * time.Second}} {
+				synctest.Test(t, func(t *testing.T) {
+					o := options()
+					o.FailOpenFirst = openFirst
+					older, c := newFake(t, o, denying("verify.example.com"), labelling("inject.example.com"), denying("stays.example.com"), labelling("stays.example.com"))
+					d := &delayed{c, delay, map[sort][]moment{}}
+					older.cluster = d
+					wrong := 0
+					d.watch(t, func(mutates, validates string) {
+						// With Ignore nobody serves it any more.
+						if strings.Contains(validates, "verify Fail") && !strings.Contains(mutates, "inject") {
+							wrong++
+						}
+					})
+					if err := errors.Join(older.Promote(t.Context()), older.Wait(t.Context())); err != nil {
+						t.Fatal(err)
+					}
+					newer, _ := newFake(t, o, stays())
+					newer.cluster = d
+					if err := errors.Join(newer.Apply(t.Context()), newer.Wait(t.Context()), newer.Promote(t.Context())); err != nil {
+						t.Fatal(err)
+					}
+					sleep(t.Context(), 10*time.Second)
+					d.mu.Lock()
+					defer d.mu.Unlock()
+					if len(c.stored) != 1 || c.log[len(c.log)-1] != "stays Fail" {
+						t.Errorf("%s, FailOpenFirst %v: %d configurations, %s", why, openFirst, len(c.stored), c.log[len(c.log)-1])
+					}
+					if wrong > 0 {
+						t.Errorf("%s, FailOpenFirst %v, delays %v: verified without being mutated %d times", why, openFirst, delay, wrong)
+					}
+				})
+			}
+		}
 	}
 }
 

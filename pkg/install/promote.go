@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,16 +46,7 @@ func (i *Installer) promote(ctx context.Context, patience time.Duration, m *memo
 	if err := i.awaitFor(ctx, patience, promoted); err != nil {
 		return err
 	}
-	var errs []error
-	for _, w := range slices.Backward(i.wanted) { // what verifies goes before what it verifies
-		if w.object != nil {
-			errs = append(errs, untilUnchanged(func() error {
-				_, err := i.cutObsolete(ctx, w)
-				return err
-			}))
-		}
-	}
-	return errors.Join(errs...)
+	return i.retireAll(ctx, patience)
 }
 
 // failClosed applies the real policies once each webhook has the caBundle that its calls need.
@@ -103,6 +93,7 @@ func (i *Installer) awaitReady(ctx context.Context, m *memory) error {
 		err := i.ready(ctx, m)
 		switch {
 		case err == nil:
+			i.status.waits(nil)
 			return nil
 		case missingRight(err) != "", errors.Is(err, ErrSuperseded):
 			return err

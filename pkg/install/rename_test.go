@@ -3,10 +3,17 @@
 package install
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // policiesOf writes the failure policies of all webhooks but the marker.
@@ -22,29 +29,46 @@ func policiesOf(entries []map[string]any) string {
 
 func (c *fakeCluster) policies() string { return policiesOf(webhooks(c.stored[validating])) }
 
-// A webhook gets another name. There is never a time without the one and the other.
+// A webhook gets another name, or goes. There is never a time without the one and the other.
 func TestAnotherName(t *testing.T) {
+	a, b := func() *webhook.Hook { return denying("a.example.com") }, func() *webhook.Hook { return denying("b.example.com") }
+	m := func() *webhook.Hook { return labelling("m.example.com") }
+	type program []func() *webhook.Hook
 	rows := []struct {
-		openFirst bool
-		want      []string // after each change, from the old program's to the new one's
+		why          string
+		openFirst    bool
+		older, newer program
+		want         []string // after each change, from the old program's to the new one's
 	}{
-		{true, []string{"a Fail", "b Ignore, a Ignore", "b Fail, a Ignore", "b Fail"}},
-		{false, []string{"a Fail", "b Fail, a Fail", "b Fail"}},
+		{"another name", true, program{a}, program{b}, []string{"a Fail", "b Ignore, a Ignore", "b Fail, a Ignore", "b Fail"}},
+		{"another name", false, program{a}, program{b}, []string{"a Fail", "b Fail, a Fail", "b Fail"}},
+		{"the last hook of a kind goes", true, program{m, a}, program{m}, []string{"m Fail, a Fail", "m Fail, a Ignore", "m Fail"}},
+		{"the last hook of a kind goes", false, program{m, a}, program{m}, []string{"m Fail, a Fail", "m Fail"}},
+		{"the last hook of a kind goes", true, program{m, a}, program{a}, []string{"m Fail, a Fail", "m Ignore, a Fail", "a Fail"}},
+		{"the last hook of a kind goes", false, program{m, a}, program{a}, []string{"m Fail, a Fail", "a Fail"}},
+		{"another kind", true, program{a}, program{m}, []string{"a Fail", "a Ignore", "m Ignore, a Ignore", "m Fail, a Ignore", "m Fail"}},
+		{"another kind", false, program{a}, program{m}, []string{"a Fail", "m Fail, a Fail", "m Fail"}},
 	}
-	for _, row := range rows {
-		t.Run(fmt.Sprint("FailOpenFirst ", row.openFirst), func(t *testing.T) {
-			for crash := range 6 {
+	made := func(p program) (hooks []*webhook.Hook) {
+		for _, hook := range p {
+			hooks = append(hooks, hook())
+		}
+		return hooks
+	}
+	for n, row := range rows {
+		t.Run(fmt.Sprint(n, " ", row.why, ", FailOpenFirst ", row.openFirst), func(t *testing.T) {
+			for crash := range 7 {
 				synctest.Test(t, func(t *testing.T) {
 					o := options()
 					o.FailOpenFirst = row.openFirst
-					older, c := newFake(t, o, denying("a.example.com"))
+					older, c := newFake(t, o, made(row.older)...)
 					if err := older.Promote(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					c.history = c.history[len(c.history)-1:]
-					newer, _ := newFake(t, o, denying("b.example.com"))
+					c.log = c.log[len(c.log)-1:]
+					newer, _ := newFake(t, o, made(row.newer)...)
 					newer.cluster = c
-					if crash < 5 {
+					if crash < 6 {
 						c.fails, c.after = 1, crash
 						_ = newer.Promote(t.Context())
 						c.fails = 0
@@ -52,19 +76,79 @@ func TestAnotherName(t *testing.T) {
 					if err := newer.Promote(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					var got []string
-					for _, entries := range c.history {
-						if now := policiesOf(entries); len(got) == 0 || now != got[len(got)-1] {
-							got = append(got, now)
-						}
-					}
-					if strings.Join(got, " → ") != strings.Join(row.want, " → ") {
-						t.Errorf("it ended once after %d changes: %v", crash, strings.Join(got, " → "))
+					if got, want := strings.Join(c.log, " → "), strings.Join(row.want, " → "); got != want {
+						t.Errorf("it ended once after %d changes: %s, want %s", crash, got, want)
 					}
 				})
 			}
 		})
 	}
+}
+
+// The first replica of a rollout that never finishes takes nothing away.
+func TestAKindStaysUntilTheRolloutIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst, o.Deployment, o.Configuration.Labels = true, "hooks", map[string]string{"app": "hooks"}
+		older, c := newFake(t, o, denying("a.example.com"), labelling("m.example.com"))
+		c.status = deployed(t, "one", true)
+		if err := older.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.deploy(deployed(t, "two", false))
+		newer, _ := newFake(t, o, labelling("m.example.com"))
+		newer.cluster = c
+		ended := make(chan error, 1)
+		go func() { ended <- newer.Run(t.Context()) }()
+		sleep(t.Context(), time.Hour)
+		if c.policies() != "a Ignore" || newer.Status().Phase != FailingOpen {
+			t.Errorf("%s, %+v", c.policies(), newer.Status())
+		}
+		left := c.stored[validating]
+		if got := stagesOf(t, left, older.wanted[1]); len(got) != 1 || got[0] != installed {
+			t.Errorf("the marker vouches for %v", got)
+		}
+		if owner := readLive(left).owner; owner != "ns/hooks" || left.GetLabels()["app"] != "hooks" {
+			t.Errorf("owner %s, labels %v", owner, left.GetLabels())
+		}
+		c.deploy(deployed(t, "two", true))
+		if err := <-ended; err != nil || c.has(validating) || newer.Status().Phase != Installed {
+			t.Errorf("%v, still there: %v, %+v", err, c.has(validating), newer.Status())
+		}
+	})
+}
+
+// RBAC gives no right to patch what has no hooks: then it stays as it is, and goes all the same.
+func TestAKindThatMayNotBePatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst = true
+		older, c := newFake(t, o, denying("a.example.com"), labelling("m.example.com"))
+		if err := older.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		newer, _ := newFake(t, o, labelling("m.example.com"))
+		newer.cluster = unpatched{c, validating}
+		if err := newer.Apply(t.Context()); err != nil || c.policies() != "a Fail" || newer.Status().Phase != FailingOpen {
+			t.Errorf("%v, %s, %+v", err, c.policies(), newer.Status())
+		}
+		if err := newer.Promote(t.Context()); err != nil || c.has(validating) || newer.Status().Phase != Installed {
+			t.Errorf("%v, still there: %v, %+v", err, c.has(validating), newer.Status())
+		}
+	})
+}
+
+// unpatched is a cluster in which nobody may patch one kind.
+type unpatched struct {
+	*fakeCluster
+	kind sort
+}
+
+func (u unpatched) apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error {
+	if s == u.kind {
+		return apierrors.NewForbidden(configurations[s].GroupResource(), object.GetName(), fmt.Errorf("User %q cannot patch resource %q", "x", configurations[s].Resource))
+	}
+	return u.fakeCluster.apply(ctx, s, object, force)
 }
 
 // A replica of the new program that comes later neither brings the old name back nor keeps it.

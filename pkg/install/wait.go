@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -22,14 +23,16 @@ type question struct {
 }
 
 // there asks whether each wanted configuration has come to a stage, and whether the others are
-// gone, as far as can be told.
+// gone, as far as can be told. With FailOpenFirst those go later than that.
 func (i *Installer) there(at stage) []question {
-	list := i.gone()
-	for n, w := range i.wanted {
-		if w.object != nil {
-			list[n] = question{sort: w.sort, stage: at, label: labelValue(w.sort, w.name, at, w.version), want: enforced}
-		} else {
-			list[n].unsure = true
+	var list []question
+	for n, q := range i.gone() {
+		switch w := i.wanted[n]; {
+		case w.object != nil:
+			list = append(list, question{sort: w.sort, stage: at, label: labelValue(w.sort, w.name, at, w.version), want: enforced})
+		case !i.o.FailOpenFirst:
+			q.unsure = true
+			list = append(list, q)
 		}
 	}
 	return list
@@ -66,13 +69,15 @@ func (i *Installer) await(ctx context.Context, questions []question) error {
 			return final.error
 		case seen == nil:
 			if row++; row >= i.o.Confirmations {
+				i.status.waits(nil)
 				return nil
 			}
 			pause = i.o.Interval
 		case ctx.Err() == nil: // or else the error is that of the end
-			if seen.Error() != last.Error() {
+			if withoutTime(seen) != withoutTime(last) {
 				i.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
 			}
+			i.status.waits(seen)
 			row, last, pause = 0, seen, min(pause*3/2, 20*i.o.Interval)
 		}
 		if !sleep(ctx, pause) {
@@ -145,9 +150,16 @@ func (i *Installer) askOne(ctx context.Context, q question) error {
 	}
 }
 
+// currentTime is in what crypto/x509 says of a certificate that is not valid now.
+var currentTime = regexp.MustCompile(`current time \S+`)
+
+// withoutTime returns what an error says whenever it happens.
+func withoutTime(err error) string { return currentTime.ReplaceAllString(err.Error(), "") }
+
 // advice tells what the usual causes of a failed call are.
 func advice(answer error) string {
 	for _, known := range []struct{ text, cause string }{
+		{"x509: certificate has expired or is not yet valid", " (what renews the certificate that is served does not, or a clock is wrong)"},
 		{"x509:", " (the caBundle does not vouch for the certificate that is served)"},
 		{"no hook is served at", " (the server has to serve Installer.Hooks)"},
 		{"service \"", " (create the Service)"},

@@ -146,7 +146,7 @@ const (
 func (w wanted) opens(found live) bool {
 	marker := markerName(w.name)
 	return slices.ContainsFunc(webhooks(w.object), func(entry map[string]any) bool {
-		return nameOf(entry) != marker && failsClosed(entry) && !found.failClosed[nameOf(entry)]
+		return nameOf(entry) != marker && failsClosed(entry) && !found.holds(entry)
 	})
 }
 
@@ -157,7 +157,7 @@ func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 	stages := []stage{installed, applied, promoted}
 	marker := markerName(w.name)
 	for _, entry := range webhooks(object) {
-		if name := nameOf(entry); p == opening && name != marker && failsClosed(entry) && !found.failClosed[name] {
+		if name := nameOf(entry); p == opening && name != marker && failsClosed(entry) && !found.holds(entry) {
 			entry["failurePolicy"] = string(admissionregistrationv1.Ignore)
 			stages = []stage{installed, applied}
 		}

@@ -51,7 +51,8 @@ func TestStages(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
 	other, _ := newFake(t, options(), denying("one.example.com"), denying("more.example.com"), labelling("two.example.com"))
 	w, next := i.wanted[1], other.wanted[1]
-	closed := live{failClosed: map[string]bool{"one.example.com": true}}
+	closed := live{failClosed: map[string]bool{"one.example.com": true}, servers: map[string]string{"one.example.com": "ns/hooks:443"}}
+	moved := live{failClosed: closed.failClosed, servers: map[string]string{"one.example.com": "ns/others:443"}}
 	rows := []struct {
 		why    string
 		object *unstructured.Unstructured
@@ -61,6 +62,7 @@ func TestStages(t *testing.T) {
 		{"open", w.at(live{}, opening), w, []stage{installed, applied}},
 		{"closed", w.at(live{}, closing), w, []stage{installed, applied, promoted}},
 		{"nothing was opened", w.at(closed, opening), w, []stage{installed, applied, promoted}},
+		{"closed, at another server", w.at(moved, opening), w, []stage{installed, applied}},
 		{"another version", next.at(live{}, closing), w, []stage{installed}},
 		{"the other sort", i.wanted[0].at(live{}, closing), w, nil},
 	}
@@ -94,27 +96,29 @@ func TestLabelValuesAreDistinctAndValid(t *testing.T) {
 	}
 }
 
-// Whatever is in the cluster: opening never opens what is closed, never closes what is meant to
+// Whatever is in the cluster: opening never opens what is closed at the same server, never closes what is meant to
 // be open, and closing gives what the hooks say.
 func TestOpeningProperties(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		var hooks []*webhook.Hook
-		found := live{failClosed: map[string]bool{}}
+		found, held := live{failClosed: map[string]bool{}, servers: map[string]string{}}, map[string]bool{}
 		for n := range 1 + random.IntN(5) {
 			name := fmt.Sprintf("n%d.example.com", n)
 			hooks = append(hooks, denying(name))
 			if random.IntN(2) == 0 {
 				found.failClosed[name] = random.IntN(2) == 0
+				found.servers[name] = []string{"ns/hooks:443", "laptop.example.com:9443"}[random.IntN(2)]
+				held[name] = found.failClosed[name] && found.servers[name] == "ns/hooks:443"
 			}
 		}
 		i, _ := newFake(t, options(), hooks...)
 		w := i.wanted[1]
 		open, closed := readLive(w.at(found, opening)), readLive(w.at(found, closing))
 		for name, fails := range open.failClosed {
-			if name != markerName("hooks") && fails != found.failClosed[name] {
-				t.Fatalf("seed %d: opened, %s fails closed: %v, before: %v", seed, name, fails, found.failClosed)
+			if name != markerName("hooks") && fails != held[name] {
+				t.Fatalf("seed %d: opened, %s fails closed: %v, before: %v at %v", seed, name, fails, found.failClosed, found.servers)
 			}
 		}
 		for name, fails := range closed.failClosed {

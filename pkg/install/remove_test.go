@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A finalizer keeps a configuration, and what is stored is enforced.
+func TestRemoveTakesTheWebhooksOutOfWhatIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		o := options()
+		o.Logger = funcr.New(func(_, line string) { log = append(log, line) }, funcr.Options{})
+		i, c := newFake(t, o, denying("one.example.com"), labelling("two.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.held = []string{"example.com/audit"}
+		if err := i.Remove(t.Context()); err != nil || c.deletes != 2 {
+			t.Errorf("%v, %d deletions", err, c.deletes)
+		}
+		for s, object := range c.stored {
+			if left := webhooks(object); len(left) > 0 {
+				t.Errorf("%s: %v", s, left)
+			}
+		}
+		if text := strings.Join(log, "\n"); !strings.Contains(text, `"finalizers"=["example.com/audit"]`) {
+			t.Errorf("it does not name the finalizer: %s", text)
+		}
+	})
+}
+
+func TestRemoveNamesTheFinalizersWhenItCannotGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.held = []string{"example.com/audit", "example.com/more"}
+		i.cluster = uncut{c}
+		err := i.Remove(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "ValidatingWebhookConfiguration hooks is there still, deleted, but kept for its finalizers example.com/audit, example.com/more: ") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// uncut is a cluster that lets nobody patch.
+type uncut struct{ *fakeCluster }
+
+func (uncut) cut(context.Context, sort, live, []int) error { return errors.New("you may not patch") }
+
+// A deletion that has no effect at once is not tried without a pause.
+func TestRemovePausesBetweenTwoDeletions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.ignored = 1 << 30
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		err := i.Remove(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || c.deletes > 101 || !strings.HasPrefix(err.Error(), "ValidatingWebhookConfiguration hooks is there still: ") {
+			t.Errorf("%d deletions in 10 s: %v", c.deletes, err)
+		}
+		c.ignored = 3
+		if err := i.Remove(t.Context()); err != nil || c.has(validating) {
+			t.Errorf("%v, still there: %v", err, c.has(validating))
+		}
+	})
+}
+
+func TestAChangeIsTriedAgainAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"))
+		c.changes = attempts
+		began := time.Now()
+		if err := i.Apply(t.Context()); !errors.Is(err, errChanged) || time.Since(began) != (attempts-1)*defaultInterval/10 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		ctx, stop := context.WithTimeout(t.Context(), defaultInterval/20)
+		defer stop()
+		c.changes, c.applies = attempts, 0
+		if err := i.Apply(ctx); !errors.Is(err, errChanged) || c.applies != 1 {
+			t.Errorf("%v after %d applies", err, c.applies)
+		}
+	})
+}
+
+// Who deletes the namespace first can still take away the rest.
+func TestRemoveWithoutANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		i.cluster = placeless{c}
+		for range 2 {
+			if err := i.Remove(t.Context()); err != nil || len(c.stored) > 0 || i.Status().Phase != Removed || i.Status().Err != nil {
+				t.Errorf("%v, %d left, %+v", err, len(c.stored), i.Status())
+			}
+		}
+	})
+}
+
+// placeless is a cluster without the namespace of the webhook.
+type placeless struct{ *fakeCluster }
+
+func (placeless) ask(context.Context, string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+}
