@@ -128,3 +128,57 @@ func TestRemoveSaysWhetherThereWasSomething(t *testing.T) {
 		}
 	})
 }
+
+// What was in the way and is not any more is no trouble, and what is in the way now is.
+func TestTheErrorOfTheStatusIsTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.FailOpenFirst, o.Deployment = true, "hooks"
+		i, c := newFake(t, o, denying("one.example.com"))
+		c.status = deployed(t, "one", false)
+		ended := make(chan error, 1)
+		go func() { ended <- i.Promote(t.Context()) }()
+		expect := func(text string) {
+			t.Helper()
+			sleep(t.Context(), 10*time.Minute)
+			if err := i.Status().Err; err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("got %v, want %s", err, text)
+			}
+		}
+		expect("0 of 1 replicas are ready")
+		c.mu.Lock()
+		c.status, c.answer = deployed(t, "one", true), func(int) string { return "unanswered" }
+		c.mu.Unlock()
+		expect("cannot call the webhook")
+		c.mu.Lock()
+		c.answer = func(int) string { return "absent" }
+		c.mu.Unlock()
+		expect("is not enforced in this version yet")
+		c.mu.Lock()
+		c.answer = nil
+		c.mu.Unlock()
+		if err := <-ended; err != nil || i.Status().Err != nil {
+			t.Errorf("%v, %+v", err, i.Status())
+		}
+	})
+}
+
+// Somebody deletes what was installed, and it cannot be stored again.
+func TestWhatLacksIsNotInstalled(t *testing.T) {
+	i, c := newFake(t, options(), denying("one.example.com"))
+	if err := i.Apply(t.Context()); err != nil || i.Status().Phase != Installed {
+		t.Fatal(err)
+	}
+	c.fails = 1
+	if err := i.Apply(t.Context()); err == nil || i.Status().Phase != Installed {
+		t.Errorf("it is there: %v, %+v", err, i.Status())
+	}
+	delete(c.stored, validating)
+	c.fails = 1
+	if err := i.Apply(t.Context()); err == nil || i.Status().Phase != Installing {
+		t.Errorf("it is gone: %v, %+v", err, i.Status())
+	}
+	if err := i.Apply(t.Context()); err != nil || i.Status().Phase != Installed {
+		t.Errorf("it is there again: %v, %+v", err, i.Status())
+	}
+}
