@@ -129,12 +129,9 @@ func tooLarge(limit int64) error {
 // there is a buffer at hand.
 const readStep = 4 << 10
 
-// smallBuffer is one that is used for bodies of any size.
-const smallBuffer = 64 << 10
-
 // readAll reads to the end, or until there is more than limit. length is what was announced,
 // or -1. Memory is reserved before it is used, that of buf too, as if it were new. There is never
-// more than four times of what has come.
+// more than four times of what has come, or was announced if buf is of that size.
 func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
 	rest := func() int {
 		if announced := length + 1 - int64(len(buf)); announced > 0 { // one byte more, to see the end
@@ -142,8 +139,8 @@ func readAll(from io.Reader, buf []byte, length, limit int64, reserve func(int64
 		}
 		return max(len(buf), 512)
 	}
-	if buf = buf[:0]; cap(buf) > max(4*rest(), smallBuffer) {
-		buf = nil // it would hold more than it is worth
+	if buf = buf[:0]; cap(buf) > max(4*rest(), readStep) {
+		buf = nil // it would count for more than the body has
 	}
 	room := max(min(rest(), readStep), cap(buf))
 	if err := reserve(int64(room)); err != nil {

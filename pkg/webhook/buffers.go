@@ -18,8 +18,8 @@ type buffers struct {
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-// maxPooledBytes bounds the memory that small calls hold because large ones needed it. With as
-// many calls as there may be by default, that is just less than the bytes that there may be.
+// maxPooledBytes is the most memory that is kept with what else a call needs. It is used for bodies
+// of the size only, and counts in full: see readAll.
 const maxPooledBytes = 256 << 10
 
 // hold has the body be used again, once this call is over.

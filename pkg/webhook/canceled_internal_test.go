@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 )
 
 // TestBrokenOff has the errors of reading a body. Over HTTP/2 the context ends only after them.
@@ -32,6 +33,7 @@ func TestBrokenOff(t *testing.T) {
 	} {
 		t.Run(in.reason, func(t *testing.T) {
 			x := &exchange{client: in.client, http1: in.http1}
+			x.ctx.start, x.ctx.budget = time.Now(), time.Hour
 			if got := x.outcomeOf(x.brokenOff(in.err)); got != in.want {
 				t.Errorf("got %s, want %s", got, in.want)
 			}

@@ -21,6 +21,50 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
+// TestTheClientHadNoMoreTime hangs up while there is some of the budget left, since it has waited
+// before: an API server makes a call again that was turned away, and says that it has all of its time.
+func TestTheClientHadNoMoreTime(t *testing.T) {
+	for after, want := range map[time.Duration]webhook.Outcome{4 * time.Second: webhook.Canceled, 5 * time.Second: webhook.TimedOut} {
+		for _, slow := range []string{"handler", "body"} {
+			row(t, fmt.Sprint(slow, after), func(t *testing.T) {
+				inBoth(t, func(t *testing.T, h2 bool) {
+					r, log := &recorder{}, &logbook{}
+					hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
+						<-ctx.Done()
+						return ctx.Err()
+					})
+					e := serveInMemory(t, webhook.Options{Observers: []webhook.Observer{r}, Logger: funcr.New(log.write, funcr.Options{})}, hook)
+					e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+					ctx, cancel := context.WithTimeout(t.Context(), after)
+					defer cancel()
+					var body io.Reader = bytes.NewReader(call{}.body())
+					if slow == "body" {
+						in, out := io.Pipe()
+						context.AfterFunc(ctx, func() { _ = out.CloseWithError(ctx.Err()) })
+						body = in
+					}
+					req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+hook.Path()+"?timeout=10s", body)
+					if err != nil {
+						t.Fatal(err)
+					}
+					req.Header.Set("Content-Type", "application/json")
+					if resp, err := e.client.Do(req); err == nil {
+						t.Errorf("got %s", resp.Status)
+						_ = resp.Body.Close()
+					}
+					synctest.Wait()
+					if got := r.one(t); got.Outcome != want || got.Err == nil {
+						t.Errorf("got %+v, want %s", got, want)
+					}
+					if logged := len(log.with("cannot decide")) == 1; logged != (want == webhook.TimedOut) {
+						t.Errorf("logged: %t", logged)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestTheClientHangsUp while the handler is busy.
 func TestTheClientHangsUp(t *testing.T) {
 	for _, in := range []struct {

@@ -188,7 +188,7 @@ func (all *connections) leastOfUse() (*connection, time.Duration) {
 		return stalled, 0
 	}
 	wait = min(wait, young)
-	if all.gate.oustCall() {
+	if all.gate.oust(0) {
 		return nil, discardOthers
 	}
 	if all.waiting < max(1, all.max/2) {

@@ -49,7 +49,6 @@ type exchange struct {
 	held    bool         // there are
 	holders atomic.Int32 // of room: the call, and a handler with a goroutine of its own
 	waits   atomic.Bool  // for an answer
-	bytes   int64        // of memory for the body
 	body    reading
 }
 

@@ -94,11 +94,16 @@ func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome)
 }
 
 // outcomeOf classifies a failure to decide. One that comes of a client that went away is nobody's:
-// an API server that restarts, or a user who gives up, must not look like a hook that fails.
+// an API server that restarts, or a user who gives up, must not look like a hook that fails. But one
+// that waited for long did not get its answer in time: what it makes again after a 429 it waits for
+// less than it says, and with a client that has a timeout of its own it gives up when that does.
 func (x *exchange) outcomeOf(err error) Outcome {
 	outcome := outcomeOf(err)
 	if outcome == Failed && x.isGone() && (errors.Is(err, errHungUp) || strings.Contains(err.Error(), context.Canceled.Error())) {
-		return Canceled // by its text, since not all who call others in between wrap the error
+		outcome = Canceled // by its text, since not all who call others in between wrap the error
+	}
+	if outcome == Canceled && time.Since(x.ctx.start) >= x.ctx.budget/2 {
+		return TimedOut
 	}
 	return outcome
 }

@@ -22,6 +22,7 @@ type gate struct {
 	stage    atomic.Int32
 	calls    atomic.Int64 // in flight, or answered with a handler that is still busy
 	waiting  atomic.Int64 // for an answer
+	ousted   atomic.Int64 // of those, calls that do not count any more
 	bodies   bodies
 	bytes    atomic.Int64 // of bodies
 	answered chan struct{}
@@ -71,7 +72,7 @@ func (x *exchange) enter(r *http.Request, refused *refusal) error {
 	x.waits.Store(true)
 	g.waiting.Add(1)
 	switch {
-	case g.calls.Add(1) > g.maxCalls && !g.oustCall():
+	case g.calls.Add(1) > g.maxCalls && !g.oust(0):
 		x.leave()
 		return x.tooMuch(fmt.Sprintf("%d calls are in flight, which is the limit", g.maxCalls))
 	case g.stage.Load() == stopping:
@@ -87,10 +88,8 @@ func (x *exchange) reserve(n int64) error {
 	if g == nil {
 		return nil
 	}
-	x.bytes += n
-	if all := g.bytes.Add(n); all > g.maxBytes && all > x.bytes { // alone, a call may be as large as its hook allows
-		for g.oustCall() { // for those who come later
-		}
+	own := x.body.holds.Add(n)
+	if all := g.bytes.Add(n); all > g.maxBytes && all > own && !g.oust(n) { // alone, a call may be as large as its hook allows
 		return x.tooMuch(fmt.Sprintf("the bodies of the calls in flight have %d bytes, which is the limit", g.maxBytes))
 	}
 	return nil
@@ -144,10 +143,12 @@ func (x *exchange) wasAnswered() {
 func (x *exchange) drop() {
 	if x.held && x.holders.Add(-1) == 0 {
 		g := x.ctx.hook.gate
-		if !x.body.ousted { // else another has its place
+		if x.body.ousted { // another has its place
+			g.ousted.Add(-1)
+		} else {
 			g.calls.Add(-1)
 		}
-		g.bytes.Add(-x.bytes)
+		g.bytes.Add(x.body.given - x.body.holds.Load())
 	}
 }
 

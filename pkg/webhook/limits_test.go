@@ -184,6 +184,31 @@ func TestMaxInFlightBytes(t *testing.T) {
 	}
 }
 
+// TestSmallCallsHoldLittle after large ones, whose memory they could use.
+func TestSmallCallsHoldLittle(t *testing.T) {
+	inBoth(t, func(t *testing.T, h2 bool) {
+		d := newDoorman()
+		hook := mutating(d.handle)
+		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
+		for _, c := range []call{{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 58<<10), 1)}, {}} {
+			var calls sync.WaitGroup
+			n := 10
+			if c.object == "" {
+				n = 100
+			}
+			for range n {
+				calls.Go(func() { e.ask(t, hook, c).allowed(t, c, true) })
+				<-d.arrived
+			}
+			for range n {
+				d.leave <- true
+			}
+			calls.Wait()
+		}
+	})
+}
+
 // onlyReader hides the length of what is read.
 type onlyReader struct{ io.Reader }
 

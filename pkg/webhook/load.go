@@ -33,7 +33,7 @@ func (s *Server) Load() Load {
 		return l
 	}
 	l.Calls, l.Bytes = int(g.calls.Load()), g.bytes.Load()
-	l.Waiting = min(int(g.waiting.Load()), l.Calls) // read later, it may be more
+	l.Waiting = max(0, min(int(g.waiting.Load()-g.ousted.Load()), l.Calls)) // read later, it may be more
 	l.Connections = g.connections.count()
 	return l
 }

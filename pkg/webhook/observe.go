@@ -23,18 +23,18 @@ import (
 // An Outcome is what came of a call.
 type Outcome string
 
-// The outcomes. All but the first three are failures to decide, to which the API server
-// applies the failurePolicy. It does not to Canceled, since then it does not wait any more.
+// The outcomes. All but the first three are failures to decide, to which the API server applies the
+// failurePolicy; to Canceled only if it is still there and the request is.
 const (
 	Allowed  Outcome = "allowed"
 	Mutated  Outcome = "mutated" // allowed, with a patch
 	Denied   Outcome = "denied"
 	Failed   Outcome = "failed"    // unreadable, of the wrong kind, or the handler returned an error
 	Panicked Outcome = "panicked"  // the handler did, or a method of its types
-	TimedOut Outcome = "timed_out" // the handler did not decide, or the body not arrive, in time
+	TimedOut Outcome = "timed_out" // the handler did not decide, or the body not arrive, in time, or before the client had waited for half of it
 	Shed     Outcome = "shed"      // turned away before it was read to the end: too much at once, or stopping
 	Refused  Outcome = "refused"   // turned away before it was read: without valid credentials
-	Canceled Outcome = "canceled"  // the client went away before there was a decision
+	Canceled Outcome = "canceled"  // the client went away before that: it restarts, or a user gives up
 )
 
 // A Call is what an [Observer] is told at the end of a call. What could not be read is zero.

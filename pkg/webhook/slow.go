@@ -29,12 +29,13 @@ type bodies struct {
 // A reading is a body that is being read.
 type reading struct {
 	io.Reader
-	came atomic.Int64
+	came, holds atomic.Int64 // bytes: of the body, of memory
 
 	// Of these, bodies.mu is the lock until the end.
 	prev, next *reading
 	w          http.ResponseWriter
 	since      time.Time
+	given      int64 // bytes that others have
 	ousted     bool
 }
 
@@ -72,32 +73,47 @@ func (r *reading) unlink() {
 	}
 }
 
-// oust ends the reading of the first body that is slow, if there is one.
-func (b *bodies) oust() bool {
+// oust ends the reading of the first body that is slow, or of as many as hold so much memory, if
+// there are.
+func (b *bodies) oust(bytes int64) (ousted, given int64) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for r := b.root.next; r != nil && r != &b.root; r = r.next {
-		if now.Sub(r.since) < slowAfter {
-			return false // nor are those that follow
-		}
-		if now.Sub(r.since) >= slowAfter+time.Duration(r.came.Load()/slowRate)*time.Second {
-			r.ousted = true
-			r.unlink()
-			setReadDeadline(r.w, now.Add(-time.Second))
-			return true
-		}
+	slow := b.slow(now, bytes)
+	for _, r := range slow {
+		r.ousted, r.given = true, r.holds.Load()
+		given += r.given
+		r.unlink()
+		setReadDeadline(r.w, now.Add(-time.Second))
 	}
-	return false
+	return int64(len(slow)), given
 }
 
-// oustCall makes room for a call, which is counted, if there is one whose body is slow.
-func (g *gate) oustCall() bool {
-	ousted := g.bodies.oust()
-	if ousted {
-		g.calls.Add(-1) // see drop
+// slow returns the bodies to oust. b.mu is locked.
+func (b *bodies) slow(now time.Time, bytes int64) []*reading {
+	var slow []*reading
+	for r := b.root.next; r != nil && r != &b.root && now.Sub(r.since) >= slowAfter; r = r.next {
+		if now.Sub(r.since) < slowAfter+time.Duration(r.came.Load()/slowRate)*time.Second {
+			continue
+		}
+		slow = append(slow, r)
+		if bytes -= r.holds.Load(); bytes <= 0 {
+			return slow
+		}
 	}
-	return ousted
+	return nil
+}
+
+// oust makes room for a call, which is counted, or for so many bytes of one, if there are others
+// whose bodies are slow.
+func (g *gate) oust(bytes int64) bool {
+	ousted, given := g.bodies.oust(bytes)
+	if ousted > 0 { // see drop
+		g.calls.Add(-ousted)
+		g.ousted.Add(ousted)
+		g.bytes.Add(-given)
+	}
+	return ousted > 0
 }
 
 // tooSlow is the failure of a call that had to go for another.

@@ -164,9 +164,41 @@ func TestSlowBodiesGiveTheirBytesBack(t *testing.T) {
 		synctest.Wait()
 		e.ask(t, hook, large).turnedAway(t, http.StatusTooManyRequests, "1")
 		<-time.After(4 * time.Second)
-		e.ask(t, hook, large).turnedAway(t, http.StatusTooManyRequests, "1")
-		<-time.After(time.Second)
 		e.ask(t, hook, large).allowed(t, large, true)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if l := e.server.Load(); l.Bytes != 0 || l.Calls != 0 || l.Waiting != 0 {
+			t.Errorf("in the end: %+v", l)
+		}
+	})
+}
+
+// TestSlowBodiesThatHoldTooLittle are left alone by a body that would not fit without them either.
+func TestSlowBodiesThatHoldTooLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorman()
+		hook := mutating(d.handle)
+		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
+		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+		large := call{object: strings.Replace(thePod, "app:1", strings.Repeat("x", 700<<10), 1)}
+		first := make(chan answer)
+		go func() { first <- e.post(t, hook.Path()+"?timeout=30s", large.body()) }()
+		<-d.arrived
+		var slow []trickle
+		for range 5 {
+			slow = append(slow, e.trickle(t, hook, call{}.body(), 1, 1))
+		}
+		<-time.After(3 * time.Second)
+		e.ask(t, hook, large).turnedAway(t, http.StatusTooManyRequests, "1")
+		for _, s := range slow {
+			select {
+			case a := <-s.answer:
+				t.Errorf("got %d", a.code)
+			default:
+			}
+		}
+		d.leave <- true
+		(<-first).allowed(t, large, true)
 		<-time.After(time.Minute)
 	})
 }
