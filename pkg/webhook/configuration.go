@@ -35,7 +35,7 @@ type ConfigurationOptions struct {
 	// every registration has a clientConfig of its own.
 	URL string
 	// CABundle holds the PEM certificates that the serving certificate is verified with, and
-	// nothing else. When empty, the API server uses its system's roots.
+	// nothing else. When empty, or white space, the API server uses its system's roots.
 	CABundle []byte
 	// Namespace is the namespace the webhook runs in, left out by the default
 	// namespaceSelector so that the webhook cannot block its own Pods. Service.Namespace when
@@ -105,8 +105,14 @@ func (o ConfigurationOptions) validate() error {
 // clientConfig completes the hook's own client config.
 func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.WebhookClientConfig, error) {
 	c := *h.reg.clientConfig.DeepCopy()
-	if len(c.CABundle) == 0 {
+	if errs := validateBundle(field.NewPath(h.reg.sort()).Key(h.Name()).Child("clientConfig", "caBundle"), c.CABundle); len(errs) > 0 {
+		return c, errs.ToAggregate()
+	}
+	if isBlank(c.CABundle) {
 		c.CABundle = slices.Clone(o.CABundle)
+	}
+	if isBlank(c.CABundle) {
+		c.CABundle = nil
 	}
 	switch {
 	case c.URL != nil:

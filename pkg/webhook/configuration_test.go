@@ -208,7 +208,7 @@ func TestABundleHoldsCertificatesOnly(t *testing.T) {
 		{reason: "one certificate", bundle: string(exampleCA)},
 		{reason: "two, with words around them", bundle: "# ours\n" + string(exampleCA) + "\n# theirs\n" + string(exampleCA) + "# end"},
 		{reason: "words only", bundle: "PEM", want: "holds no certificate: it has to be PEM"},
-		{reason: "white space", bundle: "\n", want: "holds no certificate"},
+		{reason: "white space, until a CA is injected", bundle: "\n"},
 		{reason: "a key", bundle: string(key), want: `holds a PEM block of type "PRIVATE KEY": only certificates belong there`},
 		{reason: "a certificate and a key", bundle: string(exampleCA) + string(key), want: `"PRIVATE KEY"`},
 		{reason: "a key that is cut off", bundle: string(exampleCA) + string(key[:40]), want: "1 of 2 PEM blocks cannot be read"},
@@ -220,7 +220,14 @@ func TestABundleHoldsCertificatesOnly(t *testing.T) {
 			reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules()}
 			_, _, byOptions := webhook.Configurations(webhook.ConfigurationOptions{Name: "c", URL: "https://x", CABundle: []byte(in.bundle)}, webhook.Mutating(reg, label))
 			reg.ClientConfig.CABundle = []byte(in.bundle)
-			_, _, byHook := webhook.Configurations(webhook.ConfigurationOptions{Name: "c", URL: "https://x"}, webhook.Mutating(reg, label))
+			hook := webhook.Mutating(reg, label)
+			if err := hook.Check(); err != nil {
+				t.Errorf("a server has no use for it: %v", err)
+			}
+			c, _, byHook := webhook.Configurations(webhook.ConfigurationOptions{Name: "c", URL: "https://x", CABundle: []byte(" ")}, hook)
+			if c != nil && strings.TrimSpace(in.bundle) == "" && c.Webhooks[0].ClientConfig.CABundle != nil {
+				t.Errorf("got %q", c.Webhooks[0].ClientConfig.CABundle)
+			}
 			for what, err := range map[string]error{"configuration options.CABundle: ": byOptions, "clientConfig.caBundle: ": byHook} {
 				switch {
 				case in.want == "":
