@@ -198,7 +198,7 @@ func TestClockIsTold(t *testing.T) {
 			t.Errorf("status: %+v", st)
 		}
 		r.difference.Store(int64(time.Second))
-		elapse(time.Hour) // that is no hurry
+		elapse(time.Hour) // three looks, which nothing hurries
 		for i := range 10 {
 			r.difference.Store(int64(2*time.Hour + time.Duration(i)*700*time.Millisecond))
 			settle()

@@ -11,7 +11,8 @@ type Target struct {
 	Webhooks []string
 	// OwnerAnnotation and Owner tell whose object it is. One that has this annotation, with
 	// another value, belongs to somebody else who took the same name: it is not written, and a
-	// source that was never ready is not ready if it has no other. When they are empty everything is taken as ours.
+	// source that was never ready is not ready if it has no other. When they are empty everything
+	// is taken as ours.
 	OwnerAnnotation, Owner string
 }
 
