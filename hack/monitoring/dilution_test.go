@@ -43,7 +43,7 @@ func TestStrangersDiluteNothing(t *testing.T) {
 			switch n := node.(type) {
 			case *parser.BinaryExpr:
 				if n.Op == parser.DIV {
-					shares += excludes(t, where, n.RHS, "admitkit_calls_total", "refused")
+					shares += excludes(t, where, n.RHS, "admitkit_calls_total", "refused", "canceled")
 					shares += excludes(t, where, n, "admitkit_call_duration_seconds_sum", "refused", "shed")
 					shares += excludes(t, where, n, "admitkit_call_duration_seconds_count", "refused", "shed")
 				}

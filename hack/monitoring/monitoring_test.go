@@ -105,6 +105,11 @@ var scenarios = []struct {
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsFail", "AdmitkitCallsShed"}},
+	{"calls fail while others are given up", func(w *world, _ int) {
+		w.usual()
+		w.call(webhook.Failed, 10, time.Millisecond)
+		w.call(webhook.Canceled, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsFail"}},
 	{"calls time out while strangers call", func(w *world, _ int) {
 		w.usual()
 		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
@@ -134,9 +139,18 @@ var scenarios = []struct {
 	{"handlers go on for ever", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 110 + w.replica.load.Waiting }, []string{"AdmitkitHandlersLeftBehind"}},
 	{"a few handlers are late", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 5 + w.replica.load.Waiting }, nil},
 	{"much is in flight", func(w *world, _ int) { w.usual(); w.replica.load.Calls, w.replica.load.Waiting = 900, 900 }, nil},
+	{"all connections are taken", func(w *world, _ int) { w.usual(); w.replica.load.Connections = 2000 }, []string{"AdmitkitConnectionsAtLimit"}},
+	{"all connections are taken for a while", func(w *world, i int) {
+		w.usual()
+		w.replica.load.Connections = 4
+		if i%15 < 5 {
+			w.replica.load.Connections = 2000
+		}
+	}, nil},
 	{"there is no limit", func(w *world, _ int) {
 		w.usual()
 		w.replica.load.Calls, w.replica.load.MaxCalls = 5000, math.MaxInt
+		w.replica.load.Connections, w.replica.load.MaxConnections = 5000, math.MaxInt
 	}, nil},
 	{"nobody but strangers", func(w *world, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
 

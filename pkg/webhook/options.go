@@ -54,14 +54,14 @@ type Options struct {
 	// another for each 64 KiB that came, that one is turned away instead.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the bodies of the calls in flight, in bytes, and is answered for
-	// as MaxInFlight is. Bytes count once there is memory for them: what a client announces does
+	// as MaxInFlight is; slow bodies go if together they hold enough. Bytes count once there is memory for them: what a client announces does
 	// not. What is decoded of a body may be a few times its size, so when zero it is an eighth of
 	// GOMEMLIMIT (or what debug.SetMemoryLimit set before [NewServer]), but room for one body at
 	// least, and 256 MiB at most or without a GOMEMLIMIT.
 	MaxInFlightBytes int64
-	// MaxConnections bounds the open connections. For one more another goes: first one that has
-	// never had a call and has been silent for a second, then one with a body that is slow, then
-	// the one that has been idle for longest. If all have calls, or were just made, the new one
+	// MaxConnections bounds the open connections. For one more another goes: first one that is older
+	// than a second and has never had a call, then one that has been busy for a second without a
+	// call, then one with a body that is slow, then the one that has been idle for longest. If all have calls, or were just made, the new one
 	// waits. Twice MaxInFlight when zero, and at least 100. A connection with a call that was
 	// read is never closed, so use more than MaxInFlight.
 	MaxConnections int
