@@ -148,6 +148,11 @@ func TestTheErrorOfTheStatusIsTheLast(t *testing.T) {
 		expect("0 of 1 replicas are ready")
 		c.mu.Lock()
 		c.status, c.answer = deployed(t, "one", true), func(int) string { return "unanswered" }
+		c.before = func() {
+			if err := i.Status().Err; err != nil {
+				t.Errorf("it is ready, and got %v", err)
+			}
+		}
 		c.mu.Unlock()
 		expect("cannot call the webhook")
 		c.mu.Lock()

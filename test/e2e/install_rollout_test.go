@@ -196,6 +196,30 @@ var _ = Describe("Install of another version", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})
 
+	It("keeps such a configuration open until it is promoted, and then takes it away", func(ctx context.Context) {
+		i.o.FailOpenFirst = true
+		both := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
+		Expect(both.Promote(within(ctx, patience))).To(Succeed())
+		i.inject(ctx, validatingKind, "denies.example.com", i.marker())
+		one := i.serving(i.labels("labels.example.com"))
+		Expect(one.Apply(ctx)).To(Succeed())
+		Expect(one.Wait(within(ctx, patience))).To(Succeed())
+		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Ignore")))
+		Expect(one.Status().Phase).To(Equal(installing.FailingOpen))
+		before := i.validating(ctx)
+		Expect(one.Apply(ctx)).To(Succeed())
+		Expect(i.validating(ctx).ResourceVersion).To(Equal(before.ResourceVersion), "a second replica changes nothing")
+
+		again := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
+		Expect(again.Promote(within(ctx, patience))).To(Succeed(), "it is taken back")
+		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Fail")))
+
+		one = i.serving(i.labels("labels.example.com"))
+		Expect(one.Promote(within(ctx, patience))).To(Succeed())
+		Expect(i.there(ctx)).To(ConsistOf(mutatingKind))
+		Expect(one.Status().Phase).To(Equal(installing.Installed))
+	})
+
 	It("is left to the newer one, if they are in an order", func(ctx context.Context) {
 		i.o.Revision = 7
 		newer := i.serving(i.denies("newer.example.com"))
