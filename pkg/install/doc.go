@@ -19,9 +19,10 @@
 // before the server starts, and it is gone before a replica without it takes calls. With
 // FailOpenFirst both have Ignore while replicas are replaced. Once the Deployment is rolled out,
 // [Installer.Promote] gives the new ones the failurePolicy of their registration, and then takes
-// the old ones away.
+// the old ones away. That holds for the last hook of a kind too; if the program may not patch its
+// configuration any more, that keeps its policies until it goes.
 //
-// What the cluster has with Fail keeps it all the time, also when its rules change: an old
+// What the cluster has with Fail, at the same server, keeps it all the time, also when its rules change: an old
 // replica may be asked about what it does not know then, and fails. Add a webhook of a new name
 // for such rules, and it fails open first again. If nothing may pass unseen for the time of the
 // rollout, have the program serve the one of the old name beside it for one release: it fails
