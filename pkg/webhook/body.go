@@ -63,12 +63,11 @@ func (x *exchange) readAll(w http.ResponseWriter, from io.Reader, buf []byte, le
 		body, err = readAll(from, buf, length, limit, x.reserve)
 		return body, false, err
 	}
-	x.body.Reader = from
-	g.bodies.begin(&x.body, w)
-	body, err = readAll(&x.body, buf, length, limit, x.reserve)
-	slow = g.bodies.end(&x.body)
-	x.body.Reader = nil
-	return body, slow, err
+	g.bodies.begin(x.body, from, w)
+	body, err = readAll(x.body, buf, length, limit, x.reserve)
+	x.ousted, x.bytes = g.bodies.end(x.body)
+	x.body = nil
+	return body, x.ousted, err
 }
 
 // setReadDeadline ends reading at t, if w or what it is around can. Of a request that was read

@@ -14,6 +14,7 @@ type buffers struct {
 	body, answer []byte
 	large        []byte         // instead of body
 	wire         review.Request // what the body says
+	reading      reading
 }
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}

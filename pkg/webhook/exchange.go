@@ -49,7 +49,9 @@ type exchange struct {
 	held    bool         // there are
 	holders atomic.Int32 // of room: the call, and a handler with a goroutine of its own
 	waits   atomic.Bool  // for an answer
-	body    reading
+	bytes   int64        // of memory for the body
+	ousted  bool         // another has its place
+	body    *reading     // as long as it is read
 }
 
 // An outcome is what a handler has decided, or why it did not.

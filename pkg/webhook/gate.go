@@ -143,12 +143,12 @@ func (x *exchange) wasAnswered() {
 func (x *exchange) drop() {
 	if x.held && x.holders.Add(-1) == 0 {
 		g := x.ctx.hook.gate
-		if x.body.ousted { // another has its place
+		if x.ousted {
 			g.ousted.Add(-1)
 		} else {
 			g.calls.Add(-1)
 		}
-		g.bytes.Add(x.body.given - x.body.holds.Load())
+		g.bytes.Add(-x.bytes)
 	}
 }
 

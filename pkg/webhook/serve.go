@@ -42,7 +42,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err == nil || !x.unread:
 	case x.kept:
 		x.conn.keep(w, r)
-	case x.body.ousted:
+	case x.ousted:
 		discard(w, r, discardOthers)
 	default:
 		discard(w, r, discardLast)
@@ -83,7 +83,7 @@ func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 	case errors.Is(err, errAnswered):
 	default:
-		x.kept = outcomeOf(err) == Shed && isKept(r) && !x.body.ousted
+		x.kept = outcomeOf(err) == Shed && isKept(r) && !x.ousted
 		x.fail(w, err)
 	}
 	b.release()
@@ -120,6 +120,9 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 		memory = nil
 	}
 	x := c.base()
+	if h.gate != nil {
+		x.body = &b.reading
+	}
 	body, err := x.readBody(w, r, memory, cmp.Or(h.maxBytes, DefaultMaxBodyBytes))
 	if err != nil {
 		return err

@@ -46,8 +46,8 @@ func (r *reading) Read(b []byte) (int, error) {
 }
 
 // begin has it be in the list.
-func (b *bodies) begin(r *reading, w http.ResponseWriter) {
-	r.w, r.since = w, time.Now()
+func (b *bodies) begin(r *reading, from io.Reader, w http.ResponseWriter) {
+	r.Reader, r.w, r.since = from, w, time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.root.next == nil {
@@ -57,13 +57,16 @@ func (b *bodies) begin(r *reading, w http.ResponseWriter) {
 	r.prev.next, r.next.prev = r, r
 }
 
-// end reports whether it was ousted.
-func (b *bodies) end(r *reading) bool {
+// end reports whether it was ousted, and how much memory it still holds. From then on r can be used
+// for another.
+func (b *bodies) end(r *reading) (ousted bool, holds int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.unlink()
-	r.w = nil
-	return r.ousted
+	ousted, holds = r.ousted, r.holds.Swap(0)-r.given
+	r.came.Store(0)
+	r.Reader, r.w, r.given, r.ousted = nil, nil, 0, false
+	return ousted, holds
 }
 
 func (r *reading) unlink() {
