@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/rulefmt"
-
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -254,26 +252,6 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			t.Errorf("no scenario raises %s", rule.Alert)
 		}
 	}
-}
-
-// evaluate does for the rules what Prometheus does each minute: an alert fires when its
-// expression has had a result with the same labels for as long as the rule says.
-func (w *world) evaluate(rules []rulefmt.Rule, since map[string]time.Time, fired map[string]bool) {
-	w.t.Helper()
-	active := map[string]bool{}
-	for _, rule := range rules {
-		for _, sample := range w.store.query(w.t, rule.Expr, w.now) {
-			key := rule.Alert + sample.Metric.String()
-			active[key] = true
-			if _, known := since[key]; !known {
-				since[key] = w.now
-			}
-			if w.now.Sub(since[key]) >= time.Duration(rule.For) {
-				fired[rule.Alert] = true
-			}
-		}
-	}
-	maps.DeleteFunc(since, func(key string, _ time.Time) bool { return !active[key] })
 }
 
 // everything is a world in which each metric has had each value.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/admission"
@@ -146,4 +148,24 @@ func (a apiServer) Gather() ([]*dto.MetricFamily, error) {
 		})
 	}
 	return all, err
+}
+
+// evaluate does for the rules what Prometheus does each minute: an alert fires when its
+// expression has had a result with the same labels for as long as the rule says.
+func (w *world) evaluate(rules []rulefmt.Rule, since map[string]time.Time, fired map[string]bool) {
+	w.t.Helper()
+	active := map[string]bool{}
+	for _, rule := range rules {
+		for _, sample := range w.store.query(w.t, rule.Expr, w.now) {
+			key := rule.Alert + sample.Metric.String()
+			active[key] = true
+			if _, known := since[key]; !known {
+				since[key] = w.now
+			}
+			if w.now.Sub(since[key]) >= time.Duration(rule.For) {
+				fired[rule.Alert] = true
+			}
+		}
+	}
+	maps.DeleteFunc(since, func(key string, _ time.Time) bool { return !active[key] })
 }

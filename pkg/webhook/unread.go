@@ -71,7 +71,10 @@ func statusToStranger(w http.ResponseWriter, r *http.Request, status metav1.Stat
 func (c *connection) keep(w http.ResponseWriter, r *http.Request) {
 	if c != nil {
 		c.kept.Store(true)
-		defer c.kept.Store(false)
+		defer func() { // from now on it is late, and not before
+			c.left.Store(int64(time.Since(c.born)))
+			c.kept.Store(false)
+		}()
 	}
 	discard(w, r, discardKept)
 }
