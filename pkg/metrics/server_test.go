@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,7 @@ func TestServer(t *testing.T) {
 	}
 	review(t, honest, base+hook.Path(), "shed")
 	slow.Wait()
+	await(t, ops, `admitkit_server_calls{server="hooks"} 0`) // a handler ends after its answer
 	hangUp(t, honest, base+hook.Path())
 	if _, err := client(t, &tls.Config{}).Get(base + hook.Path()); err == nil {
 		t.Fatal("a client without the CA takes the certificate")
@@ -80,16 +82,16 @@ func TestServer(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf(`admitkit_calls_total{outcome=%q,type="mutating",webhook="a.example.com"} %d`, outcome, count))
 	}
-	// A server hears of a handshake only once the client has given up.
+	await(t, ops, want...) // a server hears of a handshake only once the client has given up
+}
+
+// await returns when the metrics have these lines.
+func await(t *testing.T, ops string, lines ...string) {
+	t.Helper()
 	var missing []string
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 		text := get(t, ops+"/metrics")
-		missing = nil
-		for _, line := range want {
-			if !strings.Contains(text, line+"\n") {
-				missing = append(missing, line)
-			}
-		}
+		missing = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(text, line+"\n") })
 		return len(missing) == 0, nil
 	})
 	if err != nil {
