@@ -66,12 +66,6 @@ func checkRules[T any](reg *registration) error {
 					fmt.Sprintf("the handler takes a %s, whose resource is %q: every call for another one would fail", reflect.TypeFor[T](), resource.Resource)))
 			}
 		}
-		for j, version := range rule.APIVersions {
-			if version != "*" && version != kind.Version && apiVersion.MatchString(version) {
-				errs = append(errs, field.Invalid(at.Index(i).Child("apiVersions").Index(j), version,
-					fmt.Sprintf("the handler takes a %s: every call with an object of another version would fail", reflect.TypeFor[T]())))
-			}
-		}
 	}
 	return aggregate(errs)
 }

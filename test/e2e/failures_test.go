@@ -116,7 +116,7 @@ var faults = []fault{
 	{
 		of: "an object of a kind that the hook does not handle",
 		hook: func(kind string, r admissionregistrationv1.ValidatingWebhook) *webhook.Hook {
-			return hookOf(kind, r, func(context.Context, *webhook.Request[corev1.Secret]) error { return nil })
+			return hookOf(kind, r, admitAll).WithKinds(metav1.GroupVersionKind{Group: "*", Version: "v1", Kind: "Secret"})
 		},
 		message: Equal("the hook handles kind Secret (v1), not kind ConfigMap (v1)"),
 	},

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -32,7 +31,7 @@ func newBundle() []byte {
 
 var onTrial = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-func admitAll(context.Context, *webhook.Request[corev1.ConfigMap]) error { return nil }
+func admitAll(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error { return nil }
 
 // judgeMutating asks the API server what it thinks of a configuration.
 func judgeMutating(ctx context.Context, name string, webhooks ...admissionregistrationv1.MutatingWebhook) error {
