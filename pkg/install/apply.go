@@ -134,7 +134,7 @@ func (i *Installer) find(ctx context.Context, w wanted) (live, error) {
 	}
 	found := readLive(object)
 	switch own := i.o.owner(); {
-	case found.owner != "" && !i.owns(found.owner, own) && !i.o.Force:
+	case found.owner != "" && found.owner != own && !(i.removes && sameNamespace(found.owner, own)) && !i.o.Force:
 		return live{}, fmt.Errorf("%s %s was installed for %s, and this is for %s: choose another Name of the configuration options, or set Force if the one replaces the other",
 			kindOf[w.sort], w.name, describeOwner(found.owner), describeOwner(own))
 	case i.o.Revision > 0 && found.revision > i.o.Revision:

@@ -21,8 +21,8 @@ type Installer struct {
 	wanted  []wanted // one for each sort
 	cluster cluster
 	logger  logr.Logger
-	owns    func(found, own string) bool // whether the owner of a configuration is this one
-	status  *progress                    // that of who made it, in what is made of it
+	removes bool      // the whole namespace owns what is to be removed
+	status  *progress // that of who made it, in what is made of it
 }
 
 // New returns an installer of the hooks. It does not talk to the API server. The error lists
@@ -59,7 +59,7 @@ func newInstaller(o Options, hooks []*webhook.Hook) (*Installer, error) {
 	}
 	return &Installer{
 		o: o.completed(), hooks: hooks, wanted: all, logger: logger.WithValues("configuration", o.Configuration.Name),
-		owns: sameOwner, status: &progress{now: Status{Phase: Idle}},
+		status: &progress{now: Status{Phase: Idle}},
 	}, nil
 }
 

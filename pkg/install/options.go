@@ -90,8 +90,6 @@ func sameNamespace(a, b string) bool {
 	return namespace == otherNamespace && (service == otherService || strings.Contains(a+b, ofURL))
 }
 
-func sameOwner(a, b string) bool { return a == b }
-
 func describeOwner(owner string) string {
 	if namespace, url, _ := strings.Cut(owner, "/"); strings.Contains(url, ofURL) {
 		return url + ", in namespace " + namespace

@@ -21,7 +21,7 @@ import (
 // installing give up; one that starts later installs them again.
 func (i *Installer) Remove(ctx context.Context) error {
 	remover := *i
-	remover.owns = sameNamespace
+	remover.removes = true
 	took, err := remover.remove(ctx)
 	if err == nil {
 		err = i.await(ctx, i.gone())

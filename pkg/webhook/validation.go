@@ -21,8 +21,9 @@ const maxMatchConditions = 64
 // validate checks a registration by the rules of the API server's validateMutatingWebhook and
 // validateValidatingWebhook, so that what it would refuse stops the program instead. It is
 // stricter in three places: a hook needs rules, and names in them that a group or resource can
-// have, since else it is never called and nobody told; resources must not overlap in any order, and the namespace of a service must be one that
-// can be, since it goes into the default namespaceSelector.
+// have, since else it is never called and nobody told; resources must not overlap in any order; and
+// the namespace of a service must be one that can be, since it goes into the default
+// namespaceSelector. See checkRules for what depends on the handler's type.
 func (r registration) validate() field.ErrorList {
 	at := field.NewPath(r.sort()).Key(r.name)
 	errs := validation.IsFullyQualifiedName(at.Child("name"), r.name)
