@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster finds the cluster that a command is about, as kubectl does, and reads objects
+// from it.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// Flags choose a cluster.
+type Flags struct{ Kubeconfig, Context string }
+
+// Add adds the flags to those of a command.
+func (f *Flags) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "file that says where the cluster is (default $KUBECONFIG, or ~/.kube/config)")
+	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig (default its current one)")
+}
+
+// Config returns how to reach the cluster.
+func (f *Flags) Config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	config, err := loader.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, problem.New("no cluster: there is no kubeconfig").Hint("--kubeconfig FILE, or export KUBECONFIG=FILE")
+	case errors.Is(err, os.ErrNotExist):
+		return nil, problem.New("no cluster: %w", err).Hint("--kubeconfig FILE")
+	case err != nil:
+		return nil, problem.New("no cluster: %w", err).Hint("kubectl config get-contexts")
+	}
+	config.UserAgent = "admitkit"
+	config.Timeout = 30 * time.Second
+	config.QPS, config.Burst = 50, 100
+	return config, nil
+}
+
+// List reads all objects of a resource, a page at a time.
+func List(ctx context.Context, config *rest.Config, resource schema.GroupVersionResource) ([]*objects.Object, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, problem.New("no cluster: %w", err)
+	}
+	var all []*objects.Object
+	options := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := client.Resource(resource).List(ctx, options)
+		if err != nil {
+			return nil, Explain(config, err)
+		}
+		for i := range page.Items {
+			o, err := objects.Of(&page.Items[i], page.Items[i].GroupVersionKind())
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, o)
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// Explain turns an error of a request into a sentence with a hint.
+func Explain(config *rest.Config, err error) error {
+	var connecting *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return problem.New("no permission: %w", err).Hint("kubectl auth whoami; kubectl auth can-i --list")
+	case apierrors.IsUnauthorized(err):
+		return problem.New("the cluster at %s does not know you: %w", config.Host, err).Hint("kubectl auth whoami")
+	case errors.As(err, &connecting):
+		return problem.New("cannot reach the cluster at %s: %w", config.Host, err).Hint("kubectl cluster-info")
+	case strings.Contains(err.Error(), "x509: "):
+		return problem.New("the certificate of the cluster at %s is not trusted: %w", config.Host, err).Hint("certificate-authority-data in the kubeconfig has to be the CA of this cluster")
+	}
+	return problem.New("%w", fmt.Errorf("the cluster at %s: %w", config.Host, err))
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects reads Kubernetes objects from files, folders, standard input and clusters, and
+// remembers where each came from.
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// An Object is one that was read.
+type Object struct {
+	// JSON is the object as JSON.
+	JSON []byte
+	// File is where it is from: a path, "-" for standard input, "" for a cluster. Line is where it
+	// begins, from 1; 0 for a cluster.
+	File string
+	Line int
+
+	GVK             schema.GroupVersionKind
+	Namespace, Name string
+
+	node *yaml.Node
+}
+
+// Where says where the object is from, to begin a message with: "pods.yaml:12".
+func (o *Object) Where() string {
+	if o.File == "" {
+		return o.String()
+	}
+	return fmt.Sprintf("%s:%d", o.name(), o.Line)
+}
+
+func (o *Object) name() string {
+	if o.File == "-" {
+		return "standard input"
+	}
+	return o.File
+}
+
+// String is the object's kind and name, as in "Pod shop/web".
+func (o *Object) String() string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
+	}
+	return strings.TrimSpace(o.GVK.Kind + " " + name)
+}
+
+// Decode decodes the object into a Go type, in the way of the API server: names are case-sensitive. With strict,
+// fields that the type does not have, and fields that are there twice, are an error.
+func (o *Object) Decode(into any, strict bool) error {
+	var unknown []error
+	var err error
+	if strict {
+		unknown, err = kjson.UnmarshalStrict(o.JSON, into)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, into)
+	}
+	if err == nil && len(unknown) > 0 {
+		err = unknown[0]
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", o.Where(), o, err)
+	}
+	return nil
+}
+
+// Unstructured returns the object without a Go type.
+func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	return u, o.Decode(&u.Object, false)
+}
+
+// LineOf returns the line of a field, by its path: names of fields, and numbers of elements. Where
+// there is no such field, it is the line of the nearest parent; 0 if the object is from a cluster.
+func (o *Object) LineOf(path ...any) int {
+	node := o.node
+	if node == nil {
+		return o.Line
+	}
+	line := o.Line
+	for _, step := range path {
+		var next *yaml.Node
+		switch at := step.(type) {
+		case string:
+			for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+				if node.Content[i].Value == at {
+					next, line = node.Content[i+1], node.Content[i].Line
+				}
+			}
+		case int:
+			if node.Kind == yaml.SequenceNode && at < len(node.Content) {
+				next = node.Content[at]
+				line = next.Line
+			}
+		}
+		if next == nil {
+			return line
+		}
+		for next.Kind == yaml.AliasNode {
+			next = next.Alias
+		}
+		node = next
+	}
+	return line
+}
+
+// parse reads the documents of a file. Lists are taken apart.
+func parse(file string, text []byte) ([]*Object, error) {
+	var all []*Object
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); err != nil {
+			if err.Error() == "EOF" {
+				return all, nil
+			}
+			return nil, fmt.Errorf("%s: %s", (&Object{File: file}).name(), strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		node := &document
+		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
+			node = node.Content[0]
+		}
+		if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+			continue // an empty document
+		}
+		found, err := objectsOf(file, node)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+}
+
+func objectsOf(file string, node *yaml.Node) ([]*Object, error) {
+	o := &Object{File: file, Line: node.Line, node: node}
+	if node.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: not a Kubernetes object: it has no fields", o.Where())
+	}
+	encoded, err := toJSON(node)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Where(), err)
+	}
+	o.JSON = encoded
+	if err := o.identify(); err != nil {
+		return nil, err
+	}
+	items := child(node, "items")
+	if !strings.HasSuffix(o.GVK.Kind, "List") || items == nil || items.Kind != yaml.SequenceNode {
+		return []*Object{o}, nil
+	}
+	var all []*Object
+	for _, item := range items.Content {
+		found, err := objectsOf(file, item)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func child(node *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return node.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// identify reads what every object has.
+func (o *Object) identify() error {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name         string `json:"name"`
+			GenerateName string `json:"generateName"`
+			Namespace    string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(o.JSON, &head); err != nil {
+		return fmt.Errorf("%s: %w", o.Where(), err)
+	}
+	if head.APIVersion == "" || head.Kind == "" {
+		missing := "kind"
+		if head.APIVersion == "" {
+			missing = "apiVersion"
+		}
+		return fmt.Errorf("%s: not a Kubernetes object: it has no %s", o.Where(), missing)
+	}
+	gv, err := schema.ParseGroupVersion(head.APIVersion)
+	if err != nil {
+		return fmt.Errorf("%s: apiVersion: %w", o.Where(), err)
+	}
+	o.GVK, o.Namespace, o.Name = gv.WithKind(head.Kind), head.Metadata.Namespace, head.Metadata.Name
+	if o.Name == "" {
+		o.Name = head.Metadata.GenerateName
+	}
+	return nil
+}
+
+// Of returns an object that has a Go type, such as one read from a cluster.
+func Of(object runtime.Object, gvk schema.GroupVersionKind) (*Object, error) {
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	u["apiVersion"], u["kind"] = gvk.ToAPIVersionAndKind()
+	o := &Object{}
+	if o.JSON, err = json.Marshal(u); err != nil {
+		return nil, err
+	}
+	return o, o.identify()
+}

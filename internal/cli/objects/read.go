@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// MaxFile is the largest file that is read, in bytes. etcd takes objects of 1.5 MiB.
+const MaxFile = 64 << 20
+
+// Read reads the objects of files, of all .yaml, .yml and .json files in folders and below them, in the order of
+// their names, and of standard input for "-".
+func Read(paths []string, stdin io.Reader) ([]*Object, error) {
+	var all []*Object
+	for _, path := range paths {
+		files, err := filesOf(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			text, err := readFile(file, stdin)
+			if err != nil {
+				return nil, err
+			}
+			found, err := parse(file, text)
+			if err != nil {
+				return nil, problem.New("%w", err)
+			}
+			all = append(all, found...)
+		}
+	}
+	return all, nil
+}
+
+func filesOf(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New("%s: no such file or folder", path)
+	}
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))) {
+			files = append(files, file)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	if len(files) == 0 {
+		return nil, problem.New("%s: no .yaml, .yml or .json file in this folder", path)
+	}
+	return files, nil
+}
+
+func readFile(file string, stdin io.Reader) ([]byte, error) {
+	source := stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, problem.New("%w", err)
+		}
+		defer func() { _ = f.Close() }() // only read
+		source = f
+	}
+	text, err := io.ReadAll(io.LimitReader(source, MaxFile+1))
+	if err != nil {
+		return nil, problem.New("%s: %w", file, err)
+	}
+	if len(text) > MaxFile {
+		return nil, problem.New("%s: more than %d MiB, too large for a file of objects", file, MaxFile>>20)
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return nil, problem.New("%s: neither YAML nor JSON: it has zero bytes", file)
+	}
+	return text, nil
+}
+
+// toJSON converts a document as kubectl does, so that "yes" is what it is there.
+func toJSON(node *yaml.Node) ([]byte, error) {
+	text, err := yaml.Marshal(node)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := sigsyaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	return encoded, nil
+}

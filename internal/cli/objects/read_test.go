@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const two = `# a comment
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  namespace: shop
+spec:
+  containers:
+  - name: app
+    image: app:v1
+  - name: "yes"
+---
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: db}
+`
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "b", "two.yaml"), two)
+	write(t, filepath.Join(dir, "a.json"), `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
+	write(t, filepath.Join(dir, "README.md"), "not read")
+	found, err := Read([]string{dir, "-"}, strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {generateName: a-}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range found {
+		where, _ := strings.CutPrefix(o.Where(), dir+"/")
+		got = append(got, where+" "+o.String())
+	}
+	want := []string{"a.json:1 Namespace shop", "b/two.yaml:2 Pod shop/web", "b/two.yaml:17 Deployment db", "standard input:1 Service a-"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := found[1].LineOf("spec", "containers", 1, "name"); got != 11 {
+		t.Errorf("the second container's name is in line %d, want 11", got)
+	}
+	if got := found[1].LineOf("spec", "volumes", 3); got != 7 {
+		t.Errorf("volumes, which are not there, would be in line %d, want 7", got)
+	}
+}
+
+func TestReadSaysWhatIsWrong(t *testing.T) {
+	rows := []struct{ name, reason, text, want string }{
+		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "line 4"},
+		{"no kind", "what is missing is named", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
+		{"scalar", "text is no object", "hello", "x.yaml:1: not a Kubernetes object: it has no fields"},
+		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "already"},
+		{"group", "it names the field", "apiVersion: a/b/c\nkind: Pod\n", "x.yaml:1: apiVersion: unexpected GroupVersion string"},
+		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: neither YAML nor JSON"},
+		{"name", "a name is text", "apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n", "x.yaml:1: json: cannot unmarshal number"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			write(t, "x.yaml", row.text)
+			_, err := Read([]string{"x.yaml"}, nil)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %q: %s", err, row.want, row.reason)
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever a file holds, it is objects or an error, and each object knows its line.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(two))
+	f.Add([]byte("a: &a\n  b: *a\n"))
+	f.Add([]byte("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod}]}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 1<<16 {
+			return
+		}
+		found, err := parse("x.yaml", text)
+		for _, o := range found {
+			if err == nil && (o.Line < 1 || o.GVK.Kind == "" || o.LineOf("metadata", "name") < o.Line) {
+				t.Errorf("%+v", o)
+			}
+		}
+	})
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

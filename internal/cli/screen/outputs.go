@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// Outputs is the flag -o: the forms in which results are printed, each to standard output or, as
+// FORM=FILE, to a file. It may be repeated.
+type Outputs struct {
+	forms  []string // that the command knows, the first one the default
+	chosen []output
+}
+
+type output struct{ form, file string }
+
+// NewOutputs returns the flag of a command that knows these forms; the first is the default.
+func NewOutputs(forms ...string) *Outputs { return &Outputs{forms: forms} }
+
+// Usage is the help of the flag.
+func (o *Outputs) Usage() string {
+	return "form of the results, to standard output or into a file: " + strings.Join(o.forms, ", ") + "; may be repeated"
+}
+
+// Forms returns what the command knows, for shell completion.
+func (o *Outputs) Forms() []string { return o.forms }
+
+// Type names the value in the help.
+func (*Outputs) Type() string { return "FORM[=FILE]" }
+
+// String is the default in the help.
+func (o *Outputs) String() string {
+	if len(o.chosen) == 0 {
+		return o.forms[0]
+	}
+	var all []string
+	for _, c := range o.chosen {
+		all = append(all, strings.TrimSuffix(c.form+"="+c.file, "="))
+	}
+	return strings.Join(all, ",")
+}
+
+// Set adds a form.
+func (o *Outputs) Set(value string) error {
+	form, file, toFile := strings.Cut(value, "=")
+	if !slices.Contains(o.forms, form) {
+		return fmt.Errorf("no form %q: there are %s", form, strings.Join(o.forms, ", "))
+	}
+	if toFile && file == "" {
+		return fmt.Errorf("%q names no file", value)
+	}
+	for _, c := range o.chosen {
+		if c.file == file {
+			if file == "" {
+				return fmt.Errorf("both %s and %s go to standard output: write one into a file, as in -o %s=FILE", c.form, form, form)
+			}
+			return fmt.Errorf("both %s and %s go into %s", c.form, form, file)
+		}
+	}
+	o.chosen = append(o.chosen, output{form, file})
+	return nil
+}
+
+// Write has write print each form that was chosen, to memory, and then puts the whole of it where it
+// belongs. Only text may have colours, and only on standard output.
+func (o *Outputs) Write(s *Screen, write func(form string, w io.Writer, p Painter) error) error {
+	chosen := o.chosen
+	if len(chosen) == 0 {
+		chosen = []output{{form: o.forms[0]}}
+	}
+	for _, c := range chosen {
+		var text bytes.Buffer
+		painter := Painter{}
+		if c.file == "" {
+			painter = s.Painter()
+		}
+		if err := write(c.form, &text, painter); err != nil {
+			return err
+		}
+		if c.file == "" {
+			if _, err := s.Out.Write(text.Bytes()); err != nil {
+				return problem.New("cannot write the results: %w", err)
+			}
+			continue
+		}
+		if err := WriteFile(c.file, text.Bytes()); err != nil {
+			return problem.New("cannot write the results: %w", err)
+		}
+		s.Note("wrote %s", c.file)
+	}
+	return nil
+}
+
+// Check says early what Write could not do: a folder that is missing, html for a terminal.
+func (o *Outputs) Check(s *Screen) error {
+	for _, c := range o.chosen {
+		if c.file == "" {
+			if c.form == "html" && Terminal(s.Out) {
+				return problem.New("html is not for a terminal").Hint("-o html=report.html")
+			}
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(c.file)); err != nil || !info.IsDir() {
+			return problem.New("-o %s=%s: there is no folder %s", c.form, c.file, filepath.Dir(c.file)).Hint("mkdir -p %s", filepath.Dir(c.file))
+		}
+	}
+	return nil
+}
+
+// WriteFile writes a file whole or not at all.
+func WriteFile(name string, data []byte) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(name, data, 0o644) // a pipe or a device: there is nothing to keep
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.Write(data)
+	if closing := temporary.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Chmod(temporary.Name(), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), name)
+}
