@@ -40,6 +40,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 
 // newRoot returns the command with all others below it.
 func newRoot(s *screen.Screen) *cobra.Command {
+	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
 		Use:   "admitkit",
 		Short: "Scaffold, run, verify, lint and explain Kubernetes admission webhooks",
@@ -79,6 +80,15 @@ Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
 // commands returns every command.
 func commands(s *screen.Screen) []*cobra.Command {
 	return []*cobra.Command{
+		newInit(s),
+		newAdd(s),
+		newDev(s),
+		newManifests(s),
+		newVerify(s),
+		newLint(s),
+		newExplain(s),
+		newAudit(s),
+		newAPIServer(s),
 		newVersion(s),
 	}
 }
