@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/pkg/patch"
+)
+
+// FromVerify is the page of a run of the harness.
+func FromVerify(r *idempotence.Report) Page {
+	p := Page{
+		Title: "Is it safe to call again? " + strings.Join(r.Webhooks, ", "),
+		Facts: []Fact{
+			{"Webhooks", strings.Join(r.Webhooks, ", ")},
+			{"Kinds", strings.Join(r.Kinds, ", ")},
+			{"Objects", fmt.Sprintf("%d, of which %d allowed and %d changed", r.Objects, r.Allowed, r.Changed)},
+			{"Checks", strconv.Itoa(r.Checks)},
+			{"Calls", strconv.Itoa(r.Calls)},
+			{"Seed", strconv.FormatInt(r.Seed, 10)},
+		},
+		Notes: slices.Clone(r.Notes),
+	}
+	p.Verdict, p.Summary = verdict(r)
+	if r.Again != "" {
+		p.Facts = append(p.Facts, Fact{"This run again", r.Again})
+	}
+	for i, v := range r.Findings {
+		p.Findings = append(p.Findings, finding(r, i, v))
+	}
+	if len(r.Laws) > 0 {
+		p.Tables = append(p.Tables, laws(r))
+	}
+	if len(r.Exceptions) > 0 {
+		p.Tables = append(p.Tables, exceptions(r.Exceptions))
+	}
+	if len(r.Replayed) > 0 {
+		p.Tables = append(p.Tables, replayed(r.Replayed))
+	}
+	return p
+}
+
+func verdict(r *idempotence.Report) (Verdict, string) {
+	var broken []string
+	advice := 0
+	for _, v := range r.Findings {
+		switch law := string(v.Law); {
+		case v.Verdict == idempotence.Advice:
+			advice++
+		case !slices.Contains(broken, law):
+			broken = append(broken, law)
+		}
+	}
+	more := ""
+	if advice > 0 {
+		more = fmt.Sprintf(" There is advice (%d).", advice)
+	}
+	if r.Incomplete != "" {
+		more = " The run is incomplete: " + r.Incomplete + "." + more
+	}
+	switch {
+	case len(broken) > 0:
+		return Found, "Broken: " + strings.Join(broken, ", ") + "." + more
+	case r.Incomplete != "":
+		return CouldNotTell, strings.TrimSpace(more)
+	}
+	return Holds, "No case was found that breaks a law." + more
+}
+
+func findingID(i int) string { return "finding-" + strconv.Itoa(i+1) }
+
+func finding(r *idempotence.Report, i int, v *idempotence.Violation) Finding {
+	f := Finding{
+		ID:      findingID(i),
+		Law:     string(v.Law),
+		LawText: v.Law.Statement(),
+		Kind:    v.Kind,
+		Badge:   badges[v.Verdict],
+		Title:   string(v.Law) + ": " + v.Law.Statement(),
+		Summary: v.Summary,
+		Cause:   v.Cause,
+		Fix:     v.Fix,
+		Again:   v.Replay,
+	}
+	if v.Verdict == idempotence.Advice {
+		f.Severity = Advice
+	}
+	for _, c := range v.Calls {
+		if !slices.Contains(f.Webhooks, c.Webhook) {
+			f.Webhooks = append(f.Webhooks, c.Webhook)
+		}
+	}
+	if len(f.Webhooks) == 0 {
+		f.Webhooks = r.Webhooks
+	}
+	f.Steps = append(given(v), calls(v)...)
+	if d := v.Difference; d != nil {
+		f.Changes = &Changes{From: d.From, To: d.To}
+		for _, c := range d.Changes {
+			change := Change{Path: c.Path, Old: short(c.Old), New: short(c.New)}
+			if c.Kind == "moved" {
+				change.Path += " (order)"
+			}
+			f.Changes.List = append(f.Changes.List, change)
+		}
+	}
+	return f
+}
+
+var badges = map[idempotence.Verdict]string{
+	idempotence.Violates: "violated",
+	idempotence.Impure:   "impure",
+	idempotence.Advice:   "advice",
+}
+
+// given are the steps before the first call: what the case is made of.
+func given(v *idempotence.Violation) (steps []Step) {
+	for i, before := range v.Case.Before {
+		steps = append(steps, Step{Title: fmt.Sprintf("Object handled before (%d)", i+1), TextTitle: "object", Text: toYAML(before)})
+	}
+	if v.Case.Old != nil {
+		steps = append(steps, Step{Title: "The stored object", TextTitle: "object", Text: toYAML(v.Case.Old)})
+	}
+	steps = append(steps, Step{Title: "The smallest object that shows it", TextTitle: "object", Text: toYAML(v.Case.Object)})
+	for _, e := range v.Case.Edits {
+		steps = append(steps, Step{Title: "What another party does", Outcome: e.String()})
+	}
+	if v.Case.Rival != "" {
+		steps = append(steps, Step{Title: "The other webhook", Who: v.Case.Rival})
+	}
+	return steps
+}
+
+// calls are the steps with a call each: what was sent, and what came of it.
+func calls(v *idempotence.Violation) (steps []Step) {
+	for _, c := range v.Calls {
+		about := c.About
+		if about == "" {
+			about = "the object"
+		}
+		s := Step{Title: fmt.Sprintf("Request %d: %s, %s", c.Request, about, c.Operation), Who: c.Webhook, Outcome: c.Outcome}
+		if c.DryRun {
+			s.Title += ", dry run"
+		}
+		if c.ReviewVersion != "v1" {
+			s.Title += ", " + c.ReviewVersion
+		}
+		s.Patch, s.Diff = patched(&c)
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// patched is what the patch of a call does.
+func patched(c *idempotence.Call) ([]Operation, *Diff) {
+	parsed, err := patch.Parse(c.Patch)
+	if err != nil || len(parsed) == 0 {
+		return nil, nil
+	}
+	var operations []Operation
+	for i, op := range parsed {
+		text := string(op.Op) + " " + string(op.Path)
+		if op.From != "" {
+			text += " from " + string(op.From)
+		}
+		if len(op.Value) > 0 {
+			text += " " + short(op.Value)
+		}
+		operations = append(operations, Operation{Text: text, Offending: slices.Contains(c.Offending, i)})
+	}
+	after, err := patch.Apply(c.Object, parsed)
+	if err != nil {
+		return operations, nil
+	}
+	return operations, &Diff{Before: toYAML(c.Object), After: toYAML(json.RawMessage(after))}
+}
+
+func laws(r *idempotence.Report) Table {
+	t := Table{
+		Title:   "Laws",
+		Columns: []Column{{Name: "Kind"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Cases", Number: true}, {Name: "It says"}, {Name: "Reason"}},
+	}
+	for _, l := range r.Laws {
+		to := ""
+		if i := slices.IndexFunc(r.Findings, func(v *idempotence.Violation) bool { return v.Law == l.Law && v.Kind == l.Kind }); i >= 0 {
+			to = findingID(i)
+		}
+		t.Rows = append(t.Rows, []Cell{
+			{Text: l.Kind}, {Text: string(l.Law)}, {Text: string(l.Verdict), To: to, Tone: tones[l.Verdict]},
+			{Text: strconv.Itoa(l.Cases)}, {Text: l.Law.Statement()}, {Text: l.Reason},
+		})
+	}
+	return t
+}
+
+var tones = map[idempotence.Verdict]Tone{
+	idempotence.Holds:         Good,
+	idempotence.Violates:      Bad,
+	idempotence.Impure:        Bad,
+	idempotence.Inconclusive:  Doubtful,
+	idempotence.Advice:        Doubtful,
+	idempotence.NotApplicable: Faint,
+}
+
+func exceptions(list []idempotence.Exception) Table {
+	t := Table{Title: "Exceptions", Text: "What was declared as intended.", Columns: []Column{{Name: "Path"}, {Name: "Law"}, {Name: "Reason"}}}
+	for _, e := range list {
+		law := string(e.Law)
+		if law == "" {
+			law = "all"
+		}
+		t.Rows = append(t.Rows, []Cell{{Text: e.Path}, {Text: law}, {Text: e.Reason}})
+	}
+	return t
+}
+
+func replayed(list []idempotence.Replayed) Table {
+	t := Table{Title: "Stored cases", Columns: []Column{{Name: "File"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Reason"}}}
+	for _, c := range list {
+		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: string(c.Law)}, {Text: string(c.Verdict), Tone: tones[c.Verdict]}, {Text: c.Reason}})
+	}
+	return t
+}
+
+// toYAML writes a value, or JSON, as YAML; what is no JSON comes as it is.
+func toYAML(doc any) string {
+	var encoded []byte
+	var err error
+	if raw, ok := doc.(json.RawMessage); ok {
+		encoded, err = yaml.JSONToYAML(raw)
+		if err != nil {
+			return string(raw)
+		}
+	} else {
+		encoded, err = yaml.Marshal(doc)
+	}
+	if err != nil {
+		return ""
+	}
+	return string(encoded)
+}
+
+// short writes a value on one line.
+func short(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return string(raw)
+	}
+	return out.String()
+}
