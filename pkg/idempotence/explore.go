@@ -20,6 +20,7 @@ func (r *run) explore() {
 		if r.over() {
 			return
 		}
+		r.at = i + 1
 		doc := r.inputs.object(random, i)
 		x, ok := r.valid(doc)
 		if !ok {

@@ -20,6 +20,10 @@ type memory struct {
 	gaps   []time.Duration
 	// progress is told how far a long run is.
 	progress func(text string)
+	step     func(Step)
+	// again and replay are the lines to type, where they are no Go code and no test.
+	again  func(seed int64, objects int) string
+	replay func(file string) string
 }
 
 // TimeGaps has [Check] send requests again after these times, or after a day and a year if there

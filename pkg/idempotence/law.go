@@ -67,6 +67,7 @@ func (l Law) Statement() string { return statements[l] }
 // check has a law look at a case. What comes out once the run's time is up is nobody's fault.
 func (r *run) check(c *Case) *Violation {
 	r.checks++
+	r.tellStep(c.Law)
 	r.law, r.plain, r.other = c.Law, 0, 0
 	defer func() { r.law = "" }()
 	v := r.lookAt(c)

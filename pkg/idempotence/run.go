@@ -134,6 +134,7 @@ type run struct {
 	// say about: x itself, and what the law makes of it.
 	plain, other int
 
+	at       int     // which object that is, from 1
 	law      Law     // that is looked at, or ""
 	shared   servers // for laws to which any instance is good
 	unshared bool    // has each law have its own

@@ -173,7 +173,10 @@ func (r *Report) storeCase(dir string, v *Violation) (file string, err error) {
 
 // replayLine is what has a case tried again.
 func (o *options) replayLine(file string) string {
-	if o.command != "" {
+	switch {
+	case o.replay != nil:
+		return o.replay(file)
+	case o.command != "":
 		return replayVariable + "=" + quoted(file) + " " + o.command
 	}
 	return fmt.Sprintf("idempotence.Replay(%q)", file)
@@ -184,6 +187,8 @@ func (o *options) againLine() string {
 	switch {
 	case o.only != "":
 		return ""
+	case o.again != nil:
+		return o.again(o.seed, o.objects)
 	case o.command != "":
 		return fmt.Sprintf("%s=%d %s=%d %s", seedVariable, o.seed, objectsVariable, o.objects, o.command)
 	}
