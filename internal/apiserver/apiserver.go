@@ -9,50 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/admitkit/admitkit/internal/apiserver/build"
 )
 
-// Assets returns the folder with kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS, or else
-// what hack/apiserver/build.sh built in this checkout.
-func Assets(ctx context.Context) (string, error) {
-	dir := os.Getenv("KUBEBUILDER_ASSETS")
-	if dir == "" {
-		root, err := moduleRoot()
-		if err != nil {
-			return "", err
-		}
-		out, err := exec.CommandContext(ctx, filepath.Join(root, "hack", "apiserver", "build.sh"), "--print-path").Output()
-		if err != nil {
-			return "", fmt.Errorf("cannot tell where the API server is built: %w", err)
-		}
-		dir = strings.TrimSpace(string(out))
-	}
-	for _, name := range []string{"kube-apiserver", "etcd", "kubectl"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("no %s in %s: run `make apiserver`, or set KUBEBUILDER_ASSETS to a folder that has it", name, dir)
-		}
-	}
-	return dir, nil
-}
-
-// moduleRoot walks up to the go.mod, since tests run in the folder of their package.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for d := dir; ; d = filepath.Dir(d) {
-		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
-			return d, nil
-		}
-		if d == filepath.Dir(d) {
-			return "", fmt.Errorf("no go.mod in or above %s: set KUBEBUILDER_ASSETS", dir)
-		}
-	}
-}
+// Assets returns the folder with kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS, or else what
+// was built, or else what setup-envtest downloaded.
+func Assets(context.Context) (string, error) { return build.Find() }
 
 // A Server is a running API server with its etcd.
 type Server struct {

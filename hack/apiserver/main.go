@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Apiserver builds kube-apiserver, etcd and kubectl, as `admitkit apiserver install` does, for the
+// scripts of this repository. It imports next to nothing, so it starts at once.
+//
+//	go run ./hack/apiserver                     build what is missing, print the folder
+//	go run ./hack/apiserver --print-path        print the folder only
+//	go run ./hack/apiserver --update [M@V ...]  pin other versions of modules, and tidy
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/apiserver/build"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	if ctx.Err() != nil {
+		err = problem.New("interrupted")
+	}
+	stop()
+	if err != nil {
+		say("%v", err)
+		for _, hint := range problem.Hints(err) {
+			say("hint: %s", hint)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 0:
+		dir, err := build.Build(ctx, build.Options{Note: say, Step: everyFewSeconds()})
+		if err == nil {
+			fmt.Println(dir)
+		}
+		return err
+	case args[0] == "--print-path" && len(args) == 1:
+		dir, err := build.Chosen()
+		if err == nil {
+			fmt.Println(dir)
+		}
+		return err
+	case args[0] == "--update":
+		return update(ctx, args[1:])
+	}
+	return problem.New("usage: build.sh [--print-path]")
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "apiserver: "+format+"\n", args...) }
+
+func everyFewSeconds() func(format string, args ...any) {
+	last := time.Now()
+	return func(format string, args ...any) {
+		if time.Since(last) >= 15*time.Second {
+			last = time.Now()
+			say("  "+format, args...)
+		}
+	}
+}

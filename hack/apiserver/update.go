@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const pinned = "internal/apiserver/build/pinned"
+
+var kubernetes = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v1\.(\S+)`)
+
+// update gives the pins their true names in a folder of their own, has the go command change and
+// tidy them, and brings them back.
+func update(ctx context.Context, modules []string) error {
+	dir, err := os.MkdirTemp("", "admitkit-pinned-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	mod, err := os.ReadFile(filepath.Join(pinned, "go.mod.txt"))
+	if err != nil {
+		return err
+	}
+	sum, err := os.ReadFile(filepath.Join(pinned, "go.sum.txt"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), staging(mod, modules), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644); err != nil {
+		return err
+	}
+	steps := [][]string{{"mod", "tidy"}, {"mod", "verify"}}
+	if len(modules) > 0 {
+		steps = append([][]string{append([]string{"get"}, modules...)}, steps...)
+	}
+	for _, args := range steps {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(pinned, name+".txt"), text, 0o644); err != nil {
+			return err
+		}
+	}
+	say("wrote %s", pinned)
+	return nil
+}
+
+// staging has the modules that Kubernetes is made of follow its version: v0.37.2 for v1.37.2.
+func staging(mod []byte, modules []string) []byte {
+	old := kubernetes.FindSubmatch(mod)
+	for _, m := range modules {
+		if version, found := strings.CutPrefix(m, "k8s.io/kubernetes@v1."); found && old != nil {
+			mod = []byte(strings.ReplaceAll(string(mod), " v0."+string(old[1])+"\n", " v0."+version+"\n"))
+		}
+	}
+	return mod
+}
