@@ -30,26 +30,26 @@ func FromVerify(r *idempotence.Report) Page {
 		},
 		Notes: slices.Clone(r.Notes),
 	}
-	p.Verdict, p.Summary = verdict(r)
+	p.Verdict, p.Summary = lawsVerdict(r)
 	if r.Again != "" {
 		p.Facts = append(p.Facts, Fact{"This run again", r.Again})
 	}
 	for i, v := range r.Findings {
-		p.Findings = append(p.Findings, finding(r, i, v))
+		p.Findings = append(p.Findings, lawFinding(r, i, v))
 	}
 	if len(r.Laws) > 0 {
-		p.Tables = append(p.Tables, laws(r))
+		p.Tables = append(p.Tables, lawTable(r))
 	}
 	if len(r.Exceptions) > 0 {
-		p.Tables = append(p.Tables, exceptions(r.Exceptions))
+		p.Tables = append(p.Tables, exceptionTable(r.Exceptions))
 	}
 	if len(r.Replayed) > 0 {
-		p.Tables = append(p.Tables, replayed(r.Replayed))
+		p.Tables = append(p.Tables, replayTable(r.Replayed))
 	}
 	return p
 }
 
-func verdict(r *idempotence.Report) (Verdict, string) {
+func lawsVerdict(r *idempotence.Report) (Verdict, string) {
 	var broken []string
 	advice := 0
 	for _, v := range r.Findings {
@@ -78,13 +78,13 @@ func verdict(r *idempotence.Report) (Verdict, string) {
 
 func findingID(i int) string { return "finding-" + strconv.Itoa(i+1) }
 
-func finding(r *idempotence.Report, i int, v *idempotence.Violation) Finding {
+func lawFinding(r *idempotence.Report, i int, v *idempotence.Violation) Finding {
 	f := Finding{
 		ID:      findingID(i),
 		Law:     string(v.Law),
 		LawText: v.Law.Statement(),
 		Kind:    v.Kind,
-		Badge:   badges[v.Verdict],
+		Badge:   lawBadges[v.Verdict],
 		Title:   string(v.Law) + ": " + v.Law.Statement(),
 		Summary: v.Summary,
 		Cause:   v.Cause,
@@ -116,7 +116,7 @@ func finding(r *idempotence.Report, i int, v *idempotence.Violation) Finding {
 	return f
 }
 
-var badges = map[idempotence.Verdict]string{
+var lawBadges = map[idempotence.Verdict]string{
 	idempotence.Violates: "violated",
 	idempotence.Impure:   "impure",
 	idempotence.Advice:   "advice",
@@ -184,7 +184,7 @@ func patched(c *idempotence.Call) ([]Operation, *Diff) {
 	return operations, &Diff{Before: toYAML(c.Object), After: toYAML(json.RawMessage(after))}
 }
 
-func laws(r *idempotence.Report) Table {
+func lawTable(r *idempotence.Report) Table {
 	t := Table{
 		Title:   "Laws",
 		Columns: []Column{{Name: "Kind"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Cases", Number: true}, {Name: "It says"}, {Name: "Reason"}},
@@ -195,14 +195,14 @@ func laws(r *idempotence.Report) Table {
 			to = findingID(i)
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: l.Kind}, {Text: string(l.Law)}, {Text: string(l.Verdict), To: to, Tone: tones[l.Verdict]},
+			{Text: l.Kind}, {Text: string(l.Law)}, {Text: string(l.Verdict), To: to, Tone: lawTones[l.Verdict]},
 			{Text: strconv.Itoa(l.Cases)}, {Text: l.Law.Statement()}, {Text: l.Reason},
 		})
 	}
 	return t
 }
 
-var tones = map[idempotence.Verdict]Tone{
+var lawTones = map[idempotence.Verdict]Tone{
 	idempotence.Holds:         Good,
 	idempotence.Violates:      Bad,
 	idempotence.Impure:        Bad,
@@ -211,7 +211,7 @@ var tones = map[idempotence.Verdict]Tone{
 	idempotence.NotApplicable: Faint,
 }
 
-func exceptions(list []idempotence.Exception) Table {
+func exceptionTable(list []idempotence.Exception) Table {
 	t := Table{Title: "Exceptions", Text: "What was declared as intended.", Columns: []Column{{Name: "Path"}, {Name: "Law"}, {Name: "Reason"}}}
 	for _, e := range list {
 		law := string(e.Law)
@@ -223,10 +223,10 @@ func exceptions(list []idempotence.Exception) Table {
 	return t
 }
 
-func replayed(list []idempotence.Replayed) Table {
+func replayTable(list []idempotence.Replayed) Table {
 	t := Table{Title: "Stored cases", Columns: []Column{{Name: "File"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Reason"}}}
 	for _, c := range list {
-		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: string(c.Law)}, {Text: string(c.Verdict), Tone: tones[c.Verdict]}, {Text: c.Reason}})
+		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: string(c.Law)}, {Text: string(c.Verdict), Tone: lawTones[c.Verdict]}, {Text: c.Reason}})
 	}
 	return t
 }
