@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gohooks
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/devcert"
+)
+
+//go:embed program/main.go
+var programSource []byte
+
+// folder is where the program's source is for the compiler, and for nobody else: below that of the package, where
+// whatever the package may import can be imported, and nobody keeps another package.
+const folder = "admitkit-runs-these-hooks"
+
+// A Program is one that runs the hooks of a package. It is safe for concurrent use; Close it.
+type Program struct {
+	// Package is the import path of the hooks' package.
+	Package string
+	// Hooks are what was found in it, in order. There is at least one.
+	Hooks []Hook
+
+	ca   *devcert.CA
+	dir  string // temporary, with the program in it
+	work string // working directory of the program: that of the package
+	log  *lines
+}
+
+// A Hook is one of those in a package.
+type Hook struct {
+	// Symbol is where it is from: the name of a variable or function, "Hooks()[2]".
+	Symbol string
+	// Name is that of its webhook, and Path where it is served.
+	Name, Path string
+	Mutating   bool
+}
+
+// Build builds the program for the hooks of a package: a folder below dir, or an import path that the module around dir knows.
+// Lines for people go to log, which may be nil: what the go command downloads, and what the hooks print. Errors are sentences for people.
+func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	t, err := list(ctx, dir, pkg)
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := findIn(t.Dir, slices.Concat(t.GoFiles, t.CgoFiles))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", pkg, err)
+	}
+	if len(candidates) == 0 {
+		return nil, noHooks(pkg)
+	}
+	ca, err := devcert.NewCA()
+	if err != nil {
+		return nil, err
+	}
+	temporary, err := os.MkdirTemp("", "admitkit-hooks-")
+	if err != nil {
+		return nil, problem.New("cannot build the hooks of %s: %w", pkg, err)
+	}
+	p := &Program{Package: t.ImportPath, ca: ca, dir: temporary, work: t.Dir, log: &lines{each: to(log)}}
+	if err := p.build(ctx, dir, pkg, t, candidates); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func noHooks(pkg string) error {
+	return problem.New("there are no hooks in %s", pkg).
+		Hint("write func Hooks() []*webhook.Hook, or exported variables that hold hooks: var Pull = webhook.Mutating(…)")
+}
+
+// build builds the program and has it name its hooks.
+func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candidates []candidate) error {
+	home := t.Dir
+	if !t.Module.Main { // a module that is kept elsewhere: the overlay cannot reach into the cache of modules
+		gomod, err := goTool(ctx, t.runDir, nil, "env", "GOMOD")
+		if err != nil {
+			return explain(err, pkg)
+		}
+		home = filepath.Dir(strings.TrimSpace(string(gomod)))
+	}
+	overlay, err := p.overlay(filepath.Join(home, folder), generate(t.ImportPath, candidates))
+	if err != nil {
+		return problem.New("cannot build the hooks of %s: %w", pkg, err)
+	}
+	_, err = goTool(ctx, home, p.log, "build", "-overlay", overlay, "-buildvcs=false", "-ldflags=-s -w", "-o", p.file(), "./"+folder)
+	var failed *goError
+	if errors.As(err, &failed) {
+		failed.messages = seenFrom(dir, home, failed.messages)
+	}
+	if err != nil {
+		return explain(err, pkg)
+	}
+	a, err := p.ask(ctx, request{})
+	if err != nil {
+		return err
+	}
+	if p.Hooks = a.Hooks; len(p.Hooks) == 0 {
+		return noHooks(pkg)
+	}
+	return nil
+}
+
+// overlay writes the sources into the temporary folder, and the file that has the go command see them in home.
+func (p *Program) overlay(home, generated string) (string, error) {
+	replace := map[string]string{}
+	for name, source := range map[string][]byte{"main.go": programSource, "hooks.go": []byte(generated)} {
+		file := filepath.Join(p.dir, name)
+		if err := os.WriteFile(file, source, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(home, name)] = file
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(p.dir, "overlay.json")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+func (p *Program) file() string {
+	name := filepath.Join(p.dir, "hooks")
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return name
+}
+
+// CA is the certificate, in PEM, that those are verified with which processes of the program serve with.
+func (p *Program) CA() []byte { return slices.Clone(p.ca.Bundle) }
+
+// Close removes the program. Processes of it go on.
+func (p *Program) Close() {
+	_ = os.RemoveAll(p.dir) // a folder of the system's for what is temporary
+}

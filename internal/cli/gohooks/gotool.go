@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gohooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A target is a package as the go command sees it.
+type target struct {
+	Dir, ImportPath, Name string
+	GoFiles, CgoFiles     []string
+	Module                *struct {
+		Path, Dir string
+		Main      bool
+	}
+	Error *struct{ Pos, Err string }
+
+	runDir string // where the go command ran: paths in its messages are relative to it
+}
+
+// list finds the one package that is meant: a folder, or an import path in the module of dir.
+func list(ctx context.Context, dir, pkg string) (*target, error) {
+	runDir, pattern, err := where(dir, pkg)
+	if err != nil {
+		return nil, err
+	}
+	out, err := goTool(ctx, runDir, nil, "list", "-e", "-find", "-json=Dir,ImportPath,Name,GoFiles,CgoFiles,Module,Error", "--", pattern)
+	if err != nil {
+		return nil, explain(err, pkg)
+	}
+	var found []*target
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		t := &target{runDir: runDir}
+		if err := decoder.Decode(t); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, problem.New("cannot read what go list says: %w", err)
+		}
+		found = append(found, t)
+	}
+	switch {
+	case len(found) == 0:
+		return nil, problem.New("%s is no package", pkg).Hint("name the folder with the hooks, as in ./hooks")
+	case len(found) > 1:
+		return nil, problem.New("%s are %d packages: one is needed", pkg, len(found)).Hint("name the folder with the hooks, as in ./hooks")
+	}
+	t := found[0]
+	return t, t.check(pkg)
+}
+
+// where returns the folder to run the go command in, and what to call the package there.
+func where(dir, pkg string) (runDir, pattern string, err error) {
+	folder := pkg
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(dir, folder)
+	}
+	info, err := os.Stat(folder)
+	switch {
+	case err == nil && info.IsDir():
+		return folder, ".", nil
+	case err == nil:
+		return "", "", problem.New("%s is a file: the folder of a Go package is needed", pkg)
+	case filepath.IsAbs(pkg) || strings.HasPrefix(pkg, ".") && !strings.Contains(pkg, "..."):
+		return "", "", problem.New("there is no folder %s", pkg)
+	case strings.HasPrefix(pkg, "-") || pkg == "":
+		return "", "", problem.New("%q is no package", pkg)
+	}
+	return dir, pkg, nil
+}
+
+func (t *target) check(pkg string) error {
+	switch {
+	case t.Error != nil && strings.Contains(t.Error.Err, "no Go files"):
+		return problem.New("%s is no package: it has no Go files", pkg).Hint("name the folder with the hooks, as in ./hooks")
+	case t.Error != nil && t.Error.Pos == "":
+		return problem.New("%s is no package: %s", pkg, strings.TrimSpace(t.Error.Err))
+	case t.Error != nil:
+		return problem.New("%s does not compile:\n%s: %s", pkg, t.Error.Pos, strings.TrimSpace(t.Error.Err))
+	case t.Module == nil:
+		return problem.New("%s is in no Go module", pkg).Hint("go mod init example.com/NAME")
+	case t.Name == "main":
+		return problem.New("%s is a program (package main), which cannot be imported", pkg).
+			Hint("move the hooks to a package of their own, such as ./hooks, and have main import it")
+	}
+	return nil
+}
+
+// goTool runs the go command and returns what it prints. Its messages are in the error, and those that tell of
+// downloads go to log at once.
+func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	var out, messages bytes.Buffer
+	cmd.Stdout = &out
+	cmd.Stderr = &lines{each: func(line string) {
+		messages.WriteString(line + "\n")
+		if log != nil && strings.HasPrefix(line, "go: downloading ") {
+			log.each(line)
+		}
+	}}
+	cmd.Cancel = func() error { // the go command removes its temporary folder then
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			return cmd.Process.Kill()
+		}
+		return nil
+	}
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	cmd.Stderr.(*lines).flush()
+	switch {
+	case err == nil:
+		return out.Bytes(), nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, problem.New("the go command is not installed, or not in $PATH: without, the hooks cannot be built").Hint("https://go.dev/doc/install")
+	}
+	return nil, &goError{err: err, messages: strings.TrimSpace(messages.String())}
+}
+
+// A goError is what the go command says when it fails.
+type goError struct {
+	err      error
+	messages string
+}
+
+func (e *goError) Error() string {
+	if e.messages == "" {
+		return "go: " + e.err.Error()
+	}
+	return e.messages
+}
+
+var missingModule = regexp.MustCompile(`(no required module provides|cannot find module providing) package github\.com/admitkit/admitkit/`)
+
+// explain turns what the go command says into a sentence.
+func explain(err error, pkg string) error {
+	var failed *goError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	text := failed.messages
+	switch {
+	case strings.Contains(text, "go.mod file not found"), strings.Contains(text, "cannot find main module"):
+		return problem.New("%s is in no Go module: there is no go.mod in its folder or above", pkg).Hint("go mod init example.com/NAME")
+	case missingModule.MatchString(text):
+		return problem.New("the module of %s does not require github.com/admitkit/admitkit", pkg).Hint("go get github.com/admitkit/admitkit")
+	case strings.Contains(text, "missing go.sum entry"), strings.Contains(text, "updates to go.mod needed"):
+		return problem.New("the go.mod or go.sum of %s is not complete:\n%s", pkg, text).Hint("go mod tidy")
+	}
+	return problem.New("cannot build the hooks of %s:\n%s", pkg, text)
+}
+
+var position = regexp.MustCompile(`^(?:vet: )?([^\s:]+\.go)(:\d+)`)
+
+// seenFrom rewrites the paths of the compiler's messages, which are relative to runDir, to how dir sees them.
+func seenFrom(dir, runDir, messages string) string {
+	all := strings.Split(messages, "\n")
+	for i, line := range all {
+		at := position.FindStringSubmatchIndex(line)
+		if at == nil {
+			continue
+		}
+		path := line[at[2]:at[3]]
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(runDir, path)
+		}
+		if relative, err := filepath.Rel(dir, path); err == nil {
+			all[i] = filepath.ToSlash(relative) + line[at[3]:]
+		}
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gohooks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// What the program understands and says: see program/main.go.
+const mark = "admitkit-answer "
+
+type (
+	request struct {
+		Configure *webhook.ConfigurationOptions `json:",omitempty"`
+		Serve     *serve                        `json:",omitempty"`
+	}
+	serve  struct{ Addr, Cert, Key string }
+	answer struct {
+		Error      string
+		Hooks      []Hook
+		Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
+		Validating *admissionregistrationv1.ValidatingWebhookConfiguration
+		Addr       string
+	}
+)
+
+// Describe returns the configuration objects of the hooks, as webhook.Configurations does: either may be nil.
+func (p *Program) Describe(ctx context.Context, o webhook.ConfigurationOptions) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	a, err := p.ask(ctx, request{Configure: &o})
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Mutating, a.Validating, nil
+}
+
+// StartOptions say where and how hooks are served. The zero value is for this machine.
+type StartOptions struct {
+	// Addr is where to listen, 127.0.0.1:0 if it is empty.
+	Addr string
+	// Hosts are the names and IP addresses that the certificate is for; 127.0.0.1 and localhost always are.
+	Hosts []string
+	// CA signs the certificate, in place of the program's own.
+	CA *devcert.CA
+	// Log takes the lines that the hooks print, in place of that of Build.
+	Log io.Writer
+}
+
+// A Process serves hooks. Its methods may be called from several goroutines.
+type Process struct {
+	// URL is where the hooks are served, to which their paths are joined.
+	URL string
+	// CA is the certificate, in PEM, that the server's is verified with.
+	CA []byte
+	// Hooks are those that are served.
+	Hooks []Hook
+
+	r    *running
+	once sync.Once
+}
+
+// Start starts a process that serves the hooks, and waits until it does. It ends with Close, with ctx, and when this
+// process ends.
+func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
+	ca := cmp.Or(o.CA, p.ca)
+	cert, key, err := serving(ca, append([]string{"127.0.0.1", "localhost"}, o.Hosts...))
+	if err != nil {
+		return nil, err
+	}
+	log := p.log
+	if o.Log != nil {
+		log = &lines{each: to(o.Log)}
+	}
+	r, err := p.start(ctx, log, request{Serve: &serve{Addr: cmp.Or(o.Addr, "127.0.0.1:0"), Cert: cert, Key: key}})
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.wait(ctx)
+	if err != nil {
+		r.end()
+		return nil, err
+	}
+	return &Process{URL: "https://" + a.Addr, CA: slices.Clone(ca.Bundle), Hooks: a.Hooks, r: r}, nil
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.r.done }
+
+// Err says how the process ended, once it is done: nil after Close.
+func (p *Process) Err() error {
+	select {
+	case <-p.r.done:
+		return p.r.ended(false)
+	default:
+		return nil
+	}
+}
+
+// Close ends the process, after the calls that it has, and waits until it is gone.
+func (p *Process) Close() {
+	p.once.Do(p.r.end)
+}
+
+// serving returns a certificate and its key in PEM.
+func serving(ca *devcert.CA, hosts []string) (cert, key string, err error) {
+	config, err := ca.Serving(hosts...)
+	if err != nil {
+		return "", "", err
+	}
+	return pemOf(config.Certificates[0])
+}
+
+func pemOf(c tls.Certificate) (cert, key string, err error) {
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		return "", "", err
+	}
+	var text strings.Builder
+	for _, one := range c.Certificate {
+		text.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one}))
+	}
+	return text.String(), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
+}
+
+// ask runs the program for one answer.
+func (p *Program) ask(ctx context.Context, req request) (*answer, error) {
+	r, err := p.start(ctx, p.log, req)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.wait(ctx)
+	r.end()
+	return a, err
+}
+
+// running is a process of the program.
+type running struct {
+	pkg     string
+	cmd     *exec.Cmd
+	stdin   io.Closer
+	answers chan *answer
+	done    chan struct{}
+
+	mu     sync.Mutex
+	tail   []string // the last lines that it printed
+	closed bool     // by us
+	err    error    // of Wait; set before done is closed
+}
+
+// grace is how long a process may take to end, a little longer than it allows itself.
+const grace = 5 * time.Second
+
+func (p *Program) start(ctx context.Context, log *lines, req request) (*running, error) {
+	text, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{pkg: p.Package, answers: make(chan *answer, 1), done: make(chan struct{})}
+	r.cmd = exec.CommandContext(ctx, p.file())
+	r.cmd.Dir = p.work
+	stdin, err := r.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	r.stdin = stdin
+	out := &lines{each: func(line string) { r.read(line, log) }}
+	messages := &lines{each: func(line string) { r.keep(line); log.each(line) }}
+	r.cmd.Stdout, r.cmd.Stderr = out, messages
+	r.cmd.Cancel = stdin.Close // it ends when its standard input does
+	r.cmd.WaitDelay = grace
+	if err := r.cmd.Start(); err != nil {
+		return nil, problem.New("cannot run the hooks of %s: %w", p.Package, err)
+	}
+	go func() {
+		err := r.cmd.Wait()
+		out.flush()
+		messages.flush()
+		r.mu.Lock()
+		r.err = err
+		r.mu.Unlock()
+		close(r.done)
+	}()
+	// The process may have ended already: wait tells.
+	_, _ = stdin.Write(append(text, '\n'))
+	return r, nil
+}
+
+// read takes a line of standard output.
+func (r *running) read(line string, log *lines) {
+	text, marked := strings.CutPrefix(line, mark)
+	if !marked {
+		if line != "" {
+			r.keep(line)
+			log.each(line)
+		}
+		return
+	}
+	a := &answer{}
+	if err := json.NewDecoder(bytes.NewReader([]byte(text))).Decode(a); err != nil {
+		a.Error = fmt.Sprintf("its answer cannot be read: %v", err)
+	}
+	select {
+	case r.answers <- a:
+	default: // there is one
+	}
+}
+
+// keep remembers a line, for when the process ends.
+func (r *running) keep(line string) {
+	const most = 20
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tail = append(r.tail, line); len(r.tail) > most {
+		r.tail = r.tail[1:]
+	}
+}
+
+// wait waits for the answer.
+func (r *running) wait(ctx context.Context) (*answer, error) {
+	select {
+	case a := <-r.answers:
+		return a.checked(r.pkg)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-r.done:
+	}
+	select {
+	case a := <-r.answers: // both came at once
+		return a.checked(r.pkg)
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, r.ended(true)
+}
+
+func (a *answer) checked(pkg string) (*answer, error) {
+	if a.Error != "" {
+		return nil, problem.New("the hooks of %s:\n%s", pkg, a.Error)
+	}
+	return a, nil
+}
+
+// ended says how the process ended, with its last words. always: even if it ended well.
+func (r *running) ended(always bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed && !always {
+		return nil
+	}
+	how := "it ended by itself"
+	var exit *exec.ExitError
+	if errors.As(r.err, &exit) {
+		how = exit.String()
+	} else if r.err != nil {
+		how = r.err.Error()
+	}
+	return problem.New("the program that runs the hooks of %s is gone: %s", r.pkg, strings.Join(append([]string{how}, r.tail...), "\n"))
+}
+
+// end ends the process and waits for it.
+func (r *running) end() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	_ = r.stdin.Close() // it may be closed
+	select {
+	case <-r.done:
+		return
+	case <-time.After(grace):
+		_ = r.cmd.Process.Kill() // it may just have ended
+	}
+	<-r.done
+}

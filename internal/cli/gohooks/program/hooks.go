@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "errors"
+
+// find stands for the one that is generated for a package, which calls the same methods.
+func find(f *found) error {
+	return errors.Join(
+		f.all(nil, errors.New("there is no package")),
+		f.result("Function")(nil, nil),
+		f.variable("Variable", nil),
+	)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Program is what the hooks of a package are run by, outside of the program that they are for. It is built together
+// with a generated file that names the hooks, in the module of that package: so it uses nothing but the public API.
+//
+// It reads one JSON document from standard input and answers with one line on standard output. When standard input
+// ends, because whoever started it closed it or is gone, so does the program.
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// mark begins the line with the answer: the package may print lines of its own.
+const mark = "admitkit-answer "
+
+// patience is how long calls that are in flight may take when standard input has ended.
+const patience = 3 * time.Second
+
+// A request says what to do: Configure, or Serve, or else only to name the hooks.
+type request struct {
+	Configure *webhook.ConfigurationOptions
+	Serve     *serve
+}
+
+type serve struct {
+	Addr, Cert, Key string // Cert and Key in PEM
+}
+
+type answer struct {
+	Error      string
+	Hooks      []named
+	Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
+	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
+	Addr       string
+}
+
+type named struct {
+	Symbol, Name, Path string
+	Mutating           bool
+}
+
+func main() {
+	out := os.Stdout
+	os.Stdout = os.Stderr // what hooks print is for people
+	in := bufio.NewReader(os.Stdin)
+	var req request
+	line, err := in.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &req)
+	}
+	var found found
+	if err == nil {
+		err = find(&found)
+	}
+	if err != nil {
+		reply(out, answer{Error: err.Error()})
+		return
+	}
+	switch {
+	case req.Configure != nil:
+		a := answer{Hooks: found.names}
+		if a.Mutating, a.Validating, err = webhook.Configurations(*req.Configure, found.hooks...); err != nil {
+			a.Error = err.Error()
+		}
+		reply(out, a)
+	case req.Serve != nil:
+		if err := run(in, out, req.Serve, found); err != nil {
+			reply(out, answer{Error: err.Error()})
+			os.Exit(1)
+		}
+	default:
+		reply(out, answer{Hooks: found.names})
+	}
+}
+
+func reply(out io.Writer, a answer) {
+	text, err := json.Marshal(a)
+	if err != nil {
+		text, _ = json.Marshal(answer{Error: err.Error()}) // a string can be marshaled
+	}
+	// With a line feed before it: the package may have printed the beginning of a line.
+	fmt.Fprintf(out, "\n%s%s\n", mark, text)
+}
+
+// run serves the hooks until standard input ends.
+func run(in io.Reader, out io.Writer, s *serve, found found) error {
+	cert, err := tls.X509KeyPair([]byte(s.Cert), []byte(s.Key))
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.Addr)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // however it ends
+		stop()
+		time.AfterFunc(patience, func() { os.Exit(0) })
+	}()
+	server := webhook.NewServer(webhook.Options{
+		Listener: listener, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}},
+		ShutdownDelay: -1, DrainTimeout: patience,
+		Logger: logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}, found.hooks...)
+	go func() {
+		if addr, err := server.Addr(ctx); err == nil {
+			reply(out, answer{Hooks: found.names, Addr: addr.String()})
+		}
+	}()
+	if err := server.Start(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// found collects hooks, in the order in which the generated file adds them.
+type found struct {
+	hooks []*webhook.Hook
+	names []named
+}
+
+func (f *found) add(symbol string, h *webhook.Hook, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", symbol, err)
+	case h == nil:
+		return fmt.Errorf("%s is nil", symbol)
+	}
+	f.hooks = append(f.hooks, h)
+	f.names = append(f.names, named{symbol, h.Name(), h.Path(), h.Mutating()})
+	return nil
+}
+
+// result adds what a function returns.
+func (f *found) result(symbol string) func(*webhook.Hook, error) error {
+	return func(h *webhook.Hook, err error) error { return f.add(symbol, h, err) }
+}
+
+// all adds those of the function Hooks.
+func (f *found) all(hooks []*webhook.Hook, err error) error {
+	if err != nil {
+		return fmt.Errorf("Hooks: %w", err)
+	}
+	var errs []error
+	for i, h := range hooks {
+		errs = append(errs, f.add(fmt.Sprintf("Hooks()[%d]", i), h, nil))
+	}
+	return errors.Join(errs...)
+}
+
+// variable adds a variable, if it holds a hook.
+func (f *found) variable(symbol string, value any) error {
+	if h, ok := value.(*webhook.Hook); ok {
+		return f.add(symbol, h, nil)
+	}
+	return nil
+}
