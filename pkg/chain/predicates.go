@@ -51,7 +51,7 @@ func (p *predicates) decide(ctx context.Context, h *hook, a admission.Attributes
 	if !selected && objectErr == nil {
 		return reason{decision: ByObjectSelector, detail: "the labels of neither the object nor the old object match"}
 	}
-	kind, rule, err := matchRules(h, a, o.GetEquivalentResourceMapper())
+	kind, _, rule, err := matchRules(h, a, o.GetEquivalentResourceMapper())
 	switch {
 	case err != nil:
 		return reason{ByRules, err.Error(), true}
@@ -80,15 +80,16 @@ func (p *predicates) decide(ctx context.Context, h *hook, a admission.Attributes
 	}
 }
 
-// matchRules finds the first rule that matches, as text, and the kind that the webhook is sent.
-func matchRules(h *hook, a admission.Attributes, mapper runtime.EquivalentResourceMapper) (schema.GroupVersionKind, string, error) {
+// matchRules finds the first rule that matches, as text, and the kind and the resource that the
+// webhook is sent.
+func matchRules(h *hook, a admission.Attributes, mapper runtime.EquivalentResourceMapper) (kind schema.GroupVersionKind, resource schema.GroupVersionResource, rule string, err error) {
 	for i, rule := range h.GetRules() {
 		if m := (rules.Matcher{Rule: rule, Attr: a}); m.Matches() {
-			return a.GetKind(), fmt.Sprintf("rules[%d] is for %s", i, describe(a)), nil
+			return a.GetKind(), a.GetResource(), fmt.Sprintf("rules[%d] is for %s", i, describe(a)), nil
 		}
 	}
 	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent {
-		return schema.GroupVersionKind{}, "", nil
+		return kind, resource, "", nil
 	}
 	equivalents := mapper.EquivalentResourcesFor(a.GetResource(), a.GetSubresource())
 	for i, rule := range h.GetRules() {
@@ -99,12 +100,12 @@ func matchRules(h *hook, a admission.Attributes, mapper runtime.EquivalentResour
 			}
 			kind := mapper.KindFor(equivalent, a.GetSubresource())
 			if kind.Empty() {
-				return kind, "", fmt.Errorf("unable to convert to %v: unknown kind", equivalent)
+				return kind, resource, "", fmt.Errorf("unable to convert to %v: unknown kind", equivalent)
 			}
-			return kind, fmt.Sprintf("rules[%d] is for the equivalent %s", i, describe(other)), nil
+			return kind, equivalent, fmt.Sprintf("rules[%d] is for the equivalent %s", i, describe(other)), nil
 		}
 	}
-	return schema.GroupVersionKind{}, "", nil
+	return kind, resource, "", nil
 }
 
 type withResource struct {

@@ -49,6 +49,8 @@ type run struct {
 	annotations []Annotation
 	seen        map[string]bool
 	failedOpen  bool // a validating webhook
+
+	explanation *Explanation // nil unless the run asks no webhooks, but tells of them
 }
 
 // A verdict is of one hook, in the order of the hooks.
@@ -64,7 +66,9 @@ func runOf(ctx context.Context) *run { return ctx.Value(runKey{}).(*run) }
 // admit does what the API server's handlers and storage do for a request.
 func (r *run) admit(ctx context.Context) error {
 	r.ctx = context.WithValue(ctx, runKey{}, r)
-	defer r.decideRest()
+	if r.explanation == nil {
+		defer r.decideRest()
+	}
 	if r.operation == admission.Connect {
 		return r.connect()
 	}
@@ -207,6 +211,9 @@ func (r *run) update() error {
 
 // store is what writing to the storage and reading again does to an object, and finds wrong with it.
 func (r *run) store() error {
+	if r.explanation != nil {
+		return nil
+	}
 	if custom := r.chain.objects.customOf(r.object); custom != nil {
 		stored, err := custom.stored(r.object.(*unstructured.Unstructured))
 		if err != nil {
@@ -267,6 +274,10 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 
 func (r *run) mutate(a admission.Attributes) error {
 	r.attributes, r.current, r.round = a, nil, 0
+	if r.explanation != nil {
+		r.explain(r.chain.mutating)
+		return nil
+	}
 	err := r.chain.admission.Admit(r.ctx, a, interfaces{r.chain.objects, r})
 	r.decide(len(r.chain.mutating))
 	return err
@@ -274,6 +285,10 @@ func (r *run) mutate(a admission.Attributes) error {
 
 func (r *run) validate(a admission.Attributes) error {
 	r.attributes, r.current, r.round = a, nil, 0
+	if r.explanation != nil {
+		r.explain(r.chain.validating)
+		return nil
+	}
 	r.decideValidating()
 	return r.chain.admission.Validate(r.ctx, a, interfaces{r.chain.objects, r})
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// explainConditions evaluates all conditions one by one, and out of one budget, as the API server
+// does.
+func (p *predicates) explainConditions(ctx context.Context, h *hook, a admission.Attributes, kind schema.GroupVersionKind, o interfaces) []Predicate {
+	all := h.GetMatchConditions()
+	if len(all) == 0 {
+		return nil
+	}
+	told := make([]Predicate, len(all))
+	failed := func(err error, answer Answer) []Predicate {
+		for i, c := range all {
+			told[i] = Predicate{Decision: ByMatchCondition, Condition: c.Name, Answer: answer, Detail: err.Error()}
+		}
+		return told
+	}
+	versioned, err := admission.NewVersionedAttributes(a, kind, o)
+	switch {
+	case err != nil && o.custom[a.GetKind().GroupKind()] == nil && kind != a.GetKind():
+		return failed(fmt.Errorf("it is about a %s, to which the object cannot be converted here", kind), Unknown)
+	case err != nil:
+		return failed(err, Errs)
+	}
+	request := plugincel.CreateAdmissionRequest(versioned.Attributes, metav1.GroupVersionResource(versioned.GetResource()), metav1.GroupVersionKind(versioned.VersionedKind))
+	budget := int64(celconfig.RuntimeCELCostBudgetMatchConditions)
+	for i, c := range all {
+		may := &asking{Authorizer: p.authorizer, guessed: o.run.chain.guessedAuthorizer}
+		compiled := conditions().CompileCondition([]plugincel.ExpressionAccessor{&matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression}},
+			plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
+		results, left, err := compiled.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{Authorizer: may}, nil, budget)
+		if err != nil {
+			return failed(err, Errs) // the budget is for all
+		}
+		budget = left
+		told[i] = Predicate{Decision: ByMatchCondition, Condition: c.Name}
+		told[i].Answer, told[i].Detail = may.answer(results[0])
+	}
+	return told
+}
+
+// asking notes what an authorizer that cannot tell was asked.
+type asking struct {
+	authorizer.Authorizer
+	guessed bool
+	unknown string
+}
+
+func (a *asking) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+	decision, why, err := a.Authorizer.Authorize(ctx, asked)
+	switch {
+	case err != nil:
+		a.unknown = fmt.Sprintf("whether %s is not known: %v", mayDo(asked), err)
+	case a.guessed && decision != authorizer.DecisionAllow: // members of system:masters may do everything everywhere
+		a.unknown = fmt.Sprintf("whether %s is not known", mayDo(asked))
+	}
+	return decision, why, err
+}
+
+// mayDo is what the authorizer is asked, in words.
+func mayDo(a authorizer.Attributes) string {
+	what := a.GetPath()
+	if a.IsResourceRequest() {
+		what = a.GetResource()
+		if group := a.GetAPIGroup(); group != "" {
+			what += "." + group
+		}
+		if sub := a.GetSubresource(); sub != "" {
+			what += "/" + sub
+		}
+		if name := a.GetName(); name != "" {
+			what += " " + name
+		}
+		if namespace := a.GetNamespace(); namespace != "" {
+			what += " in namespace " + namespace
+		}
+	}
+	return fmt.Sprintf("%s may %s %s", a.GetUser().GetName(), a.GetVerb(), what)
+}
+
+func (a *asking) answer(result plugincel.EvaluationResult) (Answer, string) {
+	switch {
+	case a.unknown != "":
+		return Unknown, a.unknown
+	case result.Error != nil:
+		return Errs, result.Error.Error()
+	case result.EvalResult.Value() == false:
+		return Fails, "false"
+	}
+	return Holds, "true"
+}
