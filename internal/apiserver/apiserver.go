@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apiserver runs a real kube-apiserver and etcd on this machine, on loopback only.
+//
+// Nothing outlives the program: Stop ends both and removes their data, on Linux both are killed when
+// the program dies, and elsewhere, or if that fails, the next Run ends what was left (see leftovers).
 package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/admitkit/admitkit/internal/apiserver/build"
+	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
 // Assets returns the folder with kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS, or else what
@@ -28,26 +34,79 @@ type Server struct {
 	Kubeconfig []byte
 	// Dir is the folder with the binaries.
 	Dir string
-	env *envtest.Environment
+
+	data      *dataDir
+	processes []*process // the last one is the API server
+	done      chan struct{}
+	stop      sync.Once
 }
 
-// Start runs an API server with these extra flags, such as {"v": {"2"}}, and waits until it is
-// ready. Stop it with Stop.
+// Options say what server it is to be.
+type Options struct {
+	// Flags are those of kube-apiserver, such as {"v": {"2"}}, instead of ours of the same name.
+	Flags map[string][]string
+	// Port is the one to listen on; 0: any.
+	Port int
+}
+
+// Start runs an API server with these extra flags and waits until it is ready. Stop it with Stop.
 func Start(ctx context.Context, flags map[string][]string) (*Server, error) {
+	return Run(ctx, Options{Flags: flags})
+}
+
+// Run runs an API server and waits until it is ready, or ctx ends. Stop it with Stop.
+func Run(ctx context.Context, o Options) (*Server, error) {
 	dir, err := Assets(ctx)
 	if err != nil {
 		return nil, err
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: dir}
-	args := env.ControlPlane.GetAPIServer().Configure()
-	for name, values := range flags {
-		args.Set(name, values...)
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
 	}
-	config, err := env.Start()
+	if o.Port != 0 && !free(o.Port) { // before all the work
+		return nil, problem.New("port %d is in use", o.Port)
+	}
+	removeLeftovers()
+	for attempt := 1; ; attempt++ {
+		s, err := run(ctx, dir, o)
+		if err == nil {
+			return s, nil
+		}
+		if attempt == 5 || !errors.Is(err, errPortTaken) || ctx.Err() != nil {
+			return nil, fmt.Errorf("cannot start the API server: %w", err)
+		}
+	}
+}
+
+func run(ctx context.Context, binaries string, o Options) (_ *Server, err error) {
+	data, err := newDataDir()
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the API server: %w", err)
+		return nil, err
 	}
-	return &Server{Config: config, Kubeconfig: env.KubeConfig, Dir: dir, env: env}, nil
+	s := &Server{Dir: binaries, data: data, done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			_ = s.Stop() // the first error says more
+		}
+	}()
+	etcd, err := s.startEtcd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.startAPIServer(ctx, etcd, o)
+}
+
+// Done is closed when the API server has ended, by Stop or otherwise.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err says why the API server, or its etcd, has ended without Stop.
+func (s *Server) Err() error {
+	for _, p := range s.processes {
+		if err := p.crashed(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Kubectl returns the command that runs kubectl against a kubeconfig file.
@@ -58,4 +117,30 @@ func (s *Server) Kubectl(ctx context.Context, kubeconfig string, args ...string)
 }
 
 // Stop ends the API server and etcd and removes their data.
-func (s *Server) Stop() error { return s.env.Stop() }
+func (s *Server) Stop() error {
+	var err error
+	s.stop.Do(func() {
+		for i := len(s.processes) - 1; i >= 0; i-- {
+			s.processes[i].end()
+		}
+		err = s.data.remove()
+	})
+	return err
+}
+
+// WriteFile writes a file that goes when the server goes, such as a kubeconfig, and returns its path.
+func (s *Server) WriteFile(name string, content []byte) (string, error) {
+	path := filepath.Join(s.data.path, name)
+	return path, os.WriteFile(path, content, 0o600)
+}
+
+// arguments writes flags as a command line, in a fixed order.
+func arguments(flags map[string][]string) []string {
+	var all []string
+	for _, name := range sortedKeys(flags) {
+		for _, value := range flags[name] {
+			all = append(all, "--"+strings.TrimLeft(name, "-")+"="+value)
+		}
+	}
+	return all
+}

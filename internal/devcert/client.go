@@ -11,13 +11,15 @@ import (
 	"fmt"
 )
 
-// Client returns a new client certificate for a common name, with its key, in PEM.
-func (ca *CA) Client(commonName string) (cert, key []byte, err error) {
+// Client returns a new client certificate for a common name, with its key, in PEM. To the API
+// server, organizations are groups.
+func (ca *CA) Client(commonName string, organizations ...string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
 	template := certificate(commonName)
+	template.Subject.Organization = organizations
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &private.PublicKey, ca.key)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcert makes throw-away certificates for demos and tests. They live in memory, for
-// a day; nothing here is meant for a cluster.
+// Package devcert makes throw-away certificates for development, demos and tests. They live for
+// two weeks at the most; nothing here is meant for a cluster that serves others.
 package devcert
 
 import (
@@ -77,6 +77,6 @@ func certificate(name string) *x509.Certificate {
 	return &x509.Certificate{ // without a serial number CreateCertificate draws one
 		Subject:   pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), // clocks differ
-		NotAfter:  time.Now().Add(24 * time.Hour),
+		NotAfter:  time.Now().Add(14 * 24 * time.Hour),
 	}
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package apiserver
+
+import "os/exec"
+
+const locksTell = false
+
+func tryLock(string) (unlock func(), err error) { return func() {}, nil }
+
+func interrupt(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill() // it fails if the process has ended
+}
+
+func killIf(int, string) bool { return false }
+
+func dieWithParent(*exec.Cmd) {}

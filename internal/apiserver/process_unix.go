@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package apiserver
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const locksTell = true
+
+// tryLock takes the lock of a file. Whoever dies gives it back.
+func tryLock(file string) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func interrupt(cmd *exec.Cmd) {
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it fails if the process has ended
+}
+
+// killIf kills a process if its command line has a text: numbers of processes are used again. It
+// reports whether there is no such process any more.
+func killIf(pid int, text string) bool {
+	if !commandHas(pid, text) {
+		return true
+	}
+	if syscall.Kill(pid, syscall.SIGKILL) != nil {
+		return false
+	}
+	gone := time.NewTicker(20 * time.Millisecond)
+	defer gone.Stop()
+	for range 250 {
+		if !commandHas(pid, text) {
+			return true
+		}
+		<-gone.C
+	}
+	return false
+}
+
+func commandHas(pid int, text string) bool {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if errors.Is(err, fs.ErrNotExist) {
+		line, _ = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output() // it fails if there is no such process
+	}
+	return strings.Contains(string(line), text)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/admitkit/admitkit/internal/devcert"
+)
+
+// patience is how long a start may take, on a machine with much else to do.
+const patience = 2 * time.Minute
+
+const loopback = "127.0.0.1"
+
+// startEtcd returns its URL.
+func (s *Server) startEtcd(ctx context.Context) (string, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return "", err
+	}
+	client, peer := "http://"+address(ports[0]), "http://"+address(ports[1])
+	etcd, err := s.start("etcd", map[string][]string{
+		"data-dir":                    {filepath.Join(s.data.path, "etcd")},
+		"listen-client-urls":          {client},
+		"advertise-client-urls":       {client},
+		"listen-peer-urls":            {peer},
+		"initial-advertise-peer-urls": {peer},
+		"initial-cluster":             {"default=" + peer},
+		"unsafe-no-fsync":             {"true"}, // the data are thrown away
+	})
+	if err != nil {
+		return "", err
+	}
+	return client, etcd.ready(ctx, http.DefaultClient, client+"/health")
+}
+
+func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) error {
+	port := o.Port
+	if port == 0 {
+		ports, err := freePorts(1)
+		if err != nil {
+			return err
+		}
+		port = ports[0]
+	}
+	url := "https://" + address(port)
+	flags, err := s.credentials(url)
+	if err != nil {
+		return err
+	}
+	maps.Copy(flags, map[string][]string{
+		"etcd-servers":           {etcd},
+		"bind-address":           {loopback},
+		"secure-port":            {strconv.Itoa(port)},
+		"service-account-issuer": {url + "/"},
+		"cert-dir":               {s.data.path},
+		// The account that it gives to pods is made by a controller, which does not run here.
+		"disable-admission-plugins": {"ServiceAccount"},
+		"service-cluster-ip-range":  {"10.0.0.0/24"},
+		"allow-privileged":          {"true"},
+		"authorization-mode":        {"RBAC"},
+	})
+	if !routed() { // it would look for an address of this machine that others can reach, and give up
+		flags["advertise-address"] = []string{"192.0.2.1"}
+	}
+	for name, values := range o.Flags {
+		flags[name] = values
+	}
+	server, err := s.start("kube-apiserver", flags)
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-server.done
+		close(s.done)
+	}()
+	client, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	for _, path := range []string{"/readyz", "/api/v1/namespaces/default"} {
+		if err := server.ready(ctx, client, url+path); err != nil {
+			if o.Port != 0 && errors.Is(err, errPortTaken) {
+				return fmt.Errorf("port %d is in use", o.Port)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// credentials makes all keys and certificates, and returns the flags that name them.
+func (s *Server) credentials(url string) (map[string][]string, error) {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		return nil, err
+	}
+	serving, err := ca.Serving("localhost", loopback)
+	if err != nil {
+		return nil, err
+	}
+	certificate, key, err := encode(serving.Certificates[0])
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	accountsKey, err := encodeKey(accounts)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]struct {
+		content []byte
+		flags   []string
+	}{
+		"apiserver.crt":        {certificate, []string{"tls-cert-file"}},
+		"apiserver.key":        {key, []string{"tls-private-key-file"}},
+		"client-ca.crt":        {ca.Bundle, []string{"client-ca-file"}},
+		"service-accounts.key": {accountsKey, []string{"service-account-key-file", "service-account-signing-key-file"}},
+	}
+	flags := map[string][]string{}
+	for name, file := range files {
+		path, err := s.WriteFile(name, file.content)
+		if err != nil {
+			return nil, err
+		}
+		for _, flag := range file.flags {
+			flags[flag] = []string{path}
+		}
+	}
+	return flags, s.admit(ca, url)
+}
+
+// admit makes the user that Config and Kubeconfig are for.
+func (s *Server) admit(ca *devcert.CA, url string) error {
+	certificate, key, err := ca.Client("admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	s.Config = &rest.Config{
+		Host:            url,
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca.Bundle, CertData: certificate, KeyData: key},
+		QPS:             1000, Burst: 2000, // it serves us alone
+	}
+	const name = "admitkit"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca.Bundle}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	s.Kubeconfig, err = clientcmd.Write(*config)
+	return err
+}
+
+func encode(c tls.Certificate) (certificate, key []byte, err error) {
+	private, ok := c.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, nil, fmt.Errorf("a key of type %T", c.PrivateKey)
+	}
+	key, err = encodeKey(private)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), key, err
+}
+
+// encodeKey uses the form that service accounts need.
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), err
+}
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+// freePorts returns ports that nobody listens on now. Who is quicker may still take one, so the
+// start is tried again where that happens.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", address(0))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // held until all are found, so that they differ
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", address(port))
+	if err != nil {
+		return false
+	}
+	_ = l.Close() // nothing was written
+	return true
+}
+
+// routed reports whether this machine has a route to anywhere. Nothing is sent.
+func routed() bool {
+	c, err := net.Dial("udp", "192.0.2.1:9")
+	if err != nil {
+		return false
+	}
+	_ = c.Close() // nothing was written
+	return true
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
