@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// How many objects are made: enough for the patterns, and few enough for a test of all of them.
+const (
+	objectsOfPattern   = 6
+	objectsOfLookalike = 4
+)
+
+// A served is a webhook of the patterns as its user knows it: an address and some files.
+type served struct {
+	name   string
+	laws   []string // that it breaks
+	advice bool     // or is told about
+	urls   []string
+	files  map[string]any // by the flag that takes them
+	flags  []string
+}
+
+// verified runs the command line.
+func (w *served) verified(t *testing.T, objects int) (*idempotence.Report, int) {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{"verify", "--in-process", "-o", "json", "--objects", fmt.Sprint(objects)}
+	for _, u := range w.urls {
+		args = append(args, "--url", u)
+	}
+	for flag, content := range w.files {
+		file := filepath.Join(dir, strings.Trim(flag, "-")+".yaml")
+		text, raw := content.([]byte)
+		if !raw {
+			var err error
+			if text, err = yaml.Marshal(content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, flag, file)
+	}
+	var out, complaints bytes.Buffer
+	s := &screen.Screen{In: strings.NewReader(""), Out: &out, Err: &complaints, Colour: "never", Getenv: func(string) string { return "" }}
+	begin := time.Now()
+	code := run(t.Context(), s, append(args, w.flags...))
+	took := time.Since(begin)
+	report := &idempotence.Report{}
+	if err := json.Unmarshal(out.Bytes(), report); err != nil {
+		t.Fatalf("exit code %d, %v:\n%s%s", code, err, out.Bytes(), complaints.Bytes())
+	}
+	t.Logf("%s, %d calls, exit code %d: %s", took.Round(time.Millisecond), report.Calls, code, report.Incomplete)
+	return report, code
+}
+
+// judge holds what the command says against what is known of the webhook.
+func (w *served) judge(t *testing.T) {
+	t.Parallel()
+	broken := len(w.laws) > 0
+	objects := objectsOfLookalike
+	if broken {
+		objects = objectsOfPattern
+	}
+	report, code := w.verified(t, objects)
+	found := slices.ContainsFunc(report.Findings, func(v *idempotence.Violation) bool {
+		return (w.advice || v.Verdict != idempotence.Advice) && slices.ContainsFunc(w.laws, func(law string) bool { return strings.HasPrefix(string(v.Law), law) })
+	})
+	switch {
+	case !broken && code == exitFound:
+		t.Errorf("a correct webhook is flagged:\n%s", text(report))
+	case broken && !found && !w.advice:
+		t.Errorf("exit code %d, and no violation of %v:\n%s", code, w.laws, text(report))
+	case broken && code != exitFound && !w.advice:
+		t.Errorf("a violation, and exit code %d", code)
+	}
+}
+
+func text(report *idempotence.Report) string {
+	var b strings.Builder
+	_ = report.WriteText(&b, false)
+	return b.String()
+}
+
+// configurationOf registers a webhook.
+func configurationOf(w admissionregistrationv1.MutatingWebhook) *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: w.Name}, Webhooks: []admissionregistrationv1.MutatingWebhook{w},
+	}
+}
+
+// listOf is a file of objects.
+func listOf[T any](objects []T) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
+}
+
+// TestVerifyPatternsOfGo has the command find every pattern of the corpus, and flag no look-alike, behind
+// servers in Go.
+func TestVerifyPatternsOfGo(t *testing.T) {
+	for _, c := range slices.Concat(bugs.Patterns(), bugs.Lookalikes()) {
+		if c.Name[0] == 'P' || c.Name[0] == 'N' { // those of the public list
+			t.Run(c.Name, func(t *testing.T) { servedByGo(t, c).judge(t) })
+		}
+	}
+}
+
+func servedByGo(t *testing.T, c bugs.Case) *served {
+	t.Helper()
+	w := &served{name: c.Name, laws: c.Laws, advice: c.Advice, files: map[string]any{"--webhook-configuration": configurationOf(c.Webhook)}}
+	handler := c.New()
+	if c.Observe != nil { // what it writes elsewhere is in a file, for the command to see
+		state := filepath.Join(t.TempDir(), "state")
+		handler = writing(t, handler, state, c.Observe)
+		w.flags = append(w.flags, "--observe", "cat "+state)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	w.urls = []string{server.URL + "/mutate"}
+	w.files["--ca-file"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if len(c.Samples) > 0 {
+		w.files["-f"] = listOf(c.Samples)
+	}
+	var exceptions []map[string]string
+	for _, e := range c.Exceptions {
+		exception := map[string]string{"path": fieldPath(e.Path), "reason": e.Reason}
+		if e.Law != "" {
+			exception["law"] = e.Law
+		}
+		exceptions = append(exceptions, exception)
+	}
+	if len(exceptions) > 0 {
+		w.files["--exceptions"] = exceptions
+	}
+	return w
+}
+
+// writing is a handler that keeps a file with what it has written elsewhere.
+func writing(t *testing.T, handler http.Handler, file string, observe func() any) http.Handler {
+	save := func() {
+		text, err := json.Marshal(observe())
+		if err == nil {
+			err = os.WriteFile(file, text, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	save()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer save()
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// fieldPath writes a JSON pointer as a path of an exception.
+func fieldPath(pointer string) string {
+	var b strings.Builder
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		b.WriteString("[" + strings.NewReplacer("~1", "/", "~0", "~").Replace(token) + "]")
+	}
+	return b.String()
+}
+
+// A pythonCase is what the server in Python says of one of its webhooks.
+type pythonCase struct {
+	Path, Pattern, Title, Resource, Effects string
+	Laws, Operations, Versions              []string
+	Samples                                 []runtime.RawExtension
+	Exceptions                              []map[string]string
+	Observed                                bool
+}
+
+// TestVerifyPatternsOfPython is the same for two replicas in another language.
+func TestVerifyPatternsOfPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Fatal("this test needs Python 3 on PATH, such as Debian's package python3: ", err)
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(state, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ca, cert, key := pythonCertificates(t)
+	replicas := []string{startPython(t, "1", cert, key, state), startPython(t, "2", cert, key, state)}
+	cases := casesOfPython(t, ca, replicas[0])
+	patterns := map[string]int{}
+	t.Run("patterns", func(t *testing.T) {
+		for _, c := range cases {
+			if patterns[c.Pattern] |= 1; len(c.Laws) > 0 {
+				patterns[c.Pattern] |= 2
+			}
+			w := &served{laws: c.Laws, files: map[string]any{"--ca-file": ca, "--webhook-configuration": configurationOf(c.registration())}}
+			for _, replica := range replicas {
+				w.urls = append(w.urls, replica+c.Path)
+			}
+			if c.Samples != nil {
+				w.files["-f"] = listOf(c.Samples)
+			}
+			if c.Exceptions != nil {
+				w.files["--exceptions"] = c.Exceptions
+			}
+			if c.Observed {
+				w.flags = []string{"--observe", "grep -c . " + state + " || true"}
+			}
+			t.Run(c.Path[1:], func(t *testing.T) { w.judge(t) })
+		}
+	})
+	for i := range 26 {
+		if name := fmt.Sprintf("P%02d", i+1); patterns[name] != 3 {
+			t.Errorf("%s has no pattern, or no look-alike", name)
+		}
+	}
+}
+
+func (c *pythonCase) registration() admissionregistrationv1.MutatingWebhook {
+	effects := admissionregistrationv1.SideEffectClass(cmp.Or(c.Effects, "None"))
+	again := admissionregistrationv1.IfNeededReinvocationPolicy
+	w := admissionregistrationv1.MutatingWebhook{
+		Name: strings.ToLower(c.Path[1:]) + ".patterns.example.com", SideEffects: &effects, ReinvocationPolicy: &again,
+		AdmissionReviewVersions: c.Versions,
+		Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{map[string]string{"pods": "", "deployments": "apps"}[c.Resource]}, APIVersions: []string{"v1"}, Resources: []string{c.Resource},
+		}}},
+	}
+	for _, operation := range c.Operations {
+		w.Rules[0].Operations = append(w.Rules[0].Operations, admissionregistrationv1.OperationType(operation))
+	}
+	if len(w.AdmissionReviewVersions) == 0 {
+		w.AdmissionReviewVersions = []string{"v1", "v1beta1"}
+	}
+	return w
+}
+
+// pythonCertificates are a CA, and files with a certificate of it for 127.0.0.1.
+func pythonCertificates(t *testing.T) (ca []byte, cert, key string) {
+	t.Helper()
+	authority, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := authority.Serving("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(serving.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	for file, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: serving.Certificates[0].Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: raw},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return authority.Bundle, cert, key
+}
+
+// startPython starts a replica, which ends with the test, and returns its URL. The order of its sets
+// depends on the seed.
+func startPython(t *testing.T, seed, cert, key, state string) string {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), "python3", filepath.Join("testdata", "patterns", "webhook.py"), cert, key, state)
+	command.Env = append(os.Environ(), "PYTHONHASHSEED="+seed, "PYTHONDONTWRITEBYTECODE=1")
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = command.Wait()
+	})
+	port, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server in Python does not start: %v", err)
+	}
+	return "https://127.0.0.1:" + strings.TrimSpace(port)
+}
+
+func casesOfPython(t *testing.T, ca []byte, server string) (cases []pythonCase) {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig.RootCAs, transport.Proxy = pool, nil
+	response, err := (&http.Client{Transport: transport}).Get(server + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := json.NewDecoder(response.Body).Decode(&cases); err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}

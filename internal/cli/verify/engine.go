@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"context"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// engine is what stands in for the API server between two calls: a real one if there is one, or if that is
+// asked for; else the code of admitkit. It is there until the function is called.
+func (r *runner) engine(ctx context.Context) ([]idempotence.Option, func(), error) {
+	if r.InProcess {
+		return nil, func() {}, nil
+	}
+	if dir, err := apiserver.Assets(ctx); err != nil {
+		if r.Server {
+			return nil, nil, problem.New("there is no API server on this machine: %w", err).Hint("admitkit apiserver install")
+		}
+		r.note("objects are defaulted and validated in process, as far as admitkit knows the rules; a real API server knows all: admitkit apiserver install")
+		return nil, func() {}, nil
+	} else if !r.Server {
+		r.note("objects are defaulted and validated by a real API server, from %s; --in-process is quicker", dir)
+	}
+	server, err := apiserver.Start(ctx, nil)
+	if err != nil {
+		return nil, nil, problem.New("%w", err).Hint("--in-process")
+	}
+	stop := func() {
+		if err := server.Stop(); err != nil {
+			r.screen.Note("cannot stop the API server: %s", err)
+		}
+	}
+	if ctx.Err() != nil {
+		stop()
+		return nil, nil, ctx.Err()
+	}
+	return []idempotence.Option{idempotence.APIServer(server.Config)}, stop, nil
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// mostExceptions bounds a file of exceptions, in bytes.
+const mostExceptions = 1 << 20
+
+// readExceptions reads what is intended: a list of path, law and reason.
+func readExceptions(file string, stdin io.Reader) ([]idempotence.Exception, error) {
+	if file == "" {
+		return nil, nil
+	}
+	source, name := stdin, "standard input"
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, problem.New("--exceptions: %w", err)
+		}
+		defer func() { _ = f.Close() }() // only read
+		source, name = f, file
+	}
+	text, err := io.ReadAll(io.LimitReader(source, mostExceptions+1))
+	if err == nil && len(text) > mostExceptions {
+		err = errors.New("too large for a list of exceptions")
+	}
+	if err != nil {
+		return nil, problem.New("--exceptions %s: %w", name, err)
+	}
+	list, err := parseExceptions(text)
+	if err != nil {
+		return nil, problem.New("%s:%w", name, err).Hint(`an entry has a path, a reason and, if it is about one law, a law:` + "\n" +
+			`- {path: "metadata.annotations[example.com/at]", law: L3, reason: says when it was set}`)
+	}
+	return list, nil
+}
+
+// parseExceptions reads the text of a file. Its errors begin with the line.
+func parseExceptions(text []byte) ([]idempotence.Exception, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf(" %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(document.Content) == 0 {
+		return nil, nil // an empty file
+	}
+	list := resolved(document.Content[0])
+	if list.Kind != yaml.SequenceNode {
+		return nil, fmt.Errorf("%d: want a list of exceptions", list.Line)
+	}
+	var all []idempotence.Exception
+	for _, node := range list.Content {
+		e, err := exceptionOf(resolved(node))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func exceptionOf(node *yaml.Node) (idempotence.Exception, error) {
+	var e idempotence.Exception
+	if node.Kind != yaml.MappingNode {
+		return e, fmt.Errorf("%d: want an exception with a path and a reason", node.Line)
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], resolved(node.Content[i+1])
+		if seen[key.Value] {
+			return e, fmt.Errorf("%d: %s is there twice", key.Line, key.Value)
+		}
+		seen[key.Value] = true
+		if value.Kind != yaml.ScalarNode {
+			return e, fmt.Errorf("%d: %s is no text", value.Line, key.Value)
+		}
+		switch key.Value {
+		case "path":
+			e.Path = value.Value
+		case "reason":
+			e.Reason = value.Value
+		case "law":
+			if e.Law = idempotence.Law(value.Value); !slices.Contains(idempotence.Laws, e.Law) {
+				return e, fmt.Errorf("%d: there is no law %q: there are %s", value.Line, value.Value, lawNames())
+			}
+		default:
+			return e, fmt.Errorf("%d: an exception has no %q", key.Line, key.Value)
+		}
+	}
+	switch {
+	case e.Path == "":
+		return e, fmt.Errorf("%d: the exception has no path", node.Line)
+	case strings.TrimSpace(e.Reason) == "":
+		return e, fmt.Errorf("%d: the exception for %s has no reason", node.Line, e.Path)
+	}
+	return e, nil
+}
+
+func resolved(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+func lawNames() string {
+	var names []string
+	for _, law := range idempotence.Laws {
+		names = append(names, string(law))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// given are the objects of the files.
+type given struct {
+	objects.Sets
+	// registrations are the mutating webhooks, from files of their own or from among the objects.
+	registrations *objects.Sets
+}
+
+// read reads all files.
+func (r *runner) read() (*given, error) {
+	of := func(files []string) (*objects.Sets, error) {
+		all, err := objects.Read(files, r.screen.In)
+		if err != nil {
+			return nil, err
+		}
+		sets, err := objects.Sort(all)
+		if err != nil {
+			return nil, problem.New("%w", err)
+		}
+		return sets, nil
+	}
+	files, err := of(r.Files)
+	if err != nil {
+		return nil, err
+	}
+	g := &given{Sets: *files, registrations: files}
+	if registered := slices.Concat(r.Configurations, r.Chain); len(registered) > 0 {
+		if g.registrations, err = of(registered); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range g.registrations.Mutating {
+		for _, unknown := range c.Unknown {
+			r.note("%s: %s: %s: the API server drops it", c.Where(), c.Object, unknown)
+		}
+	}
+	return g, g.check()
+}
+
+// check looks for kinds that Kubernetes does not have, which are mostly typing errors.
+func (g *given) check() error {
+	for _, o := range g.Others {
+		if scheme.Scheme.IsGroupRegistered(o.GVK.Group) && !scheme.Scheme.Recognizes(o.GVK) && !g.defines(o) {
+			return problem.New("%s: Kubernetes has no kind %s in %s", o.Where(), o.GVK.Kind, o.GVK.GroupVersion())
+		}
+	}
+	return nil
+}
+
+func (g *given) defines(o *objects.Object) bool {
+	return slices.ContainsFunc(g.CRDs, func(d objects.Decoded[apiextensionsv1.CustomResourceDefinition]) bool {
+		return d.Value.Spec.Group == o.GVK.Group && d.Value.Spec.Names.Kind == o.GVK.Kind
+	})
+}
+
+// samplesOf are the objects to start from. Namespaces are among them: only a webhook for
+// namespaces takes them as that.
+func (g *given) samplesOf() ([]runtime.Object, error) {
+	var all []runtime.Object
+	for _, o := range g.candidates() {
+		u, err := o.Unstructured()
+		if err != nil {
+			return nil, problem.New("%w", err)
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// candidates are all objects that may be samples.
+func (g *given) candidates() []*objects.Object {
+	all := slices.Clone(g.Others)
+	for _, n := range g.Namespaces {
+		all = append(all, n.Object)
+	}
+	return all
+}
+
+func (g *given) crds() (all []*apiextensionsv1.CustomResourceDefinition) {
+	for _, d := range g.CRDs {
+		all = append(all, d.Value)
+	}
+	return all
+}
+
+func (g *given) namespaces() (all []*corev1.Namespace) {
+	for _, n := range g.Namespaces {
+		all = append(all, n.Value)
+	}
+	return all
+}
+
+// unused tells which objects were not tried, as whoever gives them means them to be.
+func (r *runner) unused(g *given, report *idempotence.Report) {
+	if r.Replay != "" {
+		return
+	}
+	var others []string
+	for _, o := range g.Others {
+		if kind := kindName(o); !slices.Contains(report.Kinds, kind) && !slices.Contains(others, kind) {
+			others = append(others, kind)
+		}
+	}
+	switch {
+	case len(others) > 0:
+		r.note("not tried, as the rules are not for them: %s", strings.Join(others, ", "))
+	case len(g.Others) == 0 && len(g.CRDs) == 0:
+		r.note("there are no samples: objects are made up, which may not switch the webhook on; give some with -f")
+	}
+}
+
+func kindName(o *objects.Object) string { return o.GVK.GroupVersion().String() + " " + o.GVK.Kind }

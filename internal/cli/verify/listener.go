@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A listener looks at the first answer of each server. What is wrong there is a wrong URL, mostly, and no
+// law that is broken: it ends the run.
+type listener struct {
+	*runner
+	hook  hook
+	token string
+	next  http.RoundTripper
+
+	mu    sync.Mutex
+	heard map[string]bool // servers that answered, by URL
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+l.token)
+	}
+	response, err := l.next.RoundTrip(r)
+	where := plainURL(r)
+	l.mu.Lock()
+	heard := l.heard[where]
+	l.heard[where] = heard || err == nil
+	l.mu.Unlock()
+	switch {
+	case heard:
+	case err != nil:
+		if problem := l.unreachable(r, err); problem != nil {
+			l.fail(problem)
+		}
+	default:
+		err = l.judge(where, response)
+	}
+	return response, err
+}
+
+// plainURL is the URL without the timeout that the API server adds.
+func plainURL(r *http.Request) string {
+	u := *r.URL
+	u.RawQuery = ""
+	return u.String()
+}
+
+// mostJudged bounds what is read of a first answer.
+const mostJudged = 4 << 20
+
+// judge looks at a first answer, and puts back what it read of it.
+func (l *listener) judge(where string, response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostJudged))
+	if err != nil {
+		return err
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
+	if wrong := l.wrongAnswer(where, response, body); wrong != nil {
+		l.fail(wrong)
+	}
+	return nil
+}
+
+// wrongAnswer says why an answer is not that of a webhook, or is nil: HTTP errors and bad reviews are
+// a matter of the laws.
+func (l *listener) wrongAnswer(where string, response *http.Response, body []byte) error {
+	target := response.Header.Get("Location")
+	switch status := response.StatusCode; status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		err := problem.New("%s answers with HTTP %d, a redirect to %s, which the API server follows with a GET that carries no review", where, status, target)
+		if u, bad := response.Location(); bad == nil {
+			u.RawQuery = ""
+			err = err.Hint("--url %s", u)
+		}
+		return err
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		l.note("%s redirects to %s, each time anew, which the API server follows", where, target)
+		return nil
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return l.wrongPath(where, status, body)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return problem.New("%s wants to know who calls: HTTP %d%s", where, status, quotation(body)).
+			Hint("--client-cert FILE --client-key FILE, or --token-file FILE, as the API server has them")
+	case http.StatusBadRequest:
+		if strings.Contains(string(body), "HTTP request to an HTTPS server") {
+			return problem.New("%s speaks TLS, and the URL says http", where).Hint("--url https%s", strings.TrimPrefix(where, "http"))
+		}
+		return nil
+	default:
+		if status < 200 || status > 299 || isReview(body) {
+			return nil
+		}
+	}
+	return problem.New("%s does not answer as a webhook does: an AdmissionReview with a response is wanted, not %s", where, description(response, body)).
+		Hint("is the URL right? it has to answer a POST of an AdmissionReview with one: docs/verify.md")
+}
+
+func (l *listener) wrongPath(where string, status int, body []byte) error {
+	err := problem.New("%s answers with HTTP %d%s: is that the path of the webhook?", where, status, quotation(body))
+	c := l.hook.ClientConfig
+	if path := pathOf(l.hook); (c.URL != nil || c.Service != nil) && path != pathOfURL(where) {
+		server := strings.TrimSuffix(where, pathOfURL(where))
+		return err.Hint("the configuration says --url %s%s", strings.TrimSuffix(server, "/"), path)
+	}
+	return err
+}
+
+// redirected is for http.Client.
+func (l *listener) redirected(r *http.Request, via []*http.Request) error {
+	if len(via) < 10 {
+		return nil
+	}
+	err := problem.New("%s redirects again and again, to %s at last", plainURL(via[0]), plainURL(r))
+	l.fail(err)
+	return err
+}
+
+// isReview reports whether an answer is meant to be one of a webhook, however wrong it may be.
+func isReview(body []byte) bool {
+	var answer map[string]any
+	if json.Unmarshal(body, &answer) != nil && yaml.Unmarshal(body, &answer) != nil {
+		return false
+	}
+	_, is := answer["response"]
+	return is || answer["kind"] == "AdmissionReview"
+}
+
+// description says in some words what an answer is instead.
+func description(response *http.Response, body []byte) string {
+	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	switch text := quoted(body); {
+	case len(bytes.TrimSpace(body)) == 0:
+		return "nothing"
+	case kind != "":
+		return fmt.Sprintf("%s that begins with %s", kind, text)
+	default:
+		return text
+	}
+}
+
+func quotation(body []byte) string {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return ""
+	}
+	return ", " + quoted(body)
+}
+
+// quoted is the beginning of a text, on one line.
+func quoted(body []byte) string {
+	const most = 60
+	text := strings.Join(strings.Fields(string(body[:min(len(body), 4*most)])), " ")
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "?")
+	}
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

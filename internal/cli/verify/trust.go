@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// unreachable says why there is no connection, or is nil: a server that takes too long, or that breaks off,
+// is a matter of the laws.
+func (l *listener) unreachable(r *http.Request, err error) error {
+	var (
+		name    *net.DNSError
+		refused *tls.CertificateVerificationError
+		record  tls.RecordHeaderError
+		alert   tls.AlertError
+		dialing *net.OpError
+	)
+	host := r.URL.Host
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return nil
+	case errors.As(err, &refused):
+		return l.untrusted(host, r.URL.Hostname(), refused)
+	case errors.As(err, &record), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		return problem.New("%s does not speak TLS: %s", host, "the API server calls webhooks by https only").
+			Hint("is the port right? to test without TLS all the same: --url http://%s%s", host, r.URL.Path)
+	case errors.As(err, &alert), errors.As(err, &dialing) && dialing.Op == "remote error":
+		return problem.New("%s ends the TLS handshake: %w", host, err).Hint("--client-cert FILE --client-key FILE, if it wants to know who calls")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return problem.New("nothing listens at %s", host).Hint("start the webhook, or look at the port")
+	case errors.As(err, &name):
+		err := problem.New("the name %s is not known on this machine", r.URL.Hostname())
+		if service, namespace, ok := serviceOf(r.URL.Hostname()); ok {
+			err = err.Hint("kubectl -n %s port-forward service/%s 9443:443", namespace, service).
+				Hint("--url https://127.0.0.1:9443%s --server-name %s", r.URL.Path, r.URL.Hostname())
+		}
+		return err
+	case errors.As(err, &dialing) && dialing.Op == "dial":
+		return problem.New("there is no way to %s: %w", host, dialing.Err)
+	}
+	return nil
+}
+
+func serviceOf(host string) (service, namespace string, ok bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) < 3 || parts[2] != "svc" {
+		return "", "", false
+	}
+	return parts[0], parts[1], true
+}
+
+// untrusted says what is wrong with a certificate.
+func (l *listener) untrusted(host, name string, refused *tls.CertificateVerificationError) error {
+	if len(refused.UnverifiedCertificates) == 0 {
+		return problem.New("the certificate of %s is not trusted: %w", host, refused.Err)
+	}
+	var (
+		leaf    = refused.UnverifiedCertificates[0]
+		names   = namesOf(leaf)
+		other   x509.HostnameError
+		invalid x509.CertificateInvalidError
+	)
+	if l.ServerName != "" {
+		name = l.ServerName
+	}
+	switch {
+	case errors.As(refused.Err, &other) && len(names) == 0:
+		return problem.New("the certificate of %s has no subject alternative name, and the common name %q does not count", host, leaf.Subject.CommonName).
+			Hint("make one that is for %s", name)
+	case errors.As(refused.Err, &other):
+		return problem.New("the certificate of %s is for %s, not for %s", host, strings.Join(names, ", "), name).
+			Hint("--server-name %s", preferred(names))
+	case errors.As(refused.Err, &invalid) && invalid.Reason == x509.Expired:
+		now := time.Now()
+		if now.Before(leaf.NotBefore) {
+			return problem.New("the certificate of %s is valid only from %s", host, leaf.NotBefore.Format(time.RFC3339))
+		}
+		return problem.New("the certificate of %s, or a CA of it, has expired: its own date is %s", host, leaf.NotAfter.Format(time.RFC3339))
+	}
+	by := "signed by " + leaf.Issuer.String()
+	if leaf.Issuer.String() == leaf.Subject.String() {
+		by = "signed by itself"
+	}
+	err := problem.New("the certificate of %s is not trusted: it is for %s, %s", host, strings.Join(names, ", "), by)
+	if l.CAFile != "" {
+		return err.Hint("%s has to hold the certificate of that CA", l.CAFile)
+	}
+	return err.Hint("--ca-file FILE, with the certificate of that CA")
+}
+
+// namesOf are the names that a certificate is for.
+func namesOf(c *x509.Certificate) []string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// preferred is the name by which the API server would call.
+func preferred(names []string) string {
+	for _, name := range names {
+		if strings.HasSuffix(name, ".svc") {
+			return name
+		}
+	}
+	return names[0]
+}

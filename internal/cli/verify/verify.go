@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verify holds webhooks against the laws of pkg/idempotence, with what a command line says about
+// them: URLs, configurations, samples and exceptions in files.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/cli/page"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// Options are the flags of the command.
+type Options struct {
+	// URLs are where the webhook is served: several are replicas. In a chain, each is NAME=URL.
+	URLs []string
+	// Configurations are files with the registration, Webhook which one of several.
+	Configurations []string
+	Webhook        string
+	// Chain are files with configurations of webhooks that are to be tested together.
+	Chain []string
+	// Hook is a Go package with hooks of admitkit.
+	Hook string
+	// Files have samples, definitions of custom resources, and namespaces.
+	Files []string
+
+	CAFile, ServerName    string
+	ClientCert, ClientKey string
+	TokenFile             string
+
+	Exceptions    string
+	Laws, Without []string
+	Observe       string
+	Seed          int64
+	Objects       int
+	Budget        time.Duration
+
+	Server, InProcess bool
+	Replay, Store     string
+	// Line is the command line, without what tells one run from another.
+	Line string
+}
+
+// A Result is what a run found out.
+type Result struct {
+	Report *idempotence.Report
+	// Notes are what was chosen where the command line says nothing. They were printed.
+	Notes []string
+}
+
+// Run tests what the options name. An error means that it could not be done; it is a problem with hints.
+func Run(ctx context.Context, s *screen.Screen, o Options) (*Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &runner{Options: o, screen: s, result: &Result{}, fail: cancel}
+	report, err := r.run(ctx)
+	if cause := context.Cause(ctx); cause != nil { // says more than what came of it
+		return nil, cause
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.result.Report = inFlags(report)
+	return r.result, nil
+}
+
+// A runner is one run.
+type runner struct {
+	Options
+	screen *screen.Screen
+	result *Result
+	// fail ends the run for a reason.
+	fail func(error)
+}
+
+// note tells the user, and those who read the results, what was chosen.
+func (r *runner) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(r.result.Notes, text) {
+		r.result.Notes = append(r.result.Notes, text)
+		r.screen.Note("%s", text)
+	}
+}
+
+func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
+	given, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	opts, err := r.options(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	hooks, stop, err := r.hooks(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	subject, err := r.subject(hooks)
+	if err != nil {
+		return nil, err
+	}
+	engine, disconnect, err := r.engine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer disconnect()
+	progress := r.screen.Progress()
+	opts = append(append(opts, engine...), idempotence.Progress(func(at idempotence.Step) {
+		progress.Part(int64(at.Object), int64(at.Objects), "%s %s, %d calls", at.Kind, at.Law, at.Calls)
+	}))
+	report, err := idempotence.Run(ctx, subject, opts...)
+	progress.Done()
+	if err != nil {
+		return nil, explained(err)
+	}
+	r.unused(given, report)
+	return report, nil
+}
+
+// options are those that do not depend on the webhook.
+func (r *runner) options(ctx context.Context, given *given) ([]idempotence.Option, error) {
+	exceptions, err := readExceptions(r.Exceptions, r.screen.In)
+	if err != nil {
+		return nil, err
+	}
+	without, err := left(r.Laws, r.Without)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := given.samplesOf()
+	if err != nil {
+		return nil, err
+	}
+	opts := []idempotence.Option{
+		idempotence.Seed(r.Seed), idempotence.Objects(r.Objects), idempotence.Budget(r.Budget),
+		idempotence.Exceptions(exceptions...), idempotence.Without(without...), idempotence.Samples(samples...),
+		idempotence.CRDs(given.crds()...), idempotence.Namespaces(given.namespaces()...), idempotence.Store(r.Store),
+		idempotence.Lines(
+			func(seed int64, objects int) string {
+				return fmt.Sprintf("%s --seed %d --objects %d", r.Line, seed, objects)
+			},
+			func(file string) string { return r.Line + " --replay " + Quoted(file) }),
+	}
+	if r.Observe != "" {
+		opts = append(opts, idempotence.Observe(r.observer(ctx)))
+	}
+	if r.Replay != "" {
+		opts = append(opts, idempotence.Replay(r.Replay))
+	}
+	return opts, nil
+}
+
+// left are the laws to leave out.
+func left(only, without []string) ([]idempotence.Law, error) {
+	var out []idempotence.Law
+	for _, name := range slices.Concat(only, without) {
+		if !slices.Contains(idempotence.Laws, idempotence.Law(name)) {
+			return nil, problem.New("there is no law %q: there are %s", name, lawNames())
+		}
+	}
+	for _, law := range idempotence.Laws {
+		if len(only) > 0 && !slices.Contains(only, string(law)) || slices.Contains(without, string(law)) {
+			out = append(out, law)
+		}
+	}
+	if len(out) == len(idempotence.Laws) {
+		return nil, problem.New("no law is left to test")
+	}
+	return out, nil
+}
+
+// Write writes the results in a form.
+func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
+	if form == "text" {
+		return r.Report.WriteText(w, p.On)
+	}
+	with := *r.Report // those who read it do not see what was printed
+	with.Notes = slices.Concat(r.Notes, r.Report.Notes)
+	switch form {
+	case "json":
+		return with.WriteJSON(w)
+	case "junit":
+		return with.WriteJUnit(w)
+	case "html":
+		return page.FromVerify(&with).Write(w)
+	}
+	return fmt.Errorf("no form %q", form)
+}
+
+// Err is what the exit code is made of: [problem.ErrFound] if a law is broken, another error if it cannot be
+// told whether the laws hold.
+func (r *Result) Err() error {
+	switch {
+	case !r.Report.OK():
+		return problem.ErrFound
+	case r.Report.Incomplete != "":
+		return undecided(r.Report)
+	}
+	return nil
+}
+
+// explained turns an error of the harness into one of the command line.
+func explained(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return problem.New("%s", flagWords(err.Error()))
+}
