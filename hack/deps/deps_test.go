@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	// These two serve any webhook, so they never see our hook types.
 	"chain":       {"patch", "review", "certs"},
 	"idempotence": {"patch", "review", "certs", "chain"},
+	"lint":        {"patch", "review", "certs", "chain"},
 }
 
 // Whoever writes a webhook with a light package must not link these.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// bundle reports what is wrong with the caBundle by itself.
+func (l *linter) bundle(h *hook) {
+	at := h.at.Child("clientConfig", "caBundle")
+	text := bytes.TrimSpace(h.ClientConfig.CABundle)
+	if len(text) == 0 { // white space is a placeholder
+		if l.options.Live && h.ClientConfig.Service != nil && !l.reported("AK501", h) {
+			l.found("AK506", h, at, "there is no caBundle, and the webhook is a service")
+		}
+		return
+	}
+	all, key, problem := certificatesOf(text)
+	if key {
+		l.found("AK507", h, at, "caBundle holds a private key")
+	}
+	if problem != "" {
+		l.found("AK502", h, at, problem)
+	}
+	if len(all) == 0 {
+		return
+	}
+	l.validity(h, all)
+	if !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return c.IsCA }) {
+		l.found("AK505", h, at, fmt.Sprintf("none of its certificates is one of a CA: %s", subject(all[0])))
+	}
+}
+
+// reported tells whether a rule was reported of a webhook.
+func (l *linter) reported(rule string, h *hook) bool {
+	return slices.ContainsFunc(l.findings, func(f Finding) bool { return f.Rule == rule && f.Index == h.of.index && f.Webhook == h.Name })
+}
+
+// certificatesOf returns the certificates of a bundle, as the API server sees them: text around them is
+// tolerated, and one that cannot be parsed spoils all.
+func certificatesOf(text []byte) (all []*x509.Certificate, key bool, problem string) {
+	for {
+		var block *pem.Block
+		block, text = pem.Decode(text)
+		if block == nil {
+			break
+		}
+		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			key = true
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return all, key, fmt.Sprintf("certificate %d of caBundle: %s", len(all)+1, strings.TrimPrefix(err.Error(), "x509: "))
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return nil, key, "caBundle holds no certificate in PEM form"
+	}
+	return all, key, ""
+}
+
+func subject(c *x509.Certificate) string {
+	if c.Subject.String() == "" {
+		return "serial number " + c.SerialNumber.String()
+	}
+	return c.Subject.String()
+}
+
+// validity reports bundles of which all certificates have expired, or of which one will. Expired ones beside
+// others are what a rotation leaves behind.
+func (l *linter) validity(h *hook, all []*x509.Certificate) {
+	at := h.at.Child("clientConfig", "caBundle")
+	last := slices.MaxFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	now := l.options.Now()
+	const day = 24 * time.Hour
+	switch left := last.NotAfter.Sub(now); {
+	case left <= 0:
+		l.found("AK503", h, at, fmt.Sprintf("%s expired at %s", subject(last), last.NotAfter.UTC().Format(time.RFC3339)))
+	case left < l.options.ExpiresWithin:
+		l.found("AK504", h, at, fmt.Sprintf("%s expires at %s, in %d days", subject(last), last.NotAfter.UTC().Format(time.RFC3339), left/day))
+	}
+}
+
+// serving holds the certificate that is served against what the API server verifies.
+func (l *linter) serving(h *hook) {
+	chain, ok := l.input.Serving[h.Name]
+	if !ok {
+		chain = l.input.Serving[""]
+	}
+	host := h.host()
+	if len(chain) == 0 || host == "" {
+		return
+	}
+	at := h.at.Child("clientConfig")
+	if err := chain[0].VerifyHostname(host); err != nil {
+		l.found("AK508", h, at, fmt.Sprintf("the serving certificate is not for %s but for %s", host, namesOf(chain[0])))
+	}
+	bundle, _, _ := certificatesOf(bytes.TrimSpace(h.ClientConfig.CABundle))
+	if len(bundle) == 0 {
+		return // reported as such, or to be filled in
+	}
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	for _, c := range bundle {
+		roots.AddCert(c)
+	}
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: l.options.Now()}); err != nil {
+		l.found("AK509", h, at.Child("caBundle"), strings.TrimPrefix(err.Error(), "x509: "))
+	}
+}
+
+// host is the name that the API server verifies.
+func (h *hook) host() string {
+	if s := h.ClientConfig.Service; s != nil {
+		return s.Name + "." + s.Namespace + ".svc"
+	}
+	if h.ClientConfig.URL == nil {
+		return ""
+	}
+	u, err := url.Parse(*h.ClientConfig.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+func namesOf(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		return "nothing: it has no subject alternative name"
+	}
+	return list(names)
+}

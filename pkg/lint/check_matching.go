@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/builtin"
+)
+
+// exempt are resources that no webhook is asked about
+// (k8s.io/apiserver predicates/rules: IsExemptAdmissionConfigurationResource).
+var exempt = []string{
+	"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
+	"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+}
+
+func (l *linter) neverCalled(h *hook) {
+	if len(h.Rules) == 0 {
+		l.found("AK303", h, h.at.Child("rules"), "it has no rules")
+	}
+	if strings.HasSuffix(h.of.Name, staticSuffix) {
+		return // manifests on the API server's disk may be asked about these
+	}
+	for i, rule := range h.Rules {
+		if !has(rule.APIGroups, "admissionregistration.k8s.io") {
+			continue
+		}
+		for j, resource := range rule.Resources {
+			if slices.Contains(exempt, resource) {
+				l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources").Index(j), "no webhook is asked about "+resource)
+			}
+		}
+	}
+}
+
+// neverMatches reports groups, versions and resources that nothing has.
+func (l *linter) neverMatches(h *hook) {
+	for i, rule := range h.Rules {
+		at := h.at.Child("rules").Index(i)
+		for j, group := range rule.APIGroups {
+			switch {
+			case group == "core":
+				l.found("AK302", h, at.Child("apiGroups").Index(j), `no resource is in a group "core"`).with(`The core group is written "".`)
+			case !groupName.MatchString(group):
+				l.found("AK302", h, at.Child("apiGroups").Index(j), fmt.Sprintf("%q is not the name of a group", group)).
+					with("Name the group without a version, as in apps.")
+			}
+		}
+		for j, version := range rule.APIVersions {
+			if !versionName.MatchString(version) {
+				l.found("AK302", h, at.Child("apiVersions").Index(j), fmt.Sprintf("%q is not the name of a version", version)).
+					with("Name the version without a group, as in v1.")
+			}
+		}
+		for j, resource := range rule.Resources {
+			if message := impossible(rule, resource); message != "" {
+				l.found("AK302", h, at.Child("resources").Index(j), message)
+			}
+		}
+	}
+}
+
+// groupsOf are the groups of some resources of Kubernetes itself.
+var groupsOf = map[string][]string{
+	"pods": {""}, "services": {""}, "configmaps": {""}, "secrets": {""}, "namespaces": {""}, "nodes": {""},
+	"persistentvolumeclaims": {""}, "persistentvolumes": {""}, "serviceaccounts": {""}, "endpoints": {""},
+	"replicationcontrollers": {""}, "events": {"", "events.k8s.io"},
+	"deployments": {"apps", "extensions"}, "daemonsets": {"apps", "extensions"}, "replicasets": {"apps", "extensions"}, "statefulsets": {"apps"},
+	"jobs": {"batch"}, "cronjobs": {"batch"}, "ingresses": {"networking.k8s.io", "extensions"}, "networkpolicies": {"networking.k8s.io", "extensions"},
+	"leases": {"coordination.k8s.io"}, "endpointslices": {"discovery.k8s.io"}, "poddisruptionbudgets": {"policy"},
+	"horizontalpodautoscalers": {"autoscaling"}, "customresourcedefinitions": {"apiextensions.k8s.io"},
+	"roles": {"rbac.authorization.k8s.io"}, "rolebindings": {"rbac.authorization.k8s.io"},
+	"clusterroles": {"rbac.authorization.k8s.io"}, "clusterrolebindings": {"rbac.authorization.k8s.io"},
+	"storageclasses": {"storage.k8s.io"}, "priorityclasses": {"scheduling.k8s.io"},
+}
+
+// ofKubernetes reports whether a group is one of Kubernetes itself.
+func ofKubernetes(group string) bool {
+	switch group {
+	case "", "apps", "batch", "autoscaling", "policy", "extensions":
+		return true
+	}
+	// Projects of Kubernetes' SIGs are in groups of x-k8s.io and below k8s.io; those below are known by name.
+	for _, groups := range groupsOf {
+		if slices.Contains(groups, group) {
+			return true
+		}
+	}
+	switch group {
+	case "admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "node.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "resource.k8s.io", "internal.apiserver.k8s.io", "storagemigration.k8s.io", "apiregistration.k8s.io":
+		return true
+	}
+	return false
+}
+
+// impossible says why a resource of a rule is never matched, or nothing.
+func impossible(rule admissionregistrationv1.RuleWithOperations, resource string) string {
+	if resource == "" {
+		return "" // refused
+	}
+	if !resourceName.MatchString(resource) {
+		return fmt.Sprintf("%q is not the name of a resource", resource)
+	}
+	name, _, _ := strings.Cut(resource, "/")
+	groups, isKnown := groupsOf[name]
+	if !isKnown || len(rule.APIGroups) == 0 || slices.ContainsFunc(rule.APIGroups, func(g string) bool { return g == "*" || g == "core" || !ofKubernetes(g) }) {
+		return ""
+	}
+	group := slices.IndexFunc(groups, func(g string) bool { return slices.Contains(rule.APIGroups, g) })
+	if group < 0 {
+		return fmt.Sprintf("%s are in the group %q", name, groups[0])
+	}
+	namespaced := !builtin.ClusterScoped(schema.GroupResource{Group: groups[group], Resource: name})
+	if !inScope(rule.Scope, namespaced) {
+		return fmt.Sprintf("the scope is %s, and %s are not", *rule.Scope, name)
+	}
+	return ""
+}
+
+// versionsOf are the resources of Kubernetes itself that are served in several stable or beta versions, or in two groups.
+var versionsOf = map[string][]string{
+	"autoscaling/horizontalpodautoscalers": {"autoscaling/v1", "autoscaling/v2"},
+	"/events":                              {"v1", "events.k8s.io/v1"},
+	"events.k8s.io/events":                 {"events.k8s.io/v1", "v1"},
+}
+
+// exact reports versions that get past matchPolicy Exact.
+func (l *linter) exact(h *hook) {
+	if h.MatchPolicy == nil || !h.isExact() {
+		return
+	}
+	at := h.at.Child("matchPolicy")
+	for _, rule := range h.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				name, _, _ := strings.Cut(resource, "/")
+				if missed := l.missed(h, rule, group, name); len(missed) > 0 {
+					l.found("AK304", h, at, fmt.Sprintf("%s of %s do not match", name, strings.Join(missed, ", ")))
+					return
+				}
+			}
+			if !ofKubernetes(group) && group != "*" && !slices.Contains(rule.APIVersions, "*") && !l.knows(group) {
+				l.found("AK304", h, at, fmt.Sprintf("versions of %s other than %s do not match, should there be any", group, strings.Join(rule.APIVersions, ", "))).only(Advice)
+				return
+			}
+		}
+	}
+}
+
+// missed returns the versions of a resource that no rule has.
+func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations, group, name string) []string {
+	if name == "*" || len(rule.Operations) == 0 {
+		return nil
+	}
+	served := versionsOf[group+"/"+name]
+	for _, d := range l.around.crds {
+		if d.Spec.Group != group || d.Spec.Names.Plural != name {
+			continue
+		}
+		for _, v := range d.Spec.Versions {
+			if v.Served {
+				served = append(served, group+"/"+v.Name)
+			}
+		}
+	}
+	var missed []string
+	for _, v := range served {
+		gv, err := schema.ParseGroupVersion(v)
+		r := request{GroupVersionResource: gv.WithResource(name), operation: rule.Operations[0], namespace: "default"}
+		cluster := r
+		cluster.namespace = ""
+		if err == nil && !h.hasRule(r) && !h.hasRule(cluster) {
+			missed = append(missed, v)
+		}
+	}
+	return missed
+}
+
+func (l *linter) knows(group string) bool {
+	for _, d := range l.around.crds {
+		if d.Spec.Group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// oldDefaults reports what v1beta1 fills in otherwise than v1.
+func (l *linter) oldDefaults(h *hook) {
+	if !h.of.old {
+		return
+	}
+	var unset []string
+	if h.FailurePolicy == nil {
+		unset = append(unset, "failurePolicy is Ignore")
+	}
+	if h.MatchPolicy == nil {
+		unset = append(unset, "matchPolicy is Exact")
+	}
+	if h.TimeoutSeconds == nil {
+		unset = append(unset, "timeoutSeconds is 30")
+	}
+	if len(unset) > 0 {
+		l.found("AK305", h, h.at, "not set: "+strings.Join(unset, ", "))
+	}
+}
+
+// evasion reports validating webhooks that are asked about objects with certain labels only.
+func (l *linter) evasion(h *hook) {
+	s := h.ObjectSelector
+	if h.of.mutating || !h.fails() || s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !h.isFor(create, update) {
+		return
+	}
+	var keys []string
+	for key := range s.MatchLabels {
+		keys = append(keys, key)
+	}
+	for _, e := range s.MatchExpressions {
+		keys = append(keys, e.Key)
+	}
+	slices.Sort(keys)
+	l.found("AK306", h, h.at.Child("objectSelector"), "whoever makes an object chooses its label "+strings.Join(slices.Compact(keys), ", "))
+}
+
+func (h *hook) isFor(operations ...admissionregistrationv1.OperationType) bool {
+	for _, rule := range h.Rules {
+		if slices.ContainsFunc(operations, func(o admissionregistrationv1.OperationType) bool { return has(rule.Operations, o) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// mutations reports operations on which a mutating webhook can do little.
+func (l *linter) mutations(h *hook) {
+	if !h.of.mutating {
+		return
+	}
+	for i, rule := range h.Rules {
+		at := h.at.Child("rules").Index(i).Child("operations")
+		if j := slices.Index(rule.Operations, admissionregistrationv1.Delete); j >= 0 {
+			l.found("AK308", h, at.Index(j), "there is nothing to change on DELETE")
+		}
+		j := slices.IndexFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool { return o == update || o == "*" })
+		if j >= 0 && len(h.MatchConditions) == 0 && has(rule.APIGroups, "") && slices.Contains(rule.Resources, "pods") {
+			l.found("AK307", h, at.Index(j), "it is called for each UPDATE of a pod, of which little may change")
+		}
+	}
+}
+
+// sideEffects is about v1beta1, since v1 refuses these values.
+func (l *linter) sideEffects(h *hook) {
+	if !h.of.old {
+		return
+	}
+	switch s := h.SideEffects; {
+	case s == nil:
+		l.found("AK309", h, h.at, "sideEffects is not set, which is Unknown in v1beta1")
+	case *s == admissionregistrationv1.SideEffectClassSome || *s == admissionregistrationv1.SideEffectClassUnknown:
+		l.found("AK309", h, h.at.Child("sideEffects"), fmt.Sprintf("sideEffects is %s", *s))
+	}
+}
+
+func (l *linter) reviewVersions(h *hook) {
+	if slices.Contains(h.AdmissionReviewVersions, "v1beta1") && !slices.Contains(h.AdmissionReviewVersions, "v1") {
+		l.found("AK310", h, h.at.Child("admissionReviewVersions"), "it does not take AdmissionReviews of v1")
+	}
+}
+
+// sameWebhooks reports names of webhooks that two configurations of one sort have.
+func (l *linter) sameWebhooks() {
+	type key struct {
+		mutating bool
+		name     string
+	}
+	first := map[key]*configuration{}
+	for _, c := range l.configurations {
+		for _, h := range c.hooks {
+			k := key{c.mutating, h.Name}
+			switch other := first[k]; {
+			case other == nil:
+				first[k] = c
+			case other.Name != c.Name && h.Name != "":
+				l.found("AK311", h, h.at.Child("name"), fmt.Sprintf("%s has a webhook %s too", other, h.Name))
+			}
+		}
+	}
+}
+
+// list joins names for a sentence, without repeating any.
+func list(names []string) string {
+	names = slices.Compact(names)
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+

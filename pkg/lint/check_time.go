@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	longTimeout = 10 // seconds: the default of v1
+	// requestSeconds is what a request that creates or changes something has (k8s.io/apiserver
+	// pkg/endpoints/handlers/rest.go: requestTimeoutUpperBound).
+	requestSeconds = 34
+)
+
+func (l *linter) timeout(h *hook) {
+	switch {
+	case h.TimeoutSeconds == nil && !h.of.old:
+		l.found("AK401", h, h.at, "timeoutSeconds is not set, which is 10")
+	case h.TimeoutSeconds != nil && *h.TimeoutSeconds > longTimeout && *h.TimeoutSeconds <= 30:
+		f := l.found("AK402", h, h.at.Child("timeoutSeconds"), fmt.Sprintf("a request may wait %d seconds for it", *h.TimeoutSeconds))
+		if !h.isForKubernetes() {
+			f.only(Advice) // it holds up objects of its own only
+		}
+	}
+}
+
+// ordinary is a request for an object without labels, in a namespace of which the name is the only label.
+func (l *linter) ordinary(r resource) request {
+	request := r.on(create, "default", "any", "admin")
+	request.labels.complete = true
+	return request
+}
+
+func (l *linter) meetsOrdinary(h *hook, r resource) bool {
+	namespace := l.labelsOf("default")
+	namespace.complete = true
+	request := l.ordinary(r)
+	return h.hasRule(request) && len(h.MatchConditions) == 0 && selects(h.NamespaceSelector, namespace) && selects(h.ObjectSelector, request.labels)
+}
+
+// chains returns, for each resource that mutating webhooks name, those that an ordinary one passes, in the order of their calls.
+func (l *linter) chains() map[resource][]*hook {
+	var mutating []*configuration
+	for _, c := range l.configurations {
+		if c.mutating {
+			mutating = append(mutating, c)
+		}
+	}
+	slices.SortStableFunc(mutating, func(a, b *configuration) int { return cmp.Compare(a.Name, b.Name) })
+	chains := map[resource][]*hook{}
+	for _, r := range named(mutating) {
+		for _, c := range mutating {
+			for _, h := range c.hooks {
+				if l.meetsOrdinary(h, r) {
+					chains[r] = append(chains[r], h)
+				}
+			}
+		}
+	}
+	return chains
+}
+
+// named returns the namespaced resources that rules name.
+func named(configurations []*configuration) []resource {
+	seen := map[resource]bool{}
+	all := []resource{pods}
+	seen[pods] = true
+	for _, c := range configurations {
+		for _, h := range c.hooks {
+			for _, rule := range h.Rules {
+				for _, r := range resourcesOf(rule) {
+					if !seen[r] {
+						seen[r] = true
+						all = append(all, r)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func resourcesOf(rule admissionregistrationv1.RuleWithOperations) []resource {
+	var all []resource
+	for _, group := range rule.APIGroups {
+		for _, version := range rule.APIVersions {
+			for _, name := range rule.Resources {
+				if group == "*" || strings.Contains(name, "*") || strings.Contains(name, "/") {
+					continue
+				}
+				if version == "*" {
+					version = "v1"
+				}
+				all = append(all, resource{group, version, name, ""})
+			}
+		}
+	}
+	return all
+}
+
+// timeouts reports serial calls that together may last longer than a request.
+func (l *linter) timeouts() {
+	reported := map[string]bool{}
+	chains := l.chains()
+	for _, r := range inOrder(chains) {
+		var sum int32
+		var parts []string
+		for _, h := range chains[r] {
+			sum += h.seconds()
+			parts = append(parts, fmt.Sprintf("%s %d", h.Name, h.seconds()))
+		}
+		key := strings.Join(parts, " ")
+		if sum <= requestSeconds || reported[key] {
+			continue
+		}
+		reported[key] = true
+		last := chains[r][len(chains[r])-1]
+		l.found("AK403", last, last.at, fmt.Sprintf("%s of %d mutating webhooks for %s is %d seconds: %s",
+			"the sum of the timeouts", len(parts), schema.GroupResource{Group: r.group, Resource: r.resource}, sum, strings.Join(parts, ", ")))
+	}
+}
+
+func inOrder(chains map[resource][]*hook) []resource {
+	var all []resource
+	for r := range chains {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b resource) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.version, b.version))
+	})
+	return all
+}
+
+func (h *hook) isReinvoked() bool {
+	return h.ReinvocationPolicy != nil && *h.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
+}
+
+func (l *linter) reinvocation(h *hook) {
+	if h.isReinvoked() && !slices.Contains(l.options.Proven, h.Name) {
+		l.found("AK404", h, h.at.Child("reinvocationPolicy"), "reinvocationPolicy is IfNeeded, and nothing shows that it is safe to call again")
+	}
+}
+
+// order reports webhooks for pods that a later one may undo or add to unseen.
+func (l *linter) order() {
+	all := l.chains()[pods]
+	for i, h := range all {
+		later := slices.IndexFunc(all[i+1:], func(other *hook) bool { return other.of != h.of })
+		if !h.isReinvoked() && later >= 0 {
+			other := all[i+1+later]
+			l.found("AK405", h, h.at, fmt.Sprintf("%s of %s changes pods after it", other.Name, other.of))
+		}
+	}
+}

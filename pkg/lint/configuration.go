@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+const (
+	mutatingKind   = "MutatingWebhookConfiguration"
+	validatingKind = "ValidatingWebhookConfiguration"
+	registration   = "admissionregistration.k8s.io/"
+)
+
+// A configuration is one of either sort, as it was written: nothing is filled in.
+type configuration struct {
+	index    int
+	mutating bool
+	old      bool // of v1beta1
+	metav1.ObjectMeta
+	hooks []*hook
+	// as is what the API server would be given.
+	as admissionregistrationv1.MutatingWebhookConfiguration
+}
+
+func (c *configuration) String() string {
+	kind := validatingKind
+	if c.mutating {
+		kind = mutatingKind
+	}
+	return kind + "/" + c.Name
+}
+
+// A hook is a webhook of a configuration. A validating one is a mutating one without a
+// reinvocationPolicy.
+type hook struct {
+	of *configuration
+	at *field.Path
+	admissionregistrationv1.MutatingWebhook
+}
+
+func (h *hook) fails() bool {
+	if h.FailurePolicy == nil {
+		return !h.of.old
+	}
+	return *h.FailurePolicy == admissionregistrationv1.Fail
+}
+
+func (h *hook) seconds() int32 {
+	switch {
+	case h.TimeoutSeconds != nil:
+		return *h.TimeoutSeconds
+	case h.of.old:
+		return 30
+	}
+	return 10
+}
+
+func (h *hook) isExact() bool {
+	if h.MatchPolicy == nil {
+		return h.of.old
+	}
+	return *h.MatchPolicy == admissionregistrationv1.Exact
+}
+
+// surroundings are the objects that are not configurations.
+type surroundings struct {
+	namespaces map[string]*corev1.Namespace
+	services   map[string]*corev1.Service // by namespace/name
+	workloads  []workload
+	scaled     map[string]bool // kind/namespace/name of what is scaled by something
+	crds       []*apiextensionsv1.CustomResourceDefinition
+}
+
+// A workload is what makes pods.
+type workload struct {
+	kind, namespace, name string
+	replicas              *int32
+	template              corev1.PodTemplateSpec
+}
+
+func (w workload) String() string { return fmt.Sprintf("%s %s/%s", w.kind, w.namespace, w.name) }
+
+// read sorts the objects out. One that cannot be decoded is a finding if it is a configuration.
+func (l *linter) read() {
+	l.around = surroundings{namespaces: map[string]*corev1.Namespace{}, services: map[string]*corev1.Service{}, scaled: map[string]bool{}}
+	for i, object := range l.input.Objects {
+		document, err := documentOf(object)
+		if err != nil {
+			continue
+		}
+		version, _ := document["apiVersion"].(string)
+		kind, _ := document["kind"].(string)
+		if strings.HasPrefix(version, registration) && (kind == mutatingKind || kind == validatingKind) {
+			l.readConfiguration(i, version, kind, document)
+			continue
+		}
+		l.around.add(version+" "+kind, document)
+	}
+}
+
+// documentOf returns a copy of an object as a document with apiVersion and kind, which Go types often leave out.
+func documentOf(object runtime.Object) (map[string]any, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var document map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &document); err != nil {
+		return nil, err
+	}
+	if version, kind := typeOf(object); kind != "" && document != nil {
+		document["apiVersion"], document["kind"] = version, kind
+	}
+	return document, nil
+}
+
+func typeOf(object runtime.Object) (version, kind string) {
+	switch object.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		return registration + "v1", mutatingKind
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		return registration + "v1", validatingKind
+	case *admissionregistrationv1beta1.MutatingWebhookConfiguration:
+		return registration + "v1beta1", mutatingKind
+	case *admissionregistrationv1beta1.ValidatingWebhookConfiguration:
+		return registration + "v1beta1", validatingKind
+	case *corev1.Namespace:
+		return "v1", "Namespace"
+	case *corev1.Service:
+		return "v1", "Service"
+	case *corev1.Pod:
+		return "v1", "Pod"
+	case *appsv1.Deployment:
+		return "apps/v1", "Deployment"
+	case *appsv1.StatefulSet:
+		return "apps/v1", "StatefulSet"
+	case *appsv1.DaemonSet:
+		return "apps/v1", "DaemonSet"
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return "autoscaling/v2", "HorizontalPodAutoscaler"
+	case *apiextensionsv1.CustomResourceDefinition:
+		return "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	}
+	return "", ""
+}
+
+func (l *linter) readConfiguration(index int, version, kind string, document map[string]any) {
+	c := &configuration{index: index, mutating: kind == mutatingKind, old: version == registration+"v1beta1"}
+	if metadata, ok := document["metadata"].(map[string]any); ok {
+		c.Name, _ = metadata["name"].(string) // for the findings below
+	}
+	l.takeBadBundles(c, document)
+	encoded, err := json.Marshal(document)
+	if err != nil {
+		return
+	}
+	unknown, err := decodeConfiguration(c, encoded)
+	if err != nil {
+		l.foundIn("AK101", c, field.NewPath("webhooks"), strings.TrimPrefix(err.Error(), "json: "))
+		return
+	}
+	for _, u := range unknown {
+		path, ok := strings.CutPrefix(strings.TrimSuffix(u.Error(), `"`), `unknown field "`)
+		if !ok {
+			continue
+		}
+		message := fmt.Sprintf("there is no field %s: the API server drops it", path)
+		if strings.HasSuffix(path, ".reinvocationPolicy") {
+			message = "validating webhooks have no reinvocationPolicy, since they are called once: the API server drops it"
+		}
+		f := l.foundIn("AK112", c, nil, message)
+		f.Path = path
+	}
+	l.configurations = append(l.configurations, c)
+}
+
+// decodeConfiguration returns the fields that are not there. The fields of v1beta1 have the names of v1.
+func decodeConfiguration(c *configuration, encoded []byte) ([]error, error) {
+	var unknown []error
+	var err error
+	if c.mutating {
+		unknown, err = kjson.UnmarshalStrict(encoded, &c.as)
+	} else {
+		var validating admissionregistrationv1.ValidatingWebhookConfiguration
+		unknown, err = kjson.UnmarshalStrict(encoded, &validating)
+		c.as.ObjectMeta = validating.ObjectMeta
+		for _, w := range validating.Webhooks {
+			c.as.Webhooks = append(c.as.Webhooks, admissionregistrationv1.MutatingWebhook{
+				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
+			})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.ObjectMeta = c.as.ObjectMeta
+	for i, w := range c.as.Webhooks {
+		c.hooks = append(c.hooks, &hook{of: c, at: field.NewPath("webhooks").Index(i), MutatingWebhook: w})
+	}
+	return unknown, nil
+}
+
+// takeBadBundles takes out each caBundle that would keep the rest from being decoded.
+func (l *linter) takeBadBundles(c *configuration, document map[string]any) {
+	webhooks, _ := document["webhooks"].([]any)
+	for i, w := range webhooks {
+		webhook, _ := w.(map[string]any)
+		client, _ := webhook["clientConfig"].(map[string]any)
+		bundle, ok := client["caBundle"].(string)
+		if !ok {
+			continue
+		}
+		if _, err := base64.StdEncoding.DecodeString(bundle); err != nil {
+			f := l.foundIn("AK501", c, field.NewPath("webhooks").Index(i).Child("clientConfig", "caBundle"),
+				fmt.Sprintf("%s is not base64, so that the API server refuses the whole configuration", shown(bundle)))
+			f.Webhook, _ = webhook["name"].(string)
+			delete(client, "caBundle")
+		}
+	}
+}
+
+// shown quotes the beginning of a text.
+func shown(text string) string {
+	if runes := []rune(text); len(runes) > 32 {
+		return fmt.Sprintf("%q...", string(runes[:32]))
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// add takes in what is not a configuration.
+func (s *surroundings) add(kind string, document map[string]any) {
+	switch kind {
+	case "v1 Namespace":
+		if n, ok := as[corev1.Namespace](document); ok {
+			s.namespaces[n.Name] = n
+		}
+	case "v1 Service":
+		if v, ok := as[corev1.Service](document); ok {
+			s.services[v.Namespace+"/"+v.Name] = v
+		}
+	case "v1 Pod":
+		if p, ok := as[corev1.Pod](document); ok {
+			s.workloads = append(s.workloads, workload{"Pod", p.Namespace, p.Name, nil,
+				corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}})
+		}
+	case "apps/v1 Deployment":
+		if d, ok := as[appsv1.Deployment](document); ok {
+			s.workloads = append(s.workloads, workload{"Deployment", d.Namespace, d.Name, orOne(d.Spec.Replicas), d.Spec.Template})
+		}
+	case "apps/v1 StatefulSet":
+		if d, ok := as[appsv1.StatefulSet](document); ok {
+			s.workloads = append(s.workloads, workload{"StatefulSet", d.Namespace, d.Name, orOne(d.Spec.Replicas), d.Spec.Template})
+		}
+	case "apps/v1 DaemonSet":
+		if d, ok := as[appsv1.DaemonSet](document); ok {
+			s.workloads = append(s.workloads, workload{"DaemonSet", d.Namespace, d.Name, nil, d.Spec.Template})
+		}
+	case "autoscaling/v2 HorizontalPodAutoscaler", "autoscaling/v1 HorizontalPodAutoscaler":
+		if a, ok := as[autoscalingv2.HorizontalPodAutoscaler](document); ok { // the target is the same in both
+			s.scaled[workload{kind: a.Spec.ScaleTargetRef.Kind, namespace: a.Namespace, name: a.Spec.ScaleTargetRef.Name}.String()] = true
+		}
+	case "apiextensions.k8s.io/v1 CustomResourceDefinition":
+		if d, ok := as[apiextensionsv1.CustomResourceDefinition](document); ok {
+			s.crds = append(s.crds, d)
+		}
+	}
+}
+
+func as[T any](document map[string]any) (*T, bool) {
+	encoded, err := json.Marshal(document)
+	if err != nil {
+		return nil, false
+	}
+	into := new(T)
+	return into, kjson.UnmarshalCaseSensitivePreserveInts(encoded, into) == nil
+}
+
+func orOne(replicas *int32) *int32 {
+	if replicas == nil {
+		one := int32(1)
+		return &one
+	}
+	return replicas
+}

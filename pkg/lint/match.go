@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// surely is the question of most rules: is this request met by this webhook, whatever is not known
+// here? A label that may be there or not makes the answer no.
+
+// A request is one that a cluster makes in its everyday life.
+type request struct {
+	schema.GroupVersionResource
+	subresource string
+	kind        schema.GroupVersionKind // of the object
+	operation   admissionregistrationv1.OperationType
+	namespace   string // empty for what is in none
+	name, user  string
+	groups      []string
+	labels      known // of the object
+	object      map[string]any
+}
+
+// known are labels. Where they are not complete there may be others.
+type known struct {
+	labels   map[string]string
+	complete bool
+}
+
+// surely reports whether a webhook is called for a request.
+func (l *linter) surely(h *hook, r request) bool {
+	return h.hasRule(r) && l.surelySelects(h, r) && l.surelyMeetsConditions(h, r)
+}
+
+func (l *linter) surelySelects(h *hook, r request) bool {
+	return (r.namespace == "" || selects(h.NamespaceSelector, l.labelsOf(r.namespace))) && selects(h.ObjectSelector, r.labels)
+}
+
+// labelsOf are the labels of a namespace: all of them if the namespace was given.
+func (l *linter) labelsOf(namespace string) known {
+	all := map[string]string{corev1.LabelMetadataName: namespace}
+	given := l.around.namespaces[namespace]
+	if given != nil {
+		for key, value := range given.Labels {
+			all[key] = value
+		}
+	}
+	return known{all, given != nil}
+}
+
+func selects(selector *metav1.LabelSelector, k known) bool {
+	if selector == nil {
+		return true
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return false
+	}
+	requirements, _ := parsed.Requirements()
+	for _, r := range requirements {
+		if _, there := k.labels[r.Key()]; !there && !k.complete {
+			return false
+		}
+		if !r.Matches(labels.Set(k.labels)) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasRule reports whether a rule of the webhook is for the request.
+func (h *hook) hasRule(r request) bool {
+	return slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return h.matches(rule, r) })
+}
+
+func (h *hook) matches(rule admissionregistrationv1.RuleWithOperations, r request) bool {
+	return has(rule.Operations, r.operation) && has(rule.APIGroups, r.Group) &&
+		(has(rule.APIVersions, r.Version) || !h.isExact()) &&
+		slices.ContainsFunc(rule.Resources, func(pattern string) bool { return isResource(pattern, r.Resource, r.subresource) }) &&
+		inScope(rule.Scope, r.namespace != "")
+}
+
+func has[S ~string](all []S, one S) bool { return slices.Contains(all, one) || slices.Contains(all, "*") }
+
+func inScope(scope *admissionregistrationv1.ScopeType, namespaced bool) bool {
+	switch {
+	case scope == nil || *scope == admissionregistrationv1.AllScopes:
+		return true
+	case *scope == admissionregistrationv1.NamespacedScope:
+		return namespaced
+	}
+	return !namespaced
+}
+
+// isResource is as rules.Matcher of the API server: a/* is a too.
+func isResource(pattern, resource, subresource string) bool {
+	name, sub, hasSub := strings.Cut(pattern, "/")
+	if name != "*" && name != resource {
+		return false
+	}
+	if sub == "*" {
+		return true
+	}
+	return sub == subresource && hasSub == (subresource != "")
+}
+
+// serviceOf returns the service behind a webhook, by whichever way it is named.
+func (h *hook) serviceOf() (namespace, name string, ok bool) {
+	if s := h.ClientConfig.Service; s != nil {
+		return s.Namespace, s.Name, s.Namespace != "" && s.Name != ""
+	}
+	if h.ClientConfig.URL == nil {
+		return "", "", false
+	}
+	u, err := url.Parse(*h.ClientConfig.URL)
+	if err != nil {
+		return "", "", false
+	}
+	parts := strings.Split(u.Hostname(), ".")
+	if len(parts) < 3 || parts[2] != "svc" {
+		return "", "", false
+	}
+	return parts[1], parts[0], true
+}
+
+// workloadsOf returns what is known to run the pods of a webhook.
+func (l *linter) workloadsOf(h *hook) []workload {
+	namespace, name, ok := h.serviceOf()
+	service := l.around.services[namespace+"/"+name]
+	if !ok || service == nil || len(service.Spec.Selector) == 0 {
+		return nil
+	}
+	var all []workload
+	for _, w := range l.around.workloads {
+		if w.namespace == namespace && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(w.template.Labels)) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// podsOf returns the requests that make the pods of a webhook: of the workloads if they are known.
+func (l *linter) podsOf(h *hook) []request {
+	namespace, _, ok := h.serviceOf()
+	if !ok {
+		return nil
+	}
+	var all []request
+	for _, w := range l.workloadsOf(h) {
+		all = append(all, podIn(namespace, known{w.template.Labels, true}))
+	}
+	if all == nil {
+		all = []request{podIn(namespace, known{})}
+	}
+	return all
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	create = admissionregistrationv1.Create
+	update = admissionregistrationv1.Update
+
+	controllers = "system:serviceaccount:kube-system:"
+	aNode       = "system:node:node-1"
+)
+
+// resource names a resource, with its kind and the version that every cluster has.
+type resource struct{ group, version, resource, kind string }
+
+var (
+	pods           = resource{"", "v1", "pods", "Pod"}
+	services       = resource{"", "v1", "services", "Service"}
+	endpoints      = resource{"", "v1", "endpoints", "Endpoints"}
+	configMaps     = resource{"", "v1", "configmaps", "ConfigMap"}
+	secrets        = resource{"", "v1", "secrets", "Secret"}
+	accounts       = resource{"", "v1", "serviceaccounts", "ServiceAccount"}
+	nodes          = resource{"", "v1", "nodes", "Node"}
+	endpointSlices = resource{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"}
+	leases         = resource{"coordination.k8s.io", "v1", "leases", "Lease"}
+	deployments    = resource{"apps", "v1", "deployments", "Deployment"}
+	daemonSets     = resource{"apps", "v1", "daemonsets", "DaemonSet"}
+	replicaSets    = resource{"apps", "v1", "replicasets", "ReplicaSet"}
+	csiNodes       = resource{"storage.k8s.io", "v1", "csinodes", "CSINode"}
+	attachments    = resource{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment"}
+	signing        = resource{"certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest"}
+)
+
+// on makes a request for an object of which no labels are known.
+func (r resource) on(operation admissionregistrationv1.OperationType, namespace, name, user string) request {
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
+	if user == aNode {
+		groups = []string{"system:nodes", "system:authenticated"}
+	}
+	return request{
+		GroupVersionResource: schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource},
+		kind:                 schema.GroupVersionKind{Group: r.group, Version: r.version, Kind: r.kind},
+		operation:            operation, namespace: namespace, name: name, user: user, groups: groups,
+	}
+}
+
+func (r request) sub(name string) request {
+	r.subresource = name
+	return r
+}
+
+func (r request) String() string {
+	text := r.Resource
+	if r.subresource != "" {
+		text += "/" + r.subresource
+	}
+	return text
+}
+
+func podIn(namespace string, labels known) request {
+	r := pods.on(create, namespace, "pod-1", controllers+"replicaset-controller")
+	r.labels = labels
+	r.object = map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/app:v1"}}}}
+	return r
+}
+
+// needsOf are what pods in a namespace, and a service before them, need to come up. Pods themselves
+// are not among them.
+func needsOf(namespace, service, account string) []request {
+	token := accounts.on(create, namespace, account, aNode).sub("token")
+	token.kind = schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}
+	binding := pods.on(create, namespace, "pod-1", "system:kube-scheduler").sub("binding")
+	binding.kind.Kind = "Binding"
+	return []request{
+		binding,
+		pods.on(update, namespace, "pod-1", aNode).sub("status"),
+		token,
+		endpoints.on(update, namespace, service, controllers+"endpoint-controller"),
+		endpointSlices.on(update, namespace, service+"-1", controllers+"endpointslice-controller"),
+	}
+}
+
+// vitals are what the control plane and the add-ons of kube-system live on.
+func vitals() []request {
+	const namespace = "kube-system"
+	return []request{
+		podIn(namespace, known{}),
+		leases.on(update, namespace, "kube-controller-manager", "system:kube-controller-manager"),
+		daemonSets.on(update, namespace, "kube-proxy", "admin"),
+		deployments.on(update, namespace, "coredns", "admin"),
+		replicaSets.on(create, namespace, "coredns-1", controllers+"deployment-controller"),
+		services.on(update, namespace, "kube-dns", "admin"),
+		endpointSlices.on(update, namespace, "kube-dns-1", controllers+"endpointslice-controller"),
+		configMaps.on(update, namespace, "extension-apiserver-authentication", "system:apiserver"),
+		secrets.on(create, namespace, "bootstrap-token-1", "admin"),
+		accounts.on(update, namespace, "default", controllers+"service-account-controller"),
+	}
+}
+
+// ofNodes are what a node needs to join and to stay.
+func ofNodes() []request {
+	return []request{
+		nodes.on(create, "", "node-1", aNode),
+		nodes.on(update, "", "node-1", aNode).sub("status"),
+		csiNodes.on(update, "", "node-1", aNode),
+		attachments.on(create, "", "volume-1", controllers+"attachdetach-controller"),
+		signing.on(create, "", "request-1", aNode),
+	}
+}
+
+// virtuals are never stored, and asked for by the API server's own work.
+func virtuals() []request {
+	authentication := func(name, kind string) resource { return resource{"authentication.k8s.io", "v1", name, kind} }
+	authorization := func(name, kind string) resource { return resource{"authorization.k8s.io", "v1", name, kind} }
+	var all []request
+	for _, r := range []resource{
+		authentication("tokenreviews", "TokenReview"),
+		authentication("selfsubjectreviews", "SelfSubjectReview"),
+		authorization("subjectaccessreviews", "SubjectAccessReview"),
+		authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+		authorization("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+	} {
+		r := r.on(create, "", "", aNode)
+		r.labels.complete = true
+		all = append(all, r)
+	}
+	return all
+}
