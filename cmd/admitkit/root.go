@@ -25,6 +25,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	var exit problem.Exit
 	switch {
 	case err == nil:
 		return exitHolds
@@ -32,6 +33,8 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		return exitFound
 	case ctx.Err() != nil:
 		s.Problem(errors.New("interrupted"))
+	case errors.As(err, &exit):
+		return int(exit)
 	default:
 		s.Problem(err)
 	}

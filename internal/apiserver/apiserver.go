@@ -8,8 +8,10 @@ package apiserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +109,27 @@ func (s *Server) Err() error {
 		}
 	}
 	return nil
+}
+
+// Version asks the server for its version, such as v1.36.3.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	client, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return "", err
+	}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Config.Host+"/version", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }() // only read
+	var v struct{ GitVersion string }
+	err = json.NewDecoder(response.Body).Decode(&v)
+	return v.GitVersion, err
 }
 
 // Kubectl returns the command that runs kubectl against a kubeconfig file.

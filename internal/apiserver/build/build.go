@@ -41,7 +41,7 @@ func Build(ctx context.Context, o Options) (string, error) {
 	if o.Step == nil {
 		o.Step = func(string, ...any) {}
 	}
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+	if dir := os.Getenv(Assets); dir != "" {
 		if _, err := Chosen(); err != nil {
 			return "", err
 		}

@@ -20,6 +20,9 @@ import (
 // Binaries are the names of what there has to be, the one that is built fastest first.
 var Binaries = []string{"etcd", "kube-apiserver", "kubectl"}
 
+// Assets is the variable of the environment that names a folder with the binaries.
+const Assets = "KUBEBUILDER_ASSETS"
+
 const module = "github.com/admitkit/admitkit"
 
 // A Place is a folder that may hold the binaries.
@@ -36,8 +39,8 @@ type Place struct {
 // what setup-envtest downloaded, newest first.
 func Places() ([]Place, error) {
 	var all []Place
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		all = append(all, place("KUBEBUILDER_ASSETS", dir))
+	if dir := os.Getenv(Assets); dir != "" {
+		all = append(all, place(Assets, dir))
 	}
 	cached, err := Folder()
 	if err != nil {
@@ -60,7 +63,7 @@ func Find() (string, error) {
 		switch {
 		case len(p.Missing) == 0:
 			return p.Dir, nil
-		case p.Name == "KUBEBUILDER_ASSETS": // who sets it means it
+		case p.Name == Assets: // who sets it means it
 			return "", incomplete(p)
 		}
 	}
@@ -76,11 +79,11 @@ func incomplete(p Place) error {
 
 // Chosen returns the folder that Build returns, without building: KUBEBUILDER_ASSETS, or the cache.
 func Chosen() (string, error) {
-	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	dir := os.Getenv(Assets)
 	if dir == "" {
 		return Folder()
 	}
-	if p := place("KUBEBUILDER_ASSETS", dir); len(p.Missing) > 0 {
+	if p := place(Assets, dir); len(p.Missing) > 0 {
 		return "", incomplete(p)
 	}
 	return dir, nil

@@ -13,6 +13,11 @@ import (
 // has been printed.
 var ErrFound = errors.New("something was found")
 
+// Exit ends a command that ran another one with the exit code of that one. It prints nothing: the other has.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // An Error is a sentence for a person, lower case and without a full stop, with hints.
 type Error struct {
 	Err error

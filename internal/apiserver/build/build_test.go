@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The versions and the build are what this table of facts says: a typing error in the pins would
+// only be seen by who has no cache.
+func TestPins(t *testing.T) {
+	if v := Version(); !strings.HasPrefix(v, "v1.") || strings.Count(v, ".") != 2 {
+		t.Errorf("version %q", v)
+	}
+	for _, binary := range Binaries {
+		if !strings.Contains(goMod, packageOf(binary)) {
+			t.Errorf("%s is not pinned", packageOf(binary))
+		}
+	}
+	for _, want := range []string{"component-base/version.gitVersion=" + Version(), "client-go/pkg/version.gitMajor=1 ", "-s -w "} {
+		if !strings.Contains(linkerFlags(), want) {
+			t.Errorf("no %q in %s", want, linkerFlags())
+		}
+	}
+	dir := t.TempDir()
+	if err := writeModule(dir); err != nil {
+		t.Fatal(err)
+	}
+	cmd := goCommand(t.Context(), dir, "list", "-mod=readonly", "-m", "k8s.io/kubernetes")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil || strings.TrimSpace(string(out)) != "k8s.io/kubernetes "+Version() {
+		t.Errorf("go list -m says %s, %v", out, err)
+	}
+}
+
+func TestCompareVersions(t *testing.T) {
+	rows := []struct {
+		reason, a, b string
+		want         int
+	}{
+		{"numbers, not letters", "1.9.1-linux-amd64", "1.36.0-linux-amd64", -1},
+		{"the patch counts", "1.36.3-linux-amd64", "1.36.0-linux-amd64", 1},
+		{"the same", "1.36.3-linux-amd64", "1.36.3-linux-amd64", 0},
+		{"what is no version comes first", "x-linux-amd64", "1.0.0-linux-amd64", -1},
+	}
+	for _, row := range rows {
+		if got := compareVersions(row.a, row.b); got != row.want {
+			t.Errorf("%s and %s: got %d, want %d: %s", row.a, row.b, got, row.want, row.reason)
+		}
+	}
+}
+
+func TestFolder(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir()
+	t.Setenv("HOME", elsewhere)
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(elsewhere, "caches"))
+	rows := []struct{ name, reason, dir, cache, want string }{
+		{"checkout", "who works on admitkit has it beside the rest", filepath.Join(root, "pkg"), "", filepath.Join(root, ".cache")},
+		{"other module", "the nearest go.mod may be another one's", filepath.Join(root, "hack/bench"), "", filepath.Join(root, ".cache")},
+		{"variable", "who sets it means it", filepath.Join(root, "pkg"), filepath.Join(elsewhere, "mine"), filepath.Join(elsewhere, "mine")},
+	}
+	if runtime.GOOS == "linux" {
+		rows = append(rows, struct{ name, reason, dir, cache, want string }{
+			"elsewhere", "users share it among projects", elsewhere, "", filepath.Join(elsewhere, "caches", "admitkit")})
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Chdir(row.dir)
+			t.Setenv("ADMITKIT_CACHE", row.cache)
+			got, err := Folder()
+			if err != nil || filepath.Dir(filepath.Dir(filepath.Dir(got))) != row.want {
+				t.Errorf("got %s, %v, want it below %s: %s", got, err, row.want, row.reason)
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var messages, steps bytes.Buffer
+	p := &progress{name: "etcd", step: func(string, ...any) { steps.WriteString(".") }}
+	for _, line := range []string{"go: downloading k8s.io/api v0.36.3\n", "k8s.io/api/core/v1\n", "# k8s.io/api\n", "\n", "x.go:1:2: undefined: y\n"} {
+		p.line(line, &messages)
+	}
+	if p.downloaded != 1 || p.compiled != 1 || messages.String() != "# k8s.io/api\nx.go:1:2: undefined: y\n" || steps.Len() != 4 {
+		t.Errorf("%+v, %q, %d steps", p, &messages, steps.Len())
+	}
+}
+
+// fakeGo makes a go command that does what a script says. -o is its 8th argument.
+func fakeGo(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\nout=${9}\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("KUBEBUILDER_ASSETS", "")
+	t.Setenv("ADMITKIT_CACHE", t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+}
+
+func TestBuild(t *testing.T) {
+	fakeGo(t, `echo "go: downloading x" >&2; echo "$10" >"$out"; echo "$@" >>"$ADMITKIT_CACHE/calls"`)
+	folder, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	o := Options{Note: func(format string, _ ...any) { notes = append(notes, format) }}
+	for range 2 {
+		dir, err := Build(t.Context(), o)
+		if err != nil || dir != folder || len(place("", dir).Missing) > 0 {
+			t.Fatalf("got %s, %v", dir, err)
+		}
+	}
+	if n := calls(t); n != 3 {
+		t.Errorf("the second time it is there: the go command ran %d times, want 3", n)
+	}
+	if len(notes) != 2 {
+		t.Errorf("notes: %q", notes)
+	}
+	o.Force = true
+	if _, err := Build(t.Context(), o); err != nil || calls(t) != 6 {
+		t.Errorf("forced: %d, %v", calls(t), err)
+	}
+	empty(t, os.Getenv("TMPDIR"))
+}
+
+func TestBuildFails(t *testing.T) {
+	fakeGo(t, `echo "k8s.io/api" >&2; echo "x.go:1: dial tcp: no route" >&2; exit 1`)
+	_, err := Build(t.Context(), Options{})
+	if err == nil || err.Error() != "cannot build etcd: go build failed\nx.go:1: dial tcp: no route" {
+		t.Errorf("got %v", err)
+	}
+	nothingLeft(t)
+}
+
+func TestBuildIsInterrupted(t *testing.T) {
+	fakeGo(t, `echo half >"$out"; echo "k8s.io/api" >&2; sleep 60; echo >"$ADMITKIT_CACHE/survived"`)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Build(ctx, Options{Step: func(string, ...any) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	nothingLeft(t)
+}
+
+// Of two builds at once one waits, and finds everything there.
+func TestBuildsWaitForEachOther(t *testing.T) {
+	fakeGo(t, `echo x >"$out"; echo "$@" >>"$ADMITKIT_CACHE/calls"`)
+	dir, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(t.Context(), filepath.Join(dir, ".lock"), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := false
+	if _, err := Build(t.Context(), Options{Note: func(format string, _ ...any) {
+		if strings.HasPrefix(format, "waiting") {
+			waited = true
+			for _, binary := range Binaries { // what the other one does
+				if err := os.WriteFile(filepath.Join(dir, binary), nil, 0o755); err != nil {
+					t.Error(err)
+				}
+			}
+			unlock()
+		}
+	}}); err != nil || !waited {
+		t.Errorf("waited %v, %v", waited, err)
+	}
+	if n := calls(t); n != 0 {
+		t.Errorf("built %d again", n)
+	}
+}
+
+func calls(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(os.Getenv("ADMITKIT_CACHE"), "calls"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+// nothingLeft checks that a build left neither temporary files nor half a binary.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	empty(t, os.Getenv("TMPDIR"))
+	dir, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, ".lock")); err != nil {
+		t.Error(err)
+	}
+	empty(t, dir)
+}
+
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		t.Errorf("%s is left", entry.Name())
+	}
+}
+
+// What scripts run must start at once: it imports nothing of Kubernetes.
+func TestImportsLittle(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../../hack/apiserver").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.FieldsSeq(string(out)) {
+		if strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module) && !strings.HasPrefix(path, "golang.org/x/") {
+			t.Errorf("it needs %s", path)
+		}
+	}
+}
