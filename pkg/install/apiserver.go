@@ -20,13 +20,20 @@ import (
 )
 
 // APIServerOptions say how API servers make themselves known to webhook servers: by default
-// not at all. What the webhook servers ask for is webhook.ClientAuth.
+// not at all. What the webhook servers ask for is webhook.ClientAuth. They also say where there
+// are configurations of webhooks besides those that came by the API.
 type APIServerOptions struct {
 	// KubeconfigFile is where the kubeconfig will be for the API server, which may be in a
-	// container: an absolute path. Required.
+	// container: an absolute path. Required with Users.
 	KubeconfigFile string
-	// Users are the credentials, one for each host. Webhooks at other hosts get none.
+	// Users are the credentials, one for each host. Webhooks at other hosts get none. Required
+	// unless there are manifests.
 	Users []APIServerUser
+	// MutatingManifests and ValidatingManifests are the folders where the API server will find
+	// static manifests, as manifest.Static makes them: absolute paths, or empty. Each kind has a
+	// folder of its own. An API server before 1.36 does not know the field and does not start; nor
+	// does 1.36 without its feature gate ManifestBasedAdmissionControlConfig, nor any without the folder.
+	MutatingManifests, ValidatingManifests string
 }
 
 // An APIServerUser is what an API server shows to the webhooks at one host. One of Service, URL
@@ -55,38 +62,63 @@ type APIServerUser struct {
 // APIServerFiles returns two files for the API servers of a cluster, always the same for the
 // same options: the one that the flag --admission-control-config-file names, and the kubeconfig
 // that goes to o.KubeconfigFile. If there is a file of the first kind already, add the plugins
-// to it. The kubeconfig may hold secrets.
+// to it. The kubeconfig may hold secrets; without Users it is nil.
 func APIServerFiles(o APIServerOptions) (admissionConfiguration, kubeconfig []byte, err error) {
-	var errs []error
-	if !path.IsAbs(o.KubeconfigFile) {
-		errs = append(errs, fmt.Errorf("KubeconfigFile is %q: the API server wants an absolute path", o.KubeconfigFile))
-	}
-	if len(o.Users) == 0 {
-		errs = append(errs, errors.New("there are no Users: without, the API server needs no files"))
-	}
 	users, err := namedUsers(o.Users)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	if err := errors.Join(o.check(), err); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the files for the API server: %w", err)
-	}
-	plugin := webhookAdmission{
-		APIVersion: "apiserver.config.k8s.io/v1", Kind: "WebhookAdmissionConfiguration", KubeConfigFile: o.KubeconfigFile,
 	}
 	admissionConfiguration, err = written(
 		"# For the flag --admission-control-config-file of kube-apiserver.\n",
-		admission{
-			APIVersion: "apiserver.config.k8s.io/v1", Kind: "AdmissionConfiguration",
-			Plugins: []admissionPlugin{
-				{Name: "MutatingAdmissionWebhook", Configuration: plugin},
-				{Name: "ValidatingAdmissionWebhook", Configuration: plugin},
-			},
-		})
-	if err != nil {
-		return nil, nil, err
+		admission{APIVersion: "apiserver.config.k8s.io/v1", Kind: "AdmissionConfiguration", Plugins: o.plugins()})
+	if err != nil || len(users) == 0 {
+		return admissionConfiguration, nil, err
 	}
 	kubeconfig, err = written(
 		"# What kube-apiserver shows to webhooks. Of a kubeconfig it reads the users only, named by\n# the hosts of the webhooks.\n",
 		kubeconfigUsers{APIVersion: "v1", Kind: "Config", Users: users})
 	return admissionConfiguration, kubeconfig, err
+}
+
+func (o *APIServerOptions) check() error {
+	var errs []error
+	absolute := func(field, value string) {
+		if !path.IsAbs(value) {
+			errs = append(errs, fmt.Errorf("%s is %q: the API server wants an absolute path", field, value))
+		}
+	}
+	manifests := o.MutatingManifests != "" || o.ValidatingManifests != ""
+	if o.KubeconfigFile != "" || !manifests || len(o.Users) > 0 {
+		absolute("KubeconfigFile", o.KubeconfigFile)
+		if len(o.Users) == 0 {
+			errs = append(errs, errors.New("there are no Users: without, the API server needs no files"))
+		}
+	}
+	if o.MutatingManifests != "" {
+		absolute("MutatingManifests", o.MutatingManifests)
+	}
+	if o.ValidatingManifests != "" {
+		absolute("ValidatingManifests", o.ValidatingManifests)
+	}
+	if manifests && path.Clean(o.MutatingManifests) == path.Clean(o.ValidatingManifests) {
+		errs = append(errs, fmt.Errorf("MutatingManifests and ValidatingManifests are both %q: the API server refuses a folder that holds the other kind", o.MutatingManifests))
+	}
+	return errors.Join(errs...)
+}
+
+// plugins are those that there is something to say to.
+func (o *APIServerOptions) plugins() []admissionPlugin {
+	var all []admissionPlugin
+	for _, p := range []struct{ name, manifests string }{
+		{"MutatingAdmissionWebhook", o.MutatingManifests}, {"ValidatingAdmissionWebhook", o.ValidatingManifests},
+	} {
+		if o.KubeconfigFile != "" || p.manifests != "" {
+			all = append(all, admissionPlugin{p.name, webhookAdmission{
+				"apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration", o.KubeconfigFile, p.manifests,
+			}})
+		}
+	}
+	return all
 }
 
 // The two documents, as far as they are needed. The API server's own types would bring all of
@@ -104,7 +136,8 @@ type (
 	webhookAdmission struct {
 		APIVersion     string `json:"apiVersion"`
 		Kind           string `json:"kind"`
-		KubeConfigFile string `json:"kubeConfigFile"`
+		KubeConfigFile string `json:"kubeConfigFile,omitempty"`
+		StaticDir      string `json:"staticManifestsDir,omitempty"`
 	}
 	kubeconfigUsers struct {
 		APIVersion string           `json:"apiVersion"`

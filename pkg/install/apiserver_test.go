@@ -68,6 +68,32 @@ func ExampleAPIServerFiles() {
 	//     client-key: /etc/kubernetes/pki/webhook-client.key
 }
 
+// ExampleAPIServerFiles_manifests is for static manifests only.
+func ExampleAPIServerFiles_manifests() {
+	configuration, _, err := install.APIServerFiles(install.APIServerOptions{
+		MutatingManifests: "/etc/kubernetes/admission/mutating", ValidatingManifests: "/etc/kubernetes/admission/validating",
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s", configuration)
+	// Output:
+	// # For the flag --admission-control-config-file of kube-apiserver.
+	// apiVersion: apiserver.config.k8s.io/v1
+	// kind: AdmissionConfiguration
+	// plugins:
+	// - configuration:
+	//     apiVersion: apiserver.config.k8s.io/v1
+	//     kind: WebhookAdmissionConfiguration
+	//     staticManifestsDir: /etc/kubernetes/admission/mutating
+	//   name: MutatingAdmissionWebhook
+	// - configuration:
+	//     apiVersion: apiserver.config.k8s.io/v1
+	//     kind: WebhookAdmissionConfiguration
+	//     staticManifestsDir: /etc/kubernetes/admission/validating
+	//   name: ValidatingAdmissionWebhook
+}
+
 // resolver reads the files as the API server does: by its own code.
 func resolver(t *testing.T, o install.APIServerOptions) webhookutil.AuthenticationInfoResolver {
 	t.Helper()
@@ -248,5 +274,48 @@ Users[2]: set one of Service, URL and Host`
 	}
 	if _, _, err := install.APIServerFiles(install.APIServerOptions{KubeconfigFile: "/k"}); err == nil || !strings.Contains(err.Error(), "there are no Users") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestManifestsForTheAPIServer(t *testing.T) {
+	users := []install.APIServerUser{{Host: "a.shop.svc", Token: "t"}}
+	const mutating, validating = "name: MutatingAdmissionWebhook", "name: ValidatingAdmissionWebhook"
+	for _, in := range []struct {
+		reason     string
+		o          install.APIServerOptions
+		want, none []string
+		wantErr    string
+	}{
+		{"with credentials", install.APIServerOptions{KubeconfigFile: "/k", Users: users, MutatingManifests: "/m"},
+			[]string{mutating, validating, "kubeConfigFile: /k\n    staticManifestsDir: /m\n"}, nil, ""},
+		{"one plugin is enough", install.APIServerOptions{ValidatingManifests: "/v"}, []string{validating, "staticManifestsDir: /v"}, []string{mutating, "kubeConfigFile"}, ""},
+		{"a relative folder", install.APIServerOptions{MutatingManifests: "m"}, nil, nil, `MutatingManifests is "m": the API server wants an absolute path`},
+		{"and the other", install.APIServerOptions{ValidatingManifests: "./v"}, nil, nil, `ValidatingManifests is "./v": the API server wants an absolute path`},
+		{"one folder for both", install.APIServerOptions{MutatingManifests: "/m", ValidatingManifests: "/m/"}, nil, nil, "the API server refuses a folder that holds the other kind"},
+		{"users in no file", install.APIServerOptions{MutatingManifests: "/m", Users: users}, nil, nil, `KubeconfigFile is "": the API server wants`},
+		{"a file without users", install.APIServerOptions{MutatingManifests: "/m", KubeconfigFile: "/k"}, nil, nil, "there are no Users"},
+	} {
+		t.Run(in.reason, func(t *testing.T) {
+			configuration, kubeconfig, err := install.APIServerFiles(in.o)
+			if in.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), in.wantErr) {
+					t.Errorf("\n got %v\nwant %s", err, in.wantErr)
+				}
+				return
+			}
+			if err != nil || (kubeconfig != nil) != (in.o.Users != nil) {
+				t.Fatalf("%v, kubeconfig %q", err, kubeconfig)
+			}
+			for _, want := range in.want {
+				if !strings.Contains(string(configuration), want) {
+					t.Errorf("no %q in\n%s", want, configuration)
+				}
+			}
+			for _, none := range in.none {
+				if strings.Contains(string(configuration), none) {
+					t.Errorf("%q in\n%s", none, configuration)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest turns the configuration objects of webhooks, as webhook.Configurations returns them, into the
+// forms that other API servers want: v1beta1 for those that do not serve v1, and static manifests, which an API server
+// reads from files.
+//
+// The functions change nothing that they are given, and what they return shares no memory with it. Each object may
+// be nil, and is nil in the result then.
+package manifest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/api/admissionregistration/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// StaticSuffix ends the names of static manifests, and of nothing else: an API server that reads static manifests refuses such
+// names when they come by the API.
+const StaticSuffix = ".static.k8s.io"
+
+// Static returns the objects for manifest-based admission (KEP-5793), by which an API server of version 1.36 or later
+// reads configurations from files before it serves anything. In 1.36 that is behind the feature gate
+// ManifestBasedAdmissionControlConfig. Names get the suffix that they need. A webhook that is served by a Service is
+// an error: in static manifests there are URLs only.
+//
+// The API server wants the two kinds in folders of their own, which install.APIServerFiles names to it. It calls the
+// webhooks before all others, and, unlike others, for webhook configurations and admission policies, too.
+func Static(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
+	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	mutating, validating = mutating.DeepCopy(), validating.DeepCopy()
+	var errs []error
+	if mutating != nil {
+		errs = append(errs, staticName(&mutating.ObjectMeta))
+		for _, w := range mutating.Webhooks {
+			errs = append(errs, byURL(w.Name, w.ClientConfig))
+		}
+	}
+	if validating != nil {
+		errs = append(errs, staticName(&validating.ObjectMeta))
+		for _, w := range validating.Webhooks {
+			errs = append(errs, byURL(w.Name, w.ClientConfig))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	return mutating, validating, nil
+}
+
+func staticName(meta *metav1.ObjectMeta) error {
+	meta.Name = strings.TrimSuffix(meta.Name, StaticSuffix) + StaticSuffix
+	for _, problem := range validation.IsDNS1123Subdomain(meta.Name) {
+		return fmt.Errorf("configuration name %q: %s", meta.Name, problem)
+	}
+	return nil
+}
+
+func byURL(name string, c admissionregistrationv1.WebhookClientConfig) error {
+	if c.Service != nil || c.URL == nil {
+		return fmt.Errorf("webhook %s is served by a Service: a static manifest needs a URL", name)
+	}
+	return nil
+}
+
+// V1beta1 returns the objects for API servers before 1.16, which serve v1beta1 only; it is served until 1.21. Every
+// field is explicit, because v1beta1 fills in other values than v1: what is not set has the value that v1 fills in, if
+// v1 may be without.
+//
+// A webhook with matchConditions is an error: API servers that serve v1beta1 drop them, and would call it for more
+// than it is for. Before 1.21 namespaces have the label kubernetes.io/metadata.name only if somebody put it there: without it,
+// the namespaceSelector that webhook.Configurations fills in excludes nothing.
+func V1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
+	*v1beta1.MutatingWebhookConfiguration, *v1beta1.ValidatingWebhookConfiguration, error) {
+	mutating, validating = mutating.DeepCopy(), validating.DeepCopy() // the result shares memory with the copies
+	var errs []error
+	var oldMutating *v1beta1.MutatingWebhookConfiguration
+	if mutating != nil {
+		oldMutating = &v1beta1.MutatingWebhookConfiguration{ObjectMeta: mutating.ObjectMeta}
+		oldMutating.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
+		for _, w := range mutating.Webhooks {
+			errs = append(errs, noConditions(w.Name, w.MatchConditions))
+			oldMutating.Webhooks = append(oldMutating.Webhooks, mutatingWebhook(w))
+		}
+	}
+	var oldValidating *v1beta1.ValidatingWebhookConfiguration
+	if validating != nil {
+		oldValidating = &v1beta1.ValidatingWebhookConfiguration{ObjectMeta: validating.ObjectMeta}
+		oldValidating.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+		for _, w := range validating.Webhooks {
+			errs = append(errs, noConditions(w.Name, w.MatchConditions))
+			oldValidating.Webhooks = append(oldValidating.Webhooks, validatingWebhook(w))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	return oldMutating, oldValidating, nil
+}
+
+func noConditions(name string, conditions []admissionregistrationv1.MatchCondition) error {
+	if len(conditions) > 0 {
+		return fmt.Errorf("webhook %s has matchConditions: API servers that serve v1beta1 drop them, and would call it for more", name)
+	}
+	return nil
+}
+
+func mutatingWebhook(w admissionregistrationv1.MutatingWebhook) v1beta1.MutatingWebhook {
+	return v1beta1.MutatingWebhook{
+		Name:                    w.Name,
+		ClientConfig:            clientConfig(w.ClientConfig),
+		Rules:                   rules(w.Rules),
+		FailurePolicy:           as(w.FailurePolicy, v1beta1.Fail),
+		MatchPolicy:             as(w.MatchPolicy, v1beta1.Equivalent),
+		NamespaceSelector:       cmp.Or(w.NamespaceSelector, &metav1.LabelSelector{}),
+		ObjectSelector:          cmp.Or(w.ObjectSelector, &metav1.LabelSelector{}),
+		SideEffects:             as(w.SideEffects, v1beta1.SideEffectClassUnknown),
+		TimeoutSeconds:          cmp.Or(w.TimeoutSeconds, new(int32(10))),
+		AdmissionReviewVersions: reviewVersions(w.AdmissionReviewVersions),
+		ReinvocationPolicy:      as(w.ReinvocationPolicy, v1beta1.NeverReinvocationPolicy),
+	}
+}
+
+func validatingWebhook(w admissionregistrationv1.ValidatingWebhook) v1beta1.ValidatingWebhook {
+	return v1beta1.ValidatingWebhook{
+		Name:                    w.Name,
+		ClientConfig:            clientConfig(w.ClientConfig),
+		Rules:                   rules(w.Rules),
+		FailurePolicy:           as(w.FailurePolicy, v1beta1.Fail),
+		MatchPolicy:             as(w.MatchPolicy, v1beta1.Equivalent),
+		NamespaceSelector:       cmp.Or(w.NamespaceSelector, &metav1.LabelSelector{}),
+		ObjectSelector:          cmp.Or(w.ObjectSelector, &metav1.LabelSelector{}),
+		SideEffects:             as(w.SideEffects, v1beta1.SideEffectClassUnknown),
+		TimeoutSeconds:          cmp.Or(w.TimeoutSeconds, new(int32(10))),
+		AdmissionReviewVersions: reviewVersions(w.AdmissionReviewVersions),
+	}
+}
+
+// as is a value of the same name in the other version.
+func as[To, From ~string](value *From, otherwise To) *To {
+	if value == nil {
+		return &otherwise
+	}
+	return new(To(*value))
+}
+
+func reviewVersions(versions []string) []string {
+	if len(versions) == 0 {
+		return []string{"v1beta1"}
+	}
+	return versions
+}
+
+func clientConfig(c admissionregistrationv1.WebhookClientConfig) v1beta1.WebhookClientConfig {
+	old := v1beta1.WebhookClientConfig{URL: c.URL, CABundle: c.CABundle}
+	if s := c.Service; s != nil {
+		old.Service = &v1beta1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: cmp.Or(s.Port, new(int32(443)))}
+	}
+	return old
+}
+
+func rules(all []admissionregistrationv1.RuleWithOperations) []v1beta1.RuleWithOperations {
+	for i := range all {
+		all[i].Scope = cmp.Or(all[i].Scope, new(admissionregistrationv1.AllScopes))
+	}
+	return all
+}
