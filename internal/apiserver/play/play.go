@@ -59,7 +59,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) error {
 	began := time.Now()
 	server, err := apiserver.Run(ctx, apiserver.Options{Flags: flags, Port: o.Port})
 	if err != nil {
-		return problem.New("%w", err)
+		return err
 	}
 	if err = o.with(ctx, s, server, began); ctx.Err() != nil && len(o.Command) == 0 {
 		err = nil // Ctrl-C is how it ends
@@ -89,7 +89,7 @@ func (o *Options) with(ctx context.Context, s *screen.Screen, server *apiserver.
 	case <-ctx.Done():
 		return nil
 	case <-server.Done():
-		return problem.New("%w", server.Err())
+		return server.Err()
 	}
 }
 
@@ -115,8 +115,8 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, server *apiserver.S
 		return exitOf(err)
 	case <-server.Done():
 		_ = cmd.Process.Kill() // it may just have ended
-		<-ended
-		return problem.New("%w", server.Err())
+		_ = exitOf(<-ended)    // by us
+		return server.Err()
 	case <-ctx.Done():
 	}
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Kill} {
