@@ -89,7 +89,9 @@ func (h *hook) matches(rule admissionregistrationv1.RuleWithOperations, r reques
 		inScope(rule.Scope, r.namespace != "")
 }
 
-func has[S ~string](all []S, one S) bool { return slices.Contains(all, one) || slices.Contains(all, "*") }
+func has[S ~string](all []S, one S) bool {
+	return slices.Contains(all, one) || slices.Contains(all, "*")
+}
 
 func inScope(scope *admissionregistrationv1.ScopeType, namespaced bool) bool {
 	switch {

@@ -102,7 +102,7 @@ var surprises = []Rule{
 	{"AK301", Warning, "it can never be called for this",
 		"No webhook is asked about webhook configurations and admission policies, so that a broken one can be repaired.",
 		"Remove the resource; limit by RBAC who may change configurations.", dynamic + "#webhook-configuration"},
-	{"AK302", Warning, "a rule that matches nothing",
+	{"AK302", Warning, "a name in a rule that nothing has",
 		"The API server takes any text for a group, a version or a resource: one that no resource has is never matched, and nobody is told.",
 		"Name resources in lower case and in the plural, as in pods or deployments/scale, with their own group.", dynamic + "#matching-requests-rules"},
 	{"AK303", Warning, "a webhook without rules",

@@ -95,4 +95,3 @@ func (l *linter) judge(s *suppression) {
 	}
 	l.findings = append(l.findings, f)
 }
-

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+// readCluster reads the configurations and what surrounds them. Without permission for the latter, fewer rules can
+// be judged, which is said.
+func readCluster(ctx context.Context, s *screen.Screen, flags *cluster.Flags) ([]*objects.Object, error) {
+	config, err := flags.Config()
+	if err != nil {
+		return nil, err
+	}
+	var all []*objects.Object
+	for _, name := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+		found, err := cluster.List(ctx, config, resource("admissionregistration.k8s.io", "v1", name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	around := []schema.GroupVersionResource{
+		resource("", "v1", "namespaces"), resource("", "v1", "services"),
+		resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets"), resource("apps", "v1", "daemonsets"),
+		resource("autoscaling", "v2", "horizontalpodautoscalers"),
+	}
+	if anyExact(all) { // or else the definitions, which are large, are not needed
+		around = append(around, resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
+	}
+	for _, r := range around {
+		found, err := cluster.List(ctx, config, r)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			s.Note("without %s, less can be judged: %s", r.Resource, err)
+			continue
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func anyExact(configurations []*objects.Object) bool {
+	for _, o := range configurations {
+		if strings.Contains(string(o.JSON), `"matchPolicy":"Exact"`) {
+			return true
+		}
+	}
+	return false
+}

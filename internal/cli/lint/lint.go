@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lint is the work of `admitkit lint`: it gives objects to pkg/lint, and findings the
+// places in the files that they are about.
+package lint
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/pkg/lint"
+)
+
+// Options are what the user chose.
+type Options struct {
+	// Paths are files and folders, "-" for standard input; or Cluster is true.
+	Paths   []string
+	Cluster bool
+	Flags   cluster.Flags
+	// Config is the file with suppressions; empty is DefaultConfig, if it is there.
+	Config string
+	// Severity is the least that is shown, and FailOn the least that counts.
+	Severity, FailOn string
+	ServingCert      []string
+	Probe            []string
+	ExpiresWithin    time.Duration
+	Now              func() time.Time
+}
+
+// A Finding is one with its place.
+type Finding struct {
+	lint.Finding
+	// File and Line are where it is; both are absent for a cluster.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Link is where to read on.
+	Link string `json:"link"`
+	// External says that the configuration file suppresses it.
+	external bool
+}
+
+// A Report is what a run found.
+type Report struct {
+	// Findings are in the order of the files and their lines; suppressed ones are among them.
+	Findings []Finding `json:"findings"`
+	// Configurations is how many were read, and Webhooks how many they have.
+	Configurations int `json:"configurations"`
+	Webhooks       int `json:"webhooks"`
+	// Errors, Warnings, Advice and Suppressed count the findings.
+	Errors     int `json:"errors"`
+	Warnings   int `json:"warnings"`
+	Advice     int `json:"advice"`
+	Suppressed int `json:"suppressed"`
+
+	failOn lint.Severity
+	// objects are the configurations, for forms that list what was held.
+	objects []string
+}
+
+// Failed reports whether something counts.
+func (r *Report) Failed() bool { return slices.ContainsFunc(r.Findings, r.counts) }
+
+func (r *Report) counts(f Finding) bool {
+	return f.Suppressed == "" && f.Severity.AtLeast(r.failOn)
+}
+
+// Run reads what was named and holds it against the rules.
+func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
+	severity, err := severityOf("--severity", o.Severity)
+	if err != nil {
+		return nil, err
+	}
+	failOn, err := severityOf("--fail-on", o.FailOn)
+	if err != nil {
+		return nil, err
+	}
+	config, err := readConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	all, err := o.read(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Findings: []Finding{}, failOn: failOn}
+	input := lint.Input{}
+	for _, object := range all {
+		u, err := object.Unstructured()
+		if err != nil {
+			return nil, problem.New("%w", err)
+		}
+		input.Objects = append(input.Objects, runtime.Object(u))
+		if isConfiguration(object) {
+			report.count(object, u.Object)
+		}
+	}
+	if report.Configurations == 0 {
+		return nil, o.nothing(len(all))
+	}
+	if input.Serving, err = o.serving(ctx); err != nil {
+		return nil, err
+	}
+	options := lint.Options{Live: o.Cluster, Ignore: config.ignore, Proven: proven(s, all), ExpiresWithin: o.ExpiresWithin, Now: o.Now}
+	for _, f := range lint.Run(input, options) {
+		report.add(f, all, config, severity)
+	}
+	if !o.Cluster {
+		report.sort(all)
+	}
+	return report, nil
+}
+
+func severityOf(flag, name string) (lint.Severity, error) {
+	if slices.Contains(lint.Severities(), lint.Severity(name)) {
+		return lint.Severity(name), nil
+	}
+	return "", problem.New("%s=%s: there are error, warning and advice", flag, name)
+}
+
+func (o *Options) nothing(objects int) error {
+	if o.Cluster {
+		return problem.New("there is no webhook configuration in the cluster")
+	}
+	return problem.New("there is no webhook configuration among the %d objects of %s", objects, strings.Join(o.Paths, ", ")).
+		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+}
+
+func isConfiguration(o *objects.Object) bool {
+	return o.GVK.Group == "admissionregistration.k8s.io" && (o.GVK.Version == "v1" || o.GVK.Version == "v1beta1") &&
+		(o.GVK.Kind == "MutatingWebhookConfiguration" || o.GVK.Kind == "ValidatingWebhookConfiguration")
+}
+
+func (r *Report) count(o *objects.Object, document map[string]any) {
+	r.Configurations++
+	r.objects = append(r.objects, o.GVK.Kind+"/"+o.Name)
+	if webhooks, ok := document["webhooks"].([]any); ok {
+		r.Webhooks += len(webhooks)
+	}
+}
+
+func (r *Report) add(f lint.Finding, all []*objects.Object, config *config, least lint.Severity) {
+	if !f.Severity.AtLeast(least) {
+		return
+	}
+	found := Finding{Finding: f, Link: linkOf(f.Rule)}
+	switch {
+	case f.Index >= 0:
+		object := all[f.Index]
+		found.File, found.Line = object.File, object.LineOf(stepsOf(f.Path)...)
+	default:
+		found.File, found.Line = config.file, config.lineOf(f.Path)
+	}
+	found.external = slices.ContainsFunc(config.ignore, func(i lint.Ignore) bool { return i.Rule == f.Rule && i.Reason == f.Suppressed })
+	switch {
+	case f.Suppressed != "":
+		r.Suppressed++
+	case f.Severity == lint.Error:
+		r.Errors++
+	case f.Severity == lint.Warning:
+		r.Warnings++
+	default:
+		r.Advice++
+	}
+	r.Findings = append(r.Findings, found)
+}
+
+func linkOf(id string) string {
+	for _, r := range lint.Rules() {
+		if r.ID == id {
+			return r.Link
+		}
+	}
+	return ""
+}
+
+// sort puts findings in the order of the files, and of their lines.
+func (r *Report) sort(all []*objects.Object) {
+	place := map[string]int{}
+	for i, o := range all {
+		if _, there := place[o.File]; !there {
+			place[o.File] = i
+		}
+	}
+	at := func(f Finding) int {
+		if i, ok := place[f.File]; ok {
+			return i
+		}
+		return len(all)
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Line, b.Line))
+	})
+}
+
+// stepsOf takes a field path apart: webhooks[0].rules, metadata.annotations[a.b/c].
+func stepsOf(path string) []any {
+	var steps []any
+	for path != "" {
+		switch at := strings.IndexAny(path, ".["); {
+		case at > 0:
+			steps, path = append(steps, path[:at]), path[at:]
+		case at < 0:
+			return append(steps, path)
+		case path[0] == '.':
+			path = path[1:]
+			if path == "" || path[0] == '.' || path[0] == '[' {
+				return steps // no path that pkg/lint makes
+			}
+		default:
+			key, rest, _ := strings.Cut(path[1:], "]")
+			path = rest
+			if index, err := strconv.Atoi(key); err == nil {
+				steps = append(steps, index)
+			} else {
+				steps = append(steps, key)
+			}
+		}
+	}
+	return steps
+}
+
+// Explain writes all there is to say about a rule.
+func Explain(id string) (*lint.Rule, error) {
+	for _, r := range lint.Rules() {
+		if strings.EqualFold(r.ID, id) {
+			return &r, nil
+		}
+	}
+	return nil, problem.New("there is no rule %q", id).Hint("admitkit lint --rules")
+}
+
+// read reads objects from where the user said.
+func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
+	if o.Cluster {
+		return readCluster(ctx, s, &o.Flags)
+	}
+	return objects.Read(o.Paths, s.In)
+}
+
+// serving reads the certificates that webhooks serve.
+func (o *Options) serving(ctx context.Context) (map[string][]*x509.Certificate, error) {
+	all := map[string][]*x509.Certificate{}
+	add := func(flag, value string, read func(string) ([]*x509.Certificate, error)) error {
+		webhook, where, named := strings.Cut(value, "=")
+		if !named {
+			webhook, where = "", value
+		}
+		if all[webhook] != nil {
+			return problem.New("%s=%s: there is a certificate for this webhook already", flag, value).Hint("%s WEBHOOK=...", flag)
+		}
+		chain, err := read(where)
+		if err != nil {
+			return problem.New("%s=%s: %w", flag, value, err)
+		}
+		all[webhook] = chain
+		return nil
+	}
+	for _, value := range o.ServingCert {
+		if err := add("--serving-cert", value, readCertificates); err != nil {
+			return nil, err
+		}
+	}
+	for _, value := range o.Probe {
+		err := add("--probe", value, func(address string) ([]*x509.Certificate, error) { return probe(ctx, address) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// plural is "1 warning", "2 warnings".
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, one)
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
