@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+)
+
+// report says what the tally has come to.
+func (t *tally) report() *Report {
+	r := &Report{
+		Requests: t.requests, WithWebhooks: t.requests - t.silent, Duplicates: t.duplicates, OutsideTime: t.outside,
+		Levels: t.levels, Mutating: t.mutatingRows(), Validating: t.validatingRows(), AuditAnnotations: t.annotationRows(),
+		Latency: Latency{
+			Mutating:   LatencyOf{t.slowest.mutating.requests, t.slowest.mutating.longest.Milliseconds()},
+			Validating: LatencyOf{t.slowest.validating.requests, t.slowest.validating.longest.Milliseconds()},
+		},
+		Notes: []string{}, Top: t.options.Top,
+	}
+	if !t.first.IsZero() {
+		r.First, r.Last = &t.first, &t.last
+	}
+	t.settleFights()
+	r.Findings = append(t.findings(), t.repeated()...)
+	slices.SortFunc(r.Findings, compareFindings)
+	r.Findings, r.Hidden = t.topOfEach(r.Findings)
+	r.Notes = append(r.Notes, t.bounds()...)
+	r.Notes = append(r.Notes, t.caveats()...)
+	return r
+}
+
+func (t *tally) mutatingRows() []Mutating {
+	rows := []Mutating{}
+	for h, row := range t.hooks.rows {
+		_, both := t.validating.rows[h.name]
+		rows = append(rows, Mutating{
+			Configuration: h.configuration, Webhook: h.name,
+			Calls: row.calls, Reinvoked: row.again, Mutated: row.mutated, MutatedInRound1: row.mutatedAgain,
+			Patches: row.patches, Operations: row.operations, FailedOpen: row.failedOpen,
+			Failed: row.failed, NoDryRun: row.noDryRun, Denied: row.denied,
+			Unclear:             both && row.failed+row.noDryRun+row.denied > 0,
+			SlowestMilliseconds: row.slowest.Milliseconds(),
+		})
+	}
+	slices.SortFunc(rows, func(a, b Mutating) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.Webhook, b.Webhook))
+	})
+	return rows
+}
+
+func (t *tally) validatingRows() []Validating {
+	rows := []Validating{}
+	for name, row := range t.validating.rows {
+		rows = append(rows, Validating{Webhook: name, FailedOpen: row.failedOpen, Failed: row.failed, NoDryRun: row.noDryRun, Denied: row.denied})
+	}
+	slices.SortFunc(rows, func(a, b Validating) int {
+		return cmp.Or(cmp.Compare(b.FailedOpen+b.Failed+b.NoDryRun+b.Denied, a.FailedOpen+a.Failed+a.NoDryRun+a.Denied), cmp.Compare(a.Webhook, b.Webhook))
+	})
+	return rows
+}
+
+func (t *tally) annotationRows() []Annotation {
+	rows := []Annotation{}
+	for k, n := range t.notes.rows {
+		rows = append(rows, Annotation{k.name, k.key, *n})
+	}
+	slices.SortFunc(rows, func(a, b Annotation) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+	})
+	return rows
+}
+
+// settleFights makes findings of fields that two webhooks wrote in more than one request of the same object.
+func (t *tally) settleFights() {
+	for k, f := range t.fights.rows {
+		if f.count < 2 {
+			continue
+		}
+		all, isNew := t.found.row(foundKey{rule: pingPong, a: k.a, b: k.b, detail: string(k.path)})
+		if isNew {
+			all.hooks = []hook{k.a, k.b}
+		}
+		all.merge(f)
+	}
+}
+
+func (f *found) merge(other *found) {
+	f.count += other.count
+	f.examples = append(f.examples, other.examples...)
+	slices.SortFunc(f.examples, compareExamples)
+	f.examples = f.examples[:min(len(f.examples), mostExamples)]
+}
+
+func (t *tally) findings() []Finding {
+	all := []Finding{}
+	for k, f := range t.found.rows {
+		rule, _ := ruleOf(k.rule)
+		finding := Finding{
+			Rule: k.rule, Severity: rule.severity, Title: rule.title, Fix: rule.fix, Detail: strings.TrimSpace(k.detail),
+			Webhooks: webhooks(f.hooks), Requests: f.count, LongestMilliseconds: f.longest.Milliseconds(), Examples: f.examples,
+		}
+		finding.Summary = summary(k, f)
+		all = append(all, finding)
+	}
+	return all
+}
+
+// repeated are the findings on objects that were changed again and again, one for each webhook.
+func (t *tally) repeated() (all []Finding) {
+	type group struct {
+		rule string
+		hook hook
+	}
+	objects, examples := map[group][]ChangedObject{}, map[group][]Example{}
+	for k, row := range t.objects.rows {
+		if rule, ok := row.again(t.options.Again); ok {
+			g := group{rule, k.hook}
+			objects[g] = append(objects[g], ChangedObject{Object: k.object.String(), Requests: row.calls, Mutated: row.mutated, SamePatch: row.most(), Users: row.users})
+			examples[g] = append(examples[g], row.examples...)
+		}
+	}
+	for g, list := range objects {
+		slices.SortFunc(list, func(a, b ChangedObject) int {
+			return cmp.Or(cmp.Compare(b.Mutated, a.Mutated), cmp.Compare(a.Object, b.Object))
+		})
+		slices.SortFunc(examples[g], compareExamples)
+		rule, _ := ruleOf(g.rule)
+		total := 0
+		for _, o := range list {
+			total += o.Mutated
+		}
+		all = append(all, Finding{
+			Rule: g.rule, Severity: rule.severity, Title: rule.title, Fix: rule.fix, Webhooks: webhooks([]hook{g.hook}),
+			Summary:  repeatedSummary(g.hook, list),
+			Requests: total, Objects: list[:min(len(list), t.options.Top)], Examples: examples[g][:min(len(examples[g]), mostExamples)],
+		})
+	}
+	return all
+}
+
+func repeatedSummary(h hook, objects []ChangedObject) string {
+	first := objects[0]
+	text := fmt.Sprintf("%s changed %s in %d of %d updates", h, first.Object, first.Mutated, first.Requests)
+	switch {
+	case first.SamePatch == first.Mutated:
+		text += ", each time with the same patch"
+	case first.SamePatch > 1:
+		text += fmt.Sprintf(", %d times with the same patch", first.SamePatch)
+	}
+	if len(objects) > 1 {
+		text += fmt.Sprintf(", and %s in the same way", plural(len(objects)-1, "other object"))
+	}
+	return text + "."
+}
+
+// topOfEach bounds how many findings of a rule there are.
+func (t *tally) topOfEach(sorted []Finding) (kept []Finding, hidden int) {
+	kept = []Finding{}
+	count := map[string]int{}
+	for _, f := range sorted {
+		if count[f.Rule]++; count[f.Rule] <= t.options.Top {
+			kept = append(kept, f)
+		}
+	}
+	return kept, len(sorted) - len(kept)
+}
+
+func compareFindings(a, b Finding) int {
+	_, x := ruleOf(a.Rule)
+	_, y := ruleOf(b.Rule)
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(b.Requests, a.Requests), cmp.Compare(fmt.Sprint(a.Webhooks), fmt.Sprint(b.Webhooks)), cmp.Compare(a.Detail, b.Detail))
+}
+
+func webhooks(hooks []hook) []Webhook {
+	all := []Webhook{}
+	for _, h := range hooks {
+		all = append(all, Webhook{h.configuration, h.name})
+	}
+	return all
+}
+
+// summary says in a sentence what was seen.
+func summary(k foundKey, f *found) string {
+	n := plural(f.count, "request")
+	switch k.rule {
+	case failedClosed:
+		return fmt.Sprintf("%s rejected because the call of the %s webhook %s failed.", were(n, f.count), k.detail, k.a)
+	case failedOpen:
+		return fmt.Sprintf("The call of the %s webhook %s failed in %s, which went on without it.", k.detail, k.a, n)
+	case noDryRun:
+		return fmt.Sprintf("%s rejected: the %s webhook %s is not called in dry runs.", were(n, f.count), k.detail, k.a)
+	case notIdempotent:
+		return fmt.Sprintf("In %s %s added the same to %s in round 0 and in round 1.", n, k.a, field(k.detail))
+	case pingPong:
+		return fmt.Sprintf("In %s %s and %s wrote different values to %s, in turns.", n, k.a, k.b, field(k.detail))
+	case patchRefused:
+		return fmt.Sprintf("%s failed with an error of the patch library, right after the call of %s.", n, k.a)
+	case apiServerPanic:
+		return fmt.Sprintf("The API server panicked in %s that called webhooks; the last one recorded is in the examples.", n)
+	case noOpReinvokes:
+		return fmt.Sprintf("In %s %s wrote what was there already. Nothing else is known to have changed the object, and webhooks were called again.", n, k.a)
+	case noOp:
+		return fmt.Sprintf("In %s the patch of %s changed nothing.", n, k.a)
+	case slowMutating:
+		return fmt.Sprintf("%s waited %s for %s.", n, upTo(f), k.detail)
+	case slowValidating:
+		return fmt.Sprintf("%s waited %s for validating webhooks; the log does not say for which.", n, upTo(f))
+	case certificateRule:
+		return fmt.Sprintf("In %s: %s.", n, k.detail)
+	case secretInPatch:
+		return fmt.Sprintf("In %s a patch of %s carried %s.", n, k.a, k.detail)
+	case bothRounds:
+		return fmt.Sprintf("In %s %s each changed the object in round 0 and in round 1.", n, strings.Join(strings.Fields(k.detail), " and "))
+	}
+	return ""
+}
+
+func field(pointer string) string { return patch.Pointer(pointer).FieldPath() }
+
+func upTo(f *found) string {
+	if f.count == 1 {
+		return fmt.Sprintf("%d ms", f.longest.Milliseconds())
+	}
+	return fmt.Sprintf("up to %d ms", f.longest.Milliseconds())
+}
+
+func were(subject string, n int) string {
+	if n == 1 {
+		return subject + " was"
+	}
+	return subject + " were"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// bounds says where the tables were too small.
+func (t *tally) bounds() (notes []string) {
+	say := func(n int, what string) {
+		if n > 0 {
+			notes = append(notes, fmt.Sprintf("%s did not fit into memory and %s not counted, or too little: those with the fewest requests; --since, --until and --webhook narrow it down", plural(n, what), map[bool]string{true: "is", false: "are"}[n == 1]))
+		}
+	}
+	say(t.hooks.evicted, "mutating webhook")
+	say(t.validating.evicted, "validating webhook")
+	say(t.notes.evicted, "audit annotation")
+	say(t.found.evicted, "finding")
+	say(t.objects.evicted, "changed object")
+	say(t.fights.evicted, "contested field")
+	if t.seen.forgot {
+		notes = append(notes, fmt.Sprintf("events that are in the logs twice were told apart only among the last %d requests with webhooks", mostSeen))
+	}
+	return notes
+}
+
+// caveats says what the log cannot tell.
+func (t *tally) caveats() (notes []string) {
+	switch {
+	case t.requests == t.silent:
+		notes = append(notes, "no webhook left a trace: calls of mutating webhooks are recorded from level Metadata on, of validating ones only what they deny, and failures")
+	case t.withoutPatches > 0:
+		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: whether webhooks undo each other's changes, add twice or change nothing cannot be told of them",
+			t.withoutPatches, plural(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))
+	}
+	var unclear []string
+	for h, row := range t.hooks.rows {
+		if _, both := t.validating.rows[h.name]; both && row.failed+row.noDryRun+row.denied > 0 {
+			unclear = append(unclear, h.name)
+		}
+	}
+	slices.Sort(unclear)
+	for _, name := range slices.Compact(unclear) {
+		notes = append(notes, fmt.Sprintf("there are a mutating and a validating webhook with the name %s: which of them rejected a request is not always certain", name))
+	}
+	return notes
+}

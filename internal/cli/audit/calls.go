@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+)
+
+// What the keys of the API server's own annotations begin with.
+const (
+	mutationPrefix       = "mutation.webhook.admission.k8s.io/"
+	patchPrefix          = "patch.webhook.admission.k8s.io/"
+	openMutationPrefix   = "failed-open." + mutationPrefix
+	openValidatingPrefix = "failed-open.validating.webhook.admission.k8s.io/"
+	latencyPrefix        = "apiserver.latency.k8s.io/"
+	certificateInfix     = ".invalid-cert.kubernetes.io/"
+)
+
+// A hook is a webhook. Of a validating one the log does not tell the configuration.
+type hook struct{ configuration, name string }
+
+func (h hook) String() string {
+	if h.configuration == "" || h.configuration == h.name {
+		return h.name
+	}
+	return h.configuration + "/" + h.name
+}
+
+// is reports whether a person could mean h by this name.
+func (h hook) is(name string) bool { return name == h.name || name == h.configuration+"/"+h.name }
+
+// A call is one call of a mutating webhook.
+type call struct {
+	round, index int
+	hook         hook
+	mutated      bool // in the judgement of the API server
+	failedOpen   bool
+	patched      bool // a patch with operations applied, and is in the log
+	patch        patch.Patch
+}
+
+// A note is an annotation: which kind, and what it says.
+type note struct{ about, key, text string }
+
+// annotate reads the annotations of an event.
+func (q *request) annotate(annotations []byte) {
+	at := map[string]*call{} // by "round_R_index_I"
+	opened, patches := map[string]bool{}, map[string]string{}
+	_ = each(annotations, func(key string, value []byte) { // they have been checked
+		if place, ok := strings.CutPrefix(key, mutationPrefix); ok {
+			if c := mutation(place, text(value)); c != nil && at[place] == nil {
+				at[place] = c
+				q.calls = append(q.calls, c)
+			}
+		} else if place, ok := strings.CutPrefix(key, patchPrefix); ok {
+			patches[place] = text(value)
+		} else if place, ok := strings.CutPrefix(key, openMutationPrefix); ok {
+			opened[place] = true
+		} else if strings.HasPrefix(key, openValidatingPrefix) {
+			q.openValidating = append(q.openValidating, text(value))
+		} else if layer, ok := strings.CutPrefix(key, latencyPrefix); ok {
+			q.layer(layer, text(value))
+		} else if kind, host, ok := strings.Cut(key, certificateInfix); ok {
+			q.certificates = append(q.certificates, note{kind, host, text(value)})
+		} else if name, own, ok := strings.Cut(key, "/"); ok && !reserved(name) {
+			q.own = append(q.own, note{name, own, text(value)})
+		}
+	})
+	for place, c := range at {
+		c.failedOpen = opened[place]
+		if value, ok := patches[place]; ok {
+			c.applied(value)
+		}
+	}
+	slices.SortFunc(q.calls, func(a, b *call) int { return cmp.Or(a.round-b.round, a.index-b.index) })
+}
+
+// mutation reads what is recorded of a call, or returns nil.
+func mutation(place, value string) *call {
+	round, index, ok := strings.Cut(strings.TrimPrefix(place, "round_"), "_index_")
+	r, err1 := strconv.Atoi(round)
+	i, err2 := strconv.Atoi(index)
+	var recorded struct {
+		Configuration, Webhook string
+		Mutated                bool
+	}
+	if !ok || err1 != nil || err2 != nil || json.Unmarshal([]byte(value), &recorded) != nil || recorded.Webhook == "" {
+		return nil
+	}
+	return &call{round: r, index: i, hook: hook{recorded.Configuration, recorded.Webhook}, mutated: recorded.Mutated}
+}
+
+// applied notes the patch of a call. It was applied, so it is no worse than odd: an operation that
+// is not understood stays in, and no rule will have anything to say of it.
+func (c *call) applied(value string) {
+	var recorded struct{ Patch patch.Patch }
+	if json.Unmarshal([]byte(value), &recorded) == nil && len(recorded.Patch) > 0 {
+		c.patched, c.patch = true, recorded.Patch
+	}
+}
+
+func (q *request) layer(name, value string) {
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return
+	}
+	switch name {
+	case "mutating-webhook":
+		q.mutating = d
+	case "validating-webhook":
+		q.validating = d
+	}
+}
+
+// reserved reports whether annotations with this domain are Kubernetes' own. The names of webhooks
+// from manifests end in .static.k8s.io.
+func reserved(domain string) bool {
+	for _, own := range []string{"k8s.io", "kubernetes.io"} {
+		if domain == own || strings.HasSuffix(domain, "."+own) {
+			return !strings.HasSuffix(domain, ".static.k8s.io")
+		}
+	}
+	return false
+}
+
+// silent reports whether no webhook left a trace in the request.
+func (q *request) silent() bool {
+	return len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
+}
+
+// A rejection is why a request was rejected, if that was a webhook's doing.
+type rejection struct {
+	kind string // "denied", "failed" or "no dry run"
+	name string // of the webhook
+	by   *call  // the mutating call that may have done it, nil if it was a validating webhook
+}
+
+// rejected tells from the message of the answer who rejected the request.
+func (q *request) rejected() rejection {
+	if q.code < 400 {
+		return rejection{}
+	}
+	var r rejection
+	if quoted, ok := strings.CutPrefix(q.message, "admission webhook "); ok {
+		name, rest := unquote(quoted)
+		switch {
+		case strings.HasPrefix(rest, " denied the request"):
+			r = rejection{kind: "denied", name: name}
+		case rest == " does not support dry run":
+			r = rejection{kind: "no dry run", name: name}
+		}
+	} else if quoted, ok := strings.CutPrefix(q.message, "Internal error occurred: failed calling webhook "); ok {
+		if name, rest := unquote(quoted); rest != "" {
+			r = rejection{kind: "failed", name: name}
+		}
+	}
+	if last := q.last(); last != nil && last.hook.name == r.name && !last.mutated && !last.patched && !last.failedOpen && len(q.openValidating) == 0 {
+		r.by = last
+	}
+	return r
+}
+
+// last returns the last call of a mutating webhook, or nil.
+func (q *request) last() *call {
+	if len(q.calls) == 0 {
+		return nil
+	}
+	return q.calls[len(q.calls)-1]
+}
+
+// unquote reads the Go string that a text begins with.
+func unquote(text string) (name, rest string) {
+	quoted, err := strconv.QuotedPrefix(text)
+	if err != nil {
+		return "", ""
+	}
+	name, _ = strconv.Unquote(quoted) // it is one
+	return name, text[len(quoted):]
+}

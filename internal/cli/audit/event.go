@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+)
+
+var (
+	errNotJSON  = errors.New("not JSON")
+	errNotEvent = errors.New("JSON, but no event of audit.k8s.io")
+)
+
+// The members of an event that are read, in the order in which the API server writes them.
+const (
+	inKind = iota
+	inAPIVersion
+	inLevel
+	inAuditID
+	inStage
+	inRequestURI
+	inVerb
+	inUser
+	inImpersonated
+	inObjectRef
+	inResponse
+	inRequestObject
+	inReceived
+	inAnnotations
+	inItems
+	members
+)
+
+var memberNames = sync.OnceValue(func() *jsonraw.Names {
+	return jsonraw.NewNames("kind", "apiVersion", "level", "auditID", "stage", "requestURI", "verb", "user", "impersonatedUser",
+		"objectRef", "responseStatus", "requestObject", "requestReceivedTimestamp", "annotations", "items")
+})
+
+// A raw is an event of which nothing is converted yet: its members, as they are in the line.
+type raw struct {
+	member [members][]byte
+}
+
+// split checks a line and calls visit with each event in it: one, or those of a list.
+func split(line []byte, visit func(*raw)) error {
+	var r raw
+	c := jsonraw.NewCursor(line)
+	if err := r.read(c); err != nil || c.End() != nil {
+		return errNotJSON
+	}
+	if !bytes.HasPrefix(r.member[inAPIVersion], []byte(`"audit.k8s.io/`)) {
+		return errNotEvent
+	}
+	switch string(r.member[inKind]) {
+	case `"Event"`:
+		visit(&r)
+		return nil
+	case `"EventList"`: // what a webhook of the audit backend is sent
+		if r.member[inItems] == nil {
+			return errNotEvent
+		}
+		items := jsonraw.NewCursor(r.member[inItems])
+		return items.Elements(func(int) error {
+			var item raw
+			if err := item.read(items); err != nil {
+				return errNotEvent
+			}
+			visit(&item)
+			return nil
+		})
+	}
+	return errNotEvent
+}
+
+func (r *raw) read(c *jsonraw.Cursor) error {
+	names := memberNames()
+	more, err := c.OpenObject()
+	for place := -1; more && err == nil; {
+		if place, more, err = names.Next(c, place+1); !more || err != nil {
+			break
+		}
+		if r.member[place], err = c.Value(); err != nil {
+			break
+		}
+		more, err = c.NextMember()
+	}
+	return err
+}
+
+// finished reports whether the event is the last one of its request.
+func (r *raw) finished() bool {
+	stage := string(r.member[inStage])
+	return stage == `"ResponseComplete"` || stage == `"Panic"`
+}
+
+// A request is what the log tells of an API request.
+type request struct {
+	auditID, verb, user, level string
+	time                       time.Time
+	object                     object
+	code                       int
+	message                    string
+	dryRun, panicked           bool
+	calls                      []*call // of mutating webhooks, in their order
+	openValidating             []string
+	own                        []note
+	certificates               []note
+	mutating, validating       time.Duration // 0 if not recorded
+	sent                       []byte        // the whole object in the request, nil if that is not known
+	change                     []byte        // what a PATCH says, nil if that is not known
+}
+
+// An object is what a request is about.
+type object struct{ group, resource, subresource, namespace, name, uid string }
+
+func (o object) String() string {
+	kind := o.resource
+	if o.group != "" {
+		kind += "." + o.group
+	}
+	if o.subresource != "" {
+		kind += "/" + o.subresource
+	}
+	switch {
+	case o.namespace != "" && o.name != "":
+		return kind + " " + o.namespace + "/" + o.name
+	case o.namespace != "":
+		return kind + " in " + o.namespace
+	}
+	return strings.TrimSpace(kind + " " + o.name)
+}
+
+// stored reports whether the request left a changed object behind which was there before: then
+// whoever comes next sees what webhooks made of it.
+func (q *request) stored() bool {
+	return !q.dryRun && (q.verb == "update" || q.verb == "patch") && q.code >= 200 && q.code < 300 && q.code != 201
+}
+
+// request reads what is needed of an event.
+func (r *raw) request() *request {
+	q := &request{
+		auditID:  text(r.member[inAuditID]),
+		verb:     text(r.member[inVerb]),
+		level:    text(r.member[inLevel]),
+		user:     inside(r.member[inUser], "username")["username"],
+		panicked: string(r.member[inStage]) == `"Panic"`,
+	}
+	q.time = r.time()
+	if as := inside(r.member[inImpersonated], "username")["username"]; as != "" {
+		q.user = as + " (" + q.user + ")"
+	}
+	ref := inside(r.member[inObjectRef], "resource", "namespace", "name", "uid", "apiGroup", "subresource")
+	q.object = object{ref["apiGroup"], ref["resource"], ref["subresource"], ref["namespace"], ref["name"], ref["uid"]}
+	status := inside(r.member[inResponse], "message", "code")
+	q.message = status["message"]
+	q.code, _ = strconv.Atoi(status["code"])
+	q.dryRun = dryRun(text(r.member[inRequestURI]))
+	switch q.verb {
+	case "create", "update":
+		q.sent = r.member[inRequestObject]
+	case "patch":
+		q.change = r.member[inRequestObject]
+	}
+	q.annotate(r.member[inAnnotations])
+	return q
+}
+
+// time is when the request came, the zero time if the event does not say so.
+func (r *raw) time() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, text(r.member[inReceived]))
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+func dryRun(uri string) bool {
+	_, query, _ := strings.Cut(uri, "?")
+	if !strings.Contains(query, "dryRun") {
+		return false
+	}
+	values, _ := url.ParseQuery(query) // what can be read of it
+	return len(values["dryRun"]) > 0
+}
+
+// text is what a JSON string stands for, "" if it is none.
+func text(value []byte) string {
+	c := jsonraw.NewCursor(value)
+	if len(value) == 0 || c.Kind() != jsonraw.String {
+		return ""
+	}
+	t, _ := c.TextBytes() // it has been checked
+	return string(t)
+}
+
+// inside returns the texts and numbers that an object has under these names.
+func inside(value []byte, names ...string) map[string]string {
+	found := map[string]string{}
+	_ = each(value, func(name string, member []byte) {
+		for _, wanted := range names {
+			if name != wanted {
+				continue
+			}
+			if member[0] == '"' {
+				found[name] = text(member)
+			} else {
+				found[name] = string(member)
+			}
+		}
+	})
+	return found
+}
+
+// each calls visit with the members of an object, if it is one.
+func each(value []byte, visit func(name string, member []byte)) error {
+	c := jsonraw.NewCursor(value)
+	if len(value) == 0 || c.Kind() != jsonraw.Object {
+		return nil
+	}
+	return c.Members(func(name string) error {
+		member, err := c.Value()
+		if err == nil {
+			visit(name, member)
+		}
+		return err
+	})
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"hash/fnv"
+	"slices"
+)
+
+// An objectKey is an object that a webhook is called for.
+type objectKey struct {
+	hook   hook
+	object object
+}
+
+// An objectRow counts what a webhook did to one object that was there already.
+type objectRow struct {
+	calls, mutated, patched int // requests
+	patches                 [mostPatches]patchCount
+	users                   []string
+	examples                []Example
+}
+
+// A patchCount counts how often a patch was sent. The row of an object keeps those with the smallest
+// hashes, so that the order of requests does not matter.
+type patchCount struct {
+	hash  uint64
+	count int
+}
+
+const (
+	mostPatches = 8
+	mostUsers   = 4
+)
+
+// judgeObject counts, for each webhook, whether it changed an object that was stored before. What
+// is created is not counted, since it may be another object of the same name, nor is what was not
+// stored: there the webhook has to do its work again.
+func (t *tally) judgeObject(q *request) {
+	if !q.stored() {
+		return
+	}
+	for i, c := range q.calls {
+		if !t.options.wants(c.hook) || slices.ContainsFunc(q.calls[:i], func(before *call) bool { return before.hook == c.hook }) {
+			continue
+		}
+		row, _ := t.objects.row(objectKey{c.hook, q.object})
+		row.add(q, c.hook)
+	}
+}
+
+func (r *objectRow) add(q *request, h hook) {
+	r.calls++
+	mutated, patched := false, true
+	hash := fnv.New64a()
+	var calls []*call
+	for i, c := range q.calls {
+		if c.hook != h || !c.mutated || c.patched && q.provesNoOp(i) {
+			continue
+		}
+		mutated, patched, calls = true, patched && c.patched, append(calls, c)
+		for _, op := range c.patch {
+			for _, part := range []string{string(op.Op), string(op.Path), string(op.From), string(op.Value)} {
+				hash.Write([]byte(part))
+				hash.Write([]byte{0})
+			}
+		}
+	}
+	if !mutated {
+		return
+	}
+	r.mutated++
+	r.examples = keep(r.examples, q, 0, calls)
+	if at, there := slices.BinarySearch(r.users, q.user); !there && at < mostUsers {
+		r.users = slices.Insert(r.users, at, q.user)[:min(len(r.users)+1, mostUsers)]
+	}
+	if patched {
+		r.patched++
+		r.sent(hash.Sum64())
+	}
+}
+
+// sent counts a patch.
+func (r *objectRow) sent(hash uint64) {
+	for i := range r.patches {
+		p := &r.patches[i]
+		switch {
+		case p.count > 0 && p.hash == hash:
+			p.count++
+			return
+		case p.count == 0 || p.hash > hash:
+			copy(r.patches[i+1:], r.patches[i:])
+			*p = patchCount{hash, 1}
+			return
+		}
+	}
+}
+
+// most is how often the same patch was sent.
+func (r *objectRow) most() (most int) {
+	for _, p := range r.patches {
+		most = max(most, p.count)
+	}
+	return most
+}
+
+// again tells what to call it that a webhook changed an object so often, if there is anything to say.
+func (r *objectRow) again(threshold int) (rule string, ok bool) {
+	switch {
+	case r.mutated < threshold || 2*r.mutated < r.calls:
+		return "", false
+	case r.patched == r.mutated && r.most() < threshold:
+		return mutatesEachTime, true
+	}
+	return mutatesAgain, true
+}

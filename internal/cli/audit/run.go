@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package audit tells from audit logs of the API server (events of audit.k8s.io, one a line) what
+// webhooks did.
+//
+// It says what the log proves, and no more. Calls of mutating webhooks are all recorded, at level
+// Metadata and above, their patches at level Request and above; of validating webhooks there are
+// only denials and failures. Logs are read as a stream, in memory that does not grow with them.
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// Progress is told how many bytes of all are read (all is 0 if that is not known), and how many events.
+type Progress func(read, all int64, events int)
+
+// Run reads the sources, one after the other.
+func Run(ctx context.Context, sources []Source, o Options, progress Progress) (*Report, error) {
+	r := reader{tally: newTally(o), progress: progress}
+	for _, s := range sources {
+		r.all += s.Size
+	}
+	for _, s := range sources {
+		if s.Size == 0 {
+			r.all = 0
+		}
+	}
+	for _, s := range sources {
+		if err := r.source(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return r.report()
+}
+
+// A reader reads logs into a tally.
+type reader struct {
+	tally      *tally
+	progress   Progress
+	read       atomic.Int64
+	all        int64
+	events     int
+	finished   int
+	files      []File
+	incomplete []string
+	oldFormat  bool
+}
+
+// mostSkipped is how many skipped lines of a file are reported one by one.
+const mostSkipped = 3
+
+// source reads a log. It fails only if ctx ends: what cannot be read of a log is reported.
+func (r *reader) source(ctx context.Context, s Source) error {
+	f := File{Name: s.Name}
+	before := r.read.Load()
+	defer func() {
+		f.Bytes = r.read.Load() - before
+		r.files = append(r.files, f)
+	}()
+	in, done, err := s.stream(ctx, &r.read)
+	if err == nil {
+		err = r.lines(ctx, in, &f)
+		err = errors.Join(err, done())
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		r.incomplete = append(r.incomplete, fmt.Sprintf("%s was read to line %d only: %v", s.Name, f.Lines, err))
+	}
+	return nil
+}
+
+func (r *reader) lines(ctx context.Context, in io.Reader, f *File) error {
+	buffered, ok := in.(*bufio.Reader)
+	if !ok {
+		buffered = bufio.NewReaderSize(in, chunk)
+	}
+	all := lines{in: buffered, limit: longest}
+	for {
+		got, err := all.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.Lines++
+		r.line(got, f)
+		if f.Lines%256 == 0 || len(got.text) > chunk {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			r.progress(r.read.Load(), r.all, r.events)
+		}
+	}
+}
+
+// line adds the events of a line.
+func (r *reader) line(got line, f *File) {
+	if got.tooLong {
+		f.TooLong++
+		f.skip(fmt.Sprintf("longer than %d MiB", longest>>20))
+		return
+	}
+	if len(bytes.TrimSpace(got.text)) == 0 {
+		return
+	}
+	err := split(got.text, func(event *raw) {
+		f.Events++
+		r.events++
+		if event.finished() {
+			r.finished++
+		}
+		r.tally.add(event)
+	})
+	switch {
+	case err == nil:
+	case !got.ended && errors.Is(err, errNotJSON):
+		f.HalfWritten = true
+	default:
+		r.oldFormat = r.oldFormat || bytes.Contains(got.text, []byte(` AUDIT: id="`))
+		f.Corrupt++
+		f.skip(err.Error())
+	}
+}
+
+func (f *File) skip(reason string) {
+	if len(f.Skipped) < mostSkipped {
+		f.Skipped = append(f.Skipped, SkippedLine{f.Lines, reason})
+	}
+}
+
+// report is what was read, or an error if that says nothing.
+func (r *reader) report() (*Report, error) {
+	t := r.tally
+	switch {
+	case r.events == 0:
+		return nil, r.nothing()
+	case r.finished == 0:
+		return nil, problem.New("%s, but none of the stage ResponseComplete, in which it is recorded what webhooks did", plural(r.events, "audit event")).
+			Hint("leave ResponseComplete out of omitStages in the audit policy")
+	case t.requests+t.duplicates == 0 && t.outside > 0:
+		return nil, problem.New("no request in that time: those in the log came from %s to %s", stamp(t.outsideFirst), stamp(t.outsideLast))
+	case len(t.options.Webhooks) > 0 && len(t.hooks.rows)+len(t.validating.rows)+len(t.notes.rows) == 0:
+		err := problem.New("no trace of %s in %s", strings.Join(t.options.Webhooks, ", "), plural(t.requests, "request"))
+		if others := t.others.names; len(others) > 0 {
+			return nil, err.Hint("--webhook NAME, of which there are %s", strings.Join(others, ", "))
+		}
+		return nil, err.Hint("no webhook is in the log at all; of validating ones only denials and failures would be")
+	}
+	report := t.report()
+	report.Files, report.Events, report.Incomplete = r.files, r.events, r.incomplete
+	return report, nil
+}
+
+// nothing says that there is no event.
+func (r *reader) nothing() error {
+	lines, names := 0, []string{}
+	for _, f := range r.files {
+		lines += f.Lines
+		names = append(names, f.Name)
+	}
+	err := problem.New("no audit event in %s (%s)", strings.Join(names, ", "), plural(lines, "line"))
+	if len(r.incomplete) > 0 {
+		err = problem.New("no audit event: %s", strings.Join(r.incomplete, "; "))
+	}
+	if r.oldFormat {
+		return err.Hint("start the API server with --audit-log-format=json")
+	}
+	return err.Hint("%s", Policy)
+}
+
+// Policy tells how to have an API server write what Run reads.
+const Policy = `start the API server with --audit-log-path=audit.log and
+--audit-policy-file=policy.yaml, and with this in policy.yaml:
+  apiVersion: audit.k8s.io/v1
+  kind: Policy
+  omitStages: [RequestReceived]
+  rules:
+  - level: Metadata`
+
+func stamp(at time.Time) string { return at.Format("2006-01-02T15:04:05Z") }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A Source is a log that is read once, from its beginning to its end.
+type Source struct {
+	Name string
+	// Size is how many bytes it has, 0 if that is not known.
+	Size int64
+	open func() (io.ReadCloser, error)
+}
+
+// Sources returns the logs with these names, "-" being standard input, or says which of them cannot be read.
+func Sources(names []string, stdin io.Reader) ([]Source, error) {
+	var all []Source
+	standard := false
+	for _, name := range names {
+		if name == "-" {
+			if standard {
+				return nil, problem.New("standard input can be read only once")
+			}
+			standard = true
+			all = append(all, Source{Name: "standard input", open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
+			continue
+		}
+		source, err := file(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+	}
+	return all, nil
+}
+
+func file(name string) (Source, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return Source{}, problem.New("there is no file %s", name).Hint("the API server writes to the file that its flag --audit-log-path names")
+	case err != nil:
+		return Source{}, problem.New("cannot read the log: %w", err)
+	case info.IsDir():
+		return Source{}, problem.New("%s is a folder", name).Hint("admitkit audit %s", filepath.Join(name, "*"))
+	}
+	source := Source{Name: name, open: func() (io.ReadCloser, error) { return os.Open(name) }}
+	if !info.Mode().IsRegular() {
+		return source, nil // a pipe: who opens it takes what is in it
+	}
+	source.Size = info.Size()
+	f, err := os.Open(name)
+	if err != nil {
+		return Source{}, problem.New("cannot read the log: %w", err)
+	}
+	return source, f.Close()
+}
+
+// Text returns a source that is a text in memory.
+func textSource(name string, text io.Reader) Source {
+	return Source{Name: name, open: func() (io.ReadCloser, error) { return io.NopCloser(text), nil }}
+}
+
+// stream reads a source: what is compressed, it expands. It counts the bytes of the source in read,
+// and ends with ctx, even while a pipe has nothing to read.
+func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func() error, error) {
+	in, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	var from io.Reader = in
+	if s.Size == 0 {
+		from = newPatient(ctx, in)
+	}
+	buffered := bufio.NewReaderSize(counter{from, read}, chunk)
+	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
+		return buffered, in.Close, nil // an error comes again
+	}
+	expanded, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, nil, errors.Join(err, in.Close())
+	}
+	return bufio.NewReaderSize(expanded, chunk), in.Close, nil
+}
+
+// chunk is how much is read at once.
+const chunk = 256 << 10
+
+type counter struct {
+	from io.Reader
+	read *atomic.Int64
+}
+
+func (c counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// A patient reads what may never come, but for the end of ctx: then what it waits for is left alone.
+type patient struct {
+	ctx  context.Context
+	next chan piece
+	rest []byte
+	err  error
+}
+
+type piece struct {
+	data []byte
+	err  error
+}
+
+func newPatient(ctx context.Context, from io.Reader) *patient {
+	p := &patient{ctx: ctx, next: make(chan piece)}
+	go func() {
+		for {
+			data := make([]byte, chunk/4)
+			n, err := from.Read(data)
+			select {
+			case p.next <- piece{data[:n], err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *patient) Read(to []byte) (int, error) {
+	for len(p.rest) == 0 {
+		if p.err != nil {
+			return 0, p.err
+		}
+		select {
+		case got := <-p.next:
+			p.rest, p.err = got.data, got.err
+		case <-p.ctx.Done():
+			return 0, p.ctx.Err()
+		}
+	}
+	n := copy(to, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"hash/maphash"
+	"time"
+)
+
+// How much is remembered, whatever the length of the logs.
+const (
+	mostHooks   = 2000
+	mostNotes   = 2000
+	mostFound   = 1000
+	mostObjects = 20_000
+	mostFights  = 20_000
+	mostSeen    = 1 << 20
+)
+
+// A tally is what a log comes to, in bounded memory. The order in which requests are added does not
+// matter, as long as nothing has to be left out for that bound.
+type tally struct {
+	options Options
+
+	requests, silent, duplicates, outside, panics int
+	withCalls, withoutPatches                     int // requests with mutating calls, those of them without their patches
+	first, last                                   time.Time
+	levels                                        map[string]int
+
+	hooks      *table[hook, mutatingRow]
+	validating *table[string, validatingRow]
+	notes      *table[noteKey, int]
+	slowest    struct{ mutating, validating layerRow }
+
+	found   *table[foundKey, found]
+	objects *table[objectKey, objectRow]
+	fights  *table[fightKey, found]
+
+	others                    others // webhooks that the report is not about
+	outsideFirst, outsideLast time.Time
+
+	seen *seen
+	seed maphash.Seed
+}
+
+// A mutatingRow counts what a mutating webhook did.
+type mutatingRow struct {
+	calls, again             int // calls in all, and of them those in round 1
+	mutated, mutatedAgain    int
+	patches, operations      int
+	failedOpen               int
+	denied, failed, noDryRun int
+	slowest                  time.Duration // of requests in which it was the only call
+}
+
+// A validatingRow counts what is recorded of a validating webhook.
+type validatingRow struct{ failedOpen, denied, failed, noDryRun int }
+
+type noteKey struct{ name, key string }
+
+// A layerRow counts the requests of which the time in webhooks is recorded.
+type layerRow struct {
+	requests int
+	longest  time.Duration
+}
+
+func (l *layerRow) add(d time.Duration) {
+	if d > 0 {
+		l.requests++
+		l.longest = max(l.longest, d)
+	}
+}
+
+func newTally(o Options) *tally {
+	return &tally{
+		options:    o,
+		levels:     map[string]int{},
+		hooks:      newTable[hook](mostHooks, func(r *mutatingRow) int { return r.calls }),
+		validating: newTable[string](mostHooks, func(r *validatingRow) int { return r.failedOpen + r.denied + r.failed + r.noDryRun }),
+		notes:      newTable[noteKey](mostNotes, func(n *int) int { return *n }),
+		found:      newTable[foundKey](mostFound, func(f *found) int { return f.count }),
+		objects:    newTable[objectKey](mostObjects, func(r *objectRow) int { return 2*r.mutated + 1 }),
+		fights:     newTable[fightKey](mostFights, func(f *found) int { return f.count }),
+		seen:       newSeen(mostSeen),
+		seed:       maphash.MakeSeed(),
+	}
+}
+
+// add counts an event, unless it is not the last one of its request, or was counted before.
+func (t *tally) add(r *raw) {
+	if !r.finished() {
+		return
+	}
+	if t.options.limited() && !t.options.within(r.time()) {
+		t.outside++
+		extend(&t.outsideFirst, &t.outsideLast, r.time())
+		return
+	}
+	q := r.request()
+	if q.silent() {
+		t.requests++
+		t.silent++
+		t.when(q.time)
+		return
+	}
+	if t.seen.before(t.key(r)) {
+		t.duplicates++
+		return
+	}
+	t.requests++
+	t.when(q.time)
+	t.levels[q.level]++
+	t.count(q)
+	t.judge(q)
+}
+
+// key tells requests apart. The audit ID alone does not: clients may choose it, and an aggregated API
+// server writes of a request under the same one.
+func (t *tally) key(r *raw) uint64 {
+	var h maphash.Hash
+	h.SetSeed(t.seed)
+	for _, m := range []int{inAuditID, inStage, inReceived, inRequestURI, inVerb} {
+		h.Write(r.member[m])
+		h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+func (t *tally) when(at time.Time) { extend(&t.first, &t.last, at) }
+
+// extend widens a time so that another one is in it.
+func extend(first, last *time.Time, at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	if first.IsZero() || at.Before(*first) {
+		*first = at
+	}
+	if at.After(*last) {
+		*last = at
+	}
+}
+
+// count adds a request to the rows of its webhooks.
+func (t *tally) count(q *request) {
+	patches := false
+	for _, c := range q.calls {
+		patches = patches || c.patched
+		t.countCall(c)
+	}
+	if len(q.calls) > 0 {
+		t.withCalls++
+		if q.level == "Metadata" {
+			t.withoutPatches++
+		}
+	}
+	if len(q.calls) == 1 && q.mutating > 0 && t.options.wants(q.calls[0].hook) {
+		row, _ := t.hooks.row(q.calls[0].hook)
+		row.slowest = max(row.slowest, q.mutating)
+	}
+	for _, name := range q.openValidating {
+		if t.options.wants(hook{name: name}) {
+			row, _ := t.validating.row(name)
+			row.failedOpen++
+		} else {
+			t.others.add(name)
+		}
+	}
+	for _, n := range q.own {
+		if t.options.wants(hook{name: n.about}) {
+			times, _ := t.notes.row(noteKey{n.about, n.key})
+			*times++
+		}
+	}
+	t.countRejection(q.rejected())
+	t.slowest.mutating.add(q.mutating)
+	t.slowest.validating.add(q.validating)
+	if q.panicked {
+		t.panics++
+	}
+}
+
+func (t *tally) countCall(c *call) {
+	if !t.options.wants(c.hook) {
+		t.others.add(c.hook.name)
+		return
+	}
+	row, _ := t.hooks.row(c.hook)
+	row.calls++
+	if c.mutated {
+		row.mutated++
+	}
+	if c.round > 0 {
+		row.again++
+		if c.mutated {
+			row.mutatedAgain++
+		}
+	}
+	if c.patched {
+		row.patches++
+		row.operations += len(c.patch)
+	}
+	if c.failedOpen {
+		row.failedOpen++
+	}
+}
+
+func (t *tally) countRejection(r rejection) {
+	if r.kind == "" {
+		return
+	}
+	var denied, failed, noDryRun *int
+	if r.by != nil {
+		if !t.options.wants(r.by.hook) {
+			return
+		}
+		row, _ := t.hooks.row(r.by.hook)
+		denied, failed, noDryRun = &row.denied, &row.failed, &row.noDryRun
+	} else {
+		if !t.options.wants(hook{name: r.name}) {
+			t.others.add(r.name)
+			return
+		}
+		row, _ := t.validating.row(r.name)
+		denied, failed, noDryRun = &row.denied, &row.failed, &row.noDryRun
+	}
+	switch r.kind {
+	case "denied":
+		*denied++
+	case "failed":
+		*failed++
+	case "no dry run":
+		*noDryRun++
+	}
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+// WriteJSON writes the report for a program.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the report for a person, in 80 columns.
+func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
+	t := printer{Painter: p}
+	t.head(r)
+	t.mutating(r)
+	t.validating(r)
+	t.annotations(r)
+	t.latency(r)
+	for _, f := range r.Findings {
+		t.finding(&f)
+	}
+	if r.Hidden > 0 {
+		t.printf("\n")
+		t.hanging("", fmt.Sprintf("%s more: --top N shows more of a kind, -o json names them all.", plural(r.Hidden, "finding")))
+	}
+	for _, n := range append(r.skippedNotes(), r.Notes...) {
+		t.printf("\n")
+		t.hanging(t.Yellow("note: "), n)
+	}
+	for _, n := range r.Incomplete {
+		t.printf("\n")
+		t.hanging(t.Red("incomplete: "), n)
+	}
+	_, err := io.WriteString(w, t.text.String())
+	return err
+}
+
+const width = 80
+
+type printer struct {
+	screen.Painter
+	text strings.Builder
+}
+
+func (t *printer) printf(format string, args ...any) { fmt.Fprintf(&t.text, format, args...) }
+
+func (t *printer) head(r *Report) {
+	t.printf("%s, %s, %s with webhooks\n", plural(r.Events, "event"), plural(r.Requests, "request"), strconv.Itoa(r.WithWebhooks))
+	if r.First != nil {
+		t.printf("%s to %s\n", stamp(*r.First), stamp(*r.Last))
+	}
+	if r.Duplicates > 0 {
+		t.printf("%s of them read twice and counted once\n", plural(r.Duplicates, "event"))
+	}
+	if r.OutsideTime > 0 {
+		t.printf("%s left out for the time\n", plural(r.OutsideTime, "request"))
+	}
+}
+
+// nameWidth is how long a name may be beside numbers.
+const nameWidth = 31
+
+func (t *printer) table(title string, columns ...string) {
+	line := fmt.Sprintf("%-*s", nameWidth, title)
+	for _, c := range columns {
+		line += fmt.Sprintf(" %7s", c)
+	}
+	t.printf("\n%s\n", t.Bold(line))
+}
+
+// row writes a name with numbers; a name that is long gets a line of its own. 0 is a dash.
+func (t *printer) row(name, under string, numbers ...int) {
+	name = printable(name)
+	if utf8.RuneCountInString(name) > nameWidth {
+		t.printf("%s\n", name)
+		name = ""
+	}
+	t.printf("%s%s", name, strings.Repeat(" ", nameWidth-utf8.RuneCountInString(name)))
+	for _, n := range numbers {
+		if n == 0 {
+			t.printf(" %s", t.Faint("      -"))
+		} else {
+			t.printf(" %7d", n)
+		}
+	}
+	t.printf("\n")
+	if under != "" {
+		t.printf("%s\n", t.Faint("  "+printable(under)))
+	}
+}
+
+func (t *printer) mutating(r *Report) {
+	if len(r.Mutating) == 0 {
+		return
+	}
+	t.table("MUTATING", "calls", "again", "changed", "open", "failed", "denied")
+	for _, m := range r.Mutating[:min(len(r.Mutating), r.Top)] {
+		under := "of " + m.Configuration
+		if m.Patches > 0 {
+			under += fmt.Sprintf(", %d operations in %d patches", m.Operations, m.Patches)
+		}
+		t.row(m.Webhook, under, m.Calls, m.Reinvoked, m.Mutated, m.FailedOpen, m.Failed+m.NoDryRun, m.Denied)
+	}
+	t.more(len(r.Mutating)-r.Top, "webhook")
+}
+
+func (t *printer) validating(r *Report) {
+	if len(r.Validating) == 0 {
+		return
+	}
+	t.table("VALIDATING, where recorded", "calls", "", "", "open", "failed", "denied")
+	for _, v := range r.Validating[:min(len(r.Validating), r.Top)] {
+		name := printable(v.Webhook)
+		if utf8.RuneCountInString(name) > nameWidth {
+			t.printf("%s\n", name)
+			name = ""
+		}
+		t.printf("%-*s       ?                %s %s %s\n", nameWidth, name, t.number(v.FailedOpen), t.number(v.Failed+v.NoDryRun), t.number(v.Denied))
+	}
+	t.more(len(r.Validating)-r.Top, "webhook")
+}
+
+func (t *printer) number(n int) string {
+	if n == 0 {
+		return t.Faint("      -")
+	}
+	return fmt.Sprintf("%7d", n)
+}
+
+func (t *printer) annotations(r *Report) {
+	if len(r.AuditAnnotations) == 0 {
+		return
+	}
+	t.table("AUDIT ANNOTATIONS", "times")
+	for _, a := range r.AuditAnnotations[:min(len(r.AuditAnnotations), r.Top)] {
+		t.row(a.Name+"/"+a.Key, "", a.Requests)
+	}
+	t.more(len(r.AuditAnnotations)-r.Top, "annotation")
+}
+
+func (t *printer) more(n int, what string) {
+	if n > 0 {
+		t.printf("%s\n", t.Faint(fmt.Sprintf("and %s: --top N", plural(n, "more "+what))))
+	}
+}
+
+func (t *printer) latency(r *Report) {
+	m, v := r.Latency.Mutating, r.Latency.Validating
+	if m.Requests+v.Requests == 0 {
+		return
+	}
+	t.printf("\n%s\n", t.Bold("TIME IN WEBHOOKS, of requests that took more than 500 ms"))
+	for _, of := range []struct {
+		name string
+		LatencyOf
+	}{{"mutating", m}, {"validating", v}} {
+		if of.Requests > 0 {
+			t.printf("%-10s  %s, up to %d ms\n", of.name, plural(of.Requests, "request"), of.LongestMilliseconds)
+		}
+	}
+}
+
+func (t *printer) finding(f *Finding) {
+	badge := strings.ToUpper(string(f.Severity))
+	if f.Severity == Error {
+		badge = t.Red(badge)
+	} else {
+		badge = t.Yellow(badge)
+	}
+	t.printf("\n")
+	t.hanging(badge+"  ", t.Bold(f.Rule)+": "+f.Title)
+	t.hanging("  Found:  ", f.Summary)
+	t.hanging("  Fix:    ", f.Fix)
+	for _, o := range f.Objects {
+		t.hanging("  Object: ", fmt.Sprintf("%s: changed in %d of %d updates by %s", o.Object, o.Mutated, o.Requests, strings.Join(o.Users, ", ")))
+	}
+	for _, e := range f.Examples {
+		t.example(&e)
+	}
+}
+
+func (t *printer) example(e *Example) {
+	what := e.Verb + " " + e.Object + " by " + e.User
+	if e.DryRun {
+		what += ", dry run"
+	}
+	if e.Milliseconds > 0 {
+		what += fmt.Sprintf(", %d ms in webhooks", e.Milliseconds)
+	}
+	t.printf("  %s  %s\n", stamp(e.Time), t.Faint("audit ID "+printable(e.AuditID)))
+	t.hanging("    ", what)
+	if e.Message != "" {
+		t.hanging("    ", fmt.Sprintf("%d: %s", e.Code, e.Message))
+	}
+	for _, c := range e.Calls {
+		t.hanging("    ", fmt.Sprintf("round %d: %s %s", c.Round, c.Webhook, outcome(c)))
+		for _, op := range c.Operations {
+			t.hanging("      ", op)
+		}
+	}
+}
+
+func outcome(c ExampleCall) string {
+	switch {
+	case c.FailedOpen:
+		return "failed and was passed over"
+	case c.Mutated:
+		return "changed the object"
+	case len(c.Operations) > 0:
+		return "patched, which changed nothing"
+	}
+	return "changed nothing"
+}
+
+// skippedNotes says which lines were skipped.
+func (r *Report) skippedNotes() (notes []string) {
+	for _, f := range r.Files {
+		if n := f.Corrupt + f.TooLong; n > 0 {
+			text := fmt.Sprintf("%s skipped in %s:", were(plural(n, "line"), n), f.Name)
+			for i, s := range f.Skipped {
+				text += fmt.Sprintf("%s line %d is %s", strings.Repeat(",", min(i, 1)), s.Line, s.Reason)
+			}
+			if n > len(f.Skipped) {
+				text += fmt.Sprintf(", and %d more", n-len(f.Skipped))
+			}
+			notes = append(notes, text)
+		}
+		if f.HalfWritten {
+			notes = append(notes, fmt.Sprintf("the last line of %s is not written to its end yet, and was left out", f.Name))
+		}
+	}
+	return notes
+}
+
+// hanging writes a text in lines, those after the first one indented as far as it.
+func (t *printer) hanging(head, text string) {
+	indent := visible(head)
+	line, long := head, indent
+	for i, word := range strings.Fields(text) {
+		if !strings.Contains(word, "\x1b") {
+			word = printable(word)
+		}
+		n := visible(word)
+		switch {
+		case i > 0 && long+1+n > width:
+			t.printf("%s\n", line)
+			line, long = strings.Repeat(" ", indent), indent
+		case i > 0:
+			line, long = line+" ", long+1
+		}
+		line, long = line+word, long+n
+	}
+	t.printf("%s\n", line)
+}
+
+// visible is how many columns a text takes, without its colours.
+func visible(text string) (n int) {
+	escape := false
+	for _, c := range text {
+		switch {
+		case c == '\x1b':
+			escape = true
+		case escape:
+			escape = c != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
