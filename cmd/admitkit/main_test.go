@@ -5,6 +5,9 @@ package main
 import (
 	"flag"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,22 +16,34 @@ import (
 var update = flag.Bool("update", false, "write the output of commands into the transcripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"admitkit": main})
+	testscript.Main(m, map[string]func(){"admitkit": main, "served": serveBeside})
 }
 
 // TestTranscripts runs the command lines of testdata, each in a folder and a process of its own.
 func TestTranscripts(t *testing.T) {
+	source, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output() // they depend on $HOME
+	if err != nil {
+		t.Fatal(err)
+	}
+	goCache, goModCache, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"KUBEBUILDER_ASSETS", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GONOSUMDB", "GOSUMDB"} {
+			for _, name := range []string{"KUBEBUILDER_ASSETS", "GOPROXY", "GOFLAGS", "GONOSUMDB", "GOSUMDB"} {
 				if value, set := os.LookupEnv(name); set {
 					e.Setenv(name, value)
 				}
 			}
+			e.Setenv("GOCACHE", goCache)
+			e.Setenv("GOMODCACHE", goModCache)
+			e.Setenv("ADMITKIT_SRC", source) // of the module, for modules that require it
 			return nil
 		},
 	})

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests makes the configuration objects of hooks, for the command line.
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// The forms of configuration objects.
+const (
+	V1      = "v1"
+	V1beta1 = "v1beta1"
+	Static  = "static"
+)
+
+// Forms returns all of them, the default first.
+func Forms() []string { return []string{V1, V1beta1, Static} }
+
+// Options are the flags of the command.
+type Options struct {
+	Form, Name, Service, URL, CAFile, Namespace string
+	// Labels and Annotations are KEY=VALUE each.
+	Labels, Annotations []string
+	// CertManager is NAMESPACE/CERTIFICATE.
+	CertManager string
+	// ServerDir is where the API server will find static manifests.
+	ServerDir string
+}
+
+// injectFrom is the annotation by which cert-manager fills in the caBundle.
+const injectFrom = "cert-manager.io/inject-ca-from"
+
+// Configuration says what the options say, to the package that makes configuration objects. Everything is checked that
+// can be without hooks.
+func (o *Options) Configuration() (webhook.ConfigurationOptions, error) {
+	c := webhook.ConfigurationOptions{Name: o.Name, URL: o.URL, Namespace: o.Namespace}
+	if err := o.check(); err != nil {
+		return c, err
+	}
+	var err error
+	if o.Service != "" {
+		if c.Service, err = service(o.Service); err != nil {
+			return c, err
+		}
+		if c.Name == "" {
+			c.Name = c.Service.Name
+		}
+	}
+	if c.Name == "" {
+		return c, problem.New("the configuration objects need a name").Hint("--name NAME")
+	}
+	if o.CAFile != "" {
+		if c.CABundle, err = os.ReadFile(o.CAFile); err != nil {
+			return c, problem.New("--ca-file: %w", err)
+		}
+	}
+	if c.Labels, err = pairs("--label", o.Labels); err != nil {
+		return c, err
+	}
+	if c.Annotations, err = pairs("--annotation", o.Annotations); err != nil {
+		return c, err
+	}
+	if o.CertManager != "" {
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		c.Annotations[injectFrom] = o.CertManager
+	}
+	if _, _, err := webhook.Configurations(c); err != nil {
+		return c, inFlags(err)
+	}
+	return c, nil
+}
+
+// check looks at what does not go together.
+func (o *Options) check() error {
+	switch o.Form {
+	case V1, V1beta1, Static:
+	default:
+		return problem.New("--form=%s: there are %s", o.Form, strings.Join(Forms(), ", "))
+	}
+	if o.Service != "" && o.URL != "" {
+		return problem.New("--service and --url: the hooks are served at one of them")
+	}
+	if o.CertManager != "" {
+		namespace, name, found := strings.Cut(o.CertManager, "/")
+		switch {
+		case !found || namespace == "" || name == "" || strings.Contains(name, "/"):
+			return problem.New("--cert-manager=%s: want NAMESPACE/CERTIFICATE", o.CertManager)
+		case o.CAFile != "":
+			return problem.New("--cert-manager and --ca-file: cert-manager would replace the caBundle")
+		case o.Form == Static:
+			return problem.New("--cert-manager: cert-manager does not write into static manifests").Hint("--ca-file FILE")
+		}
+	}
+	if o.Form == Static {
+		switch {
+		case o.Service != "":
+			return problem.New("--service: an API server reads static manifests before there are Services; it needs a URL").Hint("--url https://HOST:PORT")
+		case !path.IsAbs(o.ServerDir):
+			return problem.New("--server-dir=%s: the API server wants an absolute path", o.ServerDir)
+		}
+	}
+	return nil
+}
+
+// service reads NAMESPACE/NAME or NAMESPACE/NAME:PORT.
+func service(text string) (*admissionregistrationv1.ServiceReference, error) {
+	name, port, hasPort := strings.Cut(text, ":")
+	namespace, name, found := strings.Cut(name, "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, problem.New("--service=%s: want NAMESPACE/NAME or NAMESPACE/NAME:PORT", text)
+	}
+	s := &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name}
+	if hasPort {
+		n, err := strconv.ParseInt(port, 10, 32)
+		if err != nil {
+			return nil, problem.New("--service=%s: the port %q is not a number", text, port)
+		}
+		s.Port = new(int32(n))
+	}
+	return s, nil
+}
+
+func pairs(flag string, all []string) (map[string]string, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	m := make(map[string]string, len(all))
+	for _, pair := range all {
+		key, value, found := strings.Cut(pair, "=")
+		if !found || key == "" {
+			return nil, problem.New("%s=%s: want KEY=VALUE", flag, pair)
+		}
+		if _, twice := m[key]; twice {
+			return nil, problem.New("%s=%s: %s is there twice", flag, pair, key)
+		}
+		m[key] = value
+	}
+	return m, nil
+}
+
+// inFlags names the flags in what webhook.Configurations says about its options.
+func inFlags(err error) error {
+	text := strings.NewReplacer(
+		"configuration options.URL", "--url",
+		"configuration options.Service", "--service",
+		"configuration options.CABundle", "--ca-file",
+		"configuration options.Namespace", "--namespace",
+		"configuration options.Labels", "--label",
+		"configuration options.Annotations", "--annotation",
+		"configuration name", "--name",
+	).Replace(err.Error())
+	var known *problem.Error
+	if errors.As(err, &known) {
+		return &problem.Error{Err: errors.New(text), Hints: known.Hints}
+	}
+	return fmt.Errorf("%s", text)
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/cli/gohooks"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/webhook"
+	"github.com/admitkit/admitkit/pkg/webhook/manifest"
+)
+
+// A Set is the files that are asked for.
+type Set struct {
+	// Notes are sentences about what the user should know.
+	Notes []string
+	files []file
+	form  string
+}
+
+type file struct {
+	name    string // without its extension, with slashes
+	comment string // to say what it is for, where that is not plain
+	object  any
+}
+
+// Make makes the objects for the hooks of a program.
+func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
+	c, err := o.Configuration()
+	if err != nil {
+		return nil, err
+	}
+	mutating, validating, err := p.Describe(ctx, c)
+	if err != nil {
+		err = inFlags(err)
+		if strings.Contains(err.Error(), "nothing says where it is served") {
+			return nil, problem.Hint(err, "--service NAMESPACE/NAME, or --url https://HOST:PORT")
+		}
+		return nil, err
+	}
+	s := &Set{form: o.Form, Notes: []string{counted(p)}}
+	switch o.Form {
+	case V1beta1:
+		err = s.v1beta1(mutating, validating)
+	case Static:
+		err = s.static(c, o.ServerDir, mutating, validating)
+	default:
+		s.add("mutating-webhook-configuration", mutating != nil, mutating)
+		s.add("validating-webhook-configuration", validating != nil, validating)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.tellOfBundle(o, mutating, validating)
+	return s, nil
+}
+
+func (s *Set) add(name string, there bool, object any) {
+	if there {
+		s.files = append(s.files, file{name: name, object: object})
+	}
+}
+
+func (s *Set) note(format string, args ...any) {
+	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
+}
+
+func counted(p *gohooks.Program) string {
+	mutating := 0
+	for _, h := range p.Hooks {
+		if h.Mutating {
+			mutating++
+		}
+	}
+	return fmt.Sprintf("hooks in %s: %d mutating, %d validating", p.Package, mutating, len(p.Hooks)-mutating)
+}
+
+func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+	oldMutating, oldValidating, err := manifest.V1beta1(mutating, validating)
+	if err != nil {
+		return problem.New("--form=v1beta1: %w", err).Hint("let the handler look at what the matchConditions look at")
+	}
+	s.add("mutating-webhook-configuration", oldMutating != nil, oldMutating)
+	s.add("validating-webhook-configuration", oldValidating != nil, oldValidating)
+	for _, w := range selected(mutating, validating) {
+		if namespaces := excludedByName(w.namespaceSelector); len(namespaces) > 0 {
+			s.note("before Kubernetes 1.21 namespaces have no label %s, and the namespaceSelector excludes none: put it on each of %s",
+				nameLabel, strings.Join(namespaces, ", "))
+			break
+		}
+	}
+	return nil
+}
+
+func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+	for _, w := range selected(mutating, validating) {
+		if w.coversConfigurations() {
+			s.note("%s is called for webhook configurations and admission policies, too, as no other webhook is: broken, it bars their repair", w.name)
+		}
+	}
+	mutating, validating, err := manifest.Static(mutating, validating)
+	if err != nil {
+		return problem.New("--form=static: %w", err).Hint("--url https://HOST:PORT")
+	}
+	name := strings.TrimSuffix(c.Name, manifest.StaticSuffix)
+	o := install.APIServerOptions{}
+	if mutating != nil {
+		o.MutatingManifests = path.Join(serverDir, "mutating")
+		s.add("mutating/"+name, true, mutating)
+	}
+	if validating != nil {
+		o.ValidatingManifests = path.Join(serverDir, "validating")
+		s.add("validating/"+name, true, validating)
+	}
+	text, _, err := install.APIServerFiles(o)
+	if err != nil {
+		return problem.New("--server-dir: %w", err)
+	}
+	var configuration map[string]any
+	if err := yaml.Unmarshal(text, &configuration); err != nil {
+		return err
+	}
+	s.files = append(s.files, file{"admission-configuration", "For the flag --admission-control-config-file of kube-apiserver.", configuration})
+	s.note("Kubernetes 1.36 needs --feature-gates=ManifestBasedAdmissionControlConfig=true; before, there is no such thing")
+	return nil
+}
+
+// tellOfBundle says what becomes of webhooks without a caBundle.
+func (s *Set) tellOfBundle(o *Options, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	without := slices.ContainsFunc(selected(mutating, validating), func(w selector) bool { return !w.hasBundle })
+	switch {
+	case !without || o.CertManager != "":
+	case o.Form == Static:
+		s.note("there is no caBundle: the API server verifies the hooks with the roots of its system; --ca-file says otherwise")
+	default:
+		s.note("there is no caBundle: --ca-file or --cert-manager adds it, or the program that serves the hooks, with pkg/certs")
+	}
+}
+
+// A selector is what the notes are about, of a webhook of either kind.
+type selector struct {
+	name              string
+	namespaceSelector *metav1.LabelSelector
+	rules             []admissionregistrationv1.RuleWithOperations
+	hasBundle         bool
+}
+
+func selected(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) []selector {
+	var all []selector
+	if mutating != nil {
+		for _, w := range mutating.Webhooks {
+			all = append(all, selector{w.Name, w.NamespaceSelector, w.Rules, len(w.ClientConfig.CABundle) > 0})
+		}
+	}
+	if validating != nil {
+		for _, w := range validating.Webhooks {
+			all = append(all, selector{w.Name, w.NamespaceSelector, w.Rules, len(w.ClientConfig.CABundle) > 0})
+		}
+	}
+	return all
+}
+
+func (w *selector) coversConfigurations() bool {
+	return slices.ContainsFunc(w.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, admissionregistrationv1.GroupName)
+	})
+}
+
+const nameLabel = "kubernetes.io/metadata.name"
+
+// excludedByName returns the namespaces that a selector excludes by a label that old API servers do not add.
+func excludedByName(selector *metav1.LabelSelector) []string {
+	if selector == nil {
+		return nil
+	}
+	var all []string
+	for _, e := range selector.MatchExpressions {
+		if e.Key == nameLabel && e.Operator == metav1.LabelSelectorOpNotIn {
+			all = append(all, e.Values...)
+		}
+	}
+	return all
+}
+
+// Write writes all as one document after the other, or as one List.
+func (s *Set) Write(form string) ([]byte, error) {
+	if form == "json" {
+		if s.form == Static {
+			return nil, problem.New("static manifests are files of different kinds, which JSON cannot hold in one").Hint("--dir DIR")
+		}
+		list := struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Items      []any  `json:"items"`
+		}{APIVersion: "v1", Kind: "List"}
+		for _, f := range s.files {
+			list.Items = append(list.Items, f.object)
+		}
+		return indented(list)
+	}
+	var all bytes.Buffer
+	for i, f := range s.files {
+		if i > 0 {
+			all.WriteString("---\n")
+		}
+		if s.form == Static {
+			fmt.Fprintf(&all, "# File %s.yaml\n", f.name)
+		}
+		text, err := f.yaml()
+		if err != nil {
+			return nil, err
+		}
+		all.Write(text)
+	}
+	return all.Bytes(), nil
+}
+
+func (f *file) yaml() ([]byte, error) {
+	text, err := yaml.Marshal(f.object)
+	if err != nil {
+		return nil, err
+	}
+	if f.comment != "" {
+		text = append([]byte("# "+f.comment+"\n"), text...)
+	}
+	return text, nil
+}
+
+func indented(object any) ([]byte, error) {
+	text, err := json.MarshalIndent(object, "", "  ")
+	return append(text, '\n'), err
+}

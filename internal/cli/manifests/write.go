@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// WriteDir writes each file into a folder, which it makes if it is not there. Either all are written, or none. It
+// returns the paths, and those of files of other runs that nothing stands for any more.
+func (s *Set) WriteDir(dir, form string) (written, left []string, err error) {
+	files := map[string][]byte{}
+	for _, f := range s.files {
+		text, err := f.yaml()
+		if form == "json" {
+			text, err = indented(f.object)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		name := filepath.Join(dir, filepath.FromSlash(f.name)+"."+form)
+		files[name] = text
+		written = append(written, name)
+	}
+	if err := writeAll(written, files); err != nil {
+		return nil, nil, problem.New("nothing is written: %w", err)
+	}
+	for _, name := range s.others() {
+		for _, extension := range []string{".yaml", ".json"} {
+			path := filepath.Join(dir, filepath.FromSlash(name)+extension)
+			if _, mine := files[path]; mine {
+				continue
+			}
+			if _, err := os.Lstat(path); err == nil {
+				left = append(left, path)
+			}
+		}
+	}
+	return written, left, nil
+}
+
+// others returns the names that a set of this form may have.
+func (s *Set) others() []string {
+	if s.form != Static {
+		return []string{"mutating-webhook-configuration", "validating-webhook-configuration"}
+	}
+	names := []string{"admission-configuration"}
+	for _, f := range s.files {
+		base := filepath.Base(f.name)
+		if base != "admission-configuration" {
+			return append(names, "mutating/"+base, "validating/"+base)
+		}
+	}
+	return names
+}
+
+// writeAll writes files next to where they belong first, and puts them there when all are written.
+func writeAll(order []string, files map[string][]byte) (err error) {
+	var undo []func()
+	defer func() {
+		if err != nil {
+			for i := len(undo) - 1; i >= 0; i-- {
+				undo[i]()
+			}
+		}
+	}()
+	temporaries := make([]string, len(order))
+	for i, name := range order {
+		made, err := makeFolder(filepath.Dir(name))
+		undo = append(undo, made...)
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+			return &fs.PathError{Op: "write", Path: name, Err: errors.New("is not a file")}
+		}
+		if temporaries[i], err = temporary(name, files[name]); err != nil {
+			return err
+		}
+		undo = append(undo, func() { _ = os.Remove(temporaries[i]) }) // it may have been renamed
+	}
+	for i, name := range order {
+		if err := os.Rename(temporaries[i], name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeFolder makes a folder and its parents, and says how to undo that.
+func makeFolder(dir string) (undo []func(), err error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if undo, err = makeFolder(parent); err != nil {
+			return undo, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return undo, err
+	}
+	return append(undo, func() { _ = os.Remove(dir) }), nil // there may be something in it by now
+}
+
+// temporary writes a file that nobody takes for a manifest: its name does not end in .yaml.
+func temporary(name string, text []byte) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(text)
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
