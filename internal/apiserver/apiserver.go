@@ -47,6 +47,8 @@ type Server struct {
 type Options struct {
 	// Flags are those of kube-apiserver, such as {"v": {"2"}}, instead of ours of the same name.
 	Flags map[string][]string
+	// Files are for flags that name a file: the content of each, such as {"audit-policy-file": …}.
+	Files map[string][]byte
 	// Port is the one to listen on; 0: any.
 	Port int
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/admitkit/admitkit/internal/apiserver/flock"
 )
 
 // A dataDir is a folder for all that a server needs: keys, the data of etcd, and for who comes
@@ -29,7 +31,7 @@ func newDataDir() (*dataDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := tryLock(filepath.Join(unfinished, lockFile))
+	unlock, err := flock.Try(filepath.Join(unfinished, lockFile))
 	if err != nil {
 		os.RemoveAll(unfinished)
 		return nil, err
@@ -64,7 +66,7 @@ func (d *dataDir) remove() error {
 // removeLeftovers ends the processes and removes the data of servers whose program was killed: their
 // lock is free. It does what it can; what is somebody else's stays.
 func removeLeftovers() {
-	if !locksTell {
+	if !flock.Tells {
 		return
 	}
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
@@ -72,7 +74,7 @@ func removeLeftovers() {
 		return // the pattern is ours, but for what the folder is called
 	}
 	for _, path := range left {
-		unlock, err := tryLock(filepath.Join(path, lockFile))
+		unlock, err := flock.Try(filepath.Join(path, lockFile))
 		if err != nil {
 			continue // it is in use, or somebody else's
 		}

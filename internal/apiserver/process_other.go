@@ -6,10 +6,6 @@ package apiserver
 
 import "os/exec"
 
-const locksTell = false
-
-func tryLock(string) (unlock func(), err error) { return func() {}, nil }
-
 func interrupt(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill() // it fails if the process has ended
 }

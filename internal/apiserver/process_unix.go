@@ -15,21 +15,6 @@ import (
 	"time"
 )
 
-const locksTell = true
-
-// tryLock takes the lock of a file. Whoever dies gives it back.
-func tryLock(file string) (unlock func(), err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close() // nothing was written
-		return nil, err
-	}
-	return func() { _ = f.Close() }, nil
-}
-
 func interrupt(cmd *exec.Cmd) {
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it fails if the process has ended
 }

@@ -83,9 +83,14 @@ func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) err
 	if !routed() { // it would look for an address of this machine that others can reach, and give up
 		flags["advertise-address"] = []string{"192.0.2.1"}
 	}
-	for name, values := range o.Flags {
-		flags[name] = values
+	for name, content := range o.Files {
+		path, err := s.WriteFile(name, content)
+		if err != nil {
+			return err
+		}
+		flags[name] = []string{path}
 	}
+	maps.Copy(flags, o.Flags)
 	server, err := s.start("kube-apiserver", flags)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/admitkit/admitkit/internal/apiserver/flock"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
@@ -58,7 +59,7 @@ func Build(ctx context.Context, o Options) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", problem.New("cannot keep what is built: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}
-	unlock, err := lock(ctx, filepath.Join(dir, ".lock"), func() { o.Note("waiting for another build of the same binaries") })
+	unlock, err := flock.Wait(ctx, filepath.Join(dir, ".lock"), func() { o.Note("waiting for another build of the same binaries") })
 	if err != nil {
 		return "", problem.New("cannot keep what is built: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package build
 
 import (
@@ -12,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/admitkit/admitkit/internal/apiserver/flock"
 )
 
 // The versions and the build are what this table of facts says: a typing error in the pins would
@@ -168,7 +172,7 @@ func TestBuildsWaitForEachOther(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := lock(t.Context(), filepath.Join(dir, ".lock"), func() {})
+	unlock, err := flock.Try(filepath.Join(dir, ".lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,13 +51,12 @@ func Run(ctx context.Context, s *screen.Screen, o Options) error {
 	if err != nil {
 		return err
 	}
-	dir, err := o.prepare(flags)
+	files, err := o.files(flags)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	began := time.Now()
-	server, err := apiserver.Run(ctx, apiserver.Options{Flags: flags, Port: o.Port})
+	server, err := apiserver.Run(ctx, apiserver.Options{Flags: flags, Files: files, Port: o.Port})
 	if err != nil {
 		return err
 	}
@@ -161,28 +160,18 @@ func (o *Options) flags() (map[string][]string, error) {
 	return flags, nil
 }
 
-// prepare makes a folder for what the flags name.
-func (o *Options) prepare(flags map[string][]string) (dir string, err error) {
+// files returns the content of those that flags name.
+func (o *Options) files(flags map[string][]string) (map[string][]byte, error) {
 	if o.AuditLog == "" {
-		return "", nil
+		return nil, nil
 	}
 	file, err := filepath.Abs(o.AuditLog)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-		return "", problem.New("--audit-log %s: there is no folder %s", o.AuditLog, filepath.Dir(o.AuditLog)).Hint("mkdir -p %s", filepath.Dir(o.AuditLog))
+		return nil, problem.New("--audit-log %s: there is no folder %s", o.AuditLog, filepath.Dir(o.AuditLog)).Hint("mkdir -p %s", filepath.Dir(o.AuditLog))
 	}
 	flags["audit-log-path"] = []string{file}
-	if len(flags["audit-policy-file"]) > 0 {
-		return "", nil
-	}
-	if dir, err = os.MkdirTemp("", "admitkit-audit-"); err != nil {
-		return "", err
-	}
-	flags["audit-policy-file"] = []string{filepath.Join(dir, "policy.yaml")}
-	if err = os.WriteFile(flags["audit-policy-file"][0], []byte(policy), 0o600); err != nil {
-		os.RemoveAll(dir)
-	}
-	return dir, err
+	return map[string][]byte{"audit-policy-file": []byte(policy)}, nil // unless a flag says otherwise
 }
