@@ -42,7 +42,6 @@ const (
 
 // A served is a webhook of the patterns as its user knows it: an address and some files.
 type served struct {
-	name   string
 	laws   []string // that it breaks
 	advice bool     // or is told about
 	urls   []string
@@ -138,19 +137,19 @@ func TestVerifyPatternsOfGo(t *testing.T) {
 
 func servedByGo(t *testing.T, c bugs.Case) *served {
 	t.Helper()
-	w := &served{name: c.Name, laws: c.Laws, advice: c.Advice, files: map[string]any{"--webhook-configuration": configurationOf(c.Webhook)}}
+	w := &served{laws: c.Laws, advice: c.Advice, files: map[string]any{"--webhook-configuration": configurationOf(c.Webhook)}}
+	if len(c.Laws) > 0 && len(c.Rivals) > 0 {
+		return chainedByGo(t, c)
+	}
 	handler := c.New()
 	if c.Observe != nil { // what it writes elsewhere is in a file, for the command to see
 		state := filepath.Join(t.TempDir(), "state")
 		handler = writing(t, handler, state, c.Observe)
 		w.flags = append(w.flags, "--observe", "cat "+state)
 	}
-	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	t.Cleanup(server.Close)
+	server := serving(t, handler)
 	w.urls = []string{server.URL + "/mutate"}
-	w.files["--ca-file"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	w.files["--ca-file"] = caOf(server)
 	if len(c.Samples) > 0 {
 		w.files["-f"] = listOf(c.Samples)
 	}
@@ -166,6 +165,35 @@ func servedByGo(t *testing.T, c bugs.Case) *served {
 		w.files["--exceptions"] = exceptions
 	}
 	return w
+}
+
+// chainedByGo is a pattern that shows together with other webhooks only.
+func chainedByGo(t *testing.T, c bugs.Case) *served {
+	t.Helper()
+	server := serving(t, c.New())
+	w := &served{laws: c.Laws, urls: []string{c.Webhook.Name + "=" + server.URL}, files: map[string]any{"--ca-file": caOf(server)}}
+	chain := configurationOf(c.Webhook)
+	for i, rival := range c.Rivals {
+		other := c.Webhook
+		other.Name = fmt.Sprintf("rival-%d.example.com", i)
+		chain.Webhooks = append(chain.Webhooks, other)
+		w.urls = append(w.urls, other.Name+"="+serving(t, rival()).URL) // the servers' certificates are one
+	}
+	w.files["--chain"] = chain
+	return w
+}
+
+func serving(t *testing.T, handler http.Handler) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some of them panic
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+func caOf(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 // writing is a handler that keeps a file with what it has written elsewhere.

@@ -3,11 +3,107 @@
 package verify
 
 import (
+	"bytes"
 	"context"
+	"strings"
+	"sync"
 
+	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-func (r *runner) goHooks(context.Context) ([]hook, func(), error) {
-	return nil, nil, problem.New("--hook is not there yet")
+// replicas is how many processes serve Go hooks: they must agree.
+const replicas = 2
+
+// goHooks builds and serves the hooks of a Go package, until the function is called.
+func (r *runner) goHooks(ctx context.Context) ([]hook, func(), error) {
+	said := &tail{}
+	program, err := gohooks.Build(ctx, ".", r.Hook, said)
+	if err != nil {
+		return nil, nil, err
+	}
+	var processes []*gohooks.Process
+	stop := func() {
+		for _, p := range processes {
+			p.Close()
+		}
+		program.Close()
+	}
+	h, err := r.goHook(ctx, program)
+	for range replicas {
+		if err != nil {
+			break
+		}
+		var p *gohooks.Process
+		if p, err = program.Start(ctx, gohooks.StartOptions{Log: said}); err == nil {
+			processes = append(processes, p)
+			h.urls, h.ca = append(h.urls, strings.TrimSuffix(p.URL, "/")+pathOf(h)), p.CA
+			go r.mourn(ctx, p, said)
+		}
+	}
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	r.note("%s of %s, served by %d processes", h.Name, program.Package, replicas)
+	return []hook{h}, stop, nil
+}
+
+// goHook is the mutating hook that is meant.
+func (r *runner) goHook(ctx context.Context, program *gohooks.Program) (hook, error) {
+	mutating, _, err := program.Describe(ctx, webhook.ConfigurationOptions{Name: "verify", URL: "https://127.0.0.1"})
+	if err != nil {
+		return hook{}, err
+	}
+	if mutating == nil {
+		return hook{}, problem.New("%s: there are validating hooks only, and what changes nothing breaks no law of reinvocation", program.Package)
+	}
+	var all []hook
+	for _, w := range mutating.Webhooks {
+		all = append(all, hook{MutatingWebhook: w, configuration: mutating.Name, where: program.Package})
+	}
+	return r.choose(all)
+}
+
+// mourn ends the run when a process ends that nobody ended.
+func (r *runner) mourn(ctx context.Context, p *gohooks.Process, said *tail) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.Done():
+	}
+	if err := p.Err(); err != nil && ctx.Err() == nil {
+		last := said.String()
+		if last != "" {
+			last = "; it said last:\n" + last
+		}
+		r.fail(problem.New("the process with the hooks ended: %w%s", err, last))
+	}
+}
+
+// A tail keeps the end of what is written: hooks may print a line for each of ten thousand calls.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const mostTail = 4 << 10
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text = append(t.text, p...); len(t.text) > mostTail {
+		t.text = bytes.Clone(t.text[len(t.text)-mostTail:])
+	}
+	return len(p), nil
+}
+
+// String is the last lines.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }

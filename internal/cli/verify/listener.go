@@ -48,7 +48,7 @@ func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
 			l.fail(problem)
 		}
 	default:
-		err = l.judge(where, response)
+		l.judge(where, response)
 	}
 	return response, err
 }
@@ -64,20 +64,25 @@ func plainURL(r *http.Request) string {
 const mostJudged = 4 << 20
 
 // judge looks at a first answer, and puts back what it read of it.
-func (l *listener) judge(where string, response *http.Response) error {
+func (l *listener) judge(where string, response *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostJudged))
-	if err != nil {
-		return err
+	rest := io.Reader(response.Body)
+	if err != nil { // what came may say why
+		rest = failing{err}
 	}
 	response.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
+	}{io.MultiReader(bytes.NewReader(body), rest), response.Body}
 	if wrong := l.wrongAnswer(where, response, body); wrong != nil {
 		l.fail(wrong)
 	}
-	return nil
 }
+
+// failing is the rest of a body that broke off.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // wrongAnswer says why an answer is not that of a webhook, or is nil: HTTP errors and bad reviews are
 // a matter of the laws.
