@@ -69,7 +69,7 @@ admitkit lint --rules`,
 	flags := c.Flags()
 	flags.BoolVar(&o.Cluster, "cluster", false, "read from the cluster instead of files")
 	o.Flags.Add(flags)
-	flags.StringVar(&o.Severity, "severity", "advice", "the least severity that is shown: error, warning or advice")
+	flags.StringVar(&o.Severity, "severity", "advice", "the least severity that is shown and counts: error, warning or advice")
 	flags.StringVar(&o.FailOn, "fail-on", "warning", "the least severity that makes the exit code 1: error, warning or advice")
 	flags.StringVar(&o.Config, "config", "", "file with suppressions (default "+lint.DefaultConfig+", if it is there)")
 	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "[WEBHOOK=]FILE with the certificate that is served, as in tls.crt; may be repeated")

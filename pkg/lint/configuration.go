@@ -185,6 +185,9 @@ func (l *linter) readConfiguration(index int, version, kind string, document map
 		}
 		f := l.foundIn("AK112", c, nil, message)
 		f.Path = path
+		if index, ok := hookIndex(path); ok && index < len(c.hooks) {
+			f.Webhook = c.hooks[index].Name
+		}
 	}
 	l.configurations = append(l.configurations, c)
 }

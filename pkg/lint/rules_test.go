@@ -238,6 +238,8 @@ func suppressionRows() []row {
 		{rule: "AK902", reason: "a rule", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=why not"}`)},
 		{rule: "AK903", breaks: true, reason: "nothing there", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 		{rule: "AK903", breaks: true, reason: "found in another configuration", text: join(mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`), validating(long))},
+		{rule: "AK903", breaks: true, reason: "nothing there for the options", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/sidecar", Reason: "asks a registry"}}}, path: "ignore[0]"},
+		{rule: "AK903", reason: "its configuration is not among these", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/other", Reason: "asks a registry"}}}},
 		{rule: "AK903", reason: "something there", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 	}
 }

@@ -77,6 +77,16 @@ func fits(pattern, name string) bool {
 	return err == nil && ok
 }
 
+// holds reports whether a configuration of that kind and name is among the objects.
+func (l *linter) holds(pattern string) bool {
+	for _, c := range l.configurations {
+		if fits(pattern, c.String()) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *linter) judge(s *suppression) {
 	rule, message := "", ""
 	switch known := l.rules[s.Rule]; {
@@ -84,6 +94,8 @@ func (l *linter) judge(s *suppression) {
 		rule, message = "AK902", fmt.Sprintf("there is no rule %q", s.Rule)
 	case s.Reason == "":
 		rule, message = "AK901", fmt.Sprintf("%s is suppressed without a reason", s.Rule)
+	case !s.used && s.of == nil && !l.holds(s.Object):
+		return // it may be for what is held against the rules another time
 	case !s.used:
 		rule, message = "AK903", fmt.Sprintf("there is no finding of %s to suppress", strings.TrimSuffix(s.Rule+" at "+s.Webhook, " at "))
 	default:

@@ -133,7 +133,7 @@ func (o *Options) nothing(objects int) error {
 	if o.Cluster {
 		return problem.New("there is no webhook configuration in the cluster")
 	}
-	return problem.New("there is no webhook configuration among the %d objects of %s", objects, strings.Join(o.Paths, ", ")).
+	return problem.New("there is no webhook configuration among the %s of %s", plural(objects, "object", "objects"), strings.Join(o.Paths, ", ")).
 		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 }
 
