@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A live is a cluster that is asked.
+type live struct {
+	config *rest.Config
+	client kubernetes.Interface
+}
+
+// FromCluster returns a world of what is in a cluster. Configurations of files take the place of those of
+// the cluster with the same name; more are files with namespaces and definitions that it may not have.
+func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*World, error) {
+	config, err := where.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, problem.New("no cluster: %w", err)
+	}
+	l := &live{config, client}
+	w := newWorld("cluster")
+	w.lookUp, w.resources = l.labels, l.resource
+	w.authorizer = authorizer.AuthorizerFunc(l.authorize)
+	if err := l.read(ctx, w); err != nil {
+		return nil, err
+	}
+	own, err := objects.Sort(configurations)
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	if len(configurations) > 0 {
+		w.Source = "cluster and files"
+		if len(own.Mutating)+len(own.Validating) == 0 {
+			return nil, problem.New("there is no webhook configuration in these files")
+		}
+	}
+	if err := w.addConfigurations(own); err != nil {
+		return nil, err
+	}
+	known, err := objects.Sort(more)
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	w.addKnown(own)
+	w.addKnown(known)
+	return w, nil
+}
+
+// read reads the configurations, the definitions of custom resources, the version and the user.
+func (l *live) read(ctx context.Context, w *World) error {
+	registration := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
+	var all []*objects.Object
+	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+		found, err := cluster.List(ctx, l.config, registration.WithResource(resource))
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	definitions, err := cluster.List(ctx, l.config, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	if err != nil && !apierrors.IsForbidden(err) { // without them less can be told
+		return err
+	}
+	sets, err := objects.Sort(append(all, definitions...))
+	if err != nil {
+		return problem.New("%w", err)
+	}
+	for _, c := range sets.Mutating {
+		w.mutating = append(w.mutating, c.Value)
+	}
+	for _, c := range sets.Validating {
+		w.validating = append(w.validating, c.Value)
+	}
+	w.addKnown(sets)
+	version, err := l.client.Discovery().ServerVersion()
+	if err != nil {
+		return cluster.Explain(l.config, err)
+	}
+	w.Kubernetes = version.Major + "." + strings.TrimRight(version.Minor, "+")
+	self, err := l.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return cluster.Explain(l.config, err)
+	}
+	w.user = &User{Name: self.Status.UserInfo.Username, Groups: self.Status.UserInfo.Groups}
+	return nil
+}
+
+func (l *live) labels(ctx context.Context, name string) (map[string]string, error) {
+	namespace, err := l.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, problem.New("it is not in the cluster, so an API server would refuse the request").Hint("kubectl create namespace %s", name).Hint("--namespace-labels KEY=VALUE,..., to tell as if it were there")
+	}
+	if err != nil {
+		return nil, cluster.Explain(l.config, err)
+	}
+	return namespace.Labels, nil
+}
+
+// resource finds the resource of a kind in what the API server serves.
+func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	list, err := l.client.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return schema.GroupVersionResource{}, false, cluster.Explain(l.config, err)
+	}
+	if err == nil {
+		for _, r := range list.APIResources {
+			if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") {
+				return kind.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+			}
+		}
+	}
+	return schema.GroupVersionResource{}, false, problem.New("the cluster does not serve a %s of %s", kind.Kind, kind.GroupVersion()).Hint("kubectl api-resources").
+		Hint("-f with its CustomResourceDefinition, to tell as if it were there")
+}
+
+// authorize asks the cluster what it would say to the authorizer of conditions.
+func (l *live) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	spec := authorizationv1.SubjectAccessReviewSpec{User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups()}
+	if a.IsResourceRequest() {
+		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: a.GetNamespace(), Verb: a.GetVerb(), Group: a.GetAPIGroup(),
+			Version: a.GetAPIVersion(), Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName()}
+	} else {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()}
+	}
+	review, err := l.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return authorizer.DecisionNoOpinion, "", cluster.Explain(l.config, err)
+	case review.Status.Allowed:
+		return authorizer.DecisionAllow, review.Status.Reason, nil
+	case review.Status.EvaluationError != "":
+		return authorizer.DecisionNoOpinion, "", errors.New(review.Status.EvaluationError)
+	case review.Status.Denied:
+		return authorizer.DecisionDeny, review.Status.Reason, nil
+	}
+	return authorizer.DecisionNoOpinion, fmt.Sprint(review.Status.Reason), nil
+}

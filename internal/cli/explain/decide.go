@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// A telling is what is being told about one request.
+type telling struct {
+	world *World
+	hooks []hook
+	asked *asked
+	// namespaceUnknown is set if the labels of its namespace are not known.
+	namespaceUnknown bool
+
+	webhooks []*judged
+}
+
+// A judged is one webhook with what is told of it.
+type judged struct {
+	*hook
+	Webhook
+	code    int32 // of a rejection by its predicates
+	message string
+}
+
+func (t *telling) tell(ctx context.Context, engine *chain.Chain, told *Object) error {
+	e, err := engine.Explain(ctx, t.asked.Request)
+	if err != nil {
+		return err
+	}
+	for i := range e.Webhooks {
+		t.webhooks = append(t.webhooks, t.webhook(&t.hooks[i], &e.Webhooks[i]))
+	}
+	ordered(t.webhooks)
+	told.Request = t.request()
+	told.Rejection = t.reject(e)
+	t.relate(e, told)
+	for i, w := range t.webhooks {
+		w.Order = i + 1
+		told.Webhooks = append(told.Webhooks, w.Webhook)
+	}
+	told.WorstCase = t.worstCase(e.Twice)
+	told.Notes = t.notes(e)
+	return nil
+}
+
+func (t *telling) request() *Request {
+	a := t.asked
+	return &Request{Operation: string(a.Operation), Resource: a.Resource, SubResource: a.SubResource, Kind: metav1.GroupVersionKind(a.kind),
+		Namespace: a.Namespace, Name: t.name(), DryRun: a.DryRun, User: a.User.Username, Groups: a.User.Groups}
+}
+
+// webhook says of one what its predicates say.
+func (t *telling) webhook(h *hook, e *chain.Explained) *judged {
+	w := &judged{hook: h, Webhook: Webhook{Type: "validating", Configuration: h.configuration, Name: h.name, Static: h.static,
+		FailurePolicy: "Fail", TimeoutSeconds: h.timeout, Predicates: t.predicates(h, e)}}
+	if h.ignore {
+		w.FailurePolicy = "Ignore"
+	}
+	if h.mutating {
+		w.Type, w.Reinvocation = "mutating", &Reinvocation{Policy: string(h.reinvocation)}
+	}
+	w.WhenDown = whenDown(h)
+	w.decide(t.asked.DryRun)
+	if e.Kind.Kind != "" && w.Called != No {
+		kind := e.Kind
+		w.SentAs, w.Converted = &kind, schema.GroupVersionKind(kind) != t.asked.kind
+	}
+	return w
+}
+
+func whenDown(h *hook) string {
+	if h.ignore {
+		return fmt.Sprintf("no answer within %d s: the request goes on unasked", h.timeout)
+	}
+	return fmt.Sprintf("no answer within %d s: the request is rejected with 500", h.timeout)
+}
+
+// decide goes through the predicates as the API server does. What is not known does not matter if
+// another predicate fails.
+func (w *judged) decide(dryRun bool) {
+	isCondition := func(p Predicate) bool { return p.Predicate == string(chain.ByMatchCondition) }
+	first := func(answer string, of func(Predicate) bool) *Predicate {
+		if i := slices.IndexFunc(w.Predicates, func(p Predicate) bool { return p.Answer == answer && of(p) }); i >= 0 {
+			return &w.Predicates[i]
+		}
+		return nil
+	}
+	before := func(p Predicate) bool { return !isCondition(p) }
+	set := func(called Called, p *Predicate) {
+		w.Called, w.Decision, w.Why = called, p.Predicate, p.Detail
+		if isCondition(*p) {
+			w.Why = fmt.Sprintf("condition %q is %s", p.Condition, p.Detail)
+		}
+	}
+	unknown := first("Unknown", before)
+	if p := first("Fails", before); p != nil {
+		set(No, p)
+		return
+	}
+	if p := first("Errs", before); p != nil && unknown == nil {
+		set(No, p)
+		w.rejects(http.StatusInternalServerError, p.Detail)
+		return
+	}
+	if p := first("Fails", isCondition); p != nil {
+		set(No, p)
+		return
+	}
+	errs := first("Errs", isCondition)
+	if errs != nil && w.ignore {
+		set(No, errs)
+		w.Why = fmt.Sprintf("condition %q cannot be evaluated, which failurePolicy Ignore forgives: %s", errs.Condition, errs.Detail)
+		return
+	}
+	for _, of := range []func(Predicate) bool{before, isCondition} {
+		if p := first("Unknown", of); p != nil {
+			set(Unknown, p)
+			if isCondition(*p) {
+				w.Why = fmt.Sprintf("condition %q: %s", p.Condition, p.Detail)
+			}
+			return
+		}
+	}
+	if errs != nil {
+		set(No, errs)
+		w.Why = fmt.Sprintf("condition %q cannot be evaluated: %s", errs.Condition, errs.Detail)
+		w.rejects(http.StatusForbidden, errs.Detail)
+		return
+	}
+	w.Called, w.Decision, w.Why = Yes, string(chain.Matches), w.matching()
+	if dryRun && w.effects != admissionregistrationv1.SideEffectClassNone && w.effects != admissionregistrationv1.SideEffectClassNoneOnDryRun {
+		w.Called, w.Decision = No, string(chain.ByDryRun)
+		w.Why = fmt.Sprintf("it has side effects (sideEffects: %s), so it is not asked about a dry run", w.effects)
+		w.rejects(http.StatusBadRequest, fmt.Sprintf("admission webhook %q does not support dry run", w.hook.name))
+	}
+}
+
+func (w *judged) rejects(code int32, message string) {
+	w.Rejects, w.code, w.message = true, code, message
+}
+
+// matching is the rule, and what else narrows the webhook down.
+func (w *judged) matching() string {
+	var why string
+	for _, p := range w.Predicates {
+		if p.Predicate == string(chain.ByRules) {
+			why = p.Detail
+		}
+	}
+	return why
+}
+
+// reject finds what rejects the request without a webhook's answer, and takes back what would come
+// after that.
+func (t *telling) reject(e *chain.Explanation) *Rejection {
+	by := func(mutating bool) int {
+		return slices.IndexFunc(t.webhooks, func(w *judged) bool { return w.mutating == mutating && w.Rejects })
+	}
+	rejected := func(from int, by *judged, r *Rejection) *Rejection {
+		for _, w := range t.webhooks[from:] {
+			if w.Called != No {
+				w.Called, w.Decision, w.Why, w.SentAs, w.Converted = No, string(chain.ByRejection), "the request is rejected before: "+r.why(), nil, false
+			}
+			w.Rejects = w == by
+		}
+		return r
+	}
+	validating := slices.IndexFunc(t.webhooks, func(w *judged) bool { return !w.mutating })
+	if validating < 0 {
+		validating = len(t.webhooks)
+	}
+	if r := e.Rejection; r != nil && e.Early {
+		return rejected(0, nil, &Rejection{Before: "mutating webhooks", Code: r.Code, Message: r.Message})
+	}
+	if i := by(true); i >= 0 {
+		w := t.webhooks[i]
+		return rejected(i, w, &Rejection{By: w.hook.name, Before: "validating webhooks", Code: w.code, Message: w.message})
+	}
+	if r := e.Rejection; r != nil {
+		return rejected(validating, nil, &Rejection{Before: "validating webhooks", Code: r.Code, Message: r.Message})
+	}
+	i := by(false)
+	if i < 0 {
+		return nil
+	}
+	w := t.webhooks[i]
+	r := &Rejection{By: w.hook.name, Before: "storage", Code: w.code, Message: w.message}
+	if w.Decision != string(chain.ByDryRun) { // that is found when all are called, at the same time
+		rejected(validating, w, r)
+	}
+	return r
+}
+
+func (r *Rejection) why() string {
+	if r.By != "" {
+		return "because of " + r.By
+	}
+	return r.Message
+}

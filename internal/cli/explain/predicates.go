@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// predicates are those of the chain, corrected by what is not known.
+func (t *telling) predicates(h *hook, e *chain.Explained) []Predicate {
+	all := make([]Predicate, 0, len(e.Predicates))
+	for _, p := range e.Predicates {
+		told := Predicate{Predicate: string(p.Decision), Condition: p.Condition, Answer: string(p.Answer), Detail: p.Detail}
+		switch p.Decision {
+		case chain.ByResource:
+			t.exempt(h, &told)
+		case chain.ByNamespaceSelector:
+			t.namespace(h, &told)
+		case chain.ByRules:
+			t.versions(h, &told)
+		case chain.ByMatchCondition:
+			i := slices.IndexFunc(h.conditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == p.Condition })
+			told.Expression = strings.TrimSpace(h.conditions[i].Expression)
+			t.condition(e, &told)
+		}
+		all = append(all, told)
+	}
+	return all
+}
+
+// virtual are resources that are not stored: requests for them are how others are authenticated and
+// authorized.
+var virtual = map[schema.GroupResource]bool{
+	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             true,
+	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       true,
+	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      true,
+	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: true,
+	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}:  true,
+	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}:   true,
+}
+
+// exempt knows of static manifests, and of what no webhook is asked about since Kubernetes 1.37.
+func (t *telling) exempt(h *hook, p *Predicate) {
+	switch {
+	case virtual[t.asked.resource.GroupResource()] && t.world.excludesVirtual():
+		p.Answer, p.Detail = "Fails", fmt.Sprintf("since Kubernetes 1.37 no webhook is asked about a %s", t.asked.kind.Kind)
+	case p.Answer == "Fails" && h.static:
+		p.Answer, p.Detail = "Holds", fmt.Sprintf("webhooks of static manifests are asked about a %s too", t.asked.kind.Kind)
+	}
+}
+
+func (w *World) excludesVirtual() bool {
+	_, minor, _ := strings.Cut(w.Kubernetes, ".")
+	n, err := strconv.Atoi(strings.TrimRight(minor, "+"))
+	return err == nil && n >= 37
+}
+
+// namespace is about namespaces of which only the name is known, which is a label too.
+func (t *telling) namespace(h *hook, p *Predicate) {
+	if !t.namespaceUnknown || isNamespaces(t.asked.resource) {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(h.namespaces)
+	if err != nil || selector.Empty() {
+		return // err is a predicate that errs already
+	}
+	known := labels.Set{corev1.LabelMetadataName: t.asked.Namespace}
+	requirements, _ := selector.Requirements()
+	var unknown []string
+	for _, r := range requirements {
+		switch {
+		case r.Key() != corev1.LabelMetadataName:
+			unknown = append(unknown, r.String())
+		case !r.Matches(known):
+			p.Answer, p.Detail = "Fails", fmt.Sprintf("%s: the namespace is %s", r.String(), t.asked.Namespace)
+			return
+		}
+	}
+	if len(unknown) > 0 {
+		p.Answer = "Unknown"
+		p.Detail = fmt.Sprintf("%s: the labels of namespace %q are not known", strings.Join(unknown, ","), t.asked.Namespace)
+	}
+}
+
+func isNamespaces(r resource) bool { return r.Group == "" && r.Resource == "namespaces" }
+
+// versions is about resources of which it is not known in which other versions they are served.
+func (t *telling) versions(h *hook, p *Predicate) {
+	if p.Answer != "Fails" || !t.asked.resource.unsure || !h.equivalent {
+		return
+	}
+	for i, rule := range h.rules {
+		rule.APIVersions = []string{"*"}
+		a := admission.NewAttributesRecord(nil, nil, t.asked.kind, t.asked.Namespace, t.asked.Name, t.asked.resource.GroupVersionResource, t.asked.SubResource,
+			admission.Operation(t.asked.Operation), nil, t.asked.DryRun, nil)
+		if m := (rules.Matcher{Rule: rule, Attr: a}); m.Matches() {
+			p.Answer = "Unknown"
+			p.Detail = fmt.Sprintf("rules[%d] is for other versions of %s: whether they are served is not known", i, t.asked.resource.GroupResource())
+			return
+		}
+	}
+}
+
+// condition is about conditions that look at what is not known.
+func (t *telling) condition(e *chain.Explained, p *Predicate) {
+	mentions := mentioned(p.Expression)
+	converted := schema.GroupVersionKind(e.Kind) != t.asked.kind
+	switch {
+	case p.Answer == "Unknown":
+	case converted && p.Answer == "Errs" && convertsByWebhook(t.asked.resource.definition):
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is about version %s, to which only the conversion webhook of the kind converts", e.Kind.Version)
+	case !mentions.body:
+	case t.noDefaults():
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is not known for a %s",
+			value(p), t.asked.kind.Kind)
+	case t.asked.Operation == "CREATE" && t.asked.SubResource == "":
+		for _, f := range pluginFields[t.asked.resource.GroupResource()] {
+			if mentions.words[f.name] && !(f.ifUnset && t.has(f.name)) {
+				p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the plugin %s of the API server may change %s first",
+					value(p), f.plugin, f.name)
+				return
+			}
+		}
+	}
+}
+
+func value(p *Predicate) string {
+	switch p.Answer {
+	case "Holds":
+		return "true"
+	case "Fails":
+		return "false"
+	}
+	return "an error"
+}
+
+// noDefaults reports whether it is not known what the API server fills in when it decodes the object.
+func (t *telling) noDefaults() bool {
+	if t.asked.resource.definition != nil {
+		return false
+	}
+	object, err := scheme.Scheme.New(t.asked.kind)
+	if err != nil {
+		return true // a custom resource
+	}
+	return !builtin.Knows(object) && !plain[t.asked.kind.Kind]
+}
+
+// plain are kinds of which nothing that conditions look at is filled in.
+var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Scale": true, "Eviction": true, "Binding": true,
+	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
+
+// A pluginField is one that a plugin of the API server sets or changes in new objects before webhooks
+// are asked about them, if it is on; with ifUnset only where it is not there.
+type pluginField struct {
+	name, plugin string
+	ifUnset      bool
+}
+
+var pluginFields = map[schema.GroupResource][]pluginField{
+	{Resource: "pods"}: {
+		{"serviceAccountName", "ServiceAccount", true}, {"serviceAccount", "ServiceAccount", true}, {"imagePullSecrets", "ServiceAccount", true},
+		{"volumes", "ServiceAccount", false}, {"volumeMounts", "ServiceAccount", false}, {"tolerations", "DefaultTolerationSeconds", false},
+		{"priority", "Priority", false}, {"priorityClassName", "Priority", true}, {"preemptionPolicy", "Priority", true},
+		{"resources", "LimitRanger", false}, {"overhead", "RuntimeClass", false}, {"nodeSelector", "RuntimeClass", false},
+	},
+	{Resource: "persistentvolumeclaims"}:                                   {{"storageClassName", "DefaultStorageClass", true}, {"finalizers", "StorageObjectInUseProtection", false}},
+	{Resource: "persistentvolumes"}:                                        {{"finalizers", "StorageObjectInUseProtection", false}},
+	{Group: "networking.k8s.io", Resource: "ingresses"}:                    {{"ingressClassName", "DefaultIngressClass", true}},
+	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {{"username", "its registry", false}, {"groups", "its registry", false}},
+}
+
+// has reports whether the object has the field somewhere.
+func (t *telling) has(field string) bool {
+	return strings.Contains(string(t.asked.Object), strconv.Quote(field))
+}
+
+// mentions are what an expression looks at.
+type mentions struct {
+	words map[string]bool
+	// object, and body: more of it than what is in its metadata and its kind.
+	object, body bool
+}
+
+var expressionWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`) })
+
+var objectHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(object|oldObject)\s*(\.\s*(metadata\s*\.\s*(name|namespace|labels|annotations|generateName)|kind|apiVersion)\b|[!=]=\s*null)`)
+})
+
+func mentioned(expression string) mentions {
+	m := mentions{words: map[string]bool{}}
+	for _, word := range expressionWord().FindAllString(expression, -1) {
+		m.words[word] = true
+	}
+	m.object = m.words["object"]
+	for _, word := range expressionWord().FindAllString(objectHead().ReplaceAllString(expression, ""), -1) {
+		if word == "object" || word == "oldObject" {
+			m.body = true
+		}
+	}
+	return m
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// requestSeconds is how long the API server works on a request that changes something.
+const requestSeconds = 34
+
+// relate says which webhooks matter to others: those that may change the object.
+func (t *telling) relate(e *chain.Explanation, told *Object) {
+	if t.asked.Operation == admissionv1.Delete {
+		for _, w := range t.webhooks {
+			if e.Twice && w.Called == Yes {
+				w.Times = 2
+			}
+		}
+	}
+	for i, w := range t.webhooks {
+		if w.Called == Yes && w.Times == 0 {
+			w.Times = 1
+		}
+		if t.asked.Operation == admissionv1.Delete { // there is nothing to change
+			continue
+		}
+		if w.looksAtObject() {
+			w.DependsOn = names(t.webhooks[:i])
+		}
+		if w.mutating && w.Called != No {
+			told.Changing = append(told.Changing, w.hook.name)
+			if w.reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy {
+				w.Reinvocation.By = names(t.webhooks[i+1:])
+			}
+		}
+	}
+}
+
+// names are those of mutating webhooks that are called, or may be.
+func names(all []*judged) []string {
+	var names []string
+	for _, w := range all {
+		if w.mutating && w.Called != No {
+			names = append(names, w.hook.name)
+		}
+	}
+	return names
+}
+
+// looksAtObject reports whether another object may have another answer.
+func (w *judged) looksAtObject() bool {
+	looks := false
+	for _, p := range w.Predicates {
+		switch chain.Decision(p.Predicate) {
+		case chain.ByObjectSelector:
+			looks = looks || w.objects != nil && len(w.objects.MatchLabels)+len(w.objects.MatchExpressions) > 0
+		case chain.ByMatchCondition:
+			looks = looks || mentioned(p.Expression).object
+		default:
+			if p.Answer == "Fails" {
+				return false
+			}
+		}
+	}
+	return looks
+}
+
+// worstCase is how long the webhooks that are called may take, if none of them answers in time.
+func (t *telling) worstCase(twice bool) *Time {
+	var w Time
+	for _, h := range t.webhooks {
+		switch {
+		case h.Called == No:
+		case h.mutating:
+			w.Mutating += h.timeout
+			if len(h.Reinvocation.By) > 0 {
+				w.Again += h.timeout
+			}
+		default:
+			w.Validating = max(w.Validating, h.timeout)
+		}
+	}
+	if twice {
+		w.Mutating, w.Validating = 2*w.Mutating, 2*w.Validating
+	}
+	w.Total = w.Mutating + w.Again + w.Validating
+	if w.Total > requestSeconds && t.asked.Operation != admissionv1.Connect {
+		w.Total, w.Capped = requestSeconds, true
+	}
+	return &w
+}
+
+func (t *telling) name() string {
+	if t.asked.Name != "" {
+		return t.asked.Name
+	}
+	object := t.asked.Object
+	if object == nil {
+		object = t.asked.OldObject
+	}
+	var o struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(object, &o) // it has been decoded before
+	return o.Metadata.Name
+}
+
+// notes are what matters beyond single webhooks.
+func (t *telling) notes(e *chain.Explanation) []string {
+	notes := t.asked.notes
+	if e.Twice {
+		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each")
+	}
+	if virtual[t.asked.resource.GroupResource()] && !t.world.excludesVirtual() {
+		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on no webhook is asked about a %s: --kubernetes 1.37 tells of that", t.asked.kind.Kind))
+	}
+	if t.world.Source != "files" && t.asked.resource.definition == nil && t.asked.resource.unsure {
+		notes = append(notes, fmt.Sprintf("if an extension API server serves %s, that one calls webhooks, not this API server", t.asked.resource.GroupResource()))
+	}
+	return notes
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// An Ask says what is done with objects.
+type Ask struct {
+	// Operation is CREATE if empty, or the one that the subresource has.
+	Operation   string
+	SubResource string
+	// Old are objects as they are stored, for UPDATE.
+	Old []*objects.Object
+	// Namespace and Name are those of the request, for objects that do not say. NamespaceLabels are
+	// the labels of its namespace; nil if they were not given.
+	Namespace, Name string
+	NamespaceLabels map[string]string
+	// Resource is RESOURCE.VERSION.GROUP, for kinds that are not known.
+	Resource string
+	DryRun   bool
+	User     *User
+}
+
+// asked is a request, with what is known about it.
+type asked struct {
+	chain.Request
+	resource resource
+	kind     schema.GroupVersionKind
+	notes    []string
+}
+
+// request makes the request that an object and the flags stand for.
+func (w *World) request(o *objects.Object, ask Ask) (*asked, error) {
+	r, sub, err := w.target(o, ask)
+	if err != nil {
+		return nil, err
+	}
+	a := &asked{resource: r, kind: o.GVK}
+	a.Resource, a.SubResource = metav1.GroupVersionResource(r.GroupVersionResource), sub
+	a.Name, a.DryRun = ask.Name, ask.DryRun
+	if r.namespaced {
+		a.Namespace = ask.Namespace
+		for _, other := range []string{o.Namespace, metav1.NamespaceDefault} {
+			if a.Namespace == "" {
+				a.Namespace = other
+			}
+		}
+	}
+	as := subresource{operation: "CREATE"}
+	if sub != "" {
+		if as, err = r.subresource(sub); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.operate(strings.ToUpper(ask.Operation), as); err != nil {
+		return nil, err
+	}
+	if r.unsure && w.resources == nil && isBuiltIn(o.GVK) {
+		a.notes = append(a.notes, fmt.Sprintf("API servers serve %s only if they are told to, with --runtime-config", o.GVK.GroupVersion()))
+	}
+	a.User = userInfo(w.userOf(ask))
+	return a, a.fill(o, as, ask)
+}
+
+// target finds the resource and the subresource.
+func (w *World) target(o *objects.Object, ask Ask) (resource, string, error) {
+	of, sub := sentTo(o.GVK)
+	if ask.SubResource != "" {
+		if sub != "" && sub != ask.SubResource {
+			return resource{}, "", problem.New("a %s is for the subresource %s, not %s", o.GVK.Kind, sub, ask.SubResource)
+		}
+		sub = ask.SubResource
+	}
+	if ask.Resource != "" {
+		r, err := w.resourceNamed(ask.Resource, ask.Namespace != "" || o.Namespace != "")
+		if plural, _ := meta.UnsafeGuessKindToResource(o.GVK); err == nil && sub == "" && isBuiltIn(o.GVK) && plural.GroupResource() != r.GroupResource() {
+			return r, "", problem.New("--resource %s: a %s is none of these", ask.Resource, o.GVK.Kind)
+		}
+		return r, sub, err
+	}
+	switch {
+	case of != "":
+		r, err := w.resourceNamed(of+".v1.", true)
+		return r, sub, err
+	case o.GVK == scaleKind:
+		return resource{}, "", problem.New("a Scale does not say what it is of").Hint("--resource deployments.v1.apps")
+	}
+	r, err := w.resourceOf(o.GVK)
+	return r, sub, err
+}
+
+func (a *asked) operate(given string, as subresource) error {
+	a.Operation = admissionv1.Operation(given)
+	where := a.resource.GroupResource().String()
+	if a.SubResource != "" {
+		where += "/" + a.SubResource
+	}
+	switch given {
+	case "":
+		a.Operation = admissionv1.Operation(as.operation)
+	case as.operation:
+	case "CREATE", "UPDATE", "DELETE":
+		if a.SubResource != "" {
+			return problem.New("there is no %s of %s, only %s", given, where, as.operation)
+		}
+	case "CONNECT":
+		if a.SubResource == "" {
+			return problem.New("there is no CONNECT of %s, only of subresources such as pods/exec", where).Hint("--subresource exec")
+		}
+		return problem.New("there is no %s of %s, only %s", given, where, as.operation)
+	default:
+		return problem.New("--operation %s: there are CREATE, UPDATE, DELETE and CONNECT", given)
+	}
+	return nil
+}
+
+// fill puts the objects into the request.
+func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
+	object, err := a.sent(o, as)
+	if err != nil {
+		return err
+	}
+	old, err := a.old(o, as, ask)
+	if err != nil {
+		return err
+	}
+	switch a.Operation {
+	case admissionv1.Delete:
+		a.OldObject = object
+	case admissionv1.Update:
+		a.Object, a.OldObject = object, old
+	default:
+		a.Object = object
+	}
+	if as.kind.Kind != "" {
+		a.kind = as.kind
+	}
+	if a.Operation == admissionv1.Connect && a.Name == "" {
+		if a.Name = o.Name; a.Name == "" {
+			return problem.New("a %s does not say which of the %s it is for", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
+		}
+	}
+	return nil
+}
+
+// old is the object as it is stored.
+func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
+	if a.Operation != admissionv1.Update {
+		if len(ask.Old) > 0 {
+			return nil, problem.New("--old is for UPDATE: on %s there is one object, that of -f", a.Operation)
+		}
+		return nil, nil
+	}
+	i := slices.IndexFunc(ask.Old, func(old *objects.Object) bool {
+		return old.GVK.GroupKind() == o.GVK.GroupKind() && old.Name == o.Name && (old.Namespace == o.Namespace || old.Namespace == "" || o.Namespace == "")
+	})
+	if i >= 0 {
+		return a.sent(ask.Old[i], as)
+	}
+	if len(ask.Old) > 0 {
+		return nil, problem.New("--old has no %s", o)
+	}
+	a.notes = append(a.notes, "the old object is taken to be the same as the new one: --old gives another")
+	return a.sent(o, as)
+}
+
+// sent is what a client sends: the object or, to some subresources, another kind that is made from it.
+func (a *asked) sent(o *objects.Object, as subresource) ([]byte, error) {
+	if as.kind.Kind == "" || o.GVK == as.kind {
+		return o.JSON, nil
+	}
+	made := map[string]any{"kind": as.kind.Kind, "apiVersion": as.kind.GroupVersion().String()}
+	if a.Operation != admissionv1.Connect {
+		metadata := map[string]any{"name": o.Name}
+		if a.Namespace != "" {
+			metadata["namespace"] = a.Namespace
+		}
+		made["metadata"] = metadata
+	}
+	switch as.kind.Kind {
+	case "Scale":
+		replicas, err := a.replicas(o)
+		if err != nil {
+			return nil, err
+		}
+		made["spec"], made["status"] = map[string]any{"replicas": replicas}, map[string]any{"replicas": replicas}
+	case "Binding":
+		made["target"] = map[string]any{"kind": "Node", "name": "node"}
+	case "TokenRequest":
+		made["spec"] = map[string]any{"audiences": []any{}}
+	}
+	a.notes = append(a.notes, fmt.Sprintf("webhooks are sent a %s; this one is made of the %s: give one of your own with -f if conditions look into it", as.kind.Kind, o))
+	a.notes = slices.Compact(a.notes)
+	return json.Marshal(made)
+}
+
+func (a *asked) replicas(o *objects.Object) (any, error) {
+	u, err := o.Unstructured()
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	path := []string{"spec", "replicas"}
+	if d := a.resource.definition; d != nil {
+		for _, v := range d.Spec.Versions {
+			if v.Name == a.resource.Version && v.Subresources != nil && v.Subresources.Scale != nil {
+				path = strings.Split(strings.TrimPrefix(v.Subresources.Scale.SpecReplicasPath, "."), ".")
+			}
+		}
+	}
+	var value any = u.Object
+	for _, name := range path {
+		fields, _ := value.(map[string]any)
+		value = fields[name]
+	}
+	if value == nil && a.resource.definition == nil {
+		return 1, nil // the default of all built-in kinds
+	}
+	if value == nil {
+		return 0, nil
+	}
+	return value, nil
+}
+
+// userOf is who asks.
+func (w *World) userOf(ask Ask) User {
+	switch {
+	case ask.User != nil:
+		return *ask.User
+	case w.user != nil:
+		return *w.user
+	}
+	return User{Name: "admin", Groups: []string{"system:masters"}}
+}
+
+// userInfo adds the groups that the API server adds.
+func userInfo(u User) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: u.Name, Groups: slices.Clone(u.Groups)}
+	if account, ok := strings.CutPrefix(u.Name, "system:serviceaccount:"); ok && len(u.Groups) == 0 {
+		namespace, _, _ := strings.Cut(account, ":")
+		info.Groups = append(info.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+	all := "system:authenticated"
+	if u.Name == "system:anonymous" {
+		all = "system:unauthenticated"
+	}
+	if !slices.Contains(info.Groups, all) {
+		info.Groups = append(info.Groups, all)
+	}
+	return info
+}

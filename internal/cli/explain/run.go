@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// Options are the flags of the command.
+type Options struct {
+	Ask
+	Files, Configurations, OldFiles []string
+	Cluster                         bool
+	Where                           cluster.Flags
+	User                            string
+	Groups                          []string
+	NamespaceLabels                 string
+	Allow                           []string
+	Kubernetes                      string
+	// Webhook is the one that is told of in detail.
+	Webhook               string
+	Expected, NotExpected []string
+}
+
+// Run reads everything and tells.
+func Run(ctx context.Context, o *Options, stdin io.Reader) (*Report, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	klog.LogToStderr(false) // the API server's code tells of itself
+	klog.SetOutput(io.Discard)
+	all, err := objects.Read(o.Files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, problem.New("there is no object in %s", strings.Join(o.Files, ", "))
+	}
+	if o.Old, err = objects.Read(o.OldFiles, stdin); err != nil {
+		return nil, err
+	}
+	world, err := o.world(ctx, all, stdin)
+	if err != nil {
+		return nil, err
+	}
+	report, err := world.Explain(ctx, all, o.Ask)
+	if err != nil {
+		return nil, err
+	}
+	return report, o.known(world)
+}
+
+// check finds flags that make no sense, and reads those that are more than text.
+func (o *Options) check() error {
+	switch {
+	case len(o.Files) == 0:
+		return problem.New("there is no object to tell of").Hint("-f pod.yaml").Hint("kubectl get pod NAME -o yaml | admitkit explain -f - --cluster --operation DELETE")
+	case len(o.Configurations) == 0 && !o.Cluster:
+		return problem.New("there are no webhooks to tell of").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")
+	case o.User == "" && len(o.Groups) > 0:
+		return problem.New("--group without --user").Hint("--user NAME")
+	}
+	if o.User != "" {
+		o.Ask.User = &User{Name: o.User, Groups: o.Groups}
+	}
+	if o.NamespaceLabels != "" {
+		set, err := labels.ConvertSelectorToLabelsMap(o.NamespaceLabels)
+		if err != nil {
+			return problem.New("--namespace-labels %s: %w", o.NamespaceLabels, err).Hint("--namespace-labels team=web,env=prod")
+		}
+		o.Ask.NamespaceLabels = set
+	}
+	if o.Kubernetes != "" {
+		o.Kubernetes = strings.TrimPrefix(o.Kubernetes, "v")
+		var major, minor int
+		if n, _ := fmt.Sscanf(o.Kubernetes, "%d.%d", &major, &minor); n != 2 || major != 1 {
+			return problem.New("--kubernetes %s: want a version such as 1.37", o.Kubernetes)
+		}
+		o.Kubernetes = fmt.Sprintf("%d.%d", major, minor)
+	}
+	return nil
+}
+
+func (o *Options) world(ctx context.Context, all []*objects.Object, stdin io.Reader) (*World, error) {
+	var configurations []*objects.Object
+	var err error
+	if len(o.Configurations) > 0 {
+		if configurations, err = objects.Read(o.Configurations, stdin); err != nil {
+			return nil, err
+		}
+	}
+	var w *World
+	if o.Cluster {
+		w, err = FromCluster(ctx, o.Where, configurations, all)
+	} else {
+		w, err = FromFiles(configurations, all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Kubernetes != "" {
+		w.Kubernetes = o.Kubernetes
+	}
+	if len(o.Allow) > 0 {
+		return w, w.Allow(o.Allow)
+	}
+	return w, nil
+}
+
+// known finds names of webhooks that are none.
+func (o *Options) known(w *World) error {
+	var names []string
+	for _, c := range w.mutating {
+		for _, h := range c.Webhooks {
+			names = append(names, h.Name)
+		}
+	}
+	for _, c := range w.validating {
+		for _, h := range c.Webhooks {
+			names = append(names, h.Name)
+		}
+	}
+	for _, name := range slices.Concat([]string{o.Webhook}, o.Expected, o.NotExpected) {
+		if name != "" && !slices.Contains(names, name) {
+			slices.Sort(names)
+			err := problem.New("there is no webhook %s", name)
+			for _, other := range slices.Compact(names)[:min(5, len(names))] {
+				err = err.Hint("there is %s", other)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Verdict is how the command ends: with what was expected and is not so, or what could not be told.
+func (o *Options) Verdict(r *Report) error {
+	if len(o.Expected)+len(o.NotExpected) > 0 {
+		return o.expectations(r)
+	}
+	webhooks, objects := r.UnknownWebhooks()
+	switch {
+	case webhooks+objects == 0:
+		return nil
+	case webhooks == 0:
+		return problem.New("could not tell of %d of %d objects", objects, len(r.Objects))
+	case objects == 0:
+		return problem.New("could not tell of %s whether it is called", count(webhooks, "webhook")).Hint("admitkit explain ... --webhook NAME says what is not known")
+	}
+	return problem.New("could not tell of %d of %d objects, and of %s whether it is called", objects, len(r.Objects), count(webhooks, "webhook"))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Expectations are what was expected of webhooks and is not so, a sentence each.
+func (o *Options) expectations(r *Report) error {
+	var failed, unknown []string
+	look := func(name string, want Called) {
+		for _, object := range r.Objects {
+			if object.Error != "" {
+				unknown = append(unknown, object.Object)
+			}
+			for _, w := range object.Webhooks {
+				switch {
+				case w.Name != name || w.Called == want:
+				case w.Called == Unknown:
+					unknown = append(unknown, name+" for "+object.Object)
+				case want == Yes:
+					failed = append(failed, fmt.Sprintf("%s is not called for %s: %s", name, object.Object, w.because()))
+				default:
+					failed = append(failed, fmt.Sprintf("%s is called for %s: %s", name, object.Object, w.because()))
+				}
+			}
+		}
+	}
+	for _, name := range o.Expected {
+		look(name, Yes)
+	}
+	for _, name := range o.NotExpected {
+		look(name, No)
+	}
+	switch {
+	case len(failed) > 0:
+		return &unexpected{failed}
+	case len(unknown) > 0:
+		return problem.New("could not tell of %s", strings.Join(unknown, ", "))
+	}
+	return nil
+}
+
+// unexpected is what was not as the caller expected.
+type unexpected struct{ failed []string }
+
+func (u *unexpected) Error() string { return strings.Join(u.failed, "\n") }
+
+// Is makes it what a command ends with that found something.
+func (u *unexpected) Is(target error) bool { return target == problem.ErrFound }

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// JSON writes the report for machines.
+func (r *Report) JSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(r)
+}
+
+// columns is how wide text is, at most: what is longer is wrapped.
+const columns = 80
+
+// Text writes the report for people: all webhooks, or those of one name with all of their predicates.
+func (r *Report) Text(w io.Writer, p screen.Painter, webhook string) error {
+	t := &text{w: w, Painter: p}
+	for i := range r.Objects {
+		if i > 0 {
+			t.line("")
+		}
+		t.object(&r.Objects[i], webhook)
+	}
+	return t.err
+}
+
+type text struct {
+	screen.Painter
+	w   io.Writer
+	err error
+}
+
+func (t *text) line(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	}
+}
+
+// wrap writes a sentence behind a first part that is as wide as says.
+func (t *text) wrap(first string, width int, sentence string) {
+	for line := range wrapped(sentence, columns-width) {
+		t.line("%s%s", first, line)
+		first = strings.Repeat(" ", width)
+	}
+}
+
+// wrapped yields lines of words. A word that is too long has a line of its own.
+func wrapped(sentence string, width int) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		line := ""
+		for word := range strings.FieldsSeq(sentence) {
+			if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+				if !yield(line) {
+					return
+				}
+				line = ""
+			}
+			line = strings.TrimSpace(line + " " + word)
+		}
+		if line != "" {
+			yield(line)
+		}
+	}
+}
+
+func (t *text) object(o *Object, webhook string) {
+	where := o.File
+	if where == "-" {
+		where = "standard input"
+	}
+	if where != "" {
+		where = fmt.Sprintf("%s:%d: ", where, o.Line)
+	}
+	t.line("%s%s", where, t.Bold(o.Object))
+	if o.Error != "" {
+		t.wrap(t.Yellow("could not tell")+": ", 16, o.Error)
+		for _, hint := range o.Hints {
+			t.line("%s %s", t.Bold("hint:"), hint)
+		}
+		return
+	}
+	t.wrap("", 0, o.Request.String())
+	if webhook != "" {
+		for i := range o.Webhooks {
+			if o.Webhooks[i].Name == webhook {
+				t.detail(&o.Webhooks[i])
+			}
+		}
+		return
+	}
+	t.webhooks(o)
+	t.summary(o)
+}
+
+// String says what is asked: "CREATE of v1 pods in namespace shop, by admin".
+func (r *Request) String() string {
+	what := r.Resource.Resource
+	if r.SubResource != "" {
+		what += "/" + r.SubResource
+	}
+	s := fmt.Sprintf("%s of %s %s", r.Operation, version(r.Resource.Group, r.Resource.Version), what)
+	if r.Namespace != "" {
+		s += " in namespace " + r.Namespace
+	}
+	s += ", by " + r.User
+	if r.DryRun {
+		s += ", as a dry run"
+	}
+	return s
+}
+
+func version(group, version string) string { return strings.TrimPrefix(group+"/"+version, "/") }
+
+func kindOf(k *metav1.GroupVersionKind) string { return version(k.Group, k.Version) + " " + k.Kind }
+
+func (t *text) webhooks(o *Object) {
+	headings := map[string]string{"mutating": "mutating webhooks, one after the other:", "validating": "validating webhooks, all at the same time:"}
+	last := ""
+	for i := range o.Webhooks {
+		w := &o.Webhooks[i]
+		if w.Type != last {
+			t.line("")
+			t.line("%s", headings[w.Type])
+			last = w.Type
+		}
+		t.webhook(w)
+	}
+	if len(o.Webhooks) == 0 {
+		t.line("")
+		t.line("there are no webhooks")
+	}
+}
+
+// width is that of what stands before the sentences about a webhook.
+const width = 17
+
+func (t *text) webhook(w *Webhook) {
+	in := "in " + w.Configuration
+	if w.Static {
+		in += ", a static manifest"
+	}
+	t.line("%4d  %s %s %s", w.Order, t.called(w, 10), t.Bold(w.Name), t.Faint(in))
+	indent := strings.Repeat(" ", width)
+	t.wrap(indent, width, w.because())
+	if w.Called == No {
+		return
+	}
+	if w.Converted {
+		t.wrap(indent, width, "sent as "+kindOf(w.SentAs))
+	}
+	t.wrap(indent, width, w.WhenDown)
+	if w.Reinvocation != nil && len(w.Reinvocation.By) > 0 {
+		t.wrap(indent, width, "called again if "+or(w.Reinvocation.By)+" changes the object")
+	}
+	if w.Times > 1 {
+		t.wrap(indent, width, fmt.Sprintf("called %d times", w.Times))
+	}
+}
+
+func (t *text) called(w *Webhook, width int) string {
+	pad := func(s string) string { return fmt.Sprintf("%-*s", width, s) }
+	switch {
+	case w.Rejects:
+		return t.Red(pad("rejects"))
+	case w.Called == Yes:
+		return t.Green(pad("called"))
+	case w.Called == Unknown:
+		return t.Yellow(pad("unknown"))
+	}
+	return t.Faint(pad("not called"))
+}
+
+// because is why, with what decides.
+func (w *Webhook) because() string {
+	switch chain.Decision(w.Decision) {
+	case chain.ByNamespaceSelector:
+		return "namespaceSelector " + w.Why
+	case chain.ByObjectSelector:
+		return "objectSelector " + w.Why
+	case chain.ByRules:
+		if short, _, long := strings.Cut(w.Why, ": rules[0]"); long && strings.Contains(w.Why, "; ") {
+			return short
+		}
+	}
+	return w.Why
+}
+
+// or lists names in a sentence.
+func or(names []string) string { return list(names, "or") }
+
+func list(names []string, word string) string {
+	switch n := len(names); {
+	case n == 1:
+		return names[0]
+	case n > 4:
+		return fmt.Sprintf("%s %s one of %d more", strings.Join(names[:3], ", "), word, n-3)
+	default:
+		return strings.Join(names[:n-1], ", ") + " " + word + " " + names[n-1]
+	}
+}
+
+// summary is what is to be said of all webhooks together.
+func (t *text) summary(o *Object) {
+	t.line("")
+	if r := o.Rejection; r != nil {
+		by := "the API server"
+		if r.By != "" {
+			by = r.By
+		}
+		t.wrap(t.Red("rejected")+" ", 9, fmt.Sprintf("before %s, because of %s, with %d: %s", r.Before, by, r.Code, r.Message))
+	}
+	if depends := o.depend(); len(depends) > 0 {
+		t.wrap("", 0, fmt.Sprintf("This is for the object as it is. %s may change it; whether %s is called may then be decided otherwise.",
+			or(o.Changing), or(depends)))
+	}
+	if c := o.WorstCase; c != nil && c.Total > 0 {
+		t.wrap("", 0, c.String())
+	}
+	for _, note := range o.Notes {
+		t.wrap("note: ", 6, note)
+	}
+}
+
+// depend are the webhooks that may be decided otherwise after a patch.
+func (o *Object) depend() []string {
+	var names []string
+	for _, w := range o.Webhooks {
+		if len(w.DependsOn) > 0 {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+// String says how long it may take: "worst case 25 s: ...".
+func (c *Time) String() string {
+	var parts []string
+	add := func(seconds int32, what string) {
+		if seconds > 0 {
+			parts = append(parts, fmt.Sprintf("%d s for %s", seconds, what))
+		}
+	}
+	add(c.Mutating, "mutating webhooks")
+	add(c.Again, "calling them again")
+	add(c.Validating, "validating webhooks")
+	text := fmt.Sprintf("worst case: %d s, if each takes all of its time: %s", c.Total, strings.Join(parts, ", "))
+	if c.Capped {
+		text += fmt.Sprintf("; the API server gives up after %d s, with 504, whatever the failurePolicy", c.Total)
+	}
+	return text
+}
+
+// detail is all about one webhook.
+func (t *text) detail(w *Webhook) {
+	t.line("")
+	t.line("%s %s: %s", t.Bold(w.Name), t.Faint("in "+w.Configuration), t.called(w, 0))
+	t.line("  number %d, %s, failurePolicy %s, timeout %d s", w.Order, w.Type, w.FailurePolicy, w.TimeoutSeconds)
+	for _, p := range w.Predicates {
+		t.predicate(&p)
+	}
+	t.wrap("  ", 2, "so: "+w.because())
+	if w.Called == No {
+		return
+	}
+	if w.SentAs != nil {
+		t.line("  sent as %s", kindOf(w.SentAs))
+	}
+	t.wrap("  ", 2, w.WhenDown)
+	if r := w.Reinvocation; r != nil {
+		text := "reinvocationPolicy " + r.Policy
+		if len(r.By) > 0 {
+			text += ": called again if " + or(r.By) + " changes the object"
+		}
+		t.wrap("  ", 2, text)
+	}
+	if len(w.DependsOn) > 0 {
+		t.wrap("  ", 2, "asked about the object as "+list(w.DependsOn, "and")+" leaves it")
+	}
+}
+
+func (t *text) predicate(p *Predicate) {
+	answer := fmt.Sprintf("%-8s", strings.ToLower(p.Answer))
+	switch p.Answer {
+	case "Holds":
+		answer = t.Green(answer)
+	case "Fails":
+		answer = t.Faint(answer)
+	case "Errs":
+		answer = t.Red(answer)
+	default:
+		answer = t.Yellow(answer)
+	}
+	names := map[string]string{"Resource": "resource", "NamespaceSelector": "namespaceSelector", "ObjectSelector": "objectSelector", "Rules": "rules"}
+	if p.Condition == "" {
+		t.wrap(fmt.Sprintf("  %s %-18s", answer, names[p.Predicate]), 29, p.Detail)
+		return
+	}
+	t.wrap(fmt.Sprintf("  %s ", answer), 11, fmt.Sprintf("condition %q: %s", p.Condition, p.Detail))
+	t.wrap(strings.Repeat(" ", 11), 11, p.Expression)
+}

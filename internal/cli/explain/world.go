@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A World is what is known of an API server.
+type World struct {
+	mutating    []*admissionregistrationv1.MutatingWebhookConfiguration
+	validating  []*admissionregistrationv1.ValidatingWebhookConfiguration
+	definitions []*apiextensionsv1.CustomResourceDefinition
+	// namespaces are those of which the labels are known.
+	namespaces map[string]map[string]string
+	// lookUp finds the labels of another namespace, in a cluster.
+	lookUp func(ctx context.Context, name string) (map[string]string, error)
+	// resources finds the resource of a kind, in a cluster.
+	resources func(schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error)
+	// authorizer answers the conditions' questions; without one they can only be answered for system:masters.
+	authorizer authorizer.Authorizer
+	// whence is where errors about configurations are from: their files and lines.
+	whence map[string]string
+	// user is who asks, unless the caller says who.
+	user *User
+
+	Source     string
+	Kubernetes string
+}
+
+// A User is who makes the request.
+type User struct {
+	Name   string
+	Groups []string
+}
+
+// defaultVersion is that of the API server whose code this program has.
+const defaultVersion = "1.36"
+
+// FromFiles returns a world of what is in files. More are files with namespaces and definitions of
+// custom resources.
+func FromFiles(configurations, more []*objects.Object) (*World, error) {
+	w := newWorld("files")
+	sets, err := objects.Sort(configurations)
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	if len(sets.Mutating)+len(sets.Validating) == 0 {
+		return nil, problem.New("there is no webhook configuration in these files").Hint("kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > webhooks.yaml")
+	}
+	if err := w.addConfigurations(sets); err != nil {
+		return nil, err
+	}
+	w.addKnown(sets)
+	known, err := objects.Sort(more)
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	w.addKnown(known)
+	return w, nil
+}
+
+func newWorld(source string) *World {
+	return &World{Source: source, Kubernetes: defaultVersion, namespaces: map[string]map[string]string{}, whence: map[string]string{}}
+}
+
+// addConfigurations adds those of files; one that is there already, from a cluster, is replaced.
+func (w *World) addConfigurations(sets *objects.Sets) error {
+	for _, c := range sets.Mutating {
+		if err := w.from("MutatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
+			return err
+		}
+		w.mutating = slices.DeleteFunc(w.mutating, func(other *admissionregistrationv1.MutatingWebhookConfiguration) bool {
+			return other.Name == c.Value.Name
+		})
+		w.mutating = append(w.mutating, c.Value)
+	}
+	for _, c := range sets.Validating {
+		if err := w.from("ValidatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
+			return err
+		}
+		w.validating = slices.DeleteFunc(w.validating, func(other *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+			return other.Name == c.Value.Name
+		})
+		w.validating = append(w.validating, c.Value)
+	}
+	slices.SortFunc(w.mutating, func(a, b *admissionregistrationv1.MutatingWebhookConfiguration) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	slices.SortFunc(w.validating, func(a, b *admissionregistrationv1.ValidatingWebhookConfiguration) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	return nil
+}
+
+func (w *World) from(kind, name, where string) error {
+	if before, twice := w.whence[kind+" "+name]; twice {
+		return problem.New("%s: there is a %s %s already, at %s", where, kind, name, before)
+	}
+	w.whence[kind+" "+name] = where
+	return nil
+}
+
+// addKnown adds namespaces and definitions.
+func (w *World) addKnown(sets *objects.Sets) {
+	for _, n := range sets.Namespaces {
+		w.namespaces[n.Value.Name] = n.Value.Labels
+	}
+	for _, d := range sets.CRDs {
+		if !slices.ContainsFunc(w.definitions, func(other *apiextensionsv1.CustomResourceDefinition) bool { return other.Name == d.Value.Name }) {
+			w.definitions = append(w.definitions, d.Value)
+		}
+	}
+}
+
+// definition is that of a custom resource, or nil.
+func (w *World) definition(match func(*apiextensionsv1.CustomResourceDefinition) bool) *apiextensionsv1.CustomResourceDefinition {
+	if i := slices.IndexFunc(w.definitions, match); i >= 0 {
+		return w.definitions[i]
+	}
+	return nil
+}
+
+// isStatic reports whether a configuration is one of a static manifest: their names end so, and no
+// others may.
+func isStatic(configuration string) bool { return strings.HasSuffix(configuration, ".static.k8s.io") }
+
+// A question is one that a condition asks the authorizer.
+type question struct{ verb, group, resource, subresource, path string }
+
+// Allow makes questions of conditions about the user's permissions answerable: what the user may do,
+// as VERB:RESOURCE[.GROUP][/SUBRESOURCE] or VERB:/PATH, each with * for any. All else it may not.
+func (w *World) Allow(rules []string) error {
+	var all []question
+	for _, rule := range rules {
+		verb, what, ok := strings.Cut(rule, ":")
+		if !ok || verb == "" || what == "" {
+			return problem.New("--allow %s: want VERB:RESOURCE[.GROUP][/SUBRESOURCE] or VERB:/PATH, as in get:deployments.apps/scale", rule)
+		}
+		q := question{verb: verb}
+		if strings.HasPrefix(what, "/") {
+			q.path = what
+		} else {
+			what, q.subresource, _ = strings.Cut(what, "/")
+			q.resource, q.group, _ = strings.Cut(what, ".")
+			if what == "*" {
+				q.group = "*"
+			}
+		}
+		all = append(all, q)
+	}
+	w.authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if slices.Contains(a.GetUser().GetGroups(), "system:masters") || slices.ContainsFunc(all, func(q question) bool { return q.covers(a) }) {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
+	return nil
+}
+
+func (q question) covers(a authorizer.Attributes) bool {
+	is := func(allowed, asked string) bool { return allowed == "*" || allowed == asked }
+	if !a.IsResourceRequest() {
+		return q.path != "" && is(q.verb, a.GetVerb()) && (q.path == "/*" || q.path == a.GetPath())
+	}
+	return q.path == "" && is(q.verb, a.GetVerb()) && is(q.group, a.GetAPIGroup()) && is(q.resource, a.GetResource()) && is(q.subresource, a.GetSubresource())
+}
+
+// labelsOf are the labels of a namespace; known is false if nobody knows.
+func (w *World) labelsOf(ctx context.Context, name string) (labels map[string]string, known bool, err error) {
+	if labels, known = w.namespaces[name]; known || w.lookUp == nil {
+		return labels, known, nil
+	}
+	labels, err = w.lookUp(ctx, name)
+	if err != nil {
+		return nil, false, fmt.Errorf("namespace %s: %w", name, err)
+	}
+	w.namespaces[name] = labels
+	return labels, true, nil
+}
