@@ -3,10 +3,13 @@
 package main
 
 import (
+	"runtime/debug"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/cli/verify"
@@ -80,6 +83,8 @@ admitkit verify --hook ./hooks -f config/samples`,
 			return err
 		}
 		o.Line = verifyLine(c)
+		quietLibraries()
+		defer moreMemory()()
 		result, err := verify.Run(c.Context(), s, o)
 		if err != nil {
 			return err
@@ -90,6 +95,16 @@ admitkit verify --hook ./hooks -f config/samples`,
 		return result.Err()
 	}
 	return c
+}
+
+// quietLibraries keeps what Kubernetes' libraries log away from what is printed.
+func quietLibraries() { klog.SetLogger(logr.Discard()) }
+
+// moreMemory has the garbage collector run less often: a run makes many small objects and keeps few. The function
+// that it returns undoes that.
+func moreMemory() func() {
+	before := debug.SetGCPercent(400)
+	return func() { debug.SetGCPercent(before) }
 }
 
 func verifyFlags(c *cobra.Command, o *verify.Options) {

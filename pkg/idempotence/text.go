@@ -208,7 +208,7 @@ func clip(text string) string {
 }
 
 // width is how long the lines of running text are.
-const width = 100
+const width = 80
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
