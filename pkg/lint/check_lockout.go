@@ -53,13 +53,15 @@ func (l *linter) ownNeeds(h *hook) {
 	if !h.fails() || !ok {
 		return
 	}
-	account := "default"
-	for _, w := range l.workloadsOf(h) {
+	workloads := l.workloadsOf(h)
+	account, deployed := "default", len(workloads) == 0
+	for _, w := range workloads {
+		deployed = deployed || w.kind == "Deployment"
 		if name := w.template.Spec.ServiceAccountName; name != "" {
 			account = name
 		}
 	}
-	if met := l.met(h, needsOf(namespace, service, account)); len(met) > 0 {
+	if met := l.met(h, needsOf(namespace, service, account, deployed)); len(met) > 0 {
 		l.found("AK202", h, h.why(met[0]), fmt.Sprintf("failurePolicy is Fail, and its own pods in the namespace %s need %s", namespace, names(met)))
 	}
 }

@@ -69,20 +69,26 @@ func podIn(namespace string, labels known) request {
 	return r
 }
 
-// needsOf are what pods in a namespace, and a service before them, need to come up. Pods themselves
-// are not among them.
-func needsOf(namespace, service, account string) []request {
+// needsOf are what pods in a namespace, and a service before them, need to come up and to be mended. Pods
+// themselves are not among them.
+func needsOf(namespace, service, account string, deployed bool) []request {
 	token := accounts.on(create, namespace, account, aNode).sub("token")
 	token.kind = schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}
 	binding := pods.on(create, namespace, "pod-1", "system:kube-scheduler").sub("binding")
 	binding.kind.Kind = "Binding"
-	return []request{
+	needs := []request{
 		binding,
 		pods.on(update, namespace, "pod-1", aNode).sub("status"),
 		token,
 		endpoints.on(update, namespace, service, controllers+"endpoint-controller"),
 		endpointSlices.on(update, namespace, service+"-1", controllers+"endpointslice-controller"),
 	}
+	if deployed {
+		needs = append(needs,
+			deployments.on(update, namespace, service, "admin"),
+			replicaSets.on(create, namespace, service+"-1", controllers+"deployment-controller"))
+	}
+	return needs
 }
 
 // vitals are what the control plane and the add-ons of kube-system live on.
