@@ -271,6 +271,9 @@ func (t *tally) caveats() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: whether webhooks undo each other's changes, add twice or change nothing cannot be told of them",
 			t.withoutPatches, plural(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))
 	}
+	if t.collections > 0 {
+		notes = append(notes, fmt.Sprintf("%s deleted collections: webhooks are called for each object in one, but the log has room for one call of each", plural(t.collections, "request")))
+	}
 	var unclear []string
 	for h, row := range t.hooks.rows {
 		if _, both := t.validating.rows[h.name]; both && row.failed+row.noDryRun+row.denied > 0 {

@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -69,7 +70,7 @@ func (q *request) annotate(annotations []byte) {
 			q.layer(layer, text(value))
 		} else if kind, host, ok := strings.Cut(key, certificateInfix); ok {
 			q.certificates = append(q.certificates, note{kind, host, text(value)})
-		} else if name, own, ok := strings.Cut(key, "/"); ok && !reserved(name) {
+		} else if name, own, ok := strings.Cut(key, "/"); ok && !reserved([]byte(name)) {
 			q.own = append(q.own, note{name, own, text(value)})
 		}
 	})
@@ -121,10 +122,10 @@ func (q *request) layer(name, value string) {
 
 // reserved reports whether annotations with this domain are Kubernetes' own. The names of webhooks
 // from manifests end in .static.k8s.io.
-func reserved(domain string) bool {
+func reserved(domain []byte) bool {
 	for _, own := range []string{"k8s.io", "kubernetes.io"} {
-		if domain == own || strings.HasSuffix(domain, "."+own) {
-			return !strings.HasSuffix(domain, ".static.k8s.io")
+		if rest, ok := bytes.CutSuffix(domain, []byte(own)); ok && (len(rest) == 0 || rest[len(rest)-1] == '.') {
+			return !bytes.HasSuffix(rest, []byte(".static."))
 		}
 	}
 	return false

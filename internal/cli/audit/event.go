@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
@@ -52,8 +53,8 @@ type raw struct {
 // split checks a line and calls visit with each event in it: one, or those of a list.
 func split(line []byte, visit func(*raw)) error {
 	var r raw
-	c := jsonraw.NewCursor(line)
-	if err := r.read(c); err != nil || c.End() != nil {
+	c := jsonraw.At(line, 0, 0)
+	if err := r.read(&c); err != nil || c.End() != nil {
 		return errNotJSON
 	}
 	if !bytes.HasPrefix(r.member[inAPIVersion], []byte(`"audit.k8s.io/`)) {
@@ -193,10 +194,13 @@ func dryRun(uri string) bool {
 
 // text is what a JSON string stands for, "" if it is none.
 func text(value []byte) string {
-	c := jsonraw.NewCursor(value)
-	if len(value) == 0 || c.Kind() != jsonraw.String {
+	if len(value) < 2 || value[0] != '"' {
 		return ""
 	}
+	if plain := value[1 : len(value)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
+		return string(plain)
+	}
+	c := jsonraw.At(value, 0, 0)
 	t, _ := c.TextBytes() // it has been checked
 	return string(t)
 }
@@ -221,15 +225,60 @@ func inside(value []byte, names ...string) map[string]string {
 
 // each calls visit with the members of an object, if it is one.
 func each(value []byte, visit func(name string, member []byte)) error {
-	c := jsonraw.NewCursor(value)
-	if len(value) == 0 || c.Kind() != jsonraw.Object {
+	if len(value) == 0 || value[0] != '{' {
 		return nil
 	}
-	return c.Members(func(name string) error {
-		member, err := c.Value()
-		if err == nil {
-			visit(name, member)
+	c := jsonraw.At(value, 0, 0)
+	more, err := c.OpenObject()
+	for more && err == nil {
+		var name, member []byte
+		if name, err = c.Name(); err != nil {
+			break
 		}
-		return err
-	})
+		key := string(name)
+		if member, err = c.Value(); err != nil {
+			break
+		}
+		visit(key, member)
+		more, err = c.NextMember()
+	}
+	return err
+}
+
+// silent reports whether no webhook can have left a trace in the event. It is asked of all events,
+// and so takes no memory; request does the rest.
+func (r *raw) silent() bool {
+	if status := r.member[inResponse]; bytes.Contains(status, []byte("admission webhook ")) || bytes.Contains(status, []byte("failed calling webhook ")) {
+		return false
+	}
+	annotations := r.member[inAnnotations]
+	if len(annotations) == 0 || annotations[0] != '{' {
+		return true
+	}
+	c := jsonraw.At(annotations, 0, 0)
+	more, err := c.OpenObject()
+	for more && err == nil {
+		var name []byte
+		if name, err = c.Name(); err != nil || tells(name) {
+			return false
+		}
+		if err = c.Skip(); err == nil {
+			more, err = c.NextMember()
+		}
+	}
+	return true
+}
+
+// tells reports whether an annotation with this key may be of a webhook.
+func tells(key []byte) bool {
+	domain, _, ok := bytes.Cut(key, []byte("/"))
+	switch {
+	case !ok:
+		return false
+	case bytes.HasSuffix(domain, []byte("webhook.admission.k8s.io")) || bytes.HasSuffix(domain, []byte(certificateInfix[:len(certificateInfix)-1])):
+		return true
+	case string(domain) == latencyPrefix[:len(latencyPrefix)-1]:
+		return bytes.HasSuffix(key, []byte("-webhook"))
+	}
+	return !reserved(domain)
 }

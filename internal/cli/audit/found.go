@@ -43,7 +43,8 @@ const (
 	mostExamples   = 3
 	mostCalls      = 8
 	mostOperations = 8
-	mostText       = 120
+	mostText       = 120 // of an operation
+	mostMessage    = 320
 )
 
 // A foundKey is what a finding is about: requests that agree in it are one finding.
@@ -78,7 +79,7 @@ func keep(all []Example, q *request, took time.Duration, calls []*call) []Exampl
 	}
 	e.User, e.DryRun, e.Code = q.user, q.dryRun, q.code
 	if q.code >= 400 {
-		e.Message = clip(q.message)
+		e.Message = clip(q.message, mostMessage)
 	}
 	for _, c := range calls[:min(len(calls), mostCalls)] {
 		e.Calls = append(e.Calls, q.example(c))
@@ -119,13 +120,13 @@ func (q *request) operation(op patch.Operation) string {
 	default:
 		text += " " + string(op.Value)
 	}
-	return clip(text)
+	return clip(text, mostText)
 }
 
 // clip bounds what is kept of a text, and keeps it on one line.
-func clip(text string) string {
-	if len(text) > mostText {
-		text = strings.ToValidUTF8(text[:mostText], "") + "…"
+func clip(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return printable(text)
 }

@@ -34,7 +34,7 @@ func (t *tally) judge(q *request) {
 	t.judgeFailures(q)
 	t.judgeLatency(q)
 	for _, n := range q.certificates {
-		t.find(foundKey{rule: certificateRule, detail: n.about + " at " + n.key + ": " + clip(n.text)}, q, 0, nil)
+		t.find(foundKey{rule: certificateRule, detail: n.about + " at " + n.key + ": " + clip(n.text, mostText)}, q, 0, nil)
 	}
 	t.judgePatches(q)
 	t.judgeFights(q)

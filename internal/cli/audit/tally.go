@@ -4,6 +4,7 @@ package audit
 
 import (
 	"hash/maphash"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type tally struct {
 
 	requests, silent, duplicates, outside, panics int
 	withCalls, withoutPatches                     int // requests with mutating calls, those of them without their patches
+	collections                                   int // requests with mutating calls that delete many objects
 	first, last                                   time.Time
 	levels                                        map[string]int
 
@@ -96,11 +98,13 @@ func (t *tally) add(r *raw) {
 		extend(&t.outsideFirst, &t.outsideLast, r.time())
 		return
 	}
+	if r.silent() {
+		t.leaveOut(r)
+		return
+	}
 	q := r.request()
 	if q.silent() {
-		t.requests++
-		t.silent++
-		t.when(q.time)
+		t.leaveOut(r)
 		return
 	}
 	if t.seen.before(t.key(r)) {
@@ -108,7 +112,7 @@ func (t *tally) add(r *raw) {
 		return
 	}
 	t.requests++
-	t.when(q.time)
+	extend(&t.first, &t.last, q.time)
 	t.levels[q.level]++
 	t.count(q)
 	t.judge(q)
@@ -126,7 +130,12 @@ func (t *tally) key(r *raw) uint64 {
 	return h.Sum64()
 }
 
-func (t *tally) when(at time.Time) { extend(&t.first, &t.last, at) }
+// leaveOut counts a request without webhooks.
+func (t *tally) leaveOut(r *raw) {
+	t.requests++
+	t.silent++
+	extend(&t.first, &t.last, r.time())
+}
 
 // extend widens a time so that another one is in it.
 func extend(first, last *time.Time, at time.Time) {
@@ -143,15 +152,16 @@ func extend(first, last *time.Time, at time.Time) {
 
 // count adds a request to the rows of its webhooks.
 func (t *tally) count(q *request) {
-	patches := false
 	for _, c := range q.calls {
-		patches = patches || c.patched
 		t.countCall(c)
 	}
 	if len(q.calls) > 0 {
 		t.withCalls++
 		if q.level == "Metadata" {
 			t.withoutPatches++
+		}
+		if q.verb == "deletecollection" {
+			t.collections++
 		}
 	}
 	if len(q.calls) == 1 && q.mutating > 0 && t.options.wants(q.calls[0].hook) {
@@ -173,8 +183,12 @@ func (t *tally) count(q *request) {
 		}
 	}
 	t.countRejection(q.rejected())
-	t.slowest.mutating.add(q.mutating)
-	t.slowest.validating.add(q.validating)
+	if len(t.options.Webhooks) == 0 || slices.ContainsFunc(q.calls, func(c *call) bool { return t.options.wants(c.hook) }) {
+		t.slowest.mutating.add(q.mutating)
+	}
+	if len(t.options.Webhooks) == 0 {
+		t.slowest.validating.add(q.validating)
+	}
 	if q.panicked {
 		t.panics++
 	}

@@ -70,25 +70,21 @@ func (t *printer) head(r *Report) {
 	}
 }
 
-// nameWidth is how long a name may be beside numbers.
-const nameWidth = 31
-
-func (t *printer) table(title string, columns ...string) {
-	line := fmt.Sprintf("%-*s", nameWidth, title)
-	for _, c := range columns {
-		line += fmt.Sprintf(" %7s", c)
-	}
-	t.printf("\n%s\n", t.Bold(line))
-}
+// How long a name may be beside six numbers, three, and one.
+const (
+	nameWidth = 32
+	wideName  = 56
+	widest    = 72
+)
 
 // row writes a name with numbers; a name that is long gets a line of its own. 0 is a dash.
-func (t *printer) row(name, under string, numbers ...int) {
+func (t *printer) row(room int, name string, numbers ...int) {
 	name = printable(name)
-	if utf8.RuneCountInString(name) > nameWidth {
+	if utf8.RuneCountInString(name) > room {
 		t.printf("%s\n", name)
 		name = ""
 	}
-	t.printf("%s%s", name, strings.Repeat(" ", nameWidth-utf8.RuneCountInString(name)))
+	t.printf("%s%s", name, strings.Repeat(" ", room-utf8.RuneCountInString(name)))
 	for _, n := range numbers {
 		if n == 0 {
 			t.printf(" %s", t.Faint("      -"))
@@ -97,22 +93,23 @@ func (t *printer) row(name, under string, numbers ...int) {
 		}
 	}
 	t.printf("\n")
-	if under != "" {
-		t.printf("%s\n", t.Faint("  "+printable(under)))
-	}
 }
 
 func (t *printer) mutating(r *Report) {
 	if len(r.Mutating) == 0 {
 		return
 	}
-	t.table("MUTATING", "calls", "again", "changed", "open", "failed", "denied")
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s %7s %7s %7s", nameWidth, "MUTATING", "calls", "again", "changed", "open", "failed", "denied")))
 	for _, m := range r.Mutating[:min(len(r.Mutating), r.Top)] {
-		under := "of " + m.Configuration
+		t.row(nameWidth, m.Webhook, m.Calls, m.Reinvoked, m.Mutated, m.FailedOpen, m.Failed+m.NoDryRun, m.Denied)
+		about := "of " + m.Configuration
 		if m.Patches > 0 {
-			under += fmt.Sprintf(", %d operations in %d patches", m.Operations, m.Patches)
+			about += fmt.Sprintf("; operations per patch: %.3g", float64(m.Operations)/float64(m.Patches))
 		}
-		t.row(m.Webhook, under, m.Calls, m.Reinvoked, m.Mutated, m.FailedOpen, m.Failed+m.NoDryRun, m.Denied)
+		if m.SlowestMilliseconds > 0 {
+			about += fmt.Sprintf("; slowest: %d ms", m.SlowestMilliseconds)
+		}
+		t.printf("%s\n", t.Faint("  "+printable(about)))
 	}
 	t.more(len(r.Mutating)-r.Top, "webhook")
 }
@@ -121,32 +118,20 @@ func (t *printer) validating(r *Report) {
 	if len(r.Validating) == 0 {
 		return
 	}
-	t.table("VALIDATING, where recorded", "calls", "", "", "open", "failed", "denied")
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s", wideName, "VALIDATING, but for what they allowed", "open", "failed", "denied")))
 	for _, v := range r.Validating[:min(len(r.Validating), r.Top)] {
-		name := printable(v.Webhook)
-		if utf8.RuneCountInString(name) > nameWidth {
-			t.printf("%s\n", name)
-			name = ""
-		}
-		t.printf("%-*s       ?                %s %s %s\n", nameWidth, name, t.number(v.FailedOpen), t.number(v.Failed+v.NoDryRun), t.number(v.Denied))
+		t.row(wideName, v.Webhook, v.FailedOpen, v.Failed+v.NoDryRun, v.Denied)
 	}
 	t.more(len(r.Validating)-r.Top, "webhook")
-}
-
-func (t *printer) number(n int) string {
-	if n == 0 {
-		return t.Faint("      -")
-	}
-	return fmt.Sprintf("%7d", n)
 }
 
 func (t *printer) annotations(r *Report) {
 	if len(r.AuditAnnotations) == 0 {
 		return
 	}
-	t.table("AUDIT ANNOTATIONS", "times")
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s", widest, "AUDIT ANNOTATIONS", "times")))
 	for _, a := range r.AuditAnnotations[:min(len(r.AuditAnnotations), r.Top)] {
-		t.row(a.Name+"/"+a.Key, "", a.Requests)
+		t.row(widest, a.Name+"/"+a.Key, a.Requests)
 	}
 	t.more(len(r.AuditAnnotations)-r.Top, "annotation")
 }
@@ -187,12 +172,13 @@ func (t *printer) finding(f *Finding) {
 	for _, o := range f.Objects {
 		t.hanging("  Object: ", fmt.Sprintf("%s: changed in %d of %d updates by %s", o.Object, o.Mutated, o.Requests, strings.Join(o.Users, ", ")))
 	}
-	for _, e := range f.Examples {
-		t.example(&e)
+	for i, e := range f.Examples {
+		t.example(&e, i == 0)
 	}
 }
 
-func (t *printer) example(e *Example) {
+// example writes a request, with its calls if that is asked for.
+func (t *printer) example(e *Example, calls bool) {
 	what := e.Verb + " " + e.Object + " by " + e.User
 	if e.DryRun {
 		what += ", dry run"
@@ -202,6 +188,9 @@ func (t *printer) example(e *Example) {
 	}
 	t.printf("  %s  %s\n", stamp(e.Time), t.Faint("audit ID "+printable(e.AuditID)))
 	t.hanging("    ", what)
+	if !calls {
+		return
+	}
 	if e.Message != "" {
 		t.hanging("    ", fmt.Sprintf("%d: %s", e.Code, e.Message))
 	}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// BenchmarkRun reads logs of a real kind of make-up: most events are of reads, a few have webhooks
+// in them. MB/s is what counts.
+func BenchmarkRun(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		every int // one event in so many is of a request with webhooks
+	}{{"one in 100 with webhooks", 100}, {"one in 10", 10}, {"all", 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			var log bytes.Buffer
+			for i := range 5000 {
+				if i%c.every == 0 {
+					log.WriteString(event{ID: fmt.Sprint("w", i), Name: fmt.Sprint("o", i%100), Calls: []recorded{
+						{Hook: "a.example.com", Mutated: true, Patch: `[{"op":"add","path":"/metadata/labels/x","value":"y"}]`}, {Hook: "b.example.com"},
+					}}.line())
+				} else {
+					log.WriteString(event{ID: fmt.Sprint("r", i), Verb: "get", Code: 200}.line())
+				}
+			}
+			b.SetBytes(int64(log.Len()))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Run(b.Context(), []Source{textSource("log", bytes.NewReader(log.Bytes()))}, defaults(), noProgress); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An event is what a test says of a request; line writes it as the API server would.
+type event struct {
+	ID, Verb, Level, Stage, User, Message, URI string
+	Resource, Namespace, Name                  string
+	Code                                       int
+	Second                                     int // since the beginning of the log
+	Calls                                      []recorded
+	Annotations                                map[string]string
+	Object                                     string // requestObject
+}
+
+// A recorded is a mutating call of an event; index is its place.
+type recorded struct {
+	Round      int
+	Hook       string // its configuration is "c"
+	Mutated    bool
+	Patch      string
+	FailedOpen bool
+	Index      int
+}
+
+var beginning = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// line is the event as a line of a log.
+func (e event) line() string {
+	annotations := map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
+	for key, value := range e.Annotations {
+		annotations[key] = value
+	}
+	for i, c := range e.Calls {
+		place := fmt.Sprintf("round_%d_index_%d", c.Round, i+c.Index)
+		annotations[mutationPrefix+place] = fmt.Sprintf(`{"configuration":"c","webhook":%q,"mutated":%t}`, c.Hook, c.Mutated)
+		if c.Patch != "" {
+			annotations[patchPrefix+place] = fmt.Sprintf(`{"configuration":"c","webhook":%q,"patch":%s,"patchType":"JSONPatch"}`, c.Hook, c.Patch)
+		}
+		if c.FailedOpen {
+			annotations[openMutationPrefix+place] = c.Hook
+		}
+	}
+	if e.Code == 0 {
+		e.Code = 200
+	}
+	resource, namespace, name := or(e.Resource, "configmaps"), or(e.Namespace, "shop"), or(e.Name, "one")
+	at := beginning.Add(time.Duration(e.Second) * time.Second)
+	type m = map[string]any
+	doc := m{
+		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": or(e.Level, "Request"), "auditID": e.ID, "stage": or(e.Stage, "ResponseComplete"),
+		"requestURI": or(e.URI, "/api/v1/namespaces/"+namespace+"/"+resource+"/"+name), "verb": or(e.Verb, "update"),
+		"user": m{"username": or(e.User, "jane"), "groups": []string{"system:authenticated"}}, "sourceIPs": []string{"192.0.2.1"}, "userAgent": "kubectl/v1.36.3",
+		"objectRef":                m{"resource": resource, "namespace": namespace, "name": name, "apiVersion": "v1"},
+		"responseStatus":           m{"metadata": m{}, "code": e.Code, "message": e.Message},
+		"requestReceivedTimestamp": at.Format("2006-01-02T15:04:05.000000Z"), "stageTimestamp": at.Add(5 * time.Millisecond).Format("2006-01-02T15:04:05.000000Z"),
+		"annotations": annotations,
+	}
+	if e.Object != "" {
+		doc["requestObject"] = json.RawMessage(e.Object)
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		panic(err)
+	}
+	return string(text) + "\n"
+}
+
+func noProgress(int64, int64, int) {}
+
+func defaults() Options { return Options{Top: 50, Slow: time.Second, Again: 5} }
+
+// read runs over a log in memory.
+func read(t *testing.T, o Options, log string) *Report {
+	t.Helper()
+	r, err := Run(t.Context(), []Source{textSource("log", strings.NewReader(log))}, o, noProgress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rulesOf are the rules of the findings, with the number of requests.
+func rulesOf(r *Report) (all []string) {
+	for _, f := range r.Findings {
+		all = append(all, fmt.Sprintf("%s %d", f.Rule, f.Requests))
+	}
+	return all
+}
