@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// An Outcome is what became of a call.
+type Outcome string
+
+// The outcomes. A call that failed is one that the API server treats by the failurePolicy.
+const (
+	Allowed Outcome = "allowed"
+	Mutated Outcome = "mutated"
+	Denied  Outcome = "denied"
+	Failed  Outcome = "failed"
+)
+
+// An Admission is one call of a webhook. Its JSON is what -o json prints, a line each.
+type Admission struct {
+	Event     string    `json:"event"` // "admission"
+	Time      time.Time `json:"time"`
+	Webhook   string    `json:"webhook"`
+	Type      string    `json:"type"` // "mutating" or "validating"
+	Operation string    `json:"operation"`
+	Group     string    `json:"group,omitempty"`
+	Version   string    `json:"version"`
+	// Resource has the subresource, as in "pods/status".
+	Resource  string `json:"resource"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	User      string `json:"user,omitempty"`
+	DryRun    bool   `json:"dryRun"`
+	UID       string `json:"uid,omitempty"`
+	// Round counts the calls of this webhook for one request to the API server, from 1; 2 is a
+	// reinvocation. 0: it cannot be told.
+	Round        int             `json:"round,omitempty"`
+	Outcome      Outcome         `json:"outcome"`
+	Code         int32           `json:"code,omitempty"`
+	Message      string          `json:"message,omitempty"`
+	Milliseconds float64         `json:"milliseconds"`
+	Warnings     []string        `json:"warnings,omitempty"`
+	Patch        json.RawMessage `json:"patch,omitempty"`
+
+	before, after []byte // the object, if there is a patch
+}
+
+// describe fills in what the request says.
+func (a *Admission) describe(r *admissionv1.AdmissionRequest) {
+	a.Operation, a.Group, a.Version, a.Resource, a.Kind = string(r.Operation), r.Resource.Group, r.Resource.Version, r.Resource.Resource, r.Kind.Kind
+	if r.SubResource != "" {
+		a.Resource += "/" + r.SubResource
+	}
+	a.Namespace, a.Name, a.User, a.UID = r.Namespace, r.Name, r.UserInfo.Username, string(r.UID)
+	a.DryRun = r.DryRun != nil && *r.DryRun
+	if a.Name == "" {
+		a.Name = nameIn(r.Object.Raw, r.OldObject.Raw)
+	}
+	if a.Namespace == a.Name && r.Kind.Kind == "Namespace" {
+		a.Namespace = "" // a namespace is not in itself
+	}
+}
+
+// nameIn finds a name where the request has none: that which is about to be generated, and that of
+// an object of a deletion of many.
+func nameIn(objects ...[]byte) string {
+	for _, raw := range objects {
+		var head struct {
+			Metadata struct{ Name, GenerateName string }
+		}
+		if json.Unmarshal(raw, &head) != nil {
+			continue
+		}
+		switch m := head.Metadata; {
+		case m.Name != "":
+			return m.Name
+		case m.GenerateName != "":
+			return m.GenerateName + "…"
+		}
+	}
+	return ""
+}
+
+// decide fills in what the answer says.
+func (a *Admission) decide(r *admissionv1.AdmissionRequest, status int, body []byte) {
+	review := admissionv1.AdmissionReview{}
+	if status < 200 || status > 206 {
+		a.fail("HTTP %d: %s", status, firstLine(statusMessage(body)))
+		return
+	}
+	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil {
+		a.fail("it answered no AdmissionReview with a response")
+		return
+	}
+	response := review.Response
+	a.Warnings = response.Warnings
+	switch {
+	case response.UID != r.UID:
+		a.fail("the response has the uid %q, not that of the request", response.UID)
+	case !response.Allowed:
+		a.Outcome, a.Code = Denied, 400
+		if response.Result != nil {
+			a.Message = response.Result.Message
+			if a.Message == "" {
+				a.Message = string(response.Result.Reason)
+			}
+			if response.Result.Code >= 400 {
+				a.Code = response.Result.Code
+			}
+		}
+	case len(response.Patch) == 0:
+		a.Outcome = Allowed
+	default:
+		a.patched(r.Object.Raw, response.Patch)
+	}
+}
+
+func (a *Admission) fail(format string, args ...any) {
+	a.Outcome, a.Message = Failed, fmt.Sprintf(format, args...)
+}
+
+// patched applies the patch as the API server does.
+func (a *Admission) patched(object, patch []byte) {
+	a.Outcome = Mutated
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		a.fail("the patch cannot be read: %v", err)
+		return
+	}
+	if len(operations) == 0 {
+		a.Outcome = Allowed
+		return
+	}
+	if compact := (bytes.Buffer{}); json.Compact(&compact, patch) == nil {
+		a.Patch = compact.Bytes()
+	}
+	after, err := operations.Apply(object)
+	if err != nil {
+		a.fail("the patch cannot be applied: %v", err)
+		return
+	}
+	a.before, a.after = object, after
+	if a.Kind == "Secret" && a.Group == corev1.GroupName {
+		a.before, a.after, a.Patch = hideSecret(a.before, a.after)
+	}
+}
+
+// hideSecret replaces the values of a Secret: what is on a screen is seen by others.
+func hideSecret(before, after []byte) (b, a []byte, patch json.RawMessage) {
+	var old, changed map[string]any
+	if json.Unmarshal(before, &old) != nil || json.Unmarshal(after, &changed) != nil {
+		return nil, nil, nil
+	}
+	for _, field := range []string{"data", "stringData"} {
+		oldData, _ := old[field].(map[string]any)
+		newData, _ := changed[field].(map[string]any)
+		for key, value := range newData {
+			newData[key] = "(hidden)"
+			if was, there := oldData[key]; there && was != value {
+				newData[key] = "(hidden, changed)"
+			}
+		}
+		for key := range oldData {
+			oldData[key] = "(hidden)"
+		}
+	}
+	for _, o := range []map[string]any{old, changed} {
+		metadata, _ := o["metadata"].(map[string]any)
+		if annotations, _ := metadata["annotations"].(map[string]any); annotations != nil {
+			delete(annotations, corev1.LastAppliedConfigAnnotation) // it has them all
+		}
+	}
+	b, err := json.Marshal(old)
+	if err != nil {
+		return nil, nil, nil
+	}
+	if a, err = json.Marshal(changed); err != nil {
+		return nil, nil, nil
+	}
+	return b, a, nil
+}
+
+// statusMessage finds the sentence in the body of a failure, which may be a Status.
+func statusMessage(body []byte) string {
+	var status struct{ Kind, Message string }
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		return status.Message
+	}
+	return string(body)
+}
+
+func firstLine(text string) string {
+	const long = 300
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if len(text) > long {
+		text = text[:long] + "…"
+	}
+	return text
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A configuration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration.
+type configuration struct {
+	mutating   *admissionregistrationv1.MutatingWebhookConfiguration
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration
+}
+
+// Annotations and labels that say whose it is.
+const (
+	devLabel = "admitkit.dev/dev"
+	kept     = "kubectl.kubernetes.io/last-applied-configuration"
+)
+
+// A frame is what webhooks are put into: where they are called, and what makes them harmless.
+type frame struct {
+	proxy *proxy
+	// prefix of the names of the objects, and owner, the value of their label.
+	prefix, owner string
+	// ignore has failures admit, and careful shortens timeouts and leaves out kube-system: for
+	// clusters that others use.
+	ignore, careful bool
+}
+
+// maxTimeout is the timeout of webhooks in a cluster of others, in seconds.
+const maxTimeout = 5
+
+// mount returns the configurations as they are registered, and the routes of their webhooks.
+func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[string]route) {
+	routes := map[string]route{}
+	var mounted []configuration
+	for _, c := range all {
+		if c.mutating != nil {
+			m := c.mutating.DeepCopy()
+			f.label(&m.ObjectMeta)
+			for i := range m.Webhooks {
+				w := &m.Webhooks[i]
+				key := "mutate/" + m.Name + "/" + w.Name
+				routes[key] = route{w.Name, "mutating", to, pathOf(w.ClientConfig)}
+				w.ClientConfig = f.address(key)
+				f.tame(&w.FailurePolicy, &w.TimeoutSeconds, &w.NamespaceSelector)
+			}
+			mounted = append(mounted, configuration{mutating: m})
+		}
+		if c.validating != nil {
+			v := c.validating.DeepCopy()
+			f.label(&v.ObjectMeta)
+			for i := range v.Webhooks {
+				w := &v.Webhooks[i]
+				key := "validate/" + v.Name + "/" + w.Name
+				routes[key] = route{w.Name, "validating", to, pathOf(w.ClientConfig)}
+				w.ClientConfig = f.address(key)
+				f.tame(&w.FailurePolicy, &w.TimeoutSeconds, &w.NamespaceSelector)
+			}
+			mounted = append(mounted, configuration{validating: v})
+		}
+	}
+	return mounted, routes
+}
+
+// label names an object and leaves out what a server wrote.
+func (f *frame) label(m *metav1.ObjectMeta) {
+	labels, annotations := m.Labels, m.Annotations
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[devLabel] = f.owner
+	delete(annotations, kept)
+	*m = metav1.ObjectMeta{Name: f.prefix + m.Name, Labels: labels, Annotations: annotations}
+}
+
+func (f *frame) address(key string) admissionregistrationv1.WebhookClientConfig {
+	url := f.proxy.address(key)
+	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: f.proxy.ca.Bundle}
+}
+
+func (f *frame) tame(policy **admissionregistrationv1.FailurePolicyType, timeout **int32, selector **metav1.LabelSelector) {
+	if f.ignore {
+		ignore := admissionregistrationv1.Ignore
+		*policy = &ignore
+	}
+	if !f.careful {
+		return
+	}
+	if *timeout == nil || **timeout > maxTimeout {
+		short := int32(maxTimeout)
+		*timeout = &short
+	}
+	exclude := metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem}}
+	if *selector == nil {
+		*selector = &metav1.LabelSelector{}
+	}
+	(*selector).MatchExpressions = append(slices.Clone((*selector).MatchExpressions), exclude)
+}
+
+// pathOf returns the path at which a webhook is called.
+func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
+	switch {
+	case c.URL != nil:
+		if u, err := url.Parse(*c.URL); err == nil {
+			return cmp.Or(u.Path, "/")
+		}
+	case c.Service != nil && c.Service.Path != nil:
+		return cmp.Or(*c.Service.Path, "/")
+	}
+	return "/"
+}
+
+func (c *configuration) name() string {
+	if c.mutating != nil {
+		return c.mutating.Name
+	}
+	return c.validating.Name
+}
+
+// resource is the plural of the kind.
+func (c *configuration) resource() string {
+	if c.mutating != nil {
+		return "mutatingwebhookconfigurations"
+	}
+	return "validatingwebhookconfigurations"
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/build"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A localServer is an API server that was started for the session.
+type localServer struct {
+	server              *apiserver.Server
+	kubeconfig, version string
+}
+
+// tracing has the API server give its calls of webhooks the number of the request that they are
+// for, by which rounds are counted. No span is sent anywhere, as none is sampled.
+const tracing = `apiVersion: apiserver.config.k8s.io/v1
+kind: TracingConfiguration
+endpoint: 127.0.0.1:9
+samplingRatePerMillion: 0
+`
+
+// startServer starts an API server, with a proxy in front of the hooks.
+func startServer(ctx context.Context, d *session) (place, error) {
+	flags, err := serverFlags(d.o.Flags)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := build.Find(); err != nil {
+		progress := d.s.Progress()
+		note := func(format string, args ...any) {
+			progress.Done()
+			d.s.Note(format, args...)
+		}
+		_, err := build.Build(ctx, build.Options{Note: note, Step: progress.Step})
+		progress.Done()
+		if err != nil {
+			return nil, err
+		}
+	}
+	l := &localServer{}
+	l.server, err = apiserver.Run(ctx, apiserver.Options{Flags: flags, Port: d.o.Port, Files: map[string][]byte{"tracing-config-file": []byte(tracing)}})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.prepare(ctx, d); err != nil {
+		_ = l.server.Stop() // the first error says more
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *localServer) prepare(ctx context.Context, d *session) (err error) {
+	if l.kubeconfig, err = l.server.WriteFile("kubeconfig", l.server.Kubeconfig); err != nil {
+		return err
+	}
+	if l.version, err = l.server.Version(ctx); err != nil {
+		return err
+	}
+	secret := randomText()
+	if d.proxy, err = newProxy("127.0.0.1:0", "127.0.0.1", secret, d.out.admission); err != nil {
+		return err
+	}
+	d.records, err = newRegistry(l.server.Config, frame{proxy: d.proxy, owner: "local"})
+	return err
+}
+
+func serverFlags(texts []string) (map[string][]string, error) {
+	flags := map[string][]string{}
+	for _, text := range texts {
+		name, value, found := strings.Cut(strings.TrimLeft(text, "-"), "=")
+		if !found || name == "" {
+			return nil, problem.New("--flag %s: not name=value", text).Hint("--flag v=4")
+		}
+		flags[name] = append(flags[name], value)
+	}
+	return flags, nil
+}
+
+func (l *localServer) done() <-chan struct{} { return l.server.Done() }
+
+func (l *localServer) err() error { return l.server.Err() }
+
+func (l *localServer) close() error { return l.server.Stop() }

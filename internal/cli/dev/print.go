@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+// An Event is what happens besides admissions, as -o json prints it.
+type Event struct {
+	// Event is "ready", "rebuilt", "buildFailed" or "crashed".
+	Event string    `json:"event"`
+	Time  time.Time `json:"time"`
+	// Kubeconfig is the file for kubectl, once it is ready.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Server is the version of the API server.
+	Server string `json:"server,omitempty"`
+	// Webhooks are the names of those that are registered.
+	Webhooks []string `json:"webhooks,omitempty"`
+	// Registered: the registration is another one, and enforced.
+	Registered   bool    `json:"registered,omitempty"`
+	Message      string  `json:"message,omitempty"`
+	Milliseconds float64 `json:"milliseconds,omitempty"`
+
+	text string // for people
+}
+
+// A printer prints events and admissions in their order, and keeps no call waiting: what a terminal
+// that stands still does not take is counted.
+type printer struct {
+	s    *screen.Screen
+	json bool
+	now  func() time.Time
+
+	mu    sync.Mutex
+	queue chan func()
+	lost  int
+	ended chan struct{}
+}
+
+func newPrinter(s *screen.Screen, asJSON bool) *printer {
+	p := &printer{s: s, json: asJSON, now: time.Now, queue: make(chan func(), 1000), ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		for print := range p.queue {
+			print()
+		}
+	}()
+	return p
+}
+
+// close prints what there is.
+func (p *printer) close() {
+	close(p.queue)
+	<-p.ended
+}
+
+func (p *printer) put(print func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case p.queue <- print:
+		if p.lost > 0 {
+			lost := p.lost
+			p.lost = 0
+			p.queue <- func() { p.s.Note("%d lines are left out: they came faster than they could be printed", lost) }
+		}
+	default:
+		p.lost++
+	}
+}
+
+func (p *printer) admission(a *Admission) {
+	p.put(func() {
+		if p.json {
+			p.line(a)
+			return
+		}
+		_, _ = io.WriteString(p.s.Out, a.text(p.s.Painter(), screen.Width(p.s.Out))) // nobody is there to read it
+	})
+}
+
+func (p *printer) event(e Event) {
+	e.Time = p.now()
+	p.put(func() {
+		if p.json {
+			p.line(e)
+			return
+		}
+		if e.text != "" {
+			fmt.Fprintln(p.s.Out, e.text)
+		}
+	})
+}
+
+// problem prints an event with an error below it.
+func (p *printer) problem(event, sentence string, err error) {
+	e := Event{Event: event, Message: err.Error(), Time: p.now()}
+	p.put(func() {
+		if p.json {
+			p.line(e)
+			return
+		}
+		paint := p.s.Painter()
+		text := clock(paint, e.Time) + paint.Red(sentence) + "\n" + indented(err.Error())
+		for _, hint := range problem.Hints(err) {
+			text += indented("hint: " + hint)
+		}
+		_, _ = io.WriteString(p.s.Out, text) // nobody is there to read it
+	})
+}
+
+func (p *printer) line(v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = fmt.Appendf(nil, `{"event":"lost","message":%q}`, err)
+	}
+	fmt.Fprintf(p.s.Out, "%s\n", text)
+}
+
+// Write takes lines that the hooks print.
+func (p *printer) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		line = printable(strings.TrimRight(line, "\r\n"))
+		p.put(func() {
+			fmt.Fprintf(p.s.Err, "%s\n", p.s.ErrPainter().Faint("  | "+line))
+		})
+	}
+	return len(text), nil
+}
+
+const margins = "         " // as wide as the time
+
+func clock(paint screen.Painter, t time.Time) string {
+	return paint.Faint(t.Local().Format("15:04:05")) + " "
+}
+
+func indented(text string) string {
+	var all strings.Builder
+	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
+		all.WriteString(margins + printable(strings.TrimRight(line, "\n")) + "\n")
+	}
+	return all.String()
+}
+
+// text is a line, and below it what there is to say: the patch, the message, warnings.
+func (a *Admission) text(paint screen.Painter, width int) string {
+	var all strings.Builder
+	all.WriteString(clock(paint, a.Time) + a.Outcome.painted(paint))
+	column := len(margins) + len("mutated")
+	for i, part := range a.parts() {
+		plain := printable(part)
+		if column+2+len(plain) > width && i > 0 {
+			all.WriteString("\n" + margins + "       ")
+			column = len(margins) + len("mutated")
+		}
+		column += 2 + len(plain)
+		if i == 0 {
+			plain = paint.Bold(plain)
+		}
+		all.WriteString("  " + plain)
+	}
+	all.WriteString("\n")
+	for _, l := range diff(a.before, a.after) {
+		text := printable(l.text)
+		switch l.mark {
+		case '+':
+			text = paint.Green("+ " + text)
+		case '-':
+			text = paint.Red("- " + text)
+		case '…':
+			text = paint.Faint("  " + text)
+		default:
+			text = "  " + text
+		}
+		all.WriteString(margins + text + "\n")
+	}
+	if a.Message != "" {
+		all.WriteString(indented(a.verdict()))
+	}
+	for _, w := range a.Warnings {
+		all.WriteString(margins + paint.Yellow("warning:") + " " + printable(w) + "\n")
+	}
+	return all.String()
+}
+
+func (o Outcome) painted(paint screen.Painter) string {
+	text := fmt.Sprintf("%-7s", string(o))
+	switch o {
+	case Mutated:
+		return paint.Green(text)
+	case Denied:
+		return paint.Yellow(text)
+	case Failed:
+		return paint.Red(text)
+	}
+	return text
+}
+
+// parts are what the line says, in its order.
+func (a *Admission) parts() []string {
+	resource, subresource, _ := strings.Cut(a.Resource, "/")
+	if a.Group != "" {
+		resource += "." + a.Group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	name := a.Name
+	if a.Namespace != "" {
+		name = a.Namespace + "/" + name
+	}
+	parts := []string{a.Webhook, strings.TrimSpace(a.Operation + " " + resource + " " + name)}
+	if a.User != "" {
+		parts = append(parts, "by "+a.User)
+	}
+	parts = append(parts, fmt.Sprintf("%.1f ms", a.Milliseconds))
+	if a.Round > 1 {
+		parts = append(parts, fmt.Sprintf("reinvoked: round %d", a.Round))
+	}
+	if a.DryRun {
+		parts = append(parts, "dry run")
+	}
+	return parts
+}
+
+func (a *Admission) verdict() string {
+	if a.Outcome == Denied {
+		return fmt.Sprintf("%d: %s", a.Code, a.Message)
+	}
+	return a.Message
+}
+
+// printable takes out what a terminal would act upon.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || !unicode.IsControl(r) {
+			return r
+		}
+		return '�'
+	}, text)
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/internal/devcert"
+)
+
+const (
+	maxReview = 32 << 20 // an object and an old object, at the limit of the API server, with room
+	// margin is what remains of a call's time for the hook when the call has waited for a rebuild.
+	margin = 2 * time.Second
+)
+
+// A proxy is what the API server calls. It passes calls on to the hooks, and tells of each. While
+// hooks are rebuilt, calls wait for the new ones, but not longer than their timeout allows: then
+// the old ones answer.
+type proxy struct {
+	// secret begins all paths, since on a network others can reach it.
+	secret string
+	url    *url.URL
+	ca     *devcert.CA
+	report func(*Admission)
+	rounds *rounds
+
+	server   *http.Server
+	listener net.Listener
+	ended    chan struct{}
+
+	mu       sync.Mutex
+	routes   map[string]route
+	hold     chan struct{} // closed when calls may go on; nil if they may
+	canaries map[string]bool
+}
+
+// A route is where calls of a webhook go.
+type route struct {
+	webhook, kind string
+	to            *upstream
+	path          string
+}
+
+// newProxy listens on an address and serves with a certificate for a host.
+func newProxy(address, host string, secret string, report func(*Admission)) (*proxy, error) {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		return nil, err
+	}
+	config, err := ca.Serving(host)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for the API server: %w", err)
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{
+		secret: "/" + secret, url: &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, ca: ca, report: report,
+		rounds: newRounds(time.Now), listener: listener, ended: make(chan struct{}), canaries: map[string]bool{}, routes: map[string]route{},
+	}
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0), // handshakes that probes give up
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.server.Serve(tls.NewListener(listener, config)) // it ends by Close
+	}()
+	return p, nil
+}
+
+// close ends all connections.
+func (p *proxy) close() {
+	_ = p.server.Close() // nothing can be done
+	<-p.ended
+}
+
+// address returns the URL at which a webhook is called.
+func (p *proxy) address(key string) string {
+	u := *p.url
+	u.Path = p.secret + "/" + key
+	return u.String()
+}
+
+// setRoutes has calls go where these say. Keys that have no route any more keep theirs until drop.
+func (p *proxy) setRoutes(routes map[string]route) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, r := range routes {
+		p.routes[key] = r
+	}
+}
+
+// drop forgets the routes that are not among these.
+func (p *proxy) drop(routes map[string]route) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.routes {
+		if _, there := routes[key]; !there {
+			delete(p.routes, key)
+		}
+	}
+}
+
+// pause has calls wait until resume.
+func (p *proxy) pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hold == nil {
+		p.hold = make(chan struct{})
+	}
+}
+
+func (p *proxy) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hold != nil {
+		close(p.hold)
+		p.hold = nil
+	}
+}
+
+// saw reports whether the API server has called a canary.
+func (p *proxy) saw(canary string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.canaries[canary]
+}
+
+// ServeHTTP answers a call.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	key, ours := strings.CutPrefix(req.URL.Path, p.secret+"/")
+	if !ours {
+		http.NotFound(w, req)
+		return
+	}
+	began := time.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxReview))
+	if err != nil {
+		http.Error(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	review := admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil {
+		http.Error(w, "the request is no AdmissionReview", http.StatusBadRequest)
+		return
+	}
+	if canary, is := strings.CutPrefix(key, canaryPath); is {
+		p.answerCanary(w, canary, &review)
+		return
+	}
+	p.wait(req)
+	p.mu.Lock()
+	r, there := p.routes[key]
+	if there {
+		r.to.calls.Add(1) // under the lock, so none is added once the routes lead elsewhere
+		defer r.to.calls.Done()
+	}
+	p.mu.Unlock()
+	if !there {
+		http.Error(w, "admitkit dev has no such webhook any more", http.StatusNotFound)
+		return
+	}
+	a := &Admission{Event: "admission", Time: began, Webhook: r.webhook, Type: r.kind}
+	a.describe(review.Request)
+	a.Round = p.rounds.of(req.Header.Get("Traceparent"), key, review.Request)
+	status, header, answer, err := p.forward(req, r, body)
+	a.Milliseconds = float64(time.Since(began).Microseconds()) / 1000
+	switch {
+	case req.Context().Err() != nil: // the API server has not waited
+		a.fail("no answer within the timeout")
+	case err != nil:
+		a.fail("cannot call the webhook: %v", err)
+		status, header, answer = http.StatusBadGateway, http.Header{"Content-Type": {"text/plain"}}, []byte(a.Message)
+	default:
+		a.decide(review.Request, status, answer)
+	}
+	if !strings.Contains(string(review.Request.Object.Raw), devLabel) { // our own question, which a hook for everything sees
+		p.report(a) // before the answer, so that these come in the order of the calls
+	}
+	for _, name := range []string{"Content-Type", "Retry-After", "Warning"} {
+		if value := header.Get(name); value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(answer) // the API server may be gone
+}
+
+// wait waits for hooks that are being rebuilt.
+func (p *proxy) wait(req *http.Request) {
+	p.mu.Lock()
+	hold := p.hold
+	p.mu.Unlock()
+	if hold == nil {
+		return
+	}
+	patience := 5 * time.Second
+	if timeout, err := time.ParseDuration(req.URL.Query().Get("timeout")); err == nil {
+		patience = max(timeout/4, timeout-margin)
+	}
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	select {
+	case <-hold:
+	case <-enough.C:
+	case <-req.Context().Done():
+	}
+}
+
+// forward passes the call on.
+func (p *proxy) forward(req *http.Request, r route, body []byte) (int, http.Header, []byte, error) {
+	base, client := r.to.get()
+	to := base.JoinPath(r.path)
+	to.RawQuery = req.URL.RawQuery
+	request, err := http.NewRequestWithContext(req.Context(), http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	for _, name := range []string{"Content-Type", "Accept", "User-Agent", "Traceparent", "Tracestate"} {
+		if value := req.Header.Get(name); value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, nil, unwrapURL(err)
+	}
+	defer func() { _ = response.Body.Close() }() // only read
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxReview))
+	return response.StatusCode, response.Header, answer, err
+}
+
+// unwrapURL leaves out the method and the URL, which are told already.
+func unwrapURL(err error) error {
+	if e, ok := err.(*url.Error); ok { //nolint:errorlint // http.Client returns it as it is
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+const (
+	manager    = "admitkit-dev"
+	canaryPath = "canary/"
+	// patience is how long the API server may take to enforce what it stored.
+	patience = 30 * time.Second
+)
+
+// A registry keeps the configuration objects of a cluster as they are wanted.
+type registry struct {
+	frame
+	config  *rest.Config
+	dynamic dynamic.Interface
+	applied map[string]string // what is stored, by resource and name
+}
+
+func newRegistry(config *rest.Config, f frame) (*registry, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = "admitkit"
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, problem.New("no cluster: %w", err)
+	}
+	return &registry{frame: f, config: config, dynamic: client, applied: map[string]string{}}, nil
+}
+
+func resourceOf(name string) schema.GroupVersionResource {
+	return admissionregistrationv1.SchemeGroupVersion.WithResource(name)
+}
+
+// apply stores the configurations, deletes those that are not among them any more, and waits until
+// the API server acts accordingly. It reports whether anything was different.
+func (r *registry) apply(ctx context.Context, all []configuration) (changed bool, err error) {
+	wanted := map[string]string{}
+	for _, c := range all {
+		key := c.resource() + "/" + c.name()
+		object, text, err := encode(&c)
+		if err != nil {
+			return changed, err
+		}
+		wanted[key] = text
+		if r.applied[key] == text {
+			continue
+		}
+		changed = true
+		r.applied[key] = "" // whatever happens, it may be there
+		if err := r.put(ctx, c.resource(), object); err != nil {
+			return true, err
+		}
+		r.applied[key] = text
+	}
+	for key := range r.applied {
+		if _, there := wanted[key]; there {
+			continue
+		}
+		changed = true
+		if err := r.deleteKey(ctx, key); err != nil {
+			return true, err
+		}
+	}
+	if changed {
+		err = r.settle(ctx)
+	}
+	return changed, err
+}
+
+func encode(c *configuration) (*unstructured.Unstructured, string, error) {
+	object, kind := runtime.Object(c.validating), "ValidatingWebhookConfiguration"
+	if c.mutating != nil {
+		object, kind = c.mutating, "MutatingWebhookConfiguration"
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, "", err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp") // null, in older libraries
+	text, err := json.Marshal(u)
+	return u, string(text), err
+}
+
+func (r *registry) put(ctx context.Context, resource string, object *unstructured.Unstructured) error {
+	_, err := r.dynamic.Resource(resourceOf(resource)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return problem.New("the API server does not take the registration: %w", err)
+	}
+	return cluster.Explain(r.config, err)
+}
+
+func (r *registry) deleteKey(ctx context.Context, key string) error {
+	resource, name, _ := strings.Cut(key, "/")
+	err := r.dynamic.Resource(resourceOf(resource)).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return cluster.Explain(r.config, err)
+	}
+	delete(r.applied, key)
+	return nil
+}
+
+// remove deletes everything that apply stored.
+func (r *registry) remove(ctx context.Context) error {
+	var errs []error
+	for key := range r.applied {
+		errs = append(errs, r.deleteKey(ctx, key))
+	}
+	return errors.Join(errs...)
+}
+
+// settle waits until the API server enforces what was stored before: a configuration that it is
+// given now is enforced later than those, as it learns of all of one kind in order. It is only for
+// requests that have a certain label, and those are never stored.
+func (r *registry) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	token := randomText()
+	for _, sort := range []string{"mutating", "validating"} {
+		object, _, err := encode(r.canary(sort, token))
+		if err != nil {
+			return err
+		}
+		resource := sort + "webhookconfigurations"
+		r.applied[resource+"/"+object.GetName()] = ""
+		if err := r.put(ctx, resource, object); err != nil {
+			return err
+		}
+	}
+	err := r.awaitCanaries(ctx, token)
+	for _, sort := range []string{"mutating", "validating"} {
+		// The end of ctx is no reason to leave it; and if that fails, remove tries again.
+		removal, cancelRemoval := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		if removed := r.deleteKey(removal, sort+"webhookconfigurations/"+r.canaryName()); err == nil {
+			err = removed
+		}
+		cancelRemoval()
+	}
+	return err
+}
+
+func (r *registry) awaitCanaries(ctx context.Context, token string) error {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	last := errors.New("it has not called it")
+	for {
+		if err := r.askWith(ctx, token); err != nil && ctx.Err() == nil {
+			last = err
+		}
+		if r.proxy.saw("mutating/"+token) && r.proxy.saw("validating/"+token) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return problem.New("the API server does not call %s: %w", r.proxy.url, last)
+			}
+			return ctx.Err()
+		case <-again.C:
+		}
+	}
+}
+
+// askWith makes a request that calls the canaries. Everybody may make it, and it is never stored.
+func (r *registry) askWith(ctx context.Context, token string) error {
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1",
+		"kind":       "SelfSubjectReview",
+		"metadata":   map[string]any{"labels": map[string]any{devLabel: token}},
+	}}
+	reviews := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
+	_, err := r.dynamic.Resource(reviews).Create(ctx, review, metav1.CreateOptions{})
+	return err
+}
+
+func (r *registry) canaryName() string { return r.prefix + "admitkit-dev-canary" }
+
+// canary is the configuration by which one sees what the API server enforces.
+func (r *registry) canary(sort, token string) *configuration {
+	const name = "canary.dev.admitkit.dev"
+	fail, none, timeout := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(2)
+	rules := []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"authentication.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"selfsubjectreviews"}},
+	}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{devLabel: token}}
+	meta := metav1.ObjectMeta{Name: r.canaryName(), Labels: map[string]string{devLabel: r.owner}}
+	client := r.address(canaryPath + sort + "/" + token)
+	if sort == "mutating" {
+		return &configuration{mutating: &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: name, ClientConfig: client, Rules: rules, FailurePolicy: &fail, ObjectSelector: selector,
+			SideEffects: &none, TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"},
+		}}}}
+	}
+	return &configuration{validating: &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: name, ClientConfig: client, Rules: rules, FailurePolicy: &fail, ObjectSelector: selector,
+		SideEffects: &none, TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"},
+	}}}}
+}
+
+// answerCanary remembers that the API server called.
+func (p *proxy) answerCanary(w http.ResponseWriter, canary string, review *admissionv1.AdmissionReview) {
+	p.mu.Lock()
+	p.canaries[canary] = true
+	p.mu.Unlock()
+	answer := admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // the API server may be gone
+}
+
+func randomText() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
