@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/scanner"
 	"io"
 	"os"
 	"path/filepath"
@@ -60,6 +61,9 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 		return nil, err
 	}
 	candidates, err := findIn(t.Dir, slices.Concat(t.GoFiles, t.CgoFiles))
+	if syntax := (scanner.ErrorList)(nil); errors.As(err, &syntax) {
+		return nil, problem.New("cannot build the hooks of %s:\n%s", pkg, seenFrom(dir, t.Dir, listed(syntax)))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
@@ -80,6 +84,20 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 		return nil, err
 	}
 	return p, nil
+}
+
+// listed is what is wrong with a file, a line each, but not more than the compiler would say.
+func listed(all scanner.ErrorList) string {
+	const most = 10
+	var text []string
+	for i, one := range all {
+		if i == most {
+			text = append(text, "too many errors")
+			break
+		}
+		text = append(text, one.Error())
+	}
+	return strings.Join(text, "\n")
 }
 
 func noHooks(pkg string) error {

@@ -146,9 +146,7 @@ func TestHooksOfAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(process.Close)
-	response := post(t, process, "/validate/first.example.com",
-		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},
-		"resource":{"version":"v1","resource":"pods"},"name":"web","operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}}}`)
+	response := post(t, process, "/validate/first.example.com", review("web"))
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("status %s", response.Status)
 	}
@@ -186,10 +184,7 @@ func tree(t *testing.T, dir string) []string {
 
 func post(t *testing.T, p *Process, path, body string) *http.Response {
 	t.Helper()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(p.CA)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
-	response, err := client.Post(p.URL+path, "application/json", strings.NewReader(body))
+	response, err := client(p).Post(p.URL+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,4 +194,10 @@ func post(t *testing.T, p *Process, path, body string) *http.Response {
 		t.Error(err)
 	}
 	return response
+}
+
+func client(p *Process) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.CA)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 }

@@ -31,14 +31,13 @@ const (
 	variable             // holds a hook, if its type is that: the program will see
 )
 
-// findIn returns what the files of a package declare, in their order.
+// findIn returns what the files of a package declare, in their order. The error may be a scanner.ErrorList.
 func findIn(dir string, files []string) ([]candidate, error) {
 	var found []candidate
 	for _, name := range files {
-		// The compiler tells what is wrong with a file: here what can be read is enough.
-		file, _ := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
-		if file == nil {
-			continue
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
 		}
 		for _, decl := range file.Decls {
 			c, err := candidatesOf(decl, hookType(file))

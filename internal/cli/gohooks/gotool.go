@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,44 @@ func list(ctx context.Context, dir, pkg string) (*target, error) {
 	}
 	t := found[0]
 	return t, t.check(pkg)
+}
+
+// Folders returns the folders that a package is built from, as far as a person may edit what is in them: those of its
+// module, or modules, and of local replacements. When something in them changes, the package may need to be built again.
+func Folders(ctx context.Context, dir, pkg string) ([]string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	runDir, pattern, err := where(dir, pkg)
+	if err != nil {
+		return nil, err
+	}
+	out, err := goTool(ctx, runDir, nil, "list", "-e", "-deps", "-json=Dir,Module", "--", pattern)
+	if err != nil {
+		return nil, explain(err, pkg)
+	}
+	var folders []string
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			Dir    string
+			Module *struct {
+				Dir     string
+				Main    bool
+				Replace *struct{ Version string }
+			}
+		}
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, problem.New("cannot read what go list says: %w", err)
+		}
+		if m := p.Module; p.Dir != "" && m != nil && (m.Main || m.Replace != nil && m.Replace.Version == "") {
+			folders = append(folders, p.Dir, m.Dir) // in the latter there is go.mod
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders), nil
 }
 
 // where returns the folder to run the go command in, and what to call the package there.

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gohooks
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// The tests run this program once more, to kill it.
+const parent = "GOHOOKS_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parent); dir != "" {
+		fmt.Println(beParent(dir))
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func beParent(dir string) string {
+	p, err := Build(context.Background(), dir, "./internal/hooks", nil)
+	if err != nil {
+		return err.Error()
+	}
+	process, err := p.Start(context.Background(), StartOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	return process.URL
+}
+
+func TestNoProcessOutlivesTheOneThatStartedIt(t *testing.T) {
+	temporary := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), parent+"="+module(t, shop), "TMPDIR="+temporary)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := bufio.NewReader(stdout).ReadString('\n')
+	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSpace(url), "https://"))
+	if err != nil {
+		t.Fatalf("%q: %v", url, err)
+	}
+	defer conn.Close()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("the hooks are served still: %v", err)
+	}
+}
+
+const moody = `
+-- hooks/hooks.go --
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+var Moody = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+	Name: "moody.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+}, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
+	switch req.Name {
+	case "print":
+		fmt.Println(os.Getpid(), "prints")
+	case "exit":
+		fmt.Fprintln(os.Stderr, "that was too much")
+		os.Exit(3)
+	}
+	return nil
+})
+
+var Unsuitable = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+	Name: "unsuitable.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
+`
+
+func review(name string) string {
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},
+		"resource":{"version":"v1","resource":"pods"},"name":"` + name + `","operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"}}}}`
+}
+
+func TestProcesses(t *testing.T) {
+	p, err := Build(t.Context(), module(t, moody), "./hooks", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+
+	t.Run("replicas have addresses and logs of their own", func(t *testing.T) {
+		var logs [2]locked
+		var replicas [2]*Process
+		for i := range replicas {
+			if replicas[i], err = p.Start(t.Context(), StartOptions{Log: &logs[i]}); err != nil {
+				t.Fatal(err)
+			}
+			defer replicas[i].Close()
+		}
+		if replicas[0].URL == replicas[1].URL || !bytes.Equal(replicas[0].CA, replicas[1].CA) {
+			t.Errorf("%s and %s", replicas[0].URL, replicas[1].URL)
+		}
+		post(t, replicas[1], "/validate/moody.example.com", review("print"))
+		replicas[0].Close()
+		replicas[1].Close()
+		if logs[0].String() != "" || !strings.HasSuffix(logs[1].String(), " prints\n") {
+			t.Errorf("logs %q, %q", &logs[0], &logs[1])
+		}
+	})
+
+	t.Run("a crash is told with its last words", func(t *testing.T) {
+		process, err := p.Start(t.Context(), StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer process.Close()
+		if err := process.Err(); err != nil {
+			t.Errorf("before the end: %v", err)
+		}
+		if response, err := client(process).Post(process.URL+"/validate/moody.example.com", "application/json", strings.NewReader(review("exit"))); err == nil {
+			response.Body.Close()
+			t.Fatalf("an answer: %s", response.Status)
+		}
+		<-process.Done()
+		const want = "the program that runs the hooks of example.com/shop/hooks is gone: exit status 3\nthat was too much"
+		if err := process.Err(); err == nil || err.Error() != want {
+			t.Errorf("\n got %v\nwant %s", err, want)
+		}
+	})
+
+	t.Run("the end of the context is that of the process", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		process, err := p.Start(ctx, StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		<-process.Done()
+		process.Close()
+		if err := process.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	t.Run("address and names may be chosen", func(t *testing.T) {
+		ca, err := devcert.NewCA()
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := p.Start(t.Context(), StartOptions{Addr: "localhost:0", Hosts: []string{"hooks.example.com"}, CA: ca})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer process.Close()
+		if !bytes.Equal(process.CA, ca.Bundle) || bytes.Equal(process.CA, p.CA()) {
+			t.Error("not the CA that was given")
+		}
+		c := client(process)
+		c.Transport.(*http.Transport).TLSClientConfig.ServerName = "hooks.example.com"
+		response, err := c.Get(process.URL + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if _, err := p.Start(t.Context(), StartOptions{Addr: strings.TrimPrefix(process.URL, "https://")}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("what is wrong with the configuration", func(t *testing.T) {
+		_, _, err := p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "Not/A/Name", URL: "http://hooks.example.com"})
+		if err == nil || !strings.Contains(err.Error(), `configuration name "Not/A/Name"`) || !strings.Contains(err.Error(), "must begin with https://") {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("a program that is gone", func(t *testing.T) {
+		p.Close()
+		if _, err := p.Start(t.Context(), StartOptions{}); err == nil || !strings.HasPrefix(err.Error(), "cannot run the hooks of example.com/shop/hooks") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestAPackageOfAnotherModule: its folder may be in the cache of modules, where nothing can be put.
+func TestAPackageOfAnotherModule(t *testing.T) {
+	dir := module(t, shop+"-- other/go.mod --\n"+`module example.com/other
+
+go 1.26.0
+-- other/policy/policy.go --
+package policy
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+func Hooks() []*webhook.Hook {
+	return []*webhook.Hook{webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name: "other.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+	}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })}
+}
+`)
+	gomod := filepath.Join(dir, "go.mod")
+	write(t, gomod, read(t, gomod)+"\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n")
+	other := filepath.Join(dir, "other", "go.mod") // as tidy as that of the module around
+	write(t, other, strings.Replace(strings.Replace(read(t, gomod), "module example.com/shop", "module example.com/other", 1),
+		"\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n", "", 1))
+	p, err := Build(t.Context(), dir, "example.com/other/policy", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if len(p.Hooks) != 1 || p.Hooks[0].Name != "other.example.com" || p.Hooks[0].Symbol != "Hooks()[0]" {
+		t.Errorf("got %v", p.Hooks)
+	}
+	folders, err := Folders(t.Context(), dir, "example.com/other/policy")
+	if err != nil || !contains(folders, filepath.Join(dir, "other", "policy")) {
+		t.Errorf("%q: %v", folders, err)
+	}
+}
+
+func TestFolders(t *testing.T) {
+	dir := module(t, shop+"-- hooks/a.go --\npackage hooks\n\nimport _ \"example.com/shop/internal/hooks\"\n")
+	folders, err := Folders(t.Context(), dir, "hooks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := filepath.Abs("../../../pkg/webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{dir, filepath.Join(dir, "hooks"), filepath.Join(dir, "internal", "hooks"), ours} {
+		if !contains(folders, want) {
+			t.Errorf("no %s in %q", want, folders)
+		}
+	}
+	for _, folder := range folders {
+		if strings.Contains(folder, "@") {
+			t.Errorf("%s is of a module that nobody edits", folder)
+		}
+	}
+	if _, err := Folders(t.Context(), dir, "./nowhere"); err == nil {
+		t.Error("no error")
+	}
+}
+
+func contains(folders []string, folder string) bool {
+	for _, f := range folders {
+		if same(f, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// same compares folders, one of which may be named by a link.
+func same(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// locked is a buffer for several goroutines.
+type locked struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
