@@ -18,7 +18,7 @@ func (r *runner) engine(ctx context.Context) ([]idempotence.Option, func(), erro
 	}
 	if dir, err := apiserver.Assets(ctx); err != nil {
 		if r.Server {
-			return nil, nil, problem.New("there is no API server on this machine: %w", err).Hint("admitkit apiserver install")
+			return nil, nil, err
 		}
 		r.note("objects are defaulted and validated in process, as far as admitkit knows the rules; a real API server knows all: admitkit apiserver install")
 		return nil, func() {}, nil
@@ -27,16 +27,12 @@ func (r *runner) engine(ctx context.Context) ([]idempotence.Option, func(), erro
 	}
 	server, err := apiserver.Start(ctx, nil)
 	if err != nil {
-		return nil, nil, problem.New("%w", err).Hint("--in-process")
+		return nil, nil, problem.Hint(err, "--in-process")
 	}
 	stop := func() {
 		if err := server.Stop(); err != nil {
 			r.screen.Note("cannot stop the API server: %s", err)
 		}
-	}
-	if ctx.Err() != nil {
-		stop()
-		return nil, nil, ctx.Err()
 	}
 	return []idempotence.Option{idempotence.APIServer(server.Config)}, stop, nil
 }

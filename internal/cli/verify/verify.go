@@ -122,12 +122,20 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	if err != nil {
 		return nil, explained(err)
 	}
-	r.unused(given, report)
+	if ctx.Err() == nil {
+		r.unused(given, report)
+	}
 	return report, nil
 }
 
 // options are those that do not depend on the webhook.
 func (r *runner) options(ctx context.Context, given *given) ([]idempotence.Option, error) {
+	switch {
+	case r.Objects < 1:
+		return nil, problem.New("--objects %d: at least one is needed", r.Objects)
+	case r.Budget <= 0:
+		return nil, problem.New("--budget %s: it takes some time", r.Budget)
+	}
 	exceptions, err := readExceptions(r.Exceptions, r.screen.In)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (r *runner) single(g *given) ([]hook, error) {
 		return nil, err
 	}
 	if h.urls = r.URLs; len(h.urls) == 0 {
-		h.urls, err = served(h)
+		h.urls, err = served(h, "")
 	}
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func pathOfURL(text string) string {
 	return path.Join("/", u.Path)
 }
 
-// served is where the API server would call.
-func served(h hook) ([]string, error) {
+// served is where the API server would call. Hints have a prefix before URLs.
+func served(h hook, prefix string) ([]string, error) {
 	switch c := h.ClientConfig; {
 	case c.URL != nil:
 		return []string{*c.URL}, nil
@@ -140,9 +140,9 @@ func served(h hook) ([]string, error) {
 		name := c.Service.Name + "." + c.Service.Namespace + ".svc"
 		err := problem.New("%s: %s is behind the Service %s, which only its cluster can reach", h.where, h.Name, name)
 		return nil, problem.Hint(err.Hint("kubectl -n %s port-forward service/%s 9443:%d", c.Service.Namespace, c.Service.Name, port),
-			"--url https://127.0.0.1:9443%s --server-name %s", strings.TrimSuffix(pathOf(h), "/"), name)
+			"--url %shttps://127.0.0.1:9443%s --server-name %s", prefix, strings.TrimSuffix(pathOf(h), "/"), name)
 	}
-	return nil, problem.New("%s: %s has no clientConfig that says where it is served", h.where, h.Name).Hint("--url URL")
+	return nil, problem.New("%s: %s has no clientConfig that says where it is served", h.where, h.Name).Hint("--url %sURL", prefix)
 }
 
 // checkURL tells what the API server would not take.
@@ -246,8 +246,8 @@ func (r *runner) chain(g *given) ([]hook, error) {
 		}
 		var err error
 		if len(h.urls) == 0 {
-			if h.urls, err = served(*h); err != nil {
-				return nil, problem.Hint(err, "with --chain: --url %s=URL", h.Name)
+			if h.urls, err = served(*h, h.Name+"="); err != nil {
+				return nil, err
 			}
 		}
 		for _, u := range h.urls {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+// TestVerifyIsInterrupted: whenever it is, there is one line, exit code 2, and nothing is left behind.
+func TestVerifyIsInterrupted(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		at   int64 // the call that Ctrl-C comes with
+		more []string
+	}{
+		{"at the first call", 1, nil},
+		{"in the middle", 200, nil},
+		{"while a command runs that takes long", 2, []string{"--observe", "exec 3>running; echo begun >&3; sleep 1000"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			var calls atomic.Int64
+			inner, err := handlerOf("P10 early")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if calls.Add(1) == row.at && row.more == nil {
+					interrupt()
+				}
+				inner.ServeHTTP(w, r)
+			}))
+			for file, text := range map[string]string{
+				"ca.crt":   string(caOf(server)),
+				"pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: 'app:v1'}]}\n",
+			} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ended := make(chan struct{})
+			if row.more == nil {
+				close(ended)
+			} else {
+				interruptedByChild(t, "running", interrupt, ended)
+			}
+			var out, complaints bytes.Buffer
+			s := &screen.Screen{In: strings.NewReader(""), Out: &out, Err: &complaints, Colour: "never", Quiet: true, Getenv: os.Getenv}
+			code := run(ctx, s, append([]string{"verify", "--in-process", "-q", "--url", server.URL, "--ca-file", "ca.crt", "-f", "pod.yaml",
+				"--store", "cases", "-o", "text", "-o", "junit=report.xml"}, row.more...))
+			if code != exitCouldNotTell || out.Len() > 0 || complaints.String() != "admitkit: interrupted\n" {
+				t.Errorf("exit code %d, %s%s", code, out.Bytes(), complaints.Bytes())
+			}
+			if left, err := filepath.Glob("*report*"); err != nil || len(left) > 0 {
+				t.Errorf("%v is left behind, %v", left, err)
+			}
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Error("the command goes on")
+			}
+		})
+	}
+}
+
+// interruptedByChild interrupts when a child process writes to a pipe with a name, and tells when all have ended that
+// could write to it.
+func interruptedByChild(t *testing.T, pipe string, interrupt func(), ended chan struct{}) {
+	t.Helper()
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(ended)
+		from, err := os.Open(pipe)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = from.Close() }()
+		first := make([]byte, 1)
+		_, err = from.Read(first)
+		interrupt()
+		if _, rest := io.Copy(io.Discard, from); err != nil || rest != nil {
+			t.Error(err, rest)
+		}
+	}()
+}
