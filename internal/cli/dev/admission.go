@@ -44,13 +44,15 @@ type Admission struct {
 	UID       string `json:"uid,omitempty"`
 	// Round counts the calls of this webhook for one request to the API server, from 1; 2 is a
 	// reinvocation. 0: it cannot be told.
-	Round        int             `json:"round,omitempty"`
-	Outcome      Outcome         `json:"outcome"`
-	Code         int32           `json:"code,omitempty"`
-	Message      string          `json:"message,omitempty"`
-	Milliseconds float64         `json:"milliseconds"`
-	Warnings     []string        `json:"warnings,omitempty"`
-	Patch        json.RawMessage `json:"patch,omitempty"`
+	Round        int     `json:"round,omitempty"`
+	Outcome      Outcome `json:"outcome"`
+	Code         int32   `json:"code,omitempty"`
+	Message      string  `json:"message,omitempty"`
+	Milliseconds float64 `json:"milliseconds"`
+	// WaitedMilliseconds is how long the call waited for hooks to be built, before that.
+	WaitedMilliseconds float64         `json:"waitedMilliseconds,omitempty"`
+	Warnings           []string        `json:"warnings,omitempty"`
+	Patch              json.RawMessage `json:"patch,omitempty"`
 
 	before, after []byte // the object, if there is a patch
 }

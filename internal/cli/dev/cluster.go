@@ -3,15 +3,181 @@
 package dev
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-type joined struct{ context string }
+// A joined cluster is one that runs already, and that others may use.
+type joined struct {
+	context string
+	records *registry
+	note    *stateFile
+}
 
-func joinCluster(context.Context, *session) (place, error) { return nil, problem.New("not there yet") }
+// joinCluster makes ready to register hooks in the cluster of the kubeconfig.
+func joinCluster(ctx context.Context, d *session) (_ place, err error) {
+	config, err := d.o.Where.Config()
+	if err != nil {
+		return nil, err
+	}
+	name := contextName(&d.o.Where)
+	if err := confirm(ctx, d, name, config.Host); err != nil {
+		return nil, err
+	}
+	if err := removeLeftovers(ctx, d.s, config); err != nil {
+		return nil, err
+	}
+	host, port, err := reached(d.o.Advertise, config.Host)
+	if err != nil {
+		return nil, err
+	}
+	secret, id := randomText(), randomText()
+	if d.proxy, err = newProxy(net.JoinHostPort("", port), host, secret, d.out.admission); err != nil {
+		return nil, problem.New("%w", err)
+	}
+	f := frame{proxy: d.proxy, prefix: "admitkit-dev-" + id + "-", owner: id, ignore: !d.o.Fail, careful: true}
+	if d.records, err = newRegistry(config, f); err != nil {
+		return nil, err
+	}
+	note, err := writeState(state{ID: id, PID: os.Getpid(), Server: config.Host, Context: name})
+	if err != nil {
+		return nil, err
+	}
+	policy := "failures of the hooks are ignored (--fail keeps their failurePolicy)"
+	if d.o.Fail {
+		policy = "failures of the hooks, and of this machine, are treated by their failurePolicy"
+	}
+	d.s.Note("the cluster is to call %s; %s, timeouts are %d seconds at the most, kube-system is left out", d.proxy.url, policy, maxTimeout)
+	return &joined{name, d.records, note}, nil
+}
 
-func (j *joined) done() <-chan struct{} { return nil }
-func (j *joined) err() error            { return nil }
-func (j *joined) close() error          { return nil }
+func (*joined) done() <-chan struct{} { return nil } // nobody tells
+
+func (*joined) err() error { return nil }
+
+// close removes what was registered, and then the note of it: if the former fails, the next dev
+// tries again.
+func (j *joined) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), removalPatience)
+	defer cancel()
+	if err := j.records.remove(ctx); err != nil {
+		j.note.release()
+		return problem.New("what is registered could not be removed: %w", err).Hint("admitkit dev --cluster --context %s  # removes it when it starts", j.context)
+	}
+	return j.note.remove()
+}
+
+// confirm asks before anything is registered where others may be.
+func confirm(ctx context.Context, d *session, name, server string) error {
+	if d.o.Yes {
+		return nil
+	}
+	in, ok := d.s.In.(*os.File)
+	if !ok || !screen.Terminal(in) {
+		return problem.New("--cluster registers hooks in the cluster of context %s (%s), and there is no terminal to ask on", name, server).Hint("--yes")
+	}
+	fmt.Fprintf(d.s.Err, "admitkit: register %s of %s in the cluster of context %s (%s)? [y/N] ", count(len(d.current.webhooks())), d.o.what(), name, server)
+	answer := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(in).ReadString('\n') // the end of the input is a no
+		answer <- text
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case text := <-answer:
+		if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
+			return nil
+		}
+		return problem.New("nothing was registered")
+	}
+}
+
+func contextName(f *cluster.Flags) string {
+	if f.Context != "" {
+		return f.Context
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	if config, err := rules.Load(); err == nil && config.CurrentContext != "" {
+		return config.CurrentContext
+	}
+	return "(none)"
+}
+
+// reached returns where the cluster calls this machine: where the user says, or else at the address
+// by which this machine calls the cluster.
+func reached(advertise, server string) (host, port string, err error) {
+	if advertise != "" {
+		if host, port, err = net.SplitHostPort(advertise); err != nil {
+			host, port = strings.Trim(advertise, "[]"), "0"
+		}
+		if host == "" || strings.ContainsAny(host, "/ ") {
+			return "", "", problem.New("--advertise %s: neither HOST nor HOST:PORT", advertise)
+		}
+		return host, port, nil
+	}
+	if !strings.Contains(server, "://") {
+		server = "https://" + server
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", "", problem.New("the address of the cluster: %w", err)
+	}
+	to := u.Port()
+	if to == "" {
+		to = "443"
+	}
+	c, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), to)) // sends nothing
+	if err != nil {
+		return "", "", problem.New("cannot tell where the cluster reaches this machine: %w", err).Hint("--advertise HOST:PORT")
+	}
+	defer func() { _ = c.Close() }() // nothing was written
+	host, _, err = net.SplitHostPort(c.LocalAddr().String())
+	return host, "0", err
+}
+
+// removeLeftovers removes what a dev of this user registered that did not come to remove it.
+func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config) error {
+	left, err := abandoned()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range left {
+		if file.Server != config.Host {
+			s.Note("a dev that was killed left its registration in the cluster of context %s: admitkit dev --cluster --context %s removes it", file.Context, file.Context)
+			file.release()
+			continue
+		}
+		r, err := newRegistry(config, frame{owner: file.ID})
+		if err != nil {
+			file.release()
+			return err
+		}
+		n, err := r.removeOwned(ctx)
+		if err != nil {
+			file.release()
+			errs = append(errs, err)
+			continue
+		}
+		if n > 0 {
+			s.Note("removed %d configurations that a dev left behind when it was killed", n)
+		}
+		errs = append(errs, file.remove())
+	}
+	return errors.Join(errs...)
+}

@@ -80,7 +80,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 	d := &session{o: o, s: s}
 	d.out = newPrinter(s, o.JSON)
 	defer d.out.close()
-	defer func() { err = errors.Join(ended(ctx, err), d.close(ctx)) }()
+	defer func() { err = errors.Join(ended(ctx, err), d.close()) }()
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -315,13 +315,8 @@ func closed(c <-chan struct{}) bool {
 }
 
 // close takes back everything, also after a start that failed in the middle.
-func (d *session) close(ctx context.Context) error {
+func (d *session) close() error {
 	var errs []error
-	if d.records != nil && d.o.Cluster {
-		removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
-		defer cancel()
-		errs = append(errs, d.records.remove(removal))
-	}
 	if d.watch != nil {
 		d.watch.close()
 	}

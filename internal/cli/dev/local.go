@@ -66,7 +66,11 @@ func (l *localServer) prepare(ctx context.Context, d *session) (err error) {
 	if d.proxy, err = newProxy("127.0.0.1:0", "127.0.0.1", secret, d.out.admission); err != nil {
 		return err
 	}
-	d.records, err = newRegistry(l.server.Config, frame{proxy: d.proxy, owner: "local"})
+	f := frame{proxy: d.proxy, owner: "local"}
+	if d.o.URL == "" { // a registration from a file keeps its names, as their order is that of the calls
+		f.prefix = "admitkit-dev-"
+	}
+	d.records, err = newRegistry(l.server.Config, f)
 	return err
 }
 

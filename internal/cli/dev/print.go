@@ -51,8 +51,8 @@ func newPrinter(s *screen.Screen, asJSON bool) *printer {
 	p := &printer{s: s, json: asJSON, now: time.Now, queue: make(chan func(), 1000), ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		for print := range p.queue {
-			print()
+		for write := range p.queue {
+			write()
 		}
 	}()
 	return p
@@ -64,11 +64,11 @@ func (p *printer) close() {
 	<-p.ended
 }
 
-func (p *printer) put(print func()) {
+func (p *printer) put(write func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case p.queue <- print:
+	case p.queue <- write:
 		if p.lost > 0 {
 			lost := p.lost
 			p.lost = 0
@@ -224,6 +224,9 @@ func (a *Admission) parts() []string {
 		parts = append(parts, "by "+a.User)
 	}
 	parts = append(parts, fmt.Sprintf("%.1f ms", a.Milliseconds))
+	if a.WaitedMilliseconds > 0 {
+		parts = append(parts, fmt.Sprintf("after %.1f s for the build", a.WaitedMilliseconds/1000))
+	}
 	if a.Round > 1 {
 		parts = append(parts, fmt.Sprintf("reinvoked: round %d", a.Round))
 	}

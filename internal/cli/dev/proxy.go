@@ -168,7 +168,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		p.answerCanary(w, canary, &review)
 		return
 	}
-	p.wait(req)
+	waited := p.wait(req)
 	p.mu.Lock()
 	r, there := p.routes[key]
 	if there {
@@ -183,8 +183,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a := &Admission{Event: "admission", Time: began, Webhook: r.webhook, Type: r.kind}
 	a.describe(review.Request)
 	a.Round = p.rounds.of(req.Header.Get("Traceparent"), key, review.Request)
+	a.WaitedMilliseconds = milliseconds(waited)
+	called := time.Now()
 	status, header, answer, err := p.forward(req, r, body)
-	a.Milliseconds = float64(time.Since(began).Microseconds()) / 1000
+	a.Milliseconds = milliseconds(time.Since(called))
 	switch {
 	case req.Context().Err() != nil: // the API server has not waited
 		a.fail("no answer within the timeout")
@@ -206,14 +208,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(answer) // the API server may be gone
 }
 
-// wait waits for hooks that are being rebuilt.
-func (p *proxy) wait(req *http.Request) {
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// wait waits for hooks that are being rebuilt, and returns how long.
+func (p *proxy) wait(req *http.Request) time.Duration {
 	p.mu.Lock()
 	hold := p.hold
 	p.mu.Unlock()
 	if hold == nil {
-		return
+		return 0
 	}
+	began := time.Now()
 	patience := 5 * time.Second
 	if timeout, err := time.ParseDuration(req.URL.Query().Get("timeout")); err == nil {
 		patience = max(timeout/4, timeout-margin)
@@ -225,6 +230,7 @@ func (p *proxy) wait(req *http.Request) {
 	case <-enough.C:
 	case <-req.Context().Done():
 	}
+	return time.Since(began)
 }
 
 // forward passes the call on.

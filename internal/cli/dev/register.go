@@ -31,6 +31,8 @@ const (
 	canaryPath = "canary/"
 	// patience is how long the API server may take to enforce what it stored.
 	patience = 30 * time.Second
+	// removalPatience is how long the end may take.
+	removalPatience = 15 * time.Second
 )
 
 // A registry keeps the configuration objects of a cluster as they are wanted.
@@ -134,6 +136,23 @@ func (r *registry) remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// removeOwned deletes all configuration objects with the label of an owner.
+func (r *registry) removeOwned(ctx context.Context) (n int, err error) {
+	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+		list, err := r.dynamic.Resource(resourceOf(resource)).List(ctx, metav1.ListOptions{LabelSelector: devLabel + "=" + r.owner})
+		if err != nil {
+			return n, cluster.Explain(r.config, err)
+		}
+		for _, item := range list.Items {
+			if err := r.deleteKey(ctx, resource+"/"+item.GetName()); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}
+
 // settle waits until the API server enforces what was stored before: a configuration that it is
 // given now is enforced later than those, as it learns of all of one kind in order. It is only for
 // requests that have a certain label, and those are never stored.
@@ -155,7 +174,7 @@ func (r *registry) settle(ctx context.Context) error {
 	err := r.awaitCanaries(ctx, token)
 	for _, sort := range []string{"mutating", "validating"} {
 		// The end of ctx is no reason to leave it; and if that fails, remove tries again.
-		removal, cancelRemoval := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		removal, cancelRemoval := context.WithTimeout(context.WithoutCancel(ctx), removalPatience)
 		if removed := r.deleteKey(removal, sort+"webhookconfigurations/"+r.canaryName()); err == nil {
 			err = removed
 		}
@@ -178,7 +197,11 @@ func (r *registry) awaitCanaries(ctx context.Context, token string) error {
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return problem.New("the API server does not call %s: %w", r.proxy.url, last)
+				failed := problem.New("the API server does not call %s: %w", r.proxy.url, last)
+				if r.careful {
+					return failed.Hint("--advertise HOST:PORT, where the cluster reaches this machine")
+				}
+				return failed
 			}
 			return ctx.Err()
 		case <-again.C:
@@ -198,7 +221,7 @@ func (r *registry) askWith(ctx context.Context, token string) error {
 	return err
 }
 
-func (r *registry) canaryName() string { return r.prefix + "admitkit-dev-canary" }
+func (r *registry) canaryName() string { return r.prefix + "admitkit-canary" }
 
 // canary is the configuration by which one sees what the API server enforces.
 func (r *registry) canary(sort, token string) *configuration {

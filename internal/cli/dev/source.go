@@ -38,7 +38,7 @@ type generation struct {
 }
 
 // packageName is the name of the configuration objects of a package.
-const packageName = "admitkit-dev"
+const packageName = "hooks"
 
 // buildPackage builds and starts the hooks of a package.
 func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generation, error) {
