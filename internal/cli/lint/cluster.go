@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -40,16 +41,21 @@ func readCluster(ctx context.Context, s *screen.Screen, flags *cluster.Flags) ([
 	if anyExact(all) { // or else the definitions, which are large, are not needed
 		around = append(around, resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 	}
+	var missing []string
+	var why error
 	for _, r := range around {
 		found, err := cluster.List(ctx, config, r)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			s.Note("without %s, less can be judged: %s", r.Resource, err)
+			missing, why = append(missing, r.Resource), cmp.Or(why, err)
 			continue
 		}
 		all = append(all, found...)
+	}
+	if missing != nil {
+		s.Note("less can be judged without %s: %s", strings.Join(missing, ", "), why)
 	}
 	return all, nil
 }
