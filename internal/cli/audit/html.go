@@ -62,7 +62,7 @@ func (r *Report) verdict() string {
 		parts = append(parts, fmt.Sprintf("advice (%d)", n))
 	}
 	if len(parts) == 0 {
-		return "Nothing was found that the log could prove."
+		return "Nothing was found."
 	}
 	return "Found: " + strings.Join(parts, ", ") + "."
 }
@@ -164,13 +164,13 @@ func (f *Finding) page(i int) page.Finding {
 			Facts: []page.Fact{{Name: "Users", Value: strings.Join(o.Users, ", ")}}})
 	}
 	for _, e := range f.Examples {
-		to.Steps = append(to.Steps, e.steps()...)
+		to.Steps = append(to.Steps, e.steps(f.Rule)...)
 	}
 	return to
 }
 
 // steps are the request, and its calls.
-func (e *Example) steps() []page.Step {
+func (e *Example) steps(rule string) []page.Step {
 	request := page.Step{Title: e.Verb + " " + e.Object, Who: e.User, Outcome: e.Message,
 		Facts: []page.Fact{{Name: "Time", Value: stamp(e.Time)}, {Name: "Audit ID", Value: e.AuditID}}}
 	if e.DryRun {
@@ -181,7 +181,7 @@ func (e *Example) steps() []page.Step {
 	}
 	steps := []page.Step{request}
 	for _, c := range e.Calls {
-		step := page.Step{Title: fmt.Sprintf("Round %d", c.Round), Who: c.Webhook, Outcome: outcome(c)}
+		step := page.Step{Title: fmt.Sprintf("Round %d", c.Round), Who: c.Webhook, Outcome: outcome(rule, c)}
 		for _, op := range c.Operations {
 			step.Patch = append(step.Patch, page.Operation{Text: op})
 		}

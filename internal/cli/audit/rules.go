@@ -54,7 +54,7 @@ var rules = []rule{
 	{failedOpen, Warning, "the webhook failed and was passed over",
 		"What it enforces was not enforced for these requests: look at its availability, timeouts and certificate, and at these objects."},
 	{mutatesAgain, Warning, "the same object was changed again and again",
-		"Somebody takes the change back each time (a controller, a pipeline that applies the whole object, another webhook), or the webhook sends a patch that changes nothing. The users of the examples tell who writes."},
+		"Somebody takes the change back each time (a controller, a pipeline that applies the whole object, another webhook), or the webhook sends a patch that changes nothing. The users tell who writes."},
 	{noOpReinvokes, Warning, "a patch that changes nothing had other webhooks called again",
 		"Return no patch, or an empty list of operations, when there is nothing to do."},
 	{slowMutating, Warning, "requests waited long for mutating webhooks",

@@ -36,6 +36,7 @@ func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 		t.printf("\n")
 		t.hanging("", fmt.Sprintf("%s more: --top N shows more of a kind, -o json names them all.", plural(r.Hidden, "finding")))
 	}
+	t.printf("\n%s\n", r.verdict())
 	for _, n := range append(r.skippedNotes(), r.Notes...) {
 		t.printf("\n")
 		t.hanging(t.Yellow("note: "), n)
@@ -63,7 +64,7 @@ func (t *printer) head(r *Report) {
 		t.printf("%s to %s\n", stamp(*r.First), stamp(*r.Last))
 	}
 	if r.Duplicates > 0 {
-		t.printf("%s of them read twice and counted once\n", plural(r.Duplicates, "event"))
+		t.printf("%s read twice and counted once\n", plural(r.Duplicates, "event"))
 	}
 	if r.OutsideTime > 0 {
 		t.printf("%s left out for the time\n", plural(r.OutsideTime, "request"))
@@ -173,12 +174,12 @@ func (t *printer) finding(f *Finding) {
 		t.hanging("  Object: ", fmt.Sprintf("%s: changed in %d of %d updates by %s", o.Object, o.Mutated, o.Requests, strings.Join(o.Users, ", ")))
 	}
 	for i, e := range f.Examples {
-		t.example(&e, i == 0)
+		t.example(f.Rule, &e, i == 0)
 	}
 }
 
 // example writes a request, with its calls if that is asked for.
-func (t *printer) example(e *Example, calls bool) {
+func (t *printer) example(rule string, e *Example, calls bool) {
 	what := e.Verb + " " + e.Object + " by " + e.User
 	if e.DryRun {
 		what += ", dry run"
@@ -195,23 +196,26 @@ func (t *printer) example(e *Example, calls bool) {
 		t.hanging("    ", fmt.Sprintf("%d: %s", e.Code, e.Message))
 	}
 	for _, c := range e.Calls {
-		t.hanging("    ", fmt.Sprintf("round %d: %s %s", c.Round, c.Webhook, outcome(c)))
+		t.hanging("    ", fmt.Sprintf("round %d: %s %s", c.Round, c.Webhook, outcome(rule, c)))
 		for _, op := range c.Operations {
 			t.hanging("      ", op)
 		}
 	}
 }
 
-func outcome(c ExampleCall) string {
+// outcome says what came of a call, in an example of a rule.
+func outcome(rule string, c ExampleCall) string {
 	switch {
+	case c.Mutated && (rule == noOp || rule == noOpReinvokes):
+		return "counts as having changed the object"
 	case c.FailedOpen:
 		return "failed and was passed over"
 	case c.Mutated:
 		return "changed the object"
 	case len(c.Operations) > 0:
-		return "patched, which changed nothing"
+		return "sent a patch that changed nothing"
 	}
-	return "changed nothing"
+	return "did not change the object"
 }
 
 // skippedNotes says which lines were skipped.
