@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("update", false, "write the rules into docs/lint.md")
+
+// TestTheGuideListsTheRules holds the tables of docs/lint.md against Rules.
+func TestTheGuideListsTheRules(t *testing.T) {
+	const file, begin, end = "../../docs/lint.md", "<!-- rules: go test ./pkg/lint -run Guide -update -->\n", "<!-- end of rules -->\n"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	listed, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no place for rules", file)
+	}
+	want := "\n" + guide() + "\n"
+	if listed == want {
+		return
+	}
+	if !*rewrite {
+		t.Fatalf("the rules of %s are others; run this test with -update", file)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// guide writes the rules as the guide lists them.
+func guide() string {
+	headings := map[byte]string{
+		'1': "What the API server refuses or drops", '2': "Lock-outs", '3': "What is not called, or otherwise than one thinks",
+		'4': "Time and order", '5': "Certificates", '9': "Suppressions",
+	}
+	var text strings.Builder
+	var last byte
+	for _, r := range Rules() {
+		if r.ID[2] != last {
+			if last != 0 {
+				text.WriteString("\n")
+			}
+			last = r.ID[2]
+			fmt.Fprintf(&text, "### %s\n\n| Rule | Severity | What | Why | Fix |\n|---|---|---|---|---|\n", headings[last])
+		}
+		cell := strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;").Replace
+		fmt.Fprintf(&text, "| [%s](%s) | %s | %s | %s | %s |\n", r.ID, r.Link, r.Severity, cell(r.Title), cell(r.Why), cell(r.Fix))
+	}
+	return text.String()
+}
