@@ -3,17 +3,80 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/spf13/cobra"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/scaffold"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-func newAdd(_ *screen.Screen) *cobra.Command {
-	return &cobra.Command{
+func newAdd(s *screen.Screen) *cobra.Command {
+	c := &cobra.Command{
 		Use:     "add",
 		Short:   "Extend a scaffolded project",
 		GroupID: "write",
-		RunE:    func(*cobra.Command, []string) error { return problem.New("not there yet") },
+		Long:    `Extend a project that "admitkit init" made, without touching what is yours in it.`,
+		Example: `
+admitkit add hook --mutate configmaps
+admitkit add hook --validate batch/v1/jobs,batch/v1/cronjobs`,
 	}
+	c.AddCommand(newAddHook(s))
+	return c
+}
+
+func newAddHook(s *screen.Screen) *cobra.Command {
+	var o scaffold.Options
+	c := &cobra.Command{
+		Use:   "hook",
+		Short: "Add hooks to a scaffolded project",
+		Long: `Add hooks to the project of the current folder, which "admitkit init" made.
+
+Each hook is a file and a test in hooks, a test with a real API server in e2e, and
+a sample of its kind in samples. Files that are there are never changed, but for
+those that follow from the hooks: the list in hooks/hooks.go, unless you have edited it,
+what the program prints into config, and go.mod and go.sum by go mod tidy.
+
+Kinds are named as for "admitkit init": see its help. If a file is there already, or the
+program does not compile with the new hooks, nothing is changed.`,
+		Example: `
+admitkit add hook --mutate configmaps
+admitkit add hook --mutate pods --validate pods --dir ../shop-webhooks
+admitkit add hook --validate example.com/v1/gadgets=example.com/shop-webhooks/api/v1.Gadget`,
+		Args: arguments(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			progress := s.Progress()
+			o.Tell = func(what string) { progress.Step("%s", what) }
+			result, err := scaffold.Add(c.Context(), o)
+			progress.Done()
+			if err != nil {
+				return err
+			}
+			printHooks(s, result)
+			printFiles(s, result)
+			return nil
+		},
+	}
+	kindFlags(c, &o)
+	c.Flags().StringVar(&o.Dir, "dir", "", "folder of the project, or one in it (default the current one)")
+	c.Flags().BoolVar(&o.SkipTidy, "skip-tidy", false, "do not run go mod tidy")
+	return c
+}
+
+// printFiles lists what was written besides the hooks themselves.
+func printFiles(s *screen.Screen, r *scaffold.Result) {
+	fmt.Fprintln(s.Out)
+	for _, name := range r.Created {
+		if !slices.ContainsFunc(r.Hooks, func(h *scaffold.Hook) bool { return name == "hooks/"+h.File() }) {
+			fmt.Fprintf(s.Out, "  new      %s\n", name)
+		}
+	}
+	for _, name := range r.Written {
+		fmt.Fprintf(s.Out, "  changed  %s\n", name)
+	}
+	for _, note := range r.Notes {
+		s.Note("%s", note)
+	}
+	fmt.Fprint(s.Out, "\nnext:\n  make test\n")
 }
