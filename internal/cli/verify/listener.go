@@ -110,7 +110,7 @@ func (l *listener) wrongAnswer(where string, response *http.Response, body []byt
 		}
 		return nil
 	default:
-		if status < 200 || status > 299 || isReview(body) {
+		if status < 200 || status > 299 || len(body) == mostJudged || isReview(body) {
 			return nil
 		}
 	}
