@@ -52,7 +52,7 @@ func (t *tail) lastWords() string {
 
 // message returns what a line of a log says without its head, and whether that is a failure.
 func message(line string) (text string, failed bool) {
-	const long = 400
+	const long = 1000 // the reason comes last, after paths
 	switch {
 	case strings.HasPrefix(line, "{"): // etcd
 		var entry struct{ Level, Msg, Error string }

@@ -188,7 +188,7 @@ func post(t *testing.T, p *Process, path, body string) *http.Response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	var answer map[string]any
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		t.Error(err)

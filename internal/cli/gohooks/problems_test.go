@@ -4,6 +4,7 @@ package gohooks
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -196,7 +197,7 @@ func TestNothingIsLeftOfABuildThatFails(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Build(canceled, dir, "./internal/hooks", nil); err != context.Canceled {
+	if _, err := Build(canceled, dir, "./internal/hooks", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if left := tree(t, temporary); len(left) != 1 {

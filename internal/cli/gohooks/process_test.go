@@ -54,7 +54,7 @@ func TestNoProcessOutlivesTheOneThatStartedIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close()
+	defer func() { _ = stdin.Close() }()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestNoProcessOutlivesTheOneThatStartedIt(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%q: %v", url, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("before the end: %v", err)
 		}
 		if response, err := client(process).Post(process.URL+"/validate/moody.example.com", "application/json", strings.NewReader(review("exit"))); err == nil {
-			response.Body.Close()
+			_ = response.Body.Close()
 			t.Fatalf("an answer: %s", response.Status)
 		}
 		<-process.Done()
@@ -198,7 +198,7 @@ func TestProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response.Body.Close()
+		_ = response.Body.Close()
 		if _, err := p.Start(t.Context(), StartOptions{Addr: strings.TrimPrefix(process.URL, "https://")}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 			t.Errorf("got %v", err)
 		}
