@@ -39,6 +39,19 @@ var clusterScoped = func() map[schema.GroupResource]bool {
 	return all
 }()
 
+// Virtual reports whether a resource is one of those of Kubernetes that are not stored: requests for
+// them are how others are authenticated and authorized. Their objects need no name. Since Kubernetes
+// 1.37 no webhook is asked about them.
+func Virtual(r schema.GroupResource) bool {
+	switch r.Group {
+	case "authentication.k8s.io":
+		return r.Resource == "tokenreviews" || r.Resource == "selfsubjectreviews"
+	case "authorization.k8s.io":
+		return strings.HasSuffix(r.Resource, "accessreviews") || r.Resource == "selfsubjectrulesreviews"
+	}
+	return false
+}
+
 // CountsChanges reports whether the API server counts the changes of a kind of Kubernetes' own in
 // metadata.generation.
 func CountsChanges(kind schema.GroupKind) bool { return counted[kind] }

@@ -161,6 +161,8 @@ func TestExplainRequests(t *testing.T) {
 	dryRun.DryRun = true
 	exec := chain.Request{Operation: admissionv1.Connect, Resource: pods, SubResource: "exec", DryRun: true, Namespace: "default", Name: "web",
 		Object: []byte(`{"apiVersion":"v1","kind":"PodExecOptions"}`)}
+	review := chain.Request{Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"},
+		Object: []byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{}}`)}
 	for _, row := range []struct {
 		name, reason string
 		req          chain.Request
@@ -168,6 +170,7 @@ func TestExplainRequests(t *testing.T) {
 		early, twice bool
 	}{
 		{"create", "nothing is wrong", createPod("web"), 0, false, false},
+		{"virtual", "what is not stored needs no name", review, 0, false, false},
 		{"invalid", "mutating webhooks are asked first", invalid, 422, false, false},
 		{"other namespace", "the object is in another", other, 400, true, false},
 		{"delete", "an unscheduled Pod is deleted in two steps", deletion, 0, false, true},

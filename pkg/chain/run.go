@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/customresource"
 )
 
@@ -147,6 +148,9 @@ func (r *run) create() error {
 
 // beforeCreate is what comes between the mutating and the validating webhooks.
 func (r *run) beforeCreate(m metav1.Object) error {
+	if builtin.Virtual(r.resource.GroupResource()) {
+		return nil // it is answered, not stored
+	}
 	if r.SubResource == "" {
 		rest.FillObjectMetaSystemFields(m)
 		if m.GetGenerateName() != "" && m.GetName() == "" {

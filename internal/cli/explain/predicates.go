@@ -45,21 +45,10 @@ func (t *telling) predicates(h *hook, e *chain.Explained) []Predicate {
 	return all
 }
 
-// virtual are resources that are not stored: requests for them are how others are authenticated and
-// authorized.
-var virtual = map[schema.GroupResource]bool{
-	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             true,
-	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       true,
-	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      true,
-	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: true,
-	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}:  true,
-	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}:   true,
-}
-
 // exempt knows of static manifests, and of what no webhook is asked about since Kubernetes 1.37.
 func (t *telling) exempt(h *hook, p *Predicate) {
 	switch {
-	case virtual[t.asked.resource.GroupResource()] && t.world.excludesVirtual():
+	case builtin.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
 		p.Answer, p.Detail = "Fails", fmt.Sprintf("since Kubernetes 1.37 no webhook is asked about a %s", t.asked.kind.Kind)
 	case p.Answer == "Fails" && h.static:
 		p.Answer, p.Detail = "Holds", fmt.Sprintf("webhooks of static manifests are asked about a %s too", t.asked.kind.Kind)
@@ -164,7 +153,7 @@ func (t *telling) noDefaults() bool {
 }
 
 // plain are kinds of which nothing that conditions look at is filled in.
-var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Scale": true, "Eviction": true, "Binding": true,
+var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Event": true, "Scale": true, "Eviction": true, "Binding": true,
 	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
 
 // A pluginField is one that a plugin of the API server sets or changes in new objects before webhooks

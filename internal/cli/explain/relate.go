@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -120,7 +121,7 @@ func (t *telling) notes(e *chain.Explanation) []string {
 	if e.Twice {
 		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each")
 	}
-	if virtual[t.asked.resource.GroupResource()] && !t.world.excludesVirtual() {
+	if builtin.Virtual(t.asked.resource.GroupResource()) && !t.world.excludesVirtual() {
 		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on no webhook is asked about a %s: --kubernetes 1.37 tells of that", t.asked.kind.Kind))
 	}
 	if t.world.Source != "files" && t.asked.resource.definition == nil && t.asked.resource.unsure {
