@@ -102,6 +102,11 @@ func (f *frame) tame(policy **admissionregistrationv1.FailurePolicyType, timeout
 	if *selector == nil {
 		*selector = &metav1.LabelSelector{}
 	}
+	if slices.ContainsFunc((*selector).MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		return r.Key == exclude.Key && r.Operator == exclude.Operator && slices.Contains(r.Values, metav1.NamespaceSystem)
+	}) {
+		return
+	}
 	(*selector).MatchExpressions = append(slices.Clone((*selector).MatchExpressions), exclude)
 }
 

@@ -35,6 +35,7 @@ type generation struct {
 	// done is closed when the process has ended, and err says why.
 	mu      sync.Mutex
 	process *gohooks.Process
+	release func() // frees what belongs to the process, once that has ended
 }
 
 // packageName is the name of the configuration objects of a package.
@@ -54,6 +55,7 @@ func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generat
 			_, client := g.to.get()
 			client.CloseIdleConnections() // before the server ends them
 			g.process.Close()
+			g.release()
 		}
 		program.Close()
 	}
@@ -93,23 +95,35 @@ func served(c *admissionregistrationv1.WebhookClientConfig, path string) {
 }
 
 func (g *generation) start(ctx context.Context, program *gohooks.Program) error {
-	process, err := program.Start(ctx, gohooks.StartOptions{})
-	if err != nil {
-		return err
+	// The end of ctx ends the start, but not the process: it goes after those who call it.
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(ctx, cancel)
+	process, err := program.Start(own, gohooks.StartOptions{})
+	if err != nil || !detach() {
+		cancel()
+		if err == nil {
+			process.Close()
+		}
+		return cmp.Or(ctx.Err(), err)
 	}
 	base, err := url.Parse(process.URL)
 	if err != nil {
 		process.Close()
+		cancel()
 		return err
 	}
 	client, err := clientOf(process.CA)
 	if err != nil {
 		process.Close()
+		cancel()
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.process = process
+	if g.process != nil { // it ended by itself
+		g.release()
+	}
+	g.process, g.release = process, cancel
 	if g.to == nil {
 		g.to = &upstream{}
 	}
