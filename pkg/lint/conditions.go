@@ -22,6 +22,11 @@ var conditionCompiler = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
+// nothingToConvert is for objects that are in the version asked for.
+var nothingToConvert = sync.OnceValue(func() admission.ObjectInterfaces {
+	return admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
+})
+
 // surelyMeetsConditions evaluates the matchConditions for an example of the request. What it cannot
 // evaluate, or what others decide, is not sure.
 func (l *linter) surelyMeetsConditions(h *hook, r request) bool {
@@ -40,7 +45,10 @@ func (l *linter) surelyMeetsConditions(h *hook, r request) bool {
 	}
 	attributes := admission.NewAttributesRecord(object, old, r.kind, r.namespace, r.name, r.GroupVersionResource, r.subresource,
 		admission.Operation(r.operation), nil, false, &user.DefaultInfo{Name: r.user, Groups: r.groups})
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: r.kind, VersionedObject: object, VersionedOldObject: old}
+	versioned, err := admission.NewVersionedAttributes(attributes, r.kind, nothingToConvert())
+	if err != nil {
+		return false
+	}
 	hook := admissionregistrationv1.MutatingWebhook{Name: h.Name, FailurePolicy: h.FailurePolicy, MatchConditions: h.MatchConditions}
 	result := webhookplugin.NewMutatingWebhookAccessor(h.Name, h.of.Name, &hook).GetCompiledMatcher(conditionCompiler()).
 		Match(context.Background(), versioned, nil, nil)

@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -98,10 +99,7 @@ func tryToCreate(t *testing.T, config *rest.Config, u *unstructured.Unstructured
 		return a
 	}
 	var status apierrors.APIStatus
-	if s, ok := a.err.(apierrors.APIStatus); ok { //nolint:errorlint // it is returned as it is
-		status = s
-	}
-	if status == nil || (status.Status().Code != 422 && status.Status().Code != 400) {
+	if !errors.As(a.err, &status) || (status.Status().Code != 422 && status.Status().Code != 400) {
 		t.Fatalf("neither taken nor refused: %v", a.err)
 	}
 	if details := status.Status().Details; details != nil {

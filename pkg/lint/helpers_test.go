@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"testing"
@@ -32,7 +33,7 @@ func parse(t testing.TB, text string) []runtime.Object {
 	for {
 		var u unstructured.Unstructured
 		err := decoder.Decode(&u.Object)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {

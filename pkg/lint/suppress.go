@@ -88,7 +88,7 @@ func (l *linter) holds(pattern string) bool {
 }
 
 func (l *linter) judge(s *suppression) {
-	rule, message := "", ""
+	var rule, message string
 	switch known := l.rules[s.Rule]; {
 	case known.ID == "":
 		rule, message = "AK902", fmt.Sprintf("there is no rule %q", s.Rule)
