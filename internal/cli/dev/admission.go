@@ -120,6 +120,9 @@ func (a *Admission) decide(r *admissionv1.AdmissionRequest, status int, body []b
 				a.Code = response.Result.Code
 			}
 		}
+		if a.Message == "" {
+			a.Message = "(no message)"
+		}
 	case len(response.Patch) == 0:
 		a.Outcome = Allowed
 	default:

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -125,7 +126,7 @@ func reached(advertise, server string) (host, port string, err error) {
 		if host, port, err = net.SplitHostPort(advertise); err != nil {
 			host, port = strings.Trim(advertise, "[]"), "0"
 		}
-		if host == "" || strings.ContainsAny(host, "/ ") {
+		if _, bad := strconv.ParseUint(port, 10, 16); bad != nil || host == "" || strings.ContainsAny(host, "/ ") {
 			return "", "", problem.New("--advertise %s: neither HOST nor HOST:PORT", advertise)
 		}
 		return host, port, nil

@@ -113,7 +113,7 @@ func shorten(all []line) []line {
 		keep[i] = true
 		depth := indent(l.text)
 		for j := i - 1; j >= 0 && depth > 0; j-- {
-			if d := indent(all[j].text); d < depth && all[j].mark == ' ' {
+			if d := indent(all[j].text); d < depth {
 				keep[j], depth = true, d
 			}
 		}

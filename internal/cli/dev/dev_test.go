@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+func request(kind, object, old string) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		UID: "1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: kind}, Resource: metav1.GroupVersionResource{Version: "v1", Resource: strings.ToLower(kind) + "s"},
+		Operation: admissionv1.Create, Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(old)},
+	}
+}
+
+const web = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","managedFields":[{"manager":"x"}]},"spec":{"containers":[{"image":"app:v1","name":"app"},{"image":"b:v1","name":"b"}],"nodeName":"a"}}`
+
+func TestAdmissionText(t *testing.T) {
+	answer := func(response string) string {
+		return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":` + response + `}`
+	}
+	patch := func(operations string) string {
+		text, err := json.Marshal([]byte(operations)) // base64
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer(`{"uid":"1","allowed":true,"patchType":"JSONPatch","patch":` + string(text) + `}`)
+	}
+	rows := []struct {
+		name, reason string
+		request      *admissionv1.AdmissionRequest
+		status       int
+		answer       string
+		want         string
+	}{
+		{"allowed", "there is nothing to say", request("Pod", web, ""), 200, answer(`{"uid":"1","allowed":true}`), `
+12:00:00 allowed  a.example.com  CREATE pods shop/web  by jane  1.5 ms
+`},
+		{"mutated", "parents of what is new are shown, and what is left out is marked", request("Pod", web, ""), 200,
+			patch(`[{"op":"add","path":"/spec/containers/1/args","value":["-v"]},{"op":"replace","path":"/spec/nodeName","value":"b"}]`), `
+12:00:00 mutated  a.example.com  CREATE pods shop/web  by jane  1.5 ms
+           spec:
+             containers:
+             …
+         -   - image: b:v1
+         +   - args:
+         +     - -v
+         +     image: b:v1
+               …
+         -   nodeName: a
+         +   nodeName: b
+`},
+		{"no operation", "a patch that does nothing mutates nothing", request("Pod", web, ""), 200, patch(`[]`), `
+12:00:00 allowed  a.example.com  CREATE pods shop/web  by jane  1.5 ms
+`},
+		{"does not apply", "the API server would refuse it", request("Pod", web, ""), 200, patch(`[{"op":"remove","path":"/spec/none"}]`), `
+12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
+         the patch cannot be applied: error in remove for path: '/spec/none': Unable to remove nonexistent key: none: missing value
+`},
+		{"denied", "the code is that of the webhook; what a terminal acts upon is taken out", request("Pod", web, ""), 200,
+			answer(`{"uid":"1","allowed":false,"status":{"code":403,"message":"no \u001b[31mway\nat all"},"warnings":["mind\u0007 the gap"]}`), `
+12:00:00 denied   a.example.com  CREATE pods shop/web  by jane  1.5 ms
+         403: no �[31mway
+         at all
+         warning: mind� the gap
+`},
+		{"denied without a word", "the API server makes it 400", request("Pod", web, ""), 200, answer(`{"uid":"1","allowed":false}`), `
+12:00:00 denied   a.example.com  CREATE pods shop/web  by jane  1.5 ms
+         400: (no message)
+`},
+		{"failed", "a Status has a sentence", request("Pod", web, ""), 500, `{"kind":"Status","message":"the hook panicked"}`, `
+12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
+         HTTP 500: the hook panicked
+`},
+		{"nonsense", "the API server treats it as a failure", request("Pod", web, ""), 200, `hello`, `
+12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
+         it answered no AdmissionReview with a response
+`},
+		{"uid", "so it does with the answer to another request", request("Pod", web, ""), 200, answer(`{"uid":"2","allowed":true}`), `
+12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
+         the response has the uid "2", not that of the request
+`},
+		{"secret", "what is on a screen is seen by others", request("Secret", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web"},"data":{"a":"c2VjcmV0","b":"c2VjcmV0"}}`, ""), 200,
+			patch(`[{"op":"replace","path":"/data/a","value":"bmV3"},{"op":"add","path":"/data/c","value":"bmV3"}]`), `
+12:00:00 mutated  a.example.com  CREATE secrets shop/web  by jane  1.5 ms
+           data:
+         -   a: (hidden)
+         +   a: (hidden, changed)
+             …
+         +   c: (hidden)
+`},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			a := &Admission{Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.Local), Webhook: "a.example.com", Type: "mutating", Milliseconds: 1.5}
+			a.describe(row.request)
+			a.User = "jane"
+			a.decide(row.request, row.status, []byte(row.answer))
+			if diff := cmp.Diff(strings.TrimPrefix(row.want, "\n"), a.text(screen.Painter{}, 80)); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", row.reason, diff)
+			}
+			if row.name == "secret" && a.Patch != nil {
+				t.Errorf("the patch tells: %s", a.Patch)
+			}
+		})
+	}
+}
+
+func TestTextIsFolded(t *testing.T) {
+	a := &Admission{
+		Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.Local), Webhook: "a.example.com", Operation: "UPDATE", Group: "apps", Resource: "deployments/status", Namespace: "shop", Name: "web",
+		User: "system:serviceaccount:shop:deployer", Outcome: Allowed, Milliseconds: 20, WaitedMilliseconds: 1234, Round: 2, DryRun: true,
+	}
+	want := `12:00:00 allowed  a.example.com  UPDATE deployments.apps/status shop/web
+                  by system:serviceaccount:shop:deployer  20.0 ms
+                  after 1.2 s for the build  reinvoked: round 2  dry run
+`
+	if diff := cmp.Diff(want, a.text(screen.Painter{}, 80)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRounds(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	r := newRounds(func() time.Time { return now })
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	stored := func(version string) string { return `{"metadata":{"resourceVersion":"` + version + `"}}` }
+	rows := []struct {
+		reason, trace, webhook, old string
+		want                        int
+	}{
+		{"the first", trace, "a", "", 1},
+		{"another webhook", trace, "b", "", 1},
+		{"the same one again", trace, "a", "", 2},
+		{"another request", strings.Replace(trace, "0af", "1af", 1), "a", "", 1},
+		{"who does not trace does not tell", "", "a", "", 0},
+		{"an update", trace, "c", stored("1"), 1},
+		{"it met another one and starts over", trace, "c", stored("2"), 1},
+		{"and is reinvoked", trace, "c", stored("2"), 2},
+	}
+	for _, row := range rows {
+		if got := r.of(row.trace, row.webhook, request("Pod", web, row.old)); got != row.want {
+			t.Errorf("got round %d, want %d: %s", got, row.want, row.reason)
+		}
+	}
+	now = now.Add(2 * longestRequest)
+	r.of(trace, "a", request("Pod", web, ""))
+	if len(r.seen) != 1 {
+		t.Errorf("%d are remembered, want 1: requests do not take that long", len(r.seen))
+	}
+}
+
+func TestMount(t *testing.T) {
+	fail, long := admissionregistrationv1.Fail, int32(30)
+	path := "/validate"
+	c := configuration{validating: &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "hooks", UID: "1", ResourceVersion: "3", Annotations: map[string]string{kept: "{}", "a": "b"}},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "a.example.com", FailurePolicy: &fail, TimeoutSeconds: &long,
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "hooks", Path: &path}},
+		}},
+	}}
+	p, err := newProxy("127.0.0.1:0", "127.0.0.1", "secret", func(*Admission) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	f := frame{proxy: p, prefix: "dev-", owner: "me", ignore: true, careful: true}
+	mounted, routes := f.mount([]configuration{c}, &upstream{})
+	m := mounted[0].validating
+	w := m.Webhooks[0]
+	if m.Name != "dev-hooks" || m.UID != "" || m.ResourceVersion != "" || m.Labels[devLabel] != "me" || len(m.Annotations) != 1 {
+		t.Errorf("%+v", m.ObjectMeta)
+	}
+	if *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds != maxTimeout || w.NamespaceSelector.MatchExpressions[0].Values[0] != "kube-system" {
+		t.Errorf("%+v", w)
+	}
+	if r := routes["validate/dev-hooks/a.example.com"]; w.ClientConfig.Service != nil || *w.ClientConfig.URL != p.url.String()+"/secret/validate/dev-hooks/a.example.com" || r.path != "/validate" {
+		t.Errorf("%+v, %+v", w.ClientConfig, r)
+	}
+	if *c.validating.Webhooks[0].FailurePolicy != fail || c.validating.Name != "hooks" {
+		t.Error("what is given was changed")
+	}
+}
+
+// A call that comes while hooks are built waits for them, but not beyond its timeout.
+func TestCallsWait(t *testing.T) {
+	rows := []struct {
+		name, timeout string
+		resume        bool
+		wait          bool // as long as it has to, at least
+	}{
+		{"resumed", "10s", true, false},
+		{"not resumed", "1s", false, true},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			p := &proxy{}
+			p.pause()
+			p.pause() // again: that is no reason to wait twice
+			if row.resume {
+				go p.resume()
+			}
+			req := httptest.NewRequest(http.MethodPost, "/?timeout="+row.timeout, nil)
+			if waited := p.wait(req); row.wait && waited < 250*time.Millisecond {
+				t.Errorf("waited %s", waited)
+			}
+		})
+	}
+}
+
+func TestReached(t *testing.T) {
+	rows := []struct{ reason, advertise, server, host, port, problem string }{
+		{"a host and a port", "192.0.2.1:9443", "https://x", "192.0.2.1", "9443", ""},
+		{"any port", "laptop.example.com", "https://x", "laptop.example.com", "0", ""},
+		{"IPv6", "[2001:db8::1]", "https://x", "2001:db8::1", "0", ""},
+		{"a URL is none", "https://laptop.example.com", "https://x", "", "", "neither HOST nor HOST:PORT"},
+		{"the address by which the cluster is called", "", "https://127.0.0.1:6443", "127.0.0.1", "0", ""},
+		{"a port of its own is not needed", "", "127.0.0.1", "127.0.0.1", "0", ""},
+	}
+	for _, row := range rows {
+		host, port, err := reached(row.advertise, row.server)
+		if row.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), row.problem) {
+				t.Errorf("%s: got %v", row.reason, err)
+			}
+			continue
+		}
+		if err != nil || host != row.host || port != row.port {
+			t.Errorf("%s: got %s, %s, %v, want %s, %s", row.reason, host, port, err, row.host, row.port)
+		}
+	}
+}
+
+func TestStateIsTakenOverOnce(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, err := stateDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "nonsense.json"), "{")
+	write(t, filepath.Join(dir, "dead.json"), `{"id":"dead","server":"https://x"}`)
+	mine, err := writeState(state{ID: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := abandoned()
+	if err != nil || len(left) != 1 || left[0].ID != "dead" {
+		t.Fatalf("%v, %v", left, err)
+	}
+	if again, err := abandoned(); err != nil || len(again) > 0 {
+		t.Errorf("two take care of it: %v, %v", again, err)
+	}
+	if err := errors.Join(left[0].remove(), mine.remove(), mine.remove()); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+const twoWebhooks = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: other
+webhooks:
+- name: first.example.com
+  clientConfig: {service: {namespace: shop, name: other, path: /first}}
+  reinvocationPolicy: IfNeeded
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+- name: second.example.com
+  clientConfig: {service: {namespace: shop, name: other, path: /second}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+`
+
+const widgets = `apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sample, namespace: shop}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+`
+
+// A webhook in any language that runs already; reinvocations are told; objects are applied in the order that they need.
+func TestURL(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var review admissionv1.AdmissionReview
+		if err != nil || json.Unmarshal(body, &review) != nil {
+			return // what asks whether it is there
+		}
+		patch := fmt.Sprintf(`[{"op":"add","path":"/data","value":{%q:"x"}}]`, strings.TrimPrefix(r.URL.Path, "/"))
+		var o struct{ Data map[string]string }
+		if err := json.Unmarshal(review.Request.Object.Raw, &o); err != nil || len(o.Data) > 0 {
+			patch = fmt.Sprintf(`[{"op":"add","path":"/data/%s","value":"x"}]`, strings.TrimPrefix(r.URL.Path, "/"))
+		}
+		kind := admissionv1.PatchTypeJSONPatch
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: []byte(patch), PatchType: &kind}
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(web.Close)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "webhooks.yaml"), twoWebhooks)
+	write(t, filepath.Join(dir, "samples", "all.yaml"), widgets)
+	r := begin(t, Options{URL: web.URL, Files: []string{filepath.Join(dir, "webhooks.yaml")}, Apply: []string{filepath.Join(dir, "samples")}})
+	ready := r.out.next(t, "ready", event("ready"))
+	var seen []string
+	for len(seen) < 3 {
+		a := r.out.next(t, "admission", event("admission"))
+		seen = append(seen, fmt.Sprintf("%s %s/%s %s %d", a.Webhook, a.Namespace, a.Name, a.Outcome, a.Round))
+	}
+	want := []string{"first.example.com shop/sample mutated 1", "second.example.com shop/sample mutated 1", "first.example.com shop/sample mutated 2"}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", ready.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := configurations(t, clientFor(t, config)); len(names) != 1 || names[0] != "other" {
+		t.Errorf("the order of names is that of the calls, so it is kept: %v", names)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if text := r.out.String() + r.err.String(); strings.Contains(text, "applyFailed") {
+		t.Error(text)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + closed.Addr().String()
+	_ = closed.Close() // nobody listens there now
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "webhooks.yaml"), twoWebhooks)
+	write(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+	file := filepath.Join(dir, "webhooks.yaml")
+	rows := []struct {
+		reason string
+		o      Options
+		want   string
+	}{
+		{"they say what the URL is called for", Options{URL: address}, "--url needs --webhook-configuration"},
+		{"one or the other", Options{URL: address, Package: "./hooks"}, "a package and --url"},
+		{"files without a URL", Options{Files: []string{file}}, "are for a webhook that runs already"},
+		{"flags are for a server that we start", Options{Cluster: true, Flags: []string{"v=2"}}, "not for --cluster"},
+		{"others are for a cluster", Options{Fail: true}, "are for --cluster"},
+		{"a URL needs a host", Options{URL: "localhost", Files: []string{file}}, "not a URL like"},
+		{"nobody answers", Options{URL: address, Files: []string{file}}, "cannot call " + address},
+		{"a file without a webhook", Options{URL: address, Files: []string{filepath.Join(dir, "pod.yaml")}}, "no webhook is registered in"},
+		{"a file that is not there", Options{URL: address, Files: []string{"none.yaml"}}, "none.yaml: no such file"},
+		{"an object that is not there", Options{Apply: []string{"none.yaml"}}, "none.yaml: no such file"},
+		{"a CA that is none", Options{URL: address, Files: []string{file}, CAFile: file}, "no certificate in PEM"},
+		{"a cluster that is not there", Options{URL: web404(t), Files: []string{file}, Cluster: true, Yes: true}, "no cluster"},
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
+	t.Setenv("HOME", dir)
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			err := Run(t.Context(), &screen.Screen{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: os.Getenv}, row.o)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %q", err, row.want)
+			}
+		})
+	}
+}
+
+// web404 is a server that knows nothing.
+func web404(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	return s.URL
+}
