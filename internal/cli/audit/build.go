@@ -245,19 +245,23 @@ func plural(n int, what string) string {
 
 // bounds says where the tables were too small.
 func (t *tally) bounds() (notes []string) {
-	say := func(n int, what string) {
-		if n > 0 {
-			notes = append(notes, fmt.Sprintf("%s did not fit into memory and %s not counted, or too little: those with the fewest requests; --since, --until and --webhook narrow it down", plural(n, what), map[bool]string{true: "is", false: "are"}[n == 1]))
+	for _, b := range []struct {
+		evicted, most int
+		what          string
+	}{
+		{t.hooks.evicted, t.hooks.max, "mutating webhooks"},
+		{t.validating.evicted, t.validating.max, "validating webhooks"},
+		{t.notes.evicted, t.notes.max, "audit annotations"},
+		{t.found.evicted, t.found.max, "findings"},
+		{t.objects.evicted, t.objects.max, "updated objects"},
+		{t.fights.evicted, t.fights.max, "contested fields"},
+	} {
+		if b.evicted > 0 {
+			notes = append(notes, fmt.Sprintf("there are more %s than the %d that are remembered at a time: those with the fewest requests were forgotten, so that some are missing or counted too little; --since, --until and --webhook narrow it down", b.what, b.most))
 		}
 	}
-	say(t.hooks.evicted, "mutating webhook")
-	say(t.validating.evicted, "validating webhook")
-	say(t.notes.evicted, "audit annotation")
-	say(t.found.evicted, "finding")
-	say(t.objects.evicted, "changed object")
-	say(t.fights.evicted, "contested field")
 	if t.seen.forgot {
-		notes = append(notes, fmt.Sprintf("events that are in the logs twice were told apart only among the last %d requests with webhooks", mostSeen))
+		notes = append(notes, fmt.Sprintf("events that are in the logs twice were told apart only among the last %d requests with webhooks", t.seen.max))
 	}
 	return notes
 }

@@ -20,6 +20,9 @@ func (r *Report) Page() page.Page {
 		Notes:   append(r.skippedNotes(), r.Notes...),
 	}
 	p.Notes = append(p.Notes, r.Incomplete...)
+	if r.Hidden > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("There are %s more of the kinds listed; --top shows more.", plural(r.Hidden, "finding")))
+	}
 	p.Summary = r.verdict()
 	switch {
 	case r.Found():
@@ -153,7 +156,7 @@ func (r *Report) firstFinding(w Webhook) string {
 
 func (f *Finding) page(i int) page.Finding {
 	to := page.Finding{
-		ID: findingID(i), Law: f.Rule, Title: f.Title, Summary: f.Summary, Fix: f.Fix, Badge: string(f.Severity),
+		ID: findingID(i), Law: f.Rule, Title: f.Rule + ": " + f.Title, Summary: f.Summary, Fix: f.Fix, Badge: string(f.Severity),
 		Severity: map[Severity]page.Severity{Error: page.Error, Warning: page.Warning, Advice: page.Advice}[f.Severity],
 	}
 	for _, w := range f.Webhooks {

@@ -54,7 +54,8 @@ type reader struct {
 	finished   int
 	files      []File
 	incomplete []string
-	oldFormat  bool
+	oldFormat  bool // there are lines of a format that is no JSON
+	otherJSON  bool // there are other JSON objects
 }
 
 // mostSkipped is how many skipped lines of a file are reported one by one.
@@ -130,6 +131,7 @@ func (r *reader) line(got line, f *File) {
 	case !got.ended && errors.Is(err, errNotJSON):
 		f.HalfWritten = true
 	default:
+		r.otherJSON = r.otherJSON || errors.Is(err, errNotEvent)
 		r.oldFormat = r.oldFormat || bytes.Contains(got.text, []byte(` AUDIT: id="`))
 		f.Corrupt++
 		f.skip(err.Error())
@@ -176,8 +178,11 @@ func (r *reader) nothing() error {
 	if len(r.incomplete) > 0 {
 		err = problem.New("no audit event: %s", strings.Join(r.incomplete, "; "))
 	}
-	if r.oldFormat {
+	switch {
+	case r.oldFormat:
 		return err.Hint("start the API server with --audit-log-format=json")
+	case r.otherJSON:
+		return err.Hint("if something has wrapped the events, unwrap them: jq -r .message %s | admitkit audit -", strings.Join(names, " "))
 	}
 	return err.Hint("%s", Policy)
 }

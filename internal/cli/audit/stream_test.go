@@ -229,6 +229,7 @@ func TestNothing(t *testing.T) {
 	}{
 		{"an empty file", "", defaults(), "no audit event in log (0 lines)", "--audit-policy-file"},
 		{"other lines", "a\nb\n", defaults(), "no audit event in log (2 lines)", "level: Metadata"},
+		{"wrapped", `{"message":"{}"}` + "\n", defaults(), "no audit event in log (1 line)", "jq -r .message"},
 		{"the old format", `2026-11-22T10:00:00Z AUDIT: id="x" ip="192.0.2.1"` + "\n", defaults(), "no audit event in log (1 line)", "--audit-log-format=json"},
 		{"the end of requests is not logged", event{ID: "x", Stage: "RequestReceived"}.line(), defaults(), "1 audit event, but none of the stage ResponseComplete", "omitStages"},
 		{"another time", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Since: beginning.Add(time.Hour)}, "no request in that time: those in the log came from 2026-11-22T10:00:00Z to 2026-11-22T10:00:00Z", ""},

@@ -34,7 +34,7 @@ func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 	}
 	if r.Hidden > 0 {
 		t.printf("\n")
-		t.hanging("", fmt.Sprintf("%s more: --top N shows more of a kind, -o json names them all.", plural(r.Hidden, "finding")))
+		t.hanging("", fmt.Sprintf("%s more of these kinds: --top N shows more.", plural(r.Hidden, "finding")))
 	}
 	t.printf("\n%s\n", r.verdict())
 	for _, n := range append(r.skippedNotes(), r.Notes...) {
@@ -167,7 +167,7 @@ func (t *printer) finding(f *Finding) {
 		badge = t.Yellow(badge)
 	}
 	t.printf("\n")
-	t.hanging(badge+"  ", t.Bold(f.Rule)+": "+f.Title)
+	t.hangingAt(visible(badge)+2, badge+"  "+t.Bold(f.Rule)+": ", f.Title)
 	t.hanging("  Found:  ", f.Summary)
 	t.hanging("  Fix:    ", f.Fix)
 	for _, o := range f.Objects {
@@ -239,14 +239,13 @@ func (r *Report) skippedNotes() (notes []string) {
 }
 
 // hanging writes a text in lines, those after the first one indented as far as it.
-func (t *printer) hanging(head, text string) {
-	indent := visible(head)
-	line, long := head, indent
-	for i, word := range strings.Fields(text) {
-		if !strings.Contains(word, "\x1b") {
-			word = printable(word)
-		}
-		n := visible(word)
+func (t *printer) hanging(head, text string) { t.hangingAt(visible(head), head, text) }
+
+// hangingAt is hanging with another indentation. Only head may have colours.
+func (t *printer) hangingAt(indent int, head, text string) {
+	line, long := head, visible(head)
+	for i, word := range strings.Fields(printable(text)) {
+		n := utf8.RuneCountInString(word)
 		switch {
 		case i > 0 && long+1+n > width:
 			t.printf("%s\n", line)
