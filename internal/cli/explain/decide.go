@@ -72,6 +72,10 @@ func (t *telling) webhook(h *hook, e *chain.Explained) *judged {
 		w.Type, w.Reinvocation = "mutating", &Reinvocation{Policy: string(h.reinvocation)}
 	}
 	w.WhenDown = whenDown(h)
+	if h.broken != nil {
+		w.Called, w.Decision, w.Why, w.Predicates = Unknown, "Configuration", fmt.Sprintf("this version of admitkit cannot read it: %v", h.broken), []Predicate{}
+		return w
+	}
 	w.decide(t.asked.DryRun)
 	if e.Kind.Kind != "" && w.Called != No {
 		kind := e.Kind

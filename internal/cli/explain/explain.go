@@ -5,15 +5,13 @@ package explain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/cli/objects"
@@ -21,23 +19,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A hook is a webhook of the configurations.
-type hook struct {
-	configuration, name string
-	mutating, static    bool
-	rules               []admissionregistrationv1.RuleWithOperations
-	equivalent, ignore  bool
-	effects             admissionregistrationv1.SideEffectClass
-	namespaces          *metav1.LabelSelector
-	objects             *metav1.LabelSelector
-	conditions          []admissionregistrationv1.MatchCondition
-	timeout             int32
-	reinvocation        admissionregistrationv1.ReinvocationPolicyType
-}
-
 // Explain tells of each object.
 func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
 	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source}
+	all = w.withSubresource(all, ask)
 	requests := make([]*asked, len(all))
 	errs := make([]error, len(all))
 	labels := map[string]map[string]string{}
@@ -89,34 +74,29 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 	return report, nil
 }
 
+// withSubresource leaves out objects that do not have the subresource, unless none has.
+func (w *World) withSubresource(all []*objects.Object, ask Ask) []*objects.Object {
+	if ask.SubResource == "" {
+		return all
+	}
+	var have []*objects.Object
+	for _, o := range all {
+		if _, err := w.request(o, ask); !errors.As(err, new(noSubresource)) {
+			have = append(have, o)
+		}
+	}
+	if len(have) == 0 {
+		return all
+	}
+	return have
+}
+
 // engine makes the chain whose predicates are asked, and the hooks in its order.
 func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
-	var hooks []hook
-	var in chain.Webhooks
-	for _, c := range w.mutating {
-		c = c.DeepCopy()
-		for i := range c.Webhooks {
-			h := &c.Webhooks[i]
-			hooks = append(hooks, hook{configuration: c.Name, name: h.Name, mutating: true, static: isStatic(c.Name),
-				rules: h.Rules, equivalent: isEquivalent(h.MatchPolicy), ignore: isIgnore(h.FailurePolicy), effects: accepted(&h.SideEffects),
-				namespaces: h.NamespaceSelector, objects: h.ObjectSelector, conditions: h.MatchConditions, timeout: ptr.Deref(h.TimeoutSeconds, 10),
-				reinvocation: ptr.Deref(h.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy)})
-		}
-		in.Mutating = append(in.Mutating, c)
-	}
-	for _, c := range w.validating {
-		c = c.DeepCopy()
-		for i := range c.Webhooks {
-			h := &c.Webhooks[i]
-			hooks = append(hooks, hook{configuration: c.Name, name: h.Name, static: isStatic(c.Name),
-				rules: h.Rules, equivalent: isEquivalent(h.MatchPolicy), ignore: isIgnore(h.FailurePolicy), effects: accepted(&h.SideEffects),
-				namespaces: h.NamespaceSelector, objects: h.ObjectSelector, conditions: h.MatchConditions, timeout: ptr.Deref(h.TimeoutSeconds, 10)})
-		}
-		in.Validating = append(in.Validating, c)
-	}
+	hooks, in := w.hooks()
 	engine, err := chain.New(in, w.options(namespaces)...)
 	if err != nil {
-		return nil, nil, w.refused(err)
+		return nil, nil, problem.New("an API server would refuse this: %w", err).Hint("admitkit lint FILE...")
 	}
 	return engine, hooks, nil
 }
@@ -146,29 +126,6 @@ func (w *World) options(namespaces map[string]map[string]string) []chain.Option 
 
 func convertsByWebhook(d *apiextensionsv1.CustomResourceDefinition) bool {
 	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-}
-
-// refused says what an API server would not have stored.
-func (w *World) refused(err error) error {
-	return problem.New("an API server would refuse this: %w", err).Hint("admitkit lint FILE...")
-}
-
-// accepted returns what a webhook says of its side effects. What only v1beta1 knows is taken out of
-// the way of validation; it decides about dry runs.
-func accepted(effects **admissionregistrationv1.SideEffectClass) admissionregistrationv1.SideEffectClass {
-	said := ptr.Deref(*effects, "")
-	if said == admissionregistrationv1.SideEffectClassUnknown || said == admissionregistrationv1.SideEffectClassSome {
-		*effects = ptr.To(admissionregistrationv1.SideEffectClassNone)
-	}
-	return said
-}
-
-func isEquivalent(p *admissionregistrationv1.MatchPolicyType) bool {
-	return p == nil || *p == admissionregistrationv1.Equivalent
-}
-
-func isIgnore(p *admissionregistrationv1.FailurePolicyType) bool {
-	return p != nil && *p == admissionregistrationv1.Ignore
 }
 
 // ordered puts webhooks into the order of an API server: those of static manifests first.

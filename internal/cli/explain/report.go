@@ -83,7 +83,7 @@ type Webhook struct {
 	Static bool   `json:"static,omitempty"`
 	Called Called `json:"called"`
 	// Decision is what decides: "Resource", "NamespaceSelector", "ObjectSelector", "Rules",
-	// "MatchCondition", "DryRun", "Rejection" or "Matches".
+	// "MatchCondition", "DryRun", "Rejection" or "Matches"; "Configuration" if that cannot be read.
 	Decision string `json:"decision"`
 	Why      string `json:"why"`
 	// Rejects is set if the request is rejected because of this webhook, though it is not called.

@@ -86,10 +86,15 @@ func (r resource) subresource(name string) (subresource, error) {
 		known = strings.Contains(scalable, " "+r.Resource+" ") || !builtInGroup(r.Group)
 	}
 	if !known {
-		return s, problem.New("%s have no subresource %q", r.GroupResource(), name)
+		return s, noSubresource{problem.New("%s have no subresource %q", r.GroupResource(), name)}
 	}
 	return s, nil
 }
+
+// noSubresource is what is wrong with an object of which others may have the subresource.
+type noSubresource struct{ error }
+
+func (e noSubresource) Unwrap() error { return e.error }
 
 func hasSubresource(d *apiextensionsv1.CustomResourceDefinition, version, name string) bool {
 	for _, v := range d.Spec.Versions {
@@ -114,7 +119,7 @@ func (w *World) resourceOf(kind schema.GroupVersionKind) (resource, error) {
 	if w.resources != nil {
 		gvr, namespaced, err := w.resources(kind)
 		// Extension API servers serve kinds without a definition.
-		return resource{GroupVersionResource: gvr, namespaced: namespaced, unsure: !isBuiltIn(kind)}, err
+		return resource{GroupVersionResource: gvr, namespaced: namespaced, unsure: !isBuiltIn(kind) || !servedByDefault(kind)}, err
 	}
 	if isBuiltIn(kind) {
 		plural, _ := meta.UnsafeGuessKindToResource(kind)

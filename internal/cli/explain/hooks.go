@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// A hook is a webhook of the configurations.
+type hook struct {
+	configuration, name string
+	mutating, static    bool
+	rules               []admissionregistrationv1.RuleWithOperations
+	equivalent, ignore  bool
+	effects             admissionregistrationv1.SideEffectClass
+	namespaces, objects *metav1.LabelSelector
+	conditions          []admissionregistrationv1.MatchCondition
+	timeout             int32
+	reinvocation        admissionregistrationv1.ReinvocationPolicyType
+	// broken is why nothing can be told of it.
+	broken error
+}
+
+// hooks are all webhooks, in the order of a chain, and what a chain is made of.
+func (w *World) hooks() (all []hook, in chain.Webhooks) {
+	for _, c := range w.mutating {
+		c = c.DeepCopy()
+		var own []hook
+		for i := range c.Webhooks {
+			own = append(own, ofMutating(c.Name, &c.Webhooks[i]))
+		}
+		alone := chain.Webhooks{Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{c}}
+		if err := w.broken("MutatingWebhookConfiguration", c.Name, alone); err != nil {
+			for i := range own {
+				own[i].broken = err
+				name, client, none := inert(i)
+				c.Webhooks[i] = admissionregistrationv1.MutatingWebhook{Name: name, ClientConfig: client, SideEffects: none, AdmissionReviewVersions: []string{"v1"}}
+			}
+		}
+		all, in.Mutating = append(all, own...), append(in.Mutating, c)
+	}
+	for _, c := range w.validating {
+		c = c.DeepCopy()
+		var own []hook
+		for i := range c.Webhooks {
+			own = append(own, ofValidating(c.Name, &c.Webhooks[i]))
+		}
+		alone := chain.Webhooks{Validating: []*admissionregistrationv1.ValidatingWebhookConfiguration{c}}
+		if err := w.broken("ValidatingWebhookConfiguration", c.Name, alone); err != nil {
+			for i := range own {
+				own[i].broken = err
+				name, client, none := inert(i)
+				c.Webhooks[i] = admissionregistrationv1.ValidatingWebhook{Name: name, ClientConfig: client, SideEffects: none, AdmissionReviewVersions: []string{"v1"}}
+			}
+		}
+		all, in.Validating = append(all, own...), append(in.Validating, c)
+	}
+	return all, in
+}
+
+func ofMutating(configuration string, h *admissionregistrationv1.MutatingWebhook) hook {
+	return hook{
+		configuration: configuration, name: h.Name, mutating: true, static: isStatic(configuration), rules: h.Rules,
+		equivalent: isEquivalent(h.MatchPolicy), ignore: isIgnore(h.FailurePolicy), effects: accepted(&h.SideEffects),
+		namespaces: h.NamespaceSelector, objects: h.ObjectSelector, conditions: h.MatchConditions, timeout: ptr.Deref(h.TimeoutSeconds, 10),
+		reinvocation: ptr.Deref(h.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy),
+	}
+}
+
+func ofValidating(configuration string, h *admissionregistrationv1.ValidatingWebhook) hook {
+	return hook{
+		configuration: configuration, name: h.Name, static: isStatic(configuration), rules: h.Rules,
+		equivalent: isEquivalent(h.MatchPolicy), ignore: isIgnore(h.FailurePolicy), effects: accepted(&h.SideEffects),
+		namespaces: h.NamespaceSelector, objects: h.ObjectSelector, conditions: h.MatchConditions, timeout: ptr.Deref(h.TimeoutSeconds, 10),
+	}
+}
+
+// broken is why a configuration cannot be read. A cluster has stored it, so it may be newer than this
+// program, or older than a rule. What is in a file an API server would refuse: that is an error.
+func (w *World) broken(kind, name string, alone chain.Webhooks) error {
+	if w.whence[kind+" "+name] != "" {
+		return nil
+	}
+	engine, err := chain.New(alone)
+	if err == nil {
+		_ = engine.Close() // it has no connections
+	}
+	return err
+}
+
+// inert are parts of a webhook that stands for one that cannot be read.
+func inert(i int) (string, admissionregistrationv1.WebhookClientConfig, *admissionregistrationv1.SideEffectClass) {
+	return fmt.Sprintf("webhook-%d.admitkit.invalid", i), admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://admitkit.invalid/")},
+		ptr.To(admissionregistrationv1.SideEffectClassNone)
+}
+
+// accepted returns what a webhook says of its side effects. What only v1beta1 knows is taken out of
+// the way of validation; it decides about dry runs.
+func accepted(effects **admissionregistrationv1.SideEffectClass) admissionregistrationv1.SideEffectClass {
+	said := ptr.Deref(*effects, "")
+	if said == admissionregistrationv1.SideEffectClassUnknown || said == admissionregistrationv1.SideEffectClassSome {
+		*effects = ptr.To(admissionregistrationv1.SideEffectClassNone)
+	}
+	return said
+}
+
+func isEquivalent(p *admissionregistrationv1.MatchPolicyType) bool {
+	return p == nil || *p == admissionregistrationv1.Equivalent
+}
+
+func isIgnore(p *admissionregistrationv1.FailurePolicyType) bool {
+	return p != nil && *p == admissionregistrationv1.Ignore
+}
