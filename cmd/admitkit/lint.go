@@ -75,6 +75,7 @@ admitkit lint --rules`,
 	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "[WEBHOOK=]FILE with the certificate that is served, as in tls.crt; may be repeated")
 	flags.StringArrayVar(&o.Probe, "probe", nil, "[WEBHOOK=]HOST:PORT where to see which certificate is served; may be repeated")
 	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire so soon")
+	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "leave aside what only API servers of other versions do (default that of the cluster, or all)")
 	flags.BoolVar(&rules, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "say all about a rule, by its ID")
 	for _, name := range []string{"severity", "fail-on"} {

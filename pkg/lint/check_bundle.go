@@ -18,7 +18,7 @@ func (l *linter) bundle(h *hook) {
 	at := h.at.Child("clientConfig", "caBundle")
 	text := bytes.TrimSpace(h.ClientConfig.CABundle)
 	if len(text) == 0 { // white space is a placeholder
-		if l.options.Live && h.ClientConfig.Service != nil && !l.reported("AK501", h) {
+		if _, _, isService := l.serviceOf(h); l.options.Live && h.ClientConfig.Service != nil && isService {
 			l.found("AK506", h, at, "there is no caBundle, and the webhook is a service")
 		}
 		return
@@ -37,11 +37,6 @@ func (l *linter) bundle(h *hook) {
 	if !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return c.IsCA }) {
 		l.found("AK505", h, at, fmt.Sprintf("none of its certificates is one of a CA: %s", subject(all[0])))
 	}
-}
-
-// reported tells whether a rule was reported of a webhook.
-func (l *linter) reported(rule string, h *hook) bool {
-	return slices.ContainsFunc(l.findings, func(f Finding) bool { return f.Rule == rule && f.Index == h.of.index && f.Webhook == h.Name })
 }
 
 // certificatesOf returns the certificates of a bundle, as the API server sees them: text around them is

@@ -15,7 +15,7 @@ func (l *linter) ownPods(h *hook) {
 	if !h.fails() {
 		return
 	}
-	namespace, _, _ := h.serviceOf()
+	namespace, _, _ := l.serviceOf(h)
 	for _, r := range l.podsOf(h) {
 		if l.surely(h, r) {
 			l.found("AK201", h, h.why(r), fmt.Sprintf("failurePolicy is Fail, and it is called for the pods of its own service in the namespace %s%s", namespace, l.which(h))).
@@ -49,7 +49,7 @@ func (h *hook) why(r request) *field.Path {
 
 // ownNeeds reports what else its own pods need and it may keep from them.
 func (l *linter) ownNeeds(h *hook) {
-	namespace, service, ok := h.serviceOf()
+	namespace, service, ok := l.serviceOf(h)
 	if !h.fails() || !ok {
 		return
 	}
@@ -86,7 +86,7 @@ func names(all []request) string {
 }
 
 func (l *linter) kubeSystem(h *hook) {
-	if namespace, _, ok := h.serviceOf(); ok && namespace == "kube-system" && !h.fails() {
+	if namespace, _, ok := l.serviceOf(h); ok && namespace == "kube-system" && !h.fails() {
 		return
 	}
 	met := l.met(h, vitals())
@@ -121,7 +121,7 @@ func (l *linter) nodes(h *hook) {
 
 func (l *linter) virtual(h *hook) {
 	met := l.met(h, virtuals())
-	if len(met) == 0 {
+	if len(met) == 0 || l.isAtLeast(1, 37) {
 		return
 	}
 	f := l.found("AK206", h, h.why(met[0]), fmt.Sprintf("before Kubernetes 1.37 it is called for %s", names(met)))
@@ -155,12 +155,12 @@ func (l *linter) loops() {
 		if !asked.fails() {
 			continue
 		}
-		from, _, ok := asked.serviceOf()
+		from, _, ok := l.serviceOf(asked)
 		if !ok {
 			continue
 		}
 		for _, other := range l.hooks() {
-			to, _, ok := other.serviceOf()
+			to, _, ok := l.serviceOf(other)
 			if !ok || to == from || !slices.ContainsFunc(l.podsOf(other), func(r request) bool { return l.surely(asked, r) }) {
 				continue
 			}
@@ -174,7 +174,7 @@ func (l *linter) loops() {
 	}
 	reported := map[string]bool{}
 	for _, h := range l.hooks() {
-		namespace, _, ok := h.serviceOf()
+		namespace, _, ok := l.serviceOf(h)
 		if !ok {
 			continue
 		}

@@ -127,7 +127,7 @@ func ruleOf(path string, e *field.Error) string {
 
 // oldVersion reports v1beta1.
 func (l *linter) oldVersion(c *configuration) {
-	if c.old {
+	if c.old && (l.options.Kubernetes == "" || l.isAtLeast(1, 22)) {
 		l.foundIn("AK113", c, field.NewPath("apiVersion"), "admissionregistration.k8s.io/v1beta1 is not served by Kubernetes 1.22 and later")
 	}
 }

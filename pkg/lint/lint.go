@@ -23,7 +23,9 @@ package lint
 import (
 	"cmp"
 	"crypto/x509"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,6 +49,9 @@ type Options struct {
 	// Live is for objects read from a cluster, all there are of their kinds: what somebody fills in
 	// later, such as a caBundle, has to be there.
 	Live bool
+	// Kubernetes is the version of the API server, such as "1.36", to leave aside what only others do;
+	// empty is all of them.
+	Kubernetes string
 	// Ignore suppresses findings.
 	Ignore []Ignore
 	// Proven are the names of mutating webhooks that are proven to be safe to call again, as by
@@ -181,6 +186,15 @@ var hookChecks = []func(*linter, *hook){
 
 var allChecks = []func(*linter){
 	(*linter).sameConfigurations, (*linter).sameWebhooks, (*linter).loops, (*linter).timeouts, (*linter).order,
+}
+
+// isAtLeast reports whether the API server is known to be of a version, or a later one.
+func (l *linter) isAtLeast(major, minor int) bool {
+	var isMajor, isMinor int
+	if n, _ := fmt.Sscanf(strings.TrimPrefix(l.options.Kubernetes, "v"), "%d.%d", &isMajor, &isMinor); n < 2 {
+		return false
+	}
+	return isMajor > major || isMajor == major && isMinor >= minor
 }
 
 // found is about a webhook.

@@ -115,8 +115,20 @@ func isResource(pattern, resource, subresource string) bool {
 	return sub == subresource && hasSub == (subresource != "")
 }
 
-// serviceOf returns the service behind a webhook, by whichever way it is named.
-func (h *hook) serviceOf() (namespace, name string, ok bool) {
+// serviceOf returns the service behind a webhook that has its pods, by whichever way it is named.
+func (l *linter) serviceOf(h *hook) (namespace, name string, ok bool) {
+	namespace, name, ok = h.named()
+	if !ok || namespace == "default" && name == "kubernetes" { // the API server asks itself, or an API server behind it
+		return "", "", false
+	}
+	if s := l.around.services[namespace+"/"+name]; s != nil && (s.Spec.Type == corev1.ServiceTypeExternalName || len(s.Spec.Selector) == 0) {
+		return "", "", false // its pods, if it has any, are elsewhere
+	}
+	return namespace, name, true
+}
+
+// named returns the service that is named.
+func (h *hook) named() (namespace, name string, ok bool) {
 	if s := h.ClientConfig.Service; s != nil {
 		return s.Namespace, s.Name, s.Namespace != "" && s.Name != ""
 	}
@@ -136,9 +148,9 @@ func (h *hook) serviceOf() (namespace, name string, ok bool) {
 
 // workloadsOf returns what is known to run the pods of a webhook.
 func (l *linter) workloadsOf(h *hook) []workload {
-	namespace, name, ok := h.serviceOf()
+	namespace, name, ok := l.serviceOf(h)
 	service := l.around.services[namespace+"/"+name]
-	if !ok || service == nil || len(service.Spec.Selector) == 0 {
+	if !ok || service == nil {
 		return nil
 	}
 	var all []workload
@@ -152,7 +164,7 @@ func (l *linter) workloadsOf(h *hook) []workload {
 
 // podsOf returns the requests that make the pods of a webhook: of the workloads if they are known.
 func (l *linter) podsOf(h *hook) []request {
-	namespace, _, ok := h.serviceOf()
+	namespace, _, ok := l.serviceOf(h)
 	if !ok {
 		return nil
 	}

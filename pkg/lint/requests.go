@@ -3,6 +3,8 @@
 package lint
 
 import (
+	"strings"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -38,9 +40,14 @@ var (
 
 // on makes a request for an object of which no labels are known.
 func (r resource) on(operation admissionregistrationv1.OperationType, namespace, name, user string) request {
-	groups := []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
-	if user == aNode {
-		groups = []string{"system:nodes", "system:authenticated"}
+	groups := []string{"system:authenticated"}
+	switch {
+	case strings.HasPrefix(user, controllers):
+		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	case user == aNode:
+		groups = append(groups, "system:nodes")
+	case user == "admin":
+		groups = append(groups, "system:masters")
 	}
 	return request{
 		GroupVersionResource: schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource},

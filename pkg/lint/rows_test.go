@@ -63,6 +63,8 @@ func lockoutRows() []row {
 		{rule: "AK201", reason: "what the condition asks of pods is not known", text: mutating(exclude, `matchConditions: [{name: a, expression: "object.metadata.labels['team'] == 'a'"}]`)},
 		{rule: "AK201", reason: "the authorizer is not known", text: mutating(exclude, `matchConditions: [{name: a, expression: "!authorizer.group('').resource('pods').check('skip').allowed()"}]`)},
 		{rule: "AK201", reason: "it is not called for pods", text: mutating(anywhere, rule(`operations: [CREATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`))},
+		{rule: "AK201", reason: "its service leads elsewhere", text: join(mutating(anywhere), strings.Replace(ownService, "selector: {app: webhook}", "type: ExternalName, externalName: hooks.example.com", 1))},
+		{rule: "AK201", reason: "an API server behind the API server answers", text: mutating(anywhere, "service: {namespace: default, name: kubernetes, path: /apis/a/v1/b}")},
 		{rule: "AK201", reason: "it runs outside of the cluster", text: mutating(anywhere, `clientConfig: {url: "https://hooks.example.com/"}`)},
 
 		{rule: "AK202", breaks: true, reason: "the service has no endpoints before", text: mutating(exclude, onSlices)},
@@ -90,6 +92,7 @@ func lockoutRows() []row {
 		{rule: "AK205", breaks: true, reason: "a namespaceSelector does not exclude nodes", text: validating(onNodes)},
 		{rule: "AK205", breaks: true, reason: "certificates of kubelets", text: validating(rule(`operations: [CREATE], apiGroups: [certificates.k8s.io], apiVersions: [v1], resources: ["*"]`))},
 		{rule: "AK205", reason: "Ignore", text: validating(onNodes, "failurePolicy: Ignore")},
+		{rule: "AK205", reason: "a condition keeps nodes out", text: validating(onNodes, `matchConditions: [{name: a, expression: "!('system:nodes' in request.userInfo.groups)"}]`)},
 		{rule: "AK205", reason: "namespaced objects only", text: validating(rule(`operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced`))},
 		{rule: "AK205", reason: "deleting a node keeps none from joining", text: validating(rule(`operations: [DELETE], apiGroups: [""], apiVersions: [v1], resources: [nodes]`))},
 
@@ -97,6 +100,8 @@ func lockoutRows() []row {
 		{rule: "AK206", breaks: true, reason: "by name, with Ignore", text: validating(rule(`operations: [CREATE], apiGroups: [authorization.k8s.io], apiVersions: [v1], resources: [subjectaccessreviews]`), "failurePolicy: Ignore")},
 		{rule: "AK206", reason: "namespaced objects only", text: validating(rule(`operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced`))},
 		{rule: "AK206", reason: "an objectSelector keeps out what has no labels", text: validating(star, "objectSelector: {matchLabels: {a: b}}")},
+		{rule: "AK206", reason: "this API server does not ask about them", text: validating(star), options: Options{Kubernetes: "v1.37.2"}},
+		{rule: "AK206", breaks: true, reason: "this one does", text: validating(star), options: Options{Kubernetes: "1.36"}},
 		{rule: "AK206", reason: "groups are named", text: validating(rule(`operations: ["*"], apiGroups: ["", apps], apiVersions: ["*"], resources: ["*"]`))},
 
 		{rule: "AK207", breaks: true, reason: "Fail", text: validating(star)},

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
@@ -20,10 +22,13 @@ func resource(group, version, name string) schema.GroupVersionResource {
 
 // readCluster reads the configurations and what surrounds them. Without permission for the latter, fewer rules can
 // be judged, which is said.
-func readCluster(ctx context.Context, s *screen.Screen, flags *cluster.Flags) ([]*objects.Object, error) {
-	config, err := flags.Config()
+func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
+	config, err := o.Flags.Config()
 	if err != nil {
 		return nil, err
+	}
+	if o.Kubernetes == "" {
+		o.Kubernetes = versionOf(config)
 	}
 	var all []*objects.Object
 	for _, name := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
@@ -58,6 +63,19 @@ func readCluster(ctx context.Context, s *screen.Screen, flags *cluster.Flags) ([
 		s.Note("less can be judged without %s: %s", strings.Join(missing, ", "), why)
 	}
 	return all, nil
+}
+
+// versionOf asks for the version; who may not know it gets all rules.
+func versionOf(config *rest.Config) string {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return ""
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		return ""
+	}
+	return version.GitVersion
 }
 
 func anyExact(configurations []*objects.Object) bool {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,9 @@ type Options struct {
 	ServingCert      []string
 	Probe            []string
 	ExpiresWithin    time.Duration
-	Now              func() time.Time
+	// Kubernetes is the version of the API server; empty is that of the cluster, or any.
+	Kubernetes string
+	Now        func() time.Time
 }
 
 // A Finding is one with its place.
@@ -90,6 +93,9 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Kubernetes != "" && !kubernetesVersion.MatchString(o.Kubernetes) {
+		return nil, problem.New("--kubernetes-version=%s: not a version", o.Kubernetes).Hint("--kubernetes-version 1.36")
+	}
 	all, err := o.read(ctx, s)
 	if err != nil {
 		return nil, err
@@ -112,7 +118,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if input.Serving, err = o.serving(ctx); err != nil {
 		return nil, err
 	}
-	options := lint.Options{Live: o.Cluster, Ignore: config.ignore, Proven: proven(s, all), ExpiresWithin: o.ExpiresWithin, Now: o.Now}
+	options := lint.Options{Live: o.Cluster, Ignore: config.ignore, Proven: proven(s, all), Kubernetes: o.Kubernetes, ExpiresWithin: o.ExpiresWithin, Now: o.Now}
 	for _, f := range lint.Run(input, options) {
 		report.add(f, all, config, severity)
 	}
@@ -199,8 +205,9 @@ func (r *Report) sort(all []*objects.Object) {
 		}
 		return len(all)
 	}
+	rank := func(f Finding) int { return slices.Index(lint.Severities(), f.Severity) }
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Line, b.Line), rank(a)-rank(b))
 	})
 }
 
@@ -244,10 +251,26 @@ func Explain(id string) (*lint.Rule, error) {
 // read reads objects from where the user said.
 func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
 	if o.Cluster {
-		return readCluster(ctx, s, &o.Flags)
+		return o.readCluster(ctx, s)
 	}
-	return objects.Read(o.Paths, s.In)
+	type result struct {
+		objects []*objects.Object
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() { // standard input may never end
+		all, err := objects.Read(o.Paths, s.In)
+		done <- result{all, err}
+	}()
+	select {
+	case r := <-done:
+		return r.objects, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
+
+var kubernetesVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+`)
 
 // serving reads the certificates that webhooks serve.
 func (o *Options) serving(ctx context.Context) (map[string][]*x509.Certificate, error) {

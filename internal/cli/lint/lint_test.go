@@ -4,8 +4,11 @@ package lint
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
+	"io"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -13,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -293,5 +297,17 @@ func TestProofs(t *testing.T) {
 	}
 	if err := proves(filepath.Join(t.TempDir(), "none"), "a.example.com"); err == nil {
 		t.Error("a proof that is not there is none")
+	}
+}
+
+// TestInterrupted: Ctrl-C ends a run that waits for standard input.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	defer func() { _ = out.Close() }() // so that the reader ends
+	time.AfterFunc(10*time.Millisecond, cancel)
+	o := Options{Paths: []string{"-"}, Severity: "advice", FailOn: "warning"}
+	if _, err := Run(ctx, &screen.Screen{In: in, Err: &bytes.Buffer{}}, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
