@@ -51,6 +51,15 @@ var Guard = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 	}
 	return nil
 })
+
+var Keeper = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+	Name: "keeper.example.com", Rules: webhook.Rules(webhook.OnCreate("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")),
+}, func(_ context.Context, req *webhook.Request[admissionregistrationv1.MutatingWebhookConfiguration]) error {
+	if req.Name == "unwanted" {
+		return webhook.Deny("nobody wants it")
+	}
+	return nil
+})
 -- narrow/hooks.go --
 package narrow
 
@@ -179,6 +188,21 @@ func (s *staticServer) create(ctx context.Context, data map[string]string) (*cor
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
+// dryRun has kubectl apply manifests, without keeping them.
+func (s *staticServer) dryRun(t *testing.T, manifests string) {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	writeFile(t, kubeconfig, string(s.Kubeconfig))
+	cmd := s.Kubectl(t.Context(), kubeconfig, "apply", "--server-side", "--dry-run=server", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifests)
+	said, err := cmd.CombinedOutput()
+	const want = "mutatingwebhookconfiguration.admissionregistration.k8s.io/webhook serverside-applied (server dry run)\n" +
+		"validatingwebhookconfiguration.admissionregistration.k8s.io/webhook serverside-applied (server dry run)\n"
+	if err != nil || string(said) != want {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
 // await waits until something is so.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
@@ -206,10 +230,22 @@ func TestStaticManifests(t *testing.T) {
 	if err != nil || len(mutating.Items) != 0 {
 		t.Errorf("%v: %v", mutating, err)
 	}
+	// Of all webhooks only static ones are called for configurations.
+	_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "unwanted"}}, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "nobody wants it") {
+		t.Errorf("got %v", err)
+	}
 	_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "other.static.k8s.io"}}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "are reserved for static manifest-based configurations") {
 		t.Errorf("got %v", err)
+	}
+
+	// What is for other API servers can be applied to this one as well.
+	for _, form := range []string{"yaml", "json"} {
+		manifests, _ := admitkit(t, "manifests", filepath.Join(s.module, "hooks"), "--service", "shop/webhook", "--label", "app=shop", "-o", form)
+		s.dryRun(t, manifests)
 	}
 
 	// A file that changes, and one that goes, count at once.

@@ -200,7 +200,18 @@ func explain(err error, pkg string) error {
 	case strings.Contains(text, "missing go.sum entry"), strings.Contains(text, "updates to go.mod needed"):
 		return problem.New("the go.mod or go.sum of %s is not complete:\n%s", pkg, text).Hint("go mod tidy")
 	}
-	return problem.New("cannot build the hooks of %s:\n%s", pkg, text)
+	return problem.New("cannot build the hooks of %s:\n%s", pkg, withoutHeads(text))
+}
+
+// withoutHeads leaves out the lines that name a package.
+func withoutHeads(messages string) string {
+	var all []string
+	for line := range strings.Lines(messages) {
+		if !strings.HasPrefix(line, "# ") {
+			all = append(all, strings.TrimRight(line, "\r\n"))
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 var position = regexp.MustCompile(`^(?:vet: )?([^\s:]+\.go)(:\d+)`)

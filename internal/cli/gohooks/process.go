@@ -14,9 +14,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -154,11 +156,12 @@ func (p *Program) ask(ctx context.Context, req request) (*answer, error) {
 
 // running is a process of the program.
 type running struct {
-	pkg     string
-	cmd     *exec.Cmd
-	stdin   io.Closer
-	answers chan *answer
-	done    chan struct{}
+	pkg      string
+	cmd      *exec.Cmd
+	stdin    io.Closer
+	answers  chan *answer
+	done     chan struct{}
+	answered atomic.Bool
 
 	mu     sync.Mutex
 	tail   []string // the last lines that it printed
@@ -183,15 +186,22 @@ func (p *Program) start(ctx context.Context, log *lines, req request) (*running,
 	}
 	r.stdin = stdin
 	out := &lines{each: func(line string) { r.read(line, log) }}
-	messages := &lines{each: func(line string) { r.keep(line); log.each(line) }}
+	messages := &lines{each: func(line string) { r.remember(line); log.each(line) }}
 	r.cmd.Stdout, r.cmd.Stderr = out, messages
-	r.cmd.Cancel = stdin.Close // it ends when its standard input does
+	r.cmd.Cancel = r.interrupt
 	r.cmd.WaitDelay = grace
-	if err := r.cmd.Start(); err != nil {
-		return nil, problem.New("cannot run the hooks of %s: %w", p.Package, err)
-	}
+	keep(r.cmd)
+	started := make(chan error)
 	go func() {
-		err := r.cmd.Wait()
+		// On Linux a process dies with the thread that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := r.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = r.cmd.Wait()
 		out.flush()
 		messages.flush()
 		r.mu.Lock()
@@ -199,9 +209,20 @@ func (p *Program) start(ctx context.Context, log *lines, req request) (*running,
 		r.mu.Unlock()
 		close(r.done)
 	}()
+	if err := <-started; err != nil {
+		return nil, problem.New("cannot run the hooks of %s: %w", p.Package, err)
+	}
 	// The process may have ended already: wait tells.
 	_, _ = stdin.Write(append(text, '\n'))
 	return r, nil
+}
+
+// interrupt ends the process in order if it has answered, and else at once: it may hang.
+func (r *running) interrupt() error {
+	if r.answered.Load() {
+		return r.stdin.Close()
+	}
+	return r.cmd.Process.Kill()
 }
 
 // read takes a line of standard output.
@@ -209,7 +230,7 @@ func (r *running) read(line string, log *lines) {
 	text, marked := strings.CutPrefix(line, mark)
 	if !marked {
 		if line != "" {
-			r.keep(line)
+			r.remember(line)
 			log.each(line)
 		}
 		return
@@ -218,14 +239,15 @@ func (r *running) read(line string, log *lines) {
 	if err := json.NewDecoder(bytes.NewReader([]byte(text))).Decode(a); err != nil {
 		a.Error = fmt.Sprintf("its answer cannot be read: %v", err)
 	}
+	r.answered.Store(true)
 	select {
 	case r.answers <- a:
 	default: // there is one
 	}
 }
 
-// keep remembers a line, for when the process ends.
-func (r *running) keep(line string) {
+// remember keeps a line, for when the process ends.
+func (r *running) remember(line string) {
 	const most = 20
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,7 +305,7 @@ func (r *running) end() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	_ = r.stdin.Close() // it may be closed
+	_ = r.interrupt() // it may have ended
 	select {
 	case <-r.done:
 		return

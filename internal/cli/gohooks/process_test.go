@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -318,4 +320,53 @@ func (l *locked) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+const hanging = `
+-- hooks/hooks.go --
+package hooks
+
+import (
+	"os"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+var Pull *webhook.Hook
+
+func init() {
+	r, _, err := os.Pipe()
+	println("it hangs", err)
+	_, _ = r.Read(make([]byte, 1)) // nobody writes
+}
+`
+
+// TestAPackageThatHangs: the end of the context ends it at once, although it does not read its standard input.
+func TestAPackageThatHangs(t *testing.T) {
+	dir, temporary := module(t, hanging), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log := &lines{each: func(string) { cancel() }}
+	if _, err := Build(ctx, dir, "./hooks", log); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if left := tree(t, temporary); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestLines(t *testing.T) {
+	var got []string
+	l := &lines{each: func(line string) { got = append(got, line) }}
+	for _, part := range []string{"a", "b\nc\r\n", "\n", strings.Repeat("x", longest+10) + "\nlast"} {
+		if n, err := l.Write([]byte(part)); n != len(part) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	l.flush()
+	l.flush()
+	if want := []string{"ab", "c", "", strings.Repeat("x", longest), "last"}; !slices.Equal(got, want) {
+		t.Errorf("got %.200q", got)
+	}
 }

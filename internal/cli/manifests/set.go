@@ -107,12 +107,12 @@ func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfigura
 func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	for _, w := range selected(mutating, validating) {
 		if w.coversConfigurations() {
-			s.note("%s is called for webhook configurations and admission policies, too, as no other webhook is: broken, it bars their repair", w.name)
+			s.note("%s will be called for webhook configurations, too, since static webhooks are: while it fails, they cannot be changed", w.name)
 		}
 	}
 	mutating, validating, err := manifest.Static(mutating, validating)
 	if err != nil {
-		return problem.New("--form=static: %w", err).Hint("--url https://HOST:PORT")
+		return problem.New("--form=static: %w", err).Hint("leave the clientConfig out of the registration, and name --url https://HOST:PORT")
 	}
 	name := strings.TrimSuffix(c.Name, manifest.StaticSuffix)
 	o := install.APIServerOptions{}
@@ -172,10 +172,17 @@ func selected(mutating *admissionregistrationv1.MutatingWebhookConfiguration, va
 	return all
 }
 
+// coversConfigurations reports whether a webhook is for objects that the API server calls no other webhooks for.
 func (w *selector) coversConfigurations() bool {
 	return slices.ContainsFunc(w.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, admissionregistrationv1.GroupName)
+		return containsAny(r.APIGroups, "*", admissionregistrationv1.GroupName) &&
+			containsAny(r.Resources, "*", "*/*", "mutatingwebhookconfigurations", "validatingwebhookconfigurations") &&
+			(r.Scope == nil || *r.Scope != admissionregistrationv1.NamespacedScope)
 	})
+}
+
+func containsAny(all []string, some ...string) bool {
+	return slices.ContainsFunc(some, func(one string) bool { return slices.Contains(all, one) })
 }
 
 const nameLabel = "kubernetes.io/metadata.name"

@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -69,19 +70,19 @@ func main() {
 		err = find(&found)
 	}
 	if err != nil {
-		reply(out, answer{Error: err.Error()})
+		reply(out, answer{Error: lines(err)})
 		return
 	}
 	switch {
 	case req.Configure != nil:
 		a := answer{Hooks: found.names}
 		if a.Mutating, a.Validating, err = webhook.Configurations(*req.Configure, found.hooks...); err != nil {
-			a.Error = err.Error()
+			a.Error = lines(err)
 		}
 		reply(out, a)
 	case req.Serve != nil:
 		if err := run(in, out, req.Serve, found); err != nil {
-			reply(out, answer{Error: err.Error()})
+			reply(out, answer{Error: lines(err)})
 			os.Exit(1)
 		}
 	default:
@@ -96,6 +97,24 @@ func reply(out io.Writer, a answer) {
 	}
 	// With a line feed before it: the package may have printed the beginning of a line.
 	fmt.Fprintf(out, "\n%s%s\n", mark, text)
+}
+
+// lines has a line for each of several errors.
+func lines(err error) string {
+	var all []error
+	switch several := err.(type) {
+	case interface{ Unwrap() []error }:
+		all = several.Unwrap()
+	case interface{ Errors() []error }: // those of k8s.io/apimachinery
+		all = several.Errors()
+	default:
+		return err.Error()
+	}
+	var text []string
+	for _, one := range all {
+		text = append(text, lines(one))
+	}
+	return strings.Join(text, "\n")
 }
 
 // run serves the hooks until standard input ends.

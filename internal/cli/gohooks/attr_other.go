@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package gohooks
+
+import "os/exec"
+
+func keep(*exec.Cmd) {}

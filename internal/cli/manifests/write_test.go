@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func tree(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		relative, _ := filepath.Rel(dir, path)
+		all = append(all, relative)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[1:]
+}
+
+func TestAllFilesOrNone(t *testing.T) {
+	set := &Set{form: Static, files: []file{{name: "mutating/shop", object: 1}, {name: "validating/shop", object: 2}, {name: "admission-configuration", comment: "For a flag.", object: 3}}}
+	rows := []struct {
+		reason string
+		before []string // a name that ends in a slash is a folder
+		want   []string // nothing is written if it is nil
+		left   []string
+	}{
+		{"a new folder", nil, []string{"new", "new/admission-configuration.yaml", "new/mutating", "new/mutating/shop.yaml", "new/validating", "new/validating/shop.yaml"}, nil},
+		{"files are replaced, those of others stay", []string{"new/mutating/shop.yaml", "new/mutating/other.yaml"},
+			[]string{"new", "new/admission-configuration.yaml", "new/mutating", "new/mutating/other.yaml", "new/mutating/shop.yaml", "new/validating", "new/validating/shop.yaml"}, nil},
+		{"the same in the other form is told of", []string{"new/validating/shop.json"},
+			[]string{"new", "new/admission-configuration.yaml", "new/mutating", "new/mutating/shop.yaml", "new/validating", "new/validating/shop.json", "new/validating/shop.yaml"}, []string{"new/validating/shop.json"}},
+		{"a file is where a folder has to be", []string{"new/validating"}, nil, nil},
+		{"a folder is where a file has to be", []string{"new/admission-configuration.yaml/"}, nil, nil},
+		{"the folder is a file", []string{"new"}, nil, nil},
+	}
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range row.before {
+				path := filepath.Join(dir, name)
+				parent := filepath.Dir(path)
+				if strings.HasSuffix(name, "/") {
+					parent = path
+				}
+				if err := os.MkdirAll(parent, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if parent != path {
+					if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before := tree(t, dir)
+			written, left, err := set.WriteDir(filepath.Join(dir, "new"), "yaml")
+			got := tree(t, dir)
+			if row.want == nil {
+				if err == nil || !strings.HasPrefix(err.Error(), "nothing is written: ") || !slices.Equal(got, before) || written != nil {
+					t.Errorf("%v, wrote %q: %q", err, written, got)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(got, row.want) || len(written) != 3 {
+				t.Errorf("%v, wrote %q:\n got %q\nwant %q", err, written, got, row.want)
+			}
+			for i := range left {
+				left[i], _ = filepath.Rel(dir, left[i])
+			}
+			if !slices.Equal(left, row.left) {
+				t.Errorf("left %q, want %q", left, row.left)
+			}
+			for name, want := range map[string]string{"mutating/shop.yaml": "1\n", "admission-configuration.yaml": "# For a flag.\n3\n"} {
+				if text, err := os.ReadFile(filepath.Join(dir, "new", name)); err != nil || string(text) != want {
+					t.Errorf("%s is %q: %v", name, text, err)
+				}
+			}
+		})
+	}
+}
