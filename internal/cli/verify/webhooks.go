@@ -82,7 +82,7 @@ func (r *runner) choose(all []hook) (hook, error) {
 		names[i] = h.Name
 	}
 	list := strings.Join(names, ", ")
-	fits := func(h hook) bool { return true }
+	fits := func(hook) bool { return true }
 	switch {
 	case r.Webhook != "":
 		fits = func(h hook) bool { return h.Name == r.Webhook }
