@@ -172,3 +172,16 @@ func TestWhoRejected(t *testing.T) {
 		})
 	}
 }
+
+// TestSameName has a mutating and a validating webhook with one name, as cert-manager has them.
+func TestSameName(t *testing.T) {
+	log := event{ID: "x", Code: 403, Message: denial, Calls: []recorded{{Hook: "a.example.com"}}}.line()
+	if r := read(t, defaults(), log); r.Mutating[0].Unclear || len(r.Notes) != 0 {
+		t.Errorf("only the mutating webhook is known: %+v, %q", r.Mutating, r.Notes)
+	}
+	log += event{ID: "y", Code: 403, Message: denial, Calls: []recorded{{Hook: "a.example.com", Mutated: true, Patch: setA}}}.line()
+	r := read(t, defaults(), log)
+	if !r.Mutating[0].Unclear || r.Mutating[0].Denied != 1 || r.Validating[0].Denied != 1 || len(r.Notes) != 1 {
+		t.Errorf("%+v, %+v, %q", r.Mutating, r.Validating, r.Notes)
+	}
+}

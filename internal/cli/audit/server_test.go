@@ -47,7 +47,7 @@ rules:
 - level: RequestResponse
   namespaces: [full]
 - level: Request
-  verbs: [create, update, patch, delete]
+  verbs: [create, update, patch, delete, deletecollection]
 - level: None
 `
 
@@ -106,10 +106,15 @@ func (w *world) namespace(name string) {
 	}
 }
 
-// rulesFor match ConfigMaps and Pods.
-func rulesFor() []admissionregistrationv1.RuleWithOperations {
+// rulesFor match ConfigMaps and Pods of a namespace: what is made and changed, but in one namespace
+// what is deleted.
+func rulesFor(namespace string) []admissionregistrationv1.RuleWithOperations {
+	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	if namespace == "gone" {
+		operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
+	}
 	return []admissionregistrationv1.RuleWithOperations{{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Operations: operations,
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps", "pods"}},
 	}}
 }
@@ -131,7 +136,7 @@ func (w *world) mutating(namespace string, hooks ...admissionregistrationv1.Muta
 			w.hooks.handle("wait."+namespace+".example.com", allow)
 		}
 		h.Name += "." + namespace + ".example.com"
-		h.Rules, h.NamespaceSelector, h.MatchPolicy = rulesFor(), in(selected), &exact
+		h.Rules, h.NamespaceSelector, h.MatchPolicy = rulesFor(selected), in(selected), &exact
 		h.AdmissionReviewVersions, h.SideEffects = []string{"v1"}, &none
 		if h.ClientConfig.URL == nil {
 			h.ClientConfig = w.hooks.at(h.Name)
@@ -155,7 +160,7 @@ func (w *world) validating(namespace string, hooks ...admissionregistrationv1.Va
 			w.hooks.handle("vwait."+namespace+".example.com", allow)
 		}
 		h.Name += "." + namespace + ".example.com"
-		h.Rules, h.NamespaceSelector, h.MatchPolicy = rulesFor(), in(selected), &exact
+		h.Rules, h.NamespaceSelector, h.MatchPolicy = rulesFor(selected), in(selected), &exact
 		h.AdmissionReviewVersions, h.SideEffects = []string{"v1"}, &none
 		h.ClientConfig = w.hooks.at(h.Name)
 		configuration.Webhooks = append(configuration.Webhooks, h)
