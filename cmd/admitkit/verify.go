@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/cli/verify"
 	"github.com/admitkit/admitkit/pkg/idempotence"
@@ -82,6 +83,9 @@ admitkit verify --hook ./hooks -f config/samples`,
 		if err := outputs.Check(s); err != nil {
 			return err
 		}
+		if err := exclusive(c, [][]string{{"server", "in-process"}, {"chain", "webhook-configuration", "hook"}, {"chain", "webhook"}, {"hook", "url"}}); err != nil {
+			return err
+		}
 		o.Line = verifyLine(c)
 		quietLibraries()
 		defer moreMemory()()
@@ -95,6 +99,23 @@ admitkit verify --hook ./hooks -f config/samples`,
 		return result.Err()
 	}
 	return c
+}
+
+// exclusive refuses flags of one group together.
+func exclusive(c *cobra.Command, groups [][]string) error {
+	for _, group := range groups {
+		first := ""
+		for _, name := range group {
+			switch {
+			case !c.Flags().Changed(name):
+			case first == "":
+				first = name
+			default:
+				return problem.New("--%s and --%s exclude each other", first, name).Hint("%s --help", c.CommandPath())
+			}
+		}
+	}
+	return nil
 }
 
 // quietLibraries keeps what Kubernetes' libraries log away from what is printed.
@@ -132,11 +153,6 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.StringVar(&o.TokenFile, "token-file", "", "file with a bearer token, for the same")
 	f.StringVar(&o.Store, "store", "", "folder in which cases that fail are kept, and tried first by the next run")
 	f.StringVar(&o.Replay, "replay", "", "file of such a folder: try that case, and nothing else")
-	c.MarkFlagsMutuallyExclusive("server", "in-process")
-	c.MarkFlagsMutuallyExclusive("chain", "webhook-configuration")
-	for _, other := range []string{"url", "chain", "webhook-configuration"} {
-		c.MarkFlagsMutuallyExclusive("hook", other)
-	}
 	for _, name := range []string{"ca-file", "webhook-configuration", "filename", "chain", "exceptions", "client-cert", "client-key", "token-file", "replay"} {
 		_ = c.MarkFlagFilename(name) // the flag is there
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
@@ -51,7 +52,33 @@ func (r *runner) read() (*given, error) {
 			r.note("%s: %s: %s: the API server drops it", c.Where(), c.Object, unknown)
 		}
 	}
-	return g, g.check()
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	return g, r.lookAtSamples(g)
+}
+
+// lookAtSamples tells which samples the API server would refuse, as nothing can be made of them.
+func (r *runner) lookAtSamples(g *given) error {
+	for _, o := range g.Others {
+		typed, err := scheme.Scheme.New(o.GVK)
+		if err != nil {
+			continue // a custom resource
+		}
+		if err := o.Decode(typed, false); err != nil {
+			return problem.New("%w", err)
+		}
+		if strict, err := scheme.Scheme.New(o.GVK); err == nil {
+			if unknown := o.Decode(strict, true); unknown != nil {
+				r.note("%s: the API server drops it", unknown)
+			}
+		}
+		builtin.Default(typed)
+		if wrong := builtin.Validate(typed); len(wrong) > 0 {
+			r.note("%s: %s: nothing is made of this sample, as the API server refuses it: %s", o.Where(), o, wrong[0])
+		}
+	}
+	return nil
 }
 
 // check looks for kinds that Kubernetes does not have, which are mostly typing errors.

@@ -46,6 +46,8 @@ func inFlags(r *idempotence.Report) *idempotence.Report {
 func undecided(r *idempotence.Report) error {
 	err := problem.New("no law was found broken, but too little could be tried to tell that all hold")
 	switch {
+	case strings.Contains(r.Incomplete, "would accept none of the objects"):
+		return err.Hint("kubectl apply --dry-run=server -f FILE, for what is wrong with the samples")
 	case strings.Contains(r.Incomplete, "--budget"):
 		return err.Hint("--budget 10m, or --objects 10")
 	case strings.Contains(r.Incomplete, "with -f"):
