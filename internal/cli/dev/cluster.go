@@ -30,10 +30,7 @@ type joined struct {
 
 // joinCluster makes ready to register hooks in the cluster of the kubeconfig.
 func joinCluster(ctx context.Context, d *session) (_ place, err error) {
-	config, err := d.o.Where.Config()
-	if err != nil {
-		return nil, err
-	}
+	config := d.config
 	name := contextName(&d.o.Where)
 	if err := confirm(ctx, d, name, config.Host); err != nil {
 		return nil, err
@@ -51,6 +48,9 @@ func joinCluster(ctx context.Context, d *session) (_ place, err error) {
 	}
 	f := frame{proxy: d.proxy, prefix: "admitkit-dev-" + id + "-", owner: id, ignore: !d.o.Fail, careful: true}
 	if d.records, err = newRegistry(config, f); err != nil {
+		return nil, err
+	}
+	if _, err := d.records.removeOwned(ctx); err != nil { // there are none; but the cluster is there, and lets us
 		return nil, err
 	}
 	note, err := writeState(state{ID: id, PID: os.Getpid(), Server: config.Host, Context: name})
@@ -176,9 +176,16 @@ func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config)
 			continue
 		}
 		if n > 0 {
-			s.Note("removed %d configurations that a dev left behind when it was killed", n)
+			s.Note("removed from the cluster what a dev left behind that was killed: %s", configurationsOf(n))
 		}
 		errs = append(errs, file.remove())
 	}
 	return errors.Join(errs...)
+}
+
+func configurationsOf(n int) string {
+	if n == 1 {
+		return "1 configuration"
+	}
+	return fmt.Sprintf("%d configurations", n)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/problem"
@@ -53,6 +54,8 @@ type session struct {
 	o       Options
 	s       *screen.Screen
 	out     *printer
+	config  *rest.Config        // of the cluster that runs already
+	flags   map[string][]string // of the API server that is started
 	place   place
 	proxy   *proxy
 	records *registry
@@ -78,6 +81,13 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 		return err
 	}
 	d := &session{o: o, s: s}
+	if o.Cluster {
+		if d.config, err = o.Where.Config(); err != nil {
+			return err
+		}
+	} else if d.flags, err = serverFlags(o.Flags); err != nil {
+		return err
+	}
 	d.out = newPrinter(s, o.JSON)
 	defer d.out.close()
 	defer func() { err = errors.Join(ended(ctx, err), d.close()) }()

@@ -27,10 +27,6 @@ samplingRatePerMillion: 0
 
 // startServer starts an API server, with a proxy in front of the hooks.
 func startServer(ctx context.Context, d *session) (place, error) {
-	flags, err := serverFlags(d.o.Flags)
-	if err != nil {
-		return nil, err
-	}
 	if _, err := build.Find(); err != nil {
 		progress := d.s.Progress()
 		note := func(format string, args ...any) {
@@ -43,11 +39,11 @@ func startServer(ctx context.Context, d *session) (place, error) {
 			return nil, err
 		}
 	}
-	l := &localServer{}
-	l.server, err = apiserver.Run(ctx, apiserver.Options{Flags: flags, Port: d.o.Port, Files: map[string][]byte{"tracing-config-file": []byte(tracing)}})
+	server, err := apiserver.Run(ctx, apiserver.Options{Flags: d.flags, Port: d.o.Port, Files: map[string][]byte{"tracing-config-file": []byte(tracing)}})
 	if err != nil {
 		return nil, err
 	}
+	l := &localServer{server: server}
 	if err := l.prepare(ctx, d); err != nil {
 		_ = l.server.Stop() // the first error says more
 		return nil, err
