@@ -43,7 +43,7 @@ func Add(ctx context.Context, o Options) (result *Result, err error) {
 		return nil, err
 	}
 	return &Result{
-		Project: p, Dir: root, Hooks: p.Hooks, Created: a.added.names(), Written: a.written(),
+		Project: p, Dir: root, Hooks: p.Hooks, Created: a.created(), Written: a.written(),
 		Notes: append(a.notes, notes(p.Hooks)...),
 	}, ctx.Err()
 }
@@ -227,6 +227,18 @@ func (a *addition) complete(ctx context.Context, o *Options) error {
 		return problem.New("%w", err)
 	}
 	return nil
+}
+
+// created are the files that were not there.
+func (a *addition) created() []string {
+	all := a.added.names()
+	for name := range a.owned {
+		if a.before[name] == nil {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // written are the files that were there and are not as they were.

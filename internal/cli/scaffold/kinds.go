@@ -38,6 +38,9 @@ type Kind struct {
 // Imported tells whether its package is one of Kubernetes.
 func (k *Kind) Imported() bool { return k.builtIn }
 
+// Namespaced tells whether objects of the kind are in namespaces.
+func (k *Kind) Namespaced() bool { return k.namespaced }
+
 // NeedsKinds tells whether pkg/webhook would take the Go type for another kind: see its WithKinds.
 func (k *Kind) NeedsKinds() bool { return !k.builtIn && path.Base(k.Package) != k.Version }
 

@@ -40,11 +40,6 @@ type Project struct {
 // SelfManaged tells whether the program makes its certificates.
 func (p *Project) SelfManaged() bool { return p.Certs == SelfManaged }
 
-// HasCRDs tells whether there are definitions to deploy.
-func (p *Project) HasCRDs() bool {
-	return slices.ContainsFunc(p.Hooks, func(h *Hook) bool { return h.Kind.local != "" })
-}
-
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)
 
 func (p *Project) check() error {

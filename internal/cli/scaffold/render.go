@@ -101,6 +101,13 @@ func (f files) addHook(h *Hook) error {
 	return nil
 }
 
+// typeData is what the templates of a custom resource are filled in with.
+type typeData struct {
+	Group, Version, Kind, Resource string
+	PackageName, Dir               string
+	Local                          bool // its type is made with it
+}
+
 // addKind renders the files of a kind, which hooks may share: those that are not there yet.
 func (f files) addKind(h *Hook, t *tree) error {
 	k := h.Kind
@@ -117,11 +124,7 @@ func (f files) addKind(h *Hook, t *tree) error {
 	if k.builtIn {
 		return nil
 	}
-	data := struct {
-		*Kind
-		PackageName, Dir string
-		Local            bool
-	}{k, "", k.local, k.local != ""}
+	data := typeData{Group: k.Group, Version: k.Version, Kind: k.Kind, Resource: k.Resource, Dir: k.local, Local: k.local != ""}
 	deployed, forTests := k.crdFile("config/crd"), k.crdFile("e2e/testdata")
 	switch {
 	case f[deployed] != nil || t.has(deployed):

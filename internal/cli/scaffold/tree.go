@@ -167,7 +167,35 @@ func (t *tree) list(added files) ([]byte, error) {
 	for _, name := range names {
 		all = append(all, byFile[name]...)
 	}
+	// Hooks are called in this order: those that are listed keep theirs.
+	listed := t.listed()
+	place := func(name string) int {
+		if i := slices.Index(listed, name); i >= 0 {
+			return i
+		}
+		return len(listed)
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return place(a) - place(b) })
 	return render("hook/hooks.go", all)
+}
+
+// listed are the functions that the list calls, in its order.
+func (t *tree) listed() []string {
+	if !t.has(hooksFile) {
+		return nil
+	}
+	var names []string
+	if f := parseFile(t.path(hooksFile), nil); f != nil {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if name, ok := call.Fun.(*ast.Ident); ok {
+					names = append(names, name.Name)
+				}
+			}
+			return true
+		})
+	}
+	return names
 }
 
 func lists(name string) bool {

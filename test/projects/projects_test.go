@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package projects has the command line tool scaffold projects of several shapes, runs their own `make test`, which
+// has tests with a real API server, and applies what they deploy to a real API server.
+package projects
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+)
+
+// A project is one that users make.
+type project struct {
+	name, reason string
+	args         []string // of init
+	edit         func(t *testing.T, dir string)
+	add          []string // of add hook, after edit
+	changed      []string // what add hook writes again
+	deploy       []string // folders, in their order
+}
+
+var all = []project{
+	{
+		name: "pod-mutator", reason: "one hook, of one sort: there are no rights to the other configuration",
+		args:   []string{"--mutate", "pods"},
+		deploy: []string{"config"},
+	},
+	{
+		name: "deployment-validator", reason: "certificates of cert-manager, registrations as YAML",
+		args:   []string{"--validate", "apps/v1/deployments", "--certs=cert-manager", "--module=github.com/acme/policy"},
+		deploy: []string{"config", "config/webhooks"},
+	},
+	{
+		name: "widgets", reason: "a custom resource with a Go type of the project, which gets a validating hook later",
+		args:    []string{"--mutate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
+		add:     []string{"--validate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
+		changed: []string{"hooks/hooks.go", "config/rbac.yaml"},
+		deploy:  []string{"config/crd", "config"},
+	},
+	{
+		name: "many", reason: "several kinds, some of a name that others have, of the whole cluster, of another module; and then more",
+		args: []string{"--mutate", "pods,example.org/v1beta1/carts=example.org/cart/types.Cart,autoscaling/v2/horizontalpodautoscalers",
+			"--validate", "namespaces,rolebindings", "--module=shop.example.org/many", "--replace=example.org/cart=cart"},
+		edit:    ownHook,
+		add:     []string{"--validate", "pods,events.events.k8s.io", "--mutate", "shop.example.org/v1/orders=shop.example.org/many/api/v1.Order"},
+		changed: []string{"hooks/hooks.go"},
+		deploy:  []string{"config/crd", "config"},
+	},
+}
+
+// ownHook is what a user does: another rule, and a hook of his own.
+func ownHook(t *testing.T, dir string) {
+	replace(t, filepath.Join(dir, "hooks/rules.go"), `"unassigned"`, `"nobody"`)
+	write(t, filepath.Join(dir, "hooks/own.go"), `package hooks
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Secrets refuses those that are called password.
+func Secrets() *webhook.Hook {
+	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name:  "own.example.org",
+		Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
+	}, func(_ context.Context, req *webhook.Request[corev1.Secret]) error {
+		if req.Object.Name == "password" {
+			return webhook.Deny("find a better name")
+		}
+		return nil
+	})
+}
+`)
+	replace(t, filepath.Join(dir, "hooks/hooks.go"), "\t}\n}", "\t\tSecrets(),\n\t}\n}")
+}
+
+// cart is a module with a type of which the package is not called like its version.
+const cart = `package types
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+type Cart struct {
+	metav1.TypeMeta   ` + "`json:\",inline\"`" + `
+	metav1.ObjectMeta ` + "`json:\"metadata,omitempty\"`" + `
+}
+`
+
+var (
+	admitkit string // the tool
+	cluster  *apiserver.Server
+
+	kubeconfig string // of the cluster
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "admitkit-projects-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	admitkit = filepath.Join(dir, "admitkit")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", admitkit, "../../cmd/admitkit").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("%w\n%s", err, out)
+	}
+	if cluster, err = apiserver.Start(ctx, nil); err != nil {
+		return 1, err
+	}
+	defer func() { _ = cluster.Stop() }()
+	if kubeconfig, err = cluster.WriteFile("kubeconfig", cluster.Kubeconfig); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// TestProjects runs two at a time: more only wait for each other.
+func TestProjects(t *testing.T) {
+	free := make(chan struct{}, 2)
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			free <- struct{}{}
+			defer func() { <-free }()
+			p.test(t)
+		})
+	}
+}
+
+func (p *project) test(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, p.name)
+	write(t, filepath.Join(parent, "cart/go.mod"), "module example.org/cart\n\ngo 1.26\n")
+	write(t, filepath.Join(parent, "cart/types/cart.go"), cart)
+
+	command(t, parent, admitkit, append([]string{"init", p.name}, p.args...)...)
+	if p.add != nil {
+		if p.edit != nil {
+			p.edit(t, dir)
+		}
+		p.grows(t, dir)
+	}
+	began := time.Now()
+	command(t, dir, "make", "test", "build", "ADMITKIT="+admitkit)
+	t.Logf("%s: make test build took %s", p.reason, time.Since(began).Round(time.Second))
+	unchanged(t, dir, func() { command(t, dir, "make", "manifests") }, "bin/")
+	p.applies(t, dir)
+}
+
+// grows adds hooks, which changes nothing that is the user's.
+func (p *project) grows(t *testing.T, dir string) {
+	before := read(t, dir)
+	command(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)
+	for name, text := range read(t, dir) {
+		old, was := before[name]
+		delete(before, name)
+		switch {
+		case !was || bytes.Equal(old, text) || name == "go.mod" || name == "go.sum":
+		case !slices.Contains(p.changed, name):
+			t.Errorf("%s was changed", name)
+		}
+	}
+	for name := range before {
+		t.Errorf("%s is gone", name)
+	}
+	// A second time is refused, and changes nothing.
+	unchanged(t, dir, func() {
+		out, err := execute(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)
+		if err == nil || !strings.Contains(out, "is there already: nothing was changed") {
+			t.Errorf("it says %v\n%s", err, out)
+		}
+	})
+}
+
+// applies has the real API server admit everything that is deployed, and the Pods by the Pod Security Standard.
+func (p *project) applies(t *testing.T, dir string) {
+	for _, args := range [][]string{{"create", "namespace", p.name}, {"label", "namespace", p.name, "pod-security.kubernetes.io/enforce=restricted"}} {
+		if _, err := kubectl(t, dir, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(string(read(t, dir)[".admitkit.yaml"]), "certs: cert-manager") {
+		definitions, err := filepath.Abs("testdata/cert-manager.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kubectl(t, dir, "apply", "--server-side", "-f", definitions); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kubectl(t, dir, "wait", "--for=condition=established", "--timeout=1m", "-f", definitions); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range p.deploy {
+		out, err := kubectl(t, dir, "apply", "--server-side", "--dry-run=server", "-k", folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out, "Warning") {
+			t.Errorf("it warns:\n%s", out)
+		}
+	}
+}
+
+func kubectl(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	cmd := cluster.Kubectl(t.Context(), kubeconfig, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out), err
+}
+
+// command runs a command that has to work.
+func command(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	out, err := execute(t, dir, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	}
+}
+
+func execute(t *testing.T, dir, name string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir, "MAKEFLAGS=", "MAKELEVEL=", "KUBEBUILDER_ASSETS="+cluster.Dir)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// unchanged fails if a step changes the folder, but for what begins with one of the prefixes.
+func unchanged(t *testing.T, dir string, step func(), but ...string) {
+	t.Helper()
+	before := read(t, dir)
+	step()
+	after := read(t, dir)
+	for name := range after {
+		if _, was := before[name]; !was {
+			before[name] = nil
+		}
+	}
+	for name, text := range before {
+		skipped := slices.ContainsFunc(but, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if now, is := after[name]; !skipped && (!is || text == nil || !bytes.Equal(now, text)) {
+			t.Errorf("%s is not as it was", name)
+		}
+	}
+}
+
+// read reads all files of a folder.
+func read(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path) // it is below
+		found[filepath.ToSlash(name)] = append([]byte{}, text...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(name), 0o755)
+	if err == nil {
+		err = os.WriteFile(name, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replace(t *testing.T, name, old, now string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), old) != 1 {
+		t.Fatalf("%s does not have %q once", name, old)
+	}
+	write(t, name, strings.Replace(string(text), old, now, 1))
+}
