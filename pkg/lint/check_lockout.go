@@ -40,7 +40,7 @@ func (l *linter) which(h *hook) string {
 // why returns the field of the webhook that lets a request match: the rule.
 func (h *hook) why(r request) *field.Path {
 	for i, rule := range h.Rules {
-		if h.matches(rule, r) {
+		if matches(rule, r) {
 			return h.at.Child("rules").Index(i)
 		}
 	}

@@ -79,12 +79,13 @@ func selects(selector *metav1.LabelSelector, k known) bool {
 
 // hasRule reports whether a rule of the webhook is for the request.
 func (h *hook) hasRule(r request) bool {
-	return slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return h.matches(rule, r) })
+	return slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return matches(rule, r) })
 }
 
-func (h *hook) matches(rule admissionregistrationv1.RuleWithOperations, r request) bool {
-	return has(rule.Operations, r.operation) && has(rule.APIGroups, r.Group) &&
-		(has(rule.APIVersions, r.Version) || !h.isExact()) &&
+// matches leaves equivalent versions aside: those of Kubernetes' own resources that requests are made for here have
+// one version in each cluster of today.
+func matches(rule admissionregistrationv1.RuleWithOperations, r request) bool {
+	return has(rule.Operations, r.operation) && has(rule.APIGroups, r.Group) && has(rule.APIVersions, r.Version) &&
 		slices.ContainsFunc(rule.Resources, func(pattern string) bool { return isResource(pattern, r.Resource, r.subresource) }) &&
 		inScope(rule.Scope, r.namespace != "")
 }
