@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// TestInitLeavesNothing: if anything goes wrong, there is not a file of it.
+func TestInitLeavesNothing(t *testing.T) {
+	rows := []struct {
+		name, reason string
+		prepare      func(t *testing.T, o *Options)
+		want         string
+	}{
+		{"offline", "modules cannot be fetched", func(t *testing.T, o *Options) {
+			t.Setenv("GOPROXY", "off")
+			t.Setenv("GOFLAGS", "-modcacherw -buildvcs=false")
+			t.Setenv("GOMODCACHE", t.TempDir())
+		}, "the modules that the project needs are not complete"},
+		{"no Go", "it is what completes the project", func(t *testing.T, _ *Options) { t.Setenv("PATH", t.TempDir()) }, "the go command is not installed"},
+		{"not empty", "it is somebody else's", func(t *testing.T, _ *Options) { write(t, "shop/README.md", "mine") }, "shop is there already, and not empty"},
+		{"a file", "it is somebody else's", func(t *testing.T, _ *Options) { write(t, "shop", "mine") }, "shop is there already, and no folder"},
+		{"no parent", "who knows what was meant", func(_ *testing.T, o *Options) { o.Dir = "a/b/shop" }, "there is no folder a/b to make shop in"},
+		{"no checkout", "the folder is another one", func(_ *testing.T, o *Options) { o.Admitkit = "." }, "--admitkit: . is no checkout of github.com/admitkit/admitkit"},
+		{"replace", "it is no module", func(_ *testing.T, o *Options) { o.Replace = []string{"example.com/a=."} }, "--replace: . is no Go module"},
+		{"replace without a folder", "there is no =", func(_ *testing.T, o *Options) { o.Replace = []string{"example.com/a"} }, `--replace: "example.com/a" is not MODULE=DIR`},
+		{"no kinds", "there would be no hooks", func(_ *testing.T, o *Options) { o.Mutate = nil }, "hooks for which kinds?"},
+		{"twice", "one hook is enough", func(_ *testing.T, o *Options) { o.Mutate = []string{"pods", "v1/pods"} }, "pods are named twice"},
+		{"name", "a Service cannot have it", func(_ *testing.T, o *Options) { o.Name = "Shop" }, `"Shop" is not a name of a Service`},
+		{"path", "nothing is written elsewhere", func(_ *testing.T, o *Options) { o.Name = "../shop" }, `"../shop" is not a name of a Service`},
+		{"long name", "others are made of it", func(_ *testing.T, o *Options) { o.Name = strings.Repeat("n", 51) }, "is too long"},
+		{"namespace", "it has one of that name", func(_ *testing.T, o *Options) { o.Name = "kube-system" }, "is a namespace of Kubernetes"},
+		{"module", "no import path", func(_ *testing.T, o *Options) { o.Module = "example.com/shop hooks" }, `--module: "example.com/shop hooks" is no module path`},
+		{"own module", "admitkit's own", func(_ *testing.T, o *Options) { o.Module = admitkitModule + "/x" }, "is admitkit's own"},
+		{"domain", "names of webhooks end in it", func(_ *testing.T, o *Options) { o.Domain = "shop" }, `--domain: "shop" is no domain name`},
+		{"certs", "there are two", func(_ *testing.T, o *Options) { o.Certs = "acme" }, `--certs: "acme" is neither`},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			o := Options{Name: "shop", Mutate: []string{"pods"}}
+			row.prepare(t, &o)
+			before := folder(t)
+			_, err := Init(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %s: %s", err, row.want, row.reason)
+			}
+			if after := folder(t); after != before {
+				t.Errorf("left behind:\n%s", after)
+			}
+		})
+	}
+}
+
+// TestInterrupted: nor if the user has enough of it.
+func TestInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := Init(ctx, Options{Name: "shop", Mutate: []string{"pods"}, Tell: func(string) { stop() }})
+	if !errors.Is(err, context.Canceled) || folder(t) != "" {
+		t.Errorf("got %v, and there is\n%s", err, folder(t))
+	}
+	newProject(t)
+	before := folder(t)
+	for _, at := range []string{"completing", "building"} {
+		ctx, stop := context.WithCancel(t.Context())
+		_, err := Add(ctx, Options{Dir: "shop", Mutate: []string{"example.com/v1/carts=example.com/shop/api/v1.Cart"}, Tell: func(what string) {
+			if strings.HasPrefix(what, at) {
+				stop()
+			}
+		}})
+		stop()
+		if !errors.Is(err, context.Canceled) || folder(t) != before {
+			t.Errorf("%s: got %v, and there is\n%s", at, err, folder(t))
+		}
+	}
+}
+
+// TestAddRefuses: what is in its way stays, and nothing else is written.
+func TestAddRefuses(t *testing.T) {
+	rows := []struct {
+		name, reason string
+		file, text   string
+		o            Options
+		want         string
+	}{
+		{"file", "it is the user's", "hooks/mutate_secrets_test.go", "package hooks\n", Options{Mutate: []string{"secrets"}}, "hooks/mutate_secrets_test.go is there already"},
+		{"hook", "there is one", "", "", Options{Mutate: []string{"pods"}}, "hooks/mutate_pods.go is there already"},
+		{"name", "it would not compile", "hooks/x.go", "package hooks\n\nfunc mutateSecret() {}\n", Options{Mutate: []string{"secrets"}}, "hooks declares mutateSecret already"},
+		{"name in e2e", "nor would that", "e2e/x_test.go", "package e2e\n\nvar TestMutateSecret = 1\n", Options{Mutate: []string{"secrets"}}, "e2e declares TestMutateSecret already"},
+		{"kind", "as in init", "", "", Options{Mutate: []string{"secret"}}, `no kind "secret" is known`},
+		{"none", "as in init", "", "", Options{}, "hooks for which kinds?"},
+		{"not compiling", "what it prints cannot be known", "hooks/x.go", "package hooks\n\nvar x int = \"\"\n", Options{Mutate: []string{"secrets"}, SkipTidy: true}, "the program does not compile with the new hooks"},
+		{"project file", "it is what says the names", projectFile, "name: shop\ndomain: example.com\ncerts: self-managed\nx: 1\n", Options{Mutate: []string{"secrets"}}, `unknown field "x"`},
+		{"project name", "somebody edited it", projectFile, "name: Shop\n", Options{Mutate: []string{"secrets"}}, `"Shop" is not a name of a Service`},
+		{"no project", "there is nothing to add to", "../go.mod", "", Options{Dir: ".", Mutate: []string{"secrets"}}, "is in no project of admitkit"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			newProject(t)
+			if row.file != "" {
+				write(t, filepath.Join("shop", row.file), row.text)
+			}
+			if row.o.Dir == "" {
+				row.o.Dir = "shop/hooks" // one in the project does
+			}
+			before := folder(t)
+			_, err := Add(t.Context(), row.o)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %s: %s", err, row.want, row.reason)
+			}
+			if after := folder(t); after != before {
+				t.Errorf("it is not as it was:\n%s", after)
+			}
+		})
+	}
+}
+
+// TestEditedLists: lists that somebody has edited are left alone, and it is said what to add to them.
+func TestEditedLists(t *testing.T) {
+	t.Chdir(t.TempDir())
+	newProject(t)
+	write(t, "shop/config/crd/bases.yaml", "kind: CustomResourceDefinition\n")
+	write(t, "shop/config/crd/kustomization.yaml", "resources: [bases]\n")
+	edited := "package hooks\n\nimport \"github.com/admitkit/admitkit/pkg/webhook\"\n\nfunc Hooks() []*webhook.Hook { return []*webhook.Hook{PodMutator()} }\n"
+	write(t, "shop/"+hooksFile, edited)
+	result, err := Add(t.Context(), Options{Dir: "shop", Validate: []string{"leases", "example.com/v1/carts=example.com/shop/api/v1.Cart"}, SkipTidy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile("shop/" + hooksFile); string(text) != edited {
+		t.Errorf("the list was changed:\n%s", text)
+	}
+	notes := strings.Join(result.Notes, "\n")
+	for _, want := range []string{
+		"hooks/hooks.go was edited and is left alone: add LeaseValidator(), CartValidator() to it, then run make manifests",
+		"config/crd/kustomization.yaml was edited and is left alone: add bases.yaml, carts.example.com.yaml to it",
+		"hooks for leases: controllers hold their leadership by them",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("there is no %q in\n%s", want, notes)
+		}
+	}
+	if len(result.Written) > 0 {
+		t.Errorf("changed: %v", result.Written)
+	}
+}
+
+// TestList: it has every function that returns a hook, those that are listed in their order.
+func TestList(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, hooksFile), "package hooks\n\nfunc Hooks() []*webhook.Hook { return []*webhook.Hook{Last(), First()} }\n")
+	write(t, filepath.Join(root, "hooks/a.go"), `package hooks
+
+import w "github.com/admitkit/admitkit/pkg/webhook"
+
+func First() *w.Hook
+func last() *w.Hook
+func Parameters(int) *w.Hook
+func Two() (*w.Hook, error)
+func None()
+func Generic[T any]() *w.Hook
+func Plain() w.Hook
+func Other() *x.Hook
+func (x) Method() *w.Hook
+func Last() *w.Hook
+`)
+	write(t, filepath.Join(root, "hooks/a_test.go"), "package hooks\n\nimport \"github.com/admitkit/admitkit/pkg/webhook\"\n\nfunc ForTests() *webhook.Hook\n")
+	write(t, filepath.Join(root, "hooks/broken.go"), "package")
+	added := files{"hooks/0.go": []byte("package hooks\n\nimport \"github.com/admitkit/admitkit/pkg/webhook\"\n\nfunc New() *webhook.Hook\n")}
+	text, err := (&tree{root}).list(added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "{\n\t\tLast(),\n\t\tFirst(),\n\t\tNew(),\n\t\tlast(),\n\t}"; !strings.Contains(string(text), want) {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+func TestDomainOf(t *testing.T) {
+	for module, want := range map[string]string{
+		"example.org/shop": "example.org", "github.com/acme/shop": "example.com", "shop": "example.com", "go.acme.example/x": "go.acme.example", "A.b/c": "example.com",
+	} {
+		if got := domainOf(module); got != want {
+			t.Errorf("%s: got %s, want %s", module, got, want)
+		}
+	}
+}
+
+func newProject(t *testing.T) {
+	t.Helper()
+	if _, err := Init(t.Context(), Options{Name: "shop", Mutate: []string{"pods"}, SkipTidy: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// folder has the names and texts of all files of the current folder.
+func folder(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if name != "." {
+				all.WriteString(name + "\n")
+			}
+			return err
+		}
+		text, err := os.ReadFile(name)
+		all.WriteString("== " + name + "\n" + string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(name), 0o755)
+	if err == nil {
+		err = os.WriteFile(name, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHints: each problem comes with what to type.
+func TestHints(t *testing.T) {
+	_, err := Init(t.Context(), Options{Name: "shop", Mutate: []string{"deployment"}})
+	if hints := problem.Hints(err); len(hints) != 1 || hints[0] != "did you mean apps/v1/deployments?" {
+		t.Errorf("%v: %q", err, hints)
+	}
+}
