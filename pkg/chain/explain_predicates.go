@@ -36,7 +36,7 @@ func exempt(a admission.Attributes) Predicate {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
 		return Predicate{Decision: ByResource, Answer: Fails, Detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
 	}
-	return Predicate{Decision: ByResource, Answer: Holds, Detail: fmt.Sprintf("webhooks are asked about a %s", a.GetKind().Kind)}
+	return Predicate{Decision: ByResource, Answer: Holds, Detail: fmt.Sprintf("webhooks are asked about kind %s", a.GetKind().Kind)}
 }
 
 func answerOf(holds bool) Answer {

@@ -50,7 +50,7 @@ func TestExplainPredicates(t *testing.T) {
 		want         []string
 	}{
 		{"all hold", "without selectors and conditions there are four", nil, createPod("web"), nil, []string{
-			"Resource Holds webhooks are asked about a Pod", "NamespaceSelector Holds every namespace matches",
+			"Resource Holds webhooks are asked about kind Pod", "NamespaceSelector Holds every namespace matches",
 			"ObjectSelector Holds every object matches", "Rules Holds rules[0] is for CREATE of v1 pods"}},
 		{"selectors", "the labels that are asked for are shown, of the requirement that is not met", func(h *hook) {
 			h.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -96,9 +98,27 @@ func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, [
 	hooks, in := w.hooks()
 	engine, err := chain.New(in, w.options(namespaces)...)
 	if err != nil {
-		return nil, nil, problem.New("an API server would refuse this: %w", err).Hint("admitkit lint FILE...")
+		return nil, nil, w.refused(err)
 	}
 	return engine, hooks, nil
+}
+
+// refused says in which files is what an API server would refuse.
+func (w *World) refused(err error) error {
+	var wheres, files []string
+	for name, where := range w.whence {
+		sort, name, _ := strings.Cut(name, "WebhookConfiguration ")
+		if strings.Contains(err.Error(), fmt.Sprintf("%s[%s].", strings.ToLower(sort), name)) {
+			file, _, _ := strings.Cut(where, ":")
+			wheres, files = append(wheres, where), append(files, file)
+		}
+	}
+	slices.Sort(wheres)
+	slices.Sort(files)
+	if len(wheres) == 0 {
+		return problem.New("an API server would refuse this: %w", err)
+	}
+	return problem.New("%s: an API server would refuse this: %w", strings.Join(wheres, ", "), err).Hint("admitkit lint %s", strings.Join(slices.Compact(files), " "))
 }
 
 func (w *World) options(namespaces map[string]map[string]string) []chain.Option {

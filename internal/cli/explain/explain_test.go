@@ -161,6 +161,10 @@ func TestExplain(t *testing.T) {
 		{name: "version that is not served", reason: "there is no such request", object: strings.Replace(aShop, "/v1", "/v3", 1), more: shops, hooks: one(""), want: []string{"error: version v3 of shops.example.com is not served"}},
 		{name: "conversion webhook", reason: "it is not called for this", object: aShop, more: shops, hooks: only(`{operations: ["*"], apiGroups: [example.com], apiVersions: [v2], resources: [shops]}`, conditions("object.spec.size > 2")),
 			want: []string{`m.example.com: unknown by MatchCondition: condition "c0": it is about version v2, to which only the conversion webhook of the kind converts`}},
+		{name: "made up", reason: "what a client sends is not known", object: aPod, ask: Ask{SubResource: "exec"}, hooks: one(conditions(`object.command[0] == "ls"`)),
+			want: []string{`m.example.com: unknown by MatchCondition: condition "c0": it is about the PodExecOptions that a client sends, which is not known`}},
+		{name: "scale", reason: "it has the replicas", object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 4}}`, ask: Ask{SubResource: "scale"}, hooks: one(conditions("object.spec.replicas > 3")),
+			want: []string{"m.example.com: yes"}},
 		{name: "plugins", reason: "they come first", object: aPod, hooks: one(conditions("object.spec.tolerations.size() == 0")),
 			want: []string{`but the plugin DefaultTolerationSeconds of the API server may change tolerations first`}},
 		{name: "plugins leave it", reason: "what is set stays", object: strings.Replace(aPod, "spec: {", "spec: {serviceAccountName: app, ", 1), hooks: one(conditions(`object.spec.serviceAccountName == "app"`)), want: []string{"m.example.com: yes"}},
@@ -216,9 +220,9 @@ func TestRequests(t *testing.T) {
 		{"status", deployment, Ask{SubResource: "status"}, "UPDATE apps/v1 deployments/status shop/ Deployment old Deployment"},
 		{"scale", deployment, Ask{SubResource: "scale"}, `UPDATE apps/v1 deployments/scale shop/ Scale old Scale`},
 		{"a scale", `{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}}`, Ask{Resource: "deployments.v1.apps", SubResource: "scale"}, "UPDATE apps/v1 deployments/scale default/ Scale old Scale"},
-		{"eviction", aPod, Ask{SubResource: "eviction"}, "CREATE v1 pods/eviction shop/ Eviction; webhooks are sent a Eviction"},
+		{"eviction", aPod, Ask{SubResource: "eviction"}, "CREATE v1 pods/eviction shop/ Eviction; webhooks are sent another kind, Eviction"},
 		{"an eviction", `{apiVersion: policy/v1, kind: Eviction, metadata: {name: web, namespace: shop}}`, Ask{}, "CREATE v1 pods/eviction shop/ Eviction"},
-		{"exec", aPod, Ask{SubResource: "exec"}, "CONNECT v1 pods/exec shop/web PodExecOptions; webhooks are sent"},
+		{"exec", aPod, Ask{SubResource: "exec"}, "CONNECT v1 pods/exec shop/web PodExecOptions; webhooks are sent another kind"},
 		{"options", `{apiVersion: v1, kind: PodExecOptions, command: [ls]}`, Ask{Namespace: "shop", Name: "web"}, "CONNECT v1 pods/exec shop/web PodExecOptions"},
 		{"proxy of a node", `{apiVersion: v1, kind: NodeProxyOptions}`, Ask{Name: "a"}, "CONNECT v1 nodes/proxy /a NodeProxyOptions"},
 		{"token", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}`, Ask{SubResource: "token"}, "CREATE v1 serviceaccounts/token default/ TokenRequest"},
@@ -349,7 +353,7 @@ func TestBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), "an API server would refuse this: mutating[a].webhooks[0].matchConditions[0].expression") {
+	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), ": an API server would refuse this: mutating[a].webhooks[0].matchConditions[0].expression") {
 		t.Error(err)
 	}
 	clear(w.whence) // as if it were from a cluster

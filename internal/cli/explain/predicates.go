@@ -116,6 +116,8 @@ func (t *telling) condition(e *chain.Explained, p *Predicate) {
 	case converted && p.Answer == "Errs" && convertsByWebhook(t.asked.resource.definition):
 		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is about version %s, to which only the conversion webhook of the kind converts", e.Kind.Version)
 	case !mentions.body:
+	case t.asked.made && (t.asked.kind != scaleKind || mentions.words["status"]):
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is about the %s that a client sends, which is not known", t.asked.kind.Kind)
 	case t.noDefaults():
 		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is not known for a %s",
 			value(p), t.asked.kind.Kind)

@@ -41,7 +41,9 @@ type asked struct {
 	chain.Request
 	resource resource
 	kind     schema.GroupVersionKind
-	notes    []string
+	// made is set if what webhooks are sent was made of the object: it lacks what only a client says.
+	made  bool
+	notes []string
 }
 
 // request makes the request that an object and the flags stand for.
@@ -204,8 +206,9 @@ func (a *asked) sent(o *objects.Object, as subresource) ([]byte, error) {
 	case "TokenRequest":
 		made["spec"] = map[string]any{"audiences": []any{}}
 	}
-	a.notes = append(a.notes, fmt.Sprintf("webhooks are sent a %s; this one is made of the %s: give one of your own with -f if conditions look into it", as.kind.Kind, o))
-	a.notes = slices.Compact(a.notes)
+	if a.made = true; as.kind != scaleKind {
+		a.notes = append(a.notes, fmt.Sprintf("webhooks are sent another kind, %s, of which only the name is known: -f with one tells all", as.kind.Kind))
+	}
 	return json.Marshal(made)
 }
 

@@ -156,16 +156,27 @@ func (o *Options) Verdict(r *Report) error {
 	case webhooks == 0:
 		return problem.New("could not tell of %d of %d objects", objects, len(r.Objects))
 	case objects == 0:
-		return problem.New("could not tell of %s whether it is called", count(webhooks, "webhook")).Hint("admitkit explain ... --webhook NAME says what is not known")
+		return problem.New("could not tell whether %s", areCalled(webhooks)).Hint("--webhook %s tells what is not known", r.firstUnknown())
 	}
-	return problem.New("could not tell of %d of %d objects, and of %s whether it is called", objects, len(r.Objects), count(webhooks, "webhook"))
+	return problem.New("could not tell of %d of %d objects, nor whether %s", objects, len(r.Objects), areCalled(webhooks))
 }
 
-func count(n int, what string) string {
+func areCalled(n int) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 webhook is called"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d webhooks are called", n)
+}
+
+func (r *Report) firstUnknown() string {
+	for _, o := range r.Objects {
+		for _, w := range o.Webhooks {
+			if w.Called == Unknown {
+				return w.Name
+			}
+		}
+	}
+	return ""
 }
 
 // Expectations are what was expected of webhooks and is not so, a sentence each.

@@ -214,7 +214,9 @@ func list(names []string, word string) string {
 
 // summary is what is to be said of all webhooks together.
 func (t *text) summary(o *Object) {
-	t.line("")
+	if o.Rejection != nil || len(o.Notes) > 0 || o.WorstCase != nil && o.WorstCase.Total > 0 {
+		t.line("")
+	}
 	if r := o.Rejection; r != nil {
 		by := "the API server"
 		if r.By != "" {

@@ -11,6 +11,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -184,6 +185,9 @@ func (w *World) labelsOf(ctx context.Context, name string) (labels map[string]st
 		return labels, known, nil
 	}
 	labels, err = w.lookUp(ctx, name)
+	if apierrors.IsForbidden(err) {
+		return nil, false, nil
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("namespace %s: %w", name, err)
 	}
