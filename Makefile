@@ -21,8 +21,8 @@ GOTESTFLAGS ?=
 
 GO := go
 NEXT := -modfile=hack/next/go.mod
-# The end-to-end tests and the proofs have targets of their own.
-unit_packages = $(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$')
+# The end-to-end tests, the proofs and the command line tool have targets of their own.
+unit_packages = $(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$')
 ginkgo_color = $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 # Building the API server says what it does, and prints its folder last.
 with_apiserver = assets=$$(hack/apiserver/build.sh) && KUBEBUILDER_ASSETS=$$assets
@@ -44,8 +44,8 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 .PHONY: test
 test: check lint api-check narrow ## Run every check and test (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two of them want it
-	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit e2e next
-	@$(MAKE) --no-print-directory proof certmanager monitoring bench-test
+	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next
+	@$(MAKE) --no-print-directory projects proof certmanager monitoring bench-test
 
 .PHONY: narrow
 narrow: ## Build the packages for a platform of 32 bits
@@ -56,6 +56,14 @@ unit: ## Run the unit tests, the examples' tests among them, with the race detec
 	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(unit_packages))
 	$(GO) test -race -run 'Selected|Conditions|ReadsAnswers|LeavesBehind' $(GOTESTFLAGS) ./pkg/idempotence
 	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # counts are not right with the race detector
+
+.PHONY: cli
+cli: ## Run the transcripts of the command line tool, and its harness against patterns in Go and Python
+	@$(with_apiserver) $(GO) test -timeout 30m $(GOTESTFLAGS) ./cmd/admitkit
+
+.PHONY: projects
+projects: ## Scaffold projects, run their own `make test`, and apply them to a real kube-apiserver
+	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/projects
 
 .PHONY: corpus
 corpus: ## Hold the harness against hundreds of webhooks (the race detector has no time for that)
@@ -85,7 +93,7 @@ soak: ## The same in its long form: 20 restarts, 10 rotations, a minute of overl
 next: ## Build and test with the newer controller-runtime and Kubernetes libraries
 	@hack/next/sync.sh --check
 	$(GO) vet $(NEXT) ./...
-	@$(with_apiserver) $(GO) test $(NEXT) -timeout 40m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(unit_packages))
+	@$(with_apiserver) $(GO) test $(NEXT) -timeout 40m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(foreach package,$(unit_packages),$(if $(findstring /internal/cli/,$(package)),,$(package))))
 	$(GO) test $(NEXT) -run 'Selected|Conditions|ReadsAnswers|LeavesBehind|Patterns/P0' $(GOTESTFLAGS) ./pkg/idempotence
 
 .PHONY: monitoring
