@@ -85,6 +85,7 @@ var imports = map[string]string{
 	"review":                  "github.com/admitkit/admitkit/pkg/review",
 	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
 	"adapt":                   "github.com/admitkit/admitkit/pkg/webhook/adapt",
+	"manifest":                "github.com/admitkit/admitkit/pkg/webhook/manifest",
 	"certs":                   "github.com/admitkit/admitkit/pkg/certs",
 	"install":                 "github.com/admitkit/admitkit/pkg/install",
 	"metrics":                 "github.com/admitkit/admitkit/pkg/metrics",

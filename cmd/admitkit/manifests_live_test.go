@@ -293,6 +293,7 @@ func TestBadStatic(t *testing.T) {
 				_ = server.Stop() // the test has failed
 				t.Fatal("it started")
 			}
+			t.Log(err) // docs/manifests.md quotes these
 			if !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v\nwant %s", err, row.want)
 			}
