@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	webhookplugin "k8s.io/apiserver/pkg/admission/plugin/webhook"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
@@ -49,10 +50,17 @@ func (l *linter) surelyMeetsConditions(h *hook, r request) bool {
 	if err != nil {
 		return false
 	}
-	hook := admissionregistrationv1.MutatingWebhook{Name: h.Name, FailurePolicy: h.FailurePolicy, MatchConditions: h.MatchConditions}
-	result := webhookplugin.NewMutatingWebhookAccessor(h.Name, h.of.Name, &hook).GetCompiledMatcher(conditionCompiler()).
-		Match(context.Background(), versioned, nil, nil)
+	result := h.conditions().Match(context.Background(), versioned, nil, nil)
 	return result.Error == nil && result.Matches
+}
+
+// conditions are compiled once: each pair of webhooks is asked about.
+func (h *hook) conditions() matchconditions.Matcher {
+	if h.matcher == nil {
+		webhook := &admissionregistrationv1.MutatingWebhook{Name: h.Name, FailurePolicy: h.FailurePolicy, MatchConditions: h.MatchConditions}
+		h.matcher = webhookplugin.NewMutatingWebhookAccessor(h.Name, h.of.Name, webhook).GetCompiledMatcher(conditionCompiler())
+	}
+	return h.matcher
 }
 
 func (r request) example() *unstructured.Unstructured {

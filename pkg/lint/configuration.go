@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -51,6 +52,7 @@ type hook struct {
 	of *configuration
 	at *field.Path
 	admissionregistrationv1.MutatingWebhook
+	matcher matchconditions.Matcher // nil until it is asked
 }
 
 func (h *hook) fails() bool {
@@ -171,7 +173,9 @@ func (l *linter) readConfiguration(index int, version, kind string, document map
 	}
 	unknown, err := decodeConfiguration(c, encoded)
 	if err != nil {
-		l.foundIn("AK101", c, field.NewPath("webhooks"), strings.TrimPrefix(err.Error(), "json: "))
+		at := wrongType(document)
+		f := l.foundIn("AK101", c, at.path, told(err))
+		f.Webhook = at.webhook
 		return
 	}
 	for _, u := range unknown {

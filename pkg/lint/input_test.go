@@ -93,3 +93,24 @@ func TestOtherObjectsAreLeftAside(t *testing.T) {
 		t.Errorf("%+v", findings)
 	}
 }
+
+// TestWrongTypesAreTold: of values that cannot be decoded the message names the field and both types, in no Go.
+func TestWrongTypesAreTold(t *testing.T) {
+	for change, want := range map[string]string{
+		`timeoutSeconds: "5"`:                            "timeoutSeconds is a string, and has to be a number",
+		"timeoutSeconds: true":                           "timeoutSeconds is a boolean, and has to be a number",
+		"admissionReviewVersions: v1":                    "admissionReviewVersions is a string, and has to be a list",
+		"failurePolicy: [Fail]":                          "failurePolicy is a list, and has to be a string",
+		"sideEffects: 1":                                 "sideEffects is a number, and has to be a string",
+		"namespaceSelector: all":                         "namespaceSelector is a string, and has to be an object",
+		"objectSelector: {matchLabels: [a]}":             "matchLabels is a list, and has to be an object",
+		"rules: {operations: [CREATE]}":                  "rules is an object, and has to be a list",
+		"clientConfig: {service: {port: https}}":         "port is a string, and has to be a number",
+		"matchConditions: [{name: a, expression: true}]": "expression is a boolean, and has to be a string",
+	} {
+		findings := Run(Input{Objects: parse(t, mutating(change))}, Options{Now: clock})
+		if len(findings) != 1 || findings[0].Rule != "AK101" || findings[0].Message != want || findings[0].Webhook != "sidecar.example.com" {
+			t.Errorf("%s: %+v, want %q", change, findings, want)
+		}
+	}
+}

@@ -44,6 +44,8 @@ func (r resource) on(operation admissionregistrationv1.OperationType, namespace,
 	switch {
 	case strings.HasPrefix(user, controllers):
 		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	case strings.HasPrefix(user, "system:serviceaccount:"):
+		groups = append(groups, "system:serviceaccounts")
 	case user == aNode:
 		groups = append(groups, "system:nodes")
 	case user == "admin":
@@ -89,6 +91,7 @@ func needsOf(namespace, service, account string, deployed bool) []request {
 		token,
 		endpoints.on(update, namespace, service, controllers+"endpoint-controller"),
 		endpointSlices.on(update, namespace, service+"-1", controllers+"endpointslice-controller"),
+		secrets.on(update, namespace, service+"-tls", "system:serviceaccount:cert-manager:cert-manager"),
 	}
 	if deployed {
 		needs = append(needs,

@@ -73,6 +73,7 @@ func lockoutRows() []row {
 		{rule: "AK202", breaks: true, reason: "pods/* has their bindings and states", text: mutating(exclude, rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods/*]`))},
 		{rule: "AK202", breaks: true, reason: "its own Deployment cannot be mended", text: validating("namespaceSelector: {}", rule(`operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`))},
 		{rule: "AK202", reason: "its own Deployment is a StatefulSet", text: join(mutating(exclude, rule(`operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`)), ownService, strings.Replace(ownDeployment, "kind: Deployment", "kind: StatefulSet", 1))},
+		{rule: "AK202", breaks: true, reason: "its next certificate", text: mutating(exclude, rule(`operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [secrets]`))},
 		{rule: "AK202", reason: "its namespace is excluded", text: mutating(onSlices)},
 		{rule: "AK202", reason: "Ignore lets them pass", text: mutating(exclude, onSlices, "failurePolicy: Ignore")},
 		{rule: "AK202", reason: "nothing that pods wait for", text: mutating(exclude, rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [services]`))},

@@ -70,7 +70,7 @@ var lockouts = []Rule{
 		"With failurePolicy Fail, no pod of the webhook can be created while no pod of it runs: after a node failure or a bad rollout it cannot come back by itself, and everything it is called for stays refused.",
 		"Exclude its namespace by a namespaceSelector on kubernetes.io/metadata.name, or its pods by an objectSelector.", practices + "#avoid-self-mutation"},
 	{"AK202", Warning, "it can keep its own pods from being started, found or mended",
-		"Pods need more than to be created: a binding to a node, a token, a status; the service needs its endpoints, and a bad rollout another one. With failurePolicy Fail and all pods down, none of these gets through.",
+		"Pods need more than to be created: a binding to a node, a token, a status, a Secret with the next certificate; the service needs its endpoints, and a bad rollout another one. With failurePolicy Fail and the webhook down, none of these gets through.",
 		"Exclude its own namespace by a namespaceSelector on kubernetes.io/metadata.name, or leave the resource out of the rules.", practices + "#avoid-dependency-loops"},
 	{"AK203", Warning, "it is called for kube-system",
 		"The control plane and the add-ons that the webhook itself depends on (DNS, network, storage) live in kube-system. When the webhook is down, they cannot be repaired.",

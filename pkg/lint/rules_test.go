@@ -156,7 +156,11 @@ func TestRulesAreComplete(t *testing.T) {
 
 func refusalRows() []row {
 	return []row{
-		{rule: "AK101", breaks: true, reason: "a number in quotes is text", text: mutating(`timeoutSeconds: "5"`)},
+		{rule: "AK101", breaks: true, reason: "a number in quotes is text", text: mutating(`timeoutSeconds: "5"`), path: "webhooks[0].timeoutSeconds"},
+		{rule: "AK101", breaks: true, reason: "one for a list", text: mutating("admissionReviewVersions: v1"), path: "webhooks[0].admissionReviewVersions"},
+		{rule: "AK101", breaks: true, reason: "a list for one", text: mutating("failurePolicy: [Fail]"), path: "webhooks[0].failurePolicy"},
+		{rule: "AK101", breaks: true, reason: "a number for a name", text: strings.Replace(cleanMutating, "  name: sidecar\n", "  name: 3\n", 1), path: "metadata"},
+		{rule: "AK101", breaks: true, reason: "one for a list of them", text: cleanMutating[:strings.Index(cleanMutating, "webhooks:")] + "webhooks: {name: a.example.com}\n", path: "webhooks"},
 		{rule: "AK101", reason: "YAML converts what is a number", text: mutating("timeoutSeconds: 05")},
 		{rule: "AK102", breaks: true, reason: "a webhook's name has three parts", text: changedName("sidecar"), path: "webhooks[0].name"},
 		{rule: "AK102", breaks: true, reason: "upper case", text: changedName("Sidecar.Example.com"), path: "webhooks[0].name"},
