@@ -46,17 +46,17 @@ Exit codes: 0 nothing but advice, 1 there are errors or warnings, 2 there was
 no audit event, or a file could be read only in part and nothing was found.`,
 		Example: `admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html
-kubectl exec -n kube-system kube-apiserver-0 -- cat /var/log/audit.log | admitkit audit -
+ssh control-plane-0 sudo cat /var/log/kubernetes/audit.log | admitkit audit -
 admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 		Args: arguments("FILE..."),
 	}
 	flags := c.Flags()
-	flags.StringVar(&since, "since", "", "leave out requests before this time, as in 2006-01-02T15:04:05Z, or so long ago, as in 90m")
-	flags.StringVar(&until, "until", "", "leave out requests from this time on, or since so long ago")
-	flags.StringSliceVar(&o.Webhooks, "webhook", nil, "only this webhook, by name or as CONFIGURATION/NAME; may be repeated")
-	flags.IntVar(&o.Top, "top", o.Top, "how many rows of a table and findings of a kind are shown")
-	flags.DurationVar(&o.Slow, "slow", o.Slow, "from when on the time that a request spends in webhooks is a finding")
-	flags.IntVar(&o.Again, "again", o.Again, "how many changes of the same object by a webhook are a finding")
+	flags.StringVar(&since, "since", "", "leave out requests before `TIME`, as in 2006-01-02T15:04:05Z, or so long ago, as in 90m")
+	flags.StringVar(&until, "until", "", "leave out requests from `TIME` on")
+	flags.StringSliceVar(&o.Webhooks, "webhook", nil, "only the webhook `NAME`, or CONFIGURATION/NAME; may be repeated")
+	flags.IntVar(&o.Top, "top", o.Top, "show `N` rows of a table, and N findings of a kind")
+	flags.DurationVar(&o.Slow, "slow", o.Slow, "`DURATION` in webhooks that makes a request a finding")
+	flags.IntVar(&o.Again, "again", o.Again, "`N` changes of the same object by a webhook are a finding")
 	out := outputFlag(c, "text", "json", "html")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		err := auditOptions(&o, since, until, time.Now())

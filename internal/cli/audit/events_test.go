@@ -5,6 +5,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,11 @@ func (e event) line() string {
 func noProgress(int64, int64, int) {}
 
 func defaults() Options { return Options{Top: 50, Slow: time.Second, Again: 5} }
+
+// textSource returns a source that is a text in memory.
+func textSource(name string, text io.Reader) Source {
+	return Source{Name: name, open: func() (io.ReadCloser, error) { return io.NopCloser(text), nil }}
+}
 
 // read runs over a log in memory.
 func read(t *testing.T, o Options, log string) *Report {

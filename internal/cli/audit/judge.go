@@ -86,7 +86,7 @@ func (q *request) patchRefused() bool {
 
 // refusals are how the errors of the API server's patch library begin.
 var refusals = []string{
-	"jsonpatch ", "add operation does not apply", "remove operation does not apply", "replace operation does not apply", "test operation does not apply",
+	"jsonpatch ", "error in add for ", "error in remove for ", "error in move for ", "error in test for ", "error in copy for ", "add operation does not apply", "remove operation does not apply", "replace operation does not apply", "test operation does not apply",
 	"move operation does not apply", "copy operation does not apply", "testing value ", "Unexpected kind: ",
 }
 

@@ -33,12 +33,12 @@ func (l *lines) next() (line, error) {
 		l.whole = nil // one long line is no reason to keep that much
 	}
 	l.whole = l.whole[:0]
-	tooLong, any := false, false
+	tooLong, something := false, false
 	for {
 		part, err := l.in.ReadSlice('\n')
-		any = any || len(part) > 0
+		something = something || len(part) > 0
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			if err != nil && (!errors.Is(err, io.EOF) || !any) {
+			if err != nil && (!errors.Is(err, io.EOF) || !something) {
 				return line{}, err
 			}
 			got := line{tooLong: tooLong || len(l.whole)+len(part) > l.limit, ended: err == nil}

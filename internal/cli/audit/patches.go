@@ -14,7 +14,6 @@ import (
 
 // judgePatches looks at what each patch by itself, and with the request, proves.
 func (t *tally) judgePatches(q *request) {
-	reinvoked := q.round(1)
 	for i, c := range q.calls {
 		if !c.patched {
 			continue
@@ -28,7 +27,7 @@ func (t *tally) judgePatches(q *request) {
 		case !c.mutated:
 			t.about(noOp, c.hook, "", q, c)
 		case !q.provesNoOp(i):
-		case c.round == 0 && reinvoked && q.onlyCause(i):
+		case c.round == 0 && q.calledAgain(i) && q.onlyCause(i):
 			t.about(noOpReinvokes, c.hook, "", q, q.calls...)
 		default:
 			t.about(noOp, c.hook, "", q, c)
@@ -37,9 +36,11 @@ func (t *tally) judgePatches(q *request) {
 	t.judgeAdditions(q)
 }
 
-// round reports whether there was a call in this round.
-func (q *request) round(n int) bool {
-	return slices.ContainsFunc(q.calls, func(c *call) bool { return c.round == n })
+// calledAgain reports whether a webhook that was called before this one was called again.
+func (q *request) calledAgain(i int) bool {
+	return slices.ContainsFunc(q.calls, func(again *call) bool {
+		return again.round == 1 && slices.ContainsFunc(q.calls[:i], func(before *call) bool { return before.hook == again.hook })
+	})
 }
 
 // onlyCause reports whether no other call of round 0 changed the object in a way that may be real.

@@ -101,6 +101,7 @@ func TestRules(t *testing.T) {
 		{"mostly left alone", append(many(5, event{ID: "m", Object: teamNone, Calls: []recorded{a(0, true, setA)}}), many(6, event{ID: "n", Calls: []recorded{a(0, false, "")}})...), ""},
 
 		{"a no-op had others called again", []event{{Verb: "create", Object: teamA, Calls: []recorded{b(0, false, ""), a(0, true, setA), b(1, false, "")}}}, "no-op-reinvokes 1"},
+		{"it was called before the one that was called again", []event{{Verb: "create", Object: teamA, Calls: []recorded{a(0, true, setA), b(0, false, ""), b(1, false, "")}}}, "no-op-patch 1"},
 		{"tests only", []event{{Verb: "create", Calls: []recorded{b(0, false, ""), a(0, true, `[{"op":"test","path":"/kind","value":"Pod"}]`), b(1, false, "")}}}, "no-op-reinvokes 1"},
 		{"another webhook changed it as well", []event{{Verb: "create", Object: teamA, Calls: []recorded{b(0, true, addX), a(0, true, setA), b(1, false, "")}}}, "no-op-patch 1"},
 		{"the request had another value", []event{{Verb: "create", Object: teamNone, Calls: []recorded{b(0, false, ""), a(0, true, setA), b(1, false, "")}}}, ""},

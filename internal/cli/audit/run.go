@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,8 @@ func Run(ctx context.Context, sources []Source, o Options, progress Progress) (*
 	for _, s := range sources {
 		r.all += s.Size
 	}
-	for _, s := range sources {
-		if s.Size == 0 {
-			r.all = 0
-		}
+	if slices.ContainsFunc(sources, func(s Source) bool { return s.pipe }) {
+		r.all = 0
 	}
 	for _, s := range sources {
 		if err := r.source(ctx, s); err != nil {
@@ -196,4 +195,9 @@ const Policy = `start the API server with --audit-log-path=audit.log and
   rules:
   - level: Metadata`
 
-func stamp(at time.Time) string { return at.Format("2006-01-02T15:04:05Z") }
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return "(no time)"
+	}
+	return at.Format("2006-01-02T15:04:05Z")
+}

@@ -20,6 +20,7 @@ type Source struct {
 	Name string
 	// Size is how many bytes it has, 0 if that is not known.
 	Size int64
+	pipe bool // it may take any time to read
 	open func() (io.ReadCloser, error)
 }
 
@@ -33,7 +34,7 @@ func Sources(names []string, stdin io.Reader) ([]Source, error) {
 				return nil, problem.New("standard input can be read only once")
 			}
 			standard = true
-			all = append(all, Source{Name: "standard input", open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
+			all = append(all, Source{Name: "standard input", pipe: true, open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
 			continue
 		}
 		source, err := file(name)
@@ -57,7 +58,8 @@ func file(name string) (Source, error) {
 	}
 	source := Source{Name: name, open: func() (io.ReadCloser, error) { return os.Open(name) }}
 	if !info.Mode().IsRegular() {
-		return source, nil // a pipe: who opens it takes what is in it
+		source.pipe = true // who opens it takes what is in it
+		return source, nil
 	}
 	source.Size = info.Size()
 	f, err := os.Open(name)
@@ -67,20 +69,15 @@ func file(name string) (Source, error) {
 	return source, f.Close()
 }
 
-// Text returns a source that is a text in memory.
-func textSource(name string, text io.Reader) Source {
-	return Source{Name: name, open: func() (io.ReadCloser, error) { return io.NopCloser(text), nil }}
-}
-
 // stream reads a source: what is compressed, it expands. It counts the bytes of the source in read,
 // and ends with ctx, even while a pipe has nothing to read.
 func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func() error, error) {
-	in, err := s.open()
+	in, err := s.begin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var from io.Reader = in
-	if s.Size == 0 {
+	if s.pipe {
 		from = newPatient(ctx, in)
 	}
 	buffered := bufio.NewReaderSize(counter{from, read}, chunk)
@@ -92,6 +89,28 @@ func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func
 		return nil, nil, errors.Join(err, in.Close())
 	}
 	return bufio.NewReaderSize(expanded, chunk), in.Close, nil
+}
+
+// begin opens a source. A pipe has to wait for somebody who writes, but not longer than ctx.
+func (s Source) begin(ctx context.Context) (io.ReadCloser, error) {
+	if !s.pipe {
+		return s.open()
+	}
+	type opened struct {
+		in  io.ReadCloser
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		in, err := s.open()
+		done <- opened{in, err}
+	}()
+	select {
+	case o := <-done:
+		return o.in, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // chunk is how much is read at once.

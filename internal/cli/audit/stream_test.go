@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -252,7 +253,9 @@ func TestSources(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	for i := range 2000 {
-		io.WriteString(z, event{ID: fmt.Sprint(i), Calls: []recorded{{Hook: "a.example.com"}}}.line())
+		if _, err := io.WriteString(z, event{ID: fmt.Sprint(i), Calls: []recorded{{Hook: "a.example.com"}}}.line()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
@@ -294,10 +297,27 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestInterruptedOpen waits for a pipe to which nobody comes.
+func TestInterruptedOpen(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := Sources([]string{name}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, sources, defaults(), noProgress); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestInterrupt ends a read of a pipe into which nobody writes.
 func TestInterrupt(t *testing.T) {
 	in, out := io.Pipe()
-	defer out.Close()
+	defer func() { _ = out.Close() }() // it never fails
 	ctx, cancel := context.WithCancel(t.Context())
 	sources, err := Sources([]string{"-"}, in)
 	if err != nil {
