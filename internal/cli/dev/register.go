@@ -46,6 +46,7 @@ type registry struct {
 func newRegistry(config *rest.Config, f frame) (*registry, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "admitkit"
+	config.WarningHandler = rest.NoWarnings{} // those of the hooks are told with their calls
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, problem.New("no cluster: %w", err)
