@@ -42,8 +42,8 @@ Namespace with -f, or --namespace-labels), conditions that ask the authorizer
 on what the API server's own plugins set.
 
 Exit codes: 0 everything was told, 1 --expect-called or --expect-not-called does
-not hold, 2 something could not be told. With expectations only the webhooks
-that they name count.`,
+not hold, 2 something could not be told. With expectations, or with --webhook,
+only the webhooks that they name count.`,
 		Example: `
 # what a manifest meets in the current cluster
 admitkit explain -f pod.yaml --cluster

@@ -365,7 +365,7 @@ func TestBroken(t *testing.T) {
 	if !strings.Contains(got, "a.example.com: unknown by Configuration: this version of admitkit cannot read it") || !strings.Contains(got, "b.example.com: yes") {
 		t.Error(got)
 	}
-	if webhooks, objects := report.UnknownWebhooks(); webhooks != 1 || objects != 0 {
+	if webhooks, objects := report.unknown(""); len(webhooks) != 1 || objects != 0 {
 		t.Error(webhooks, objects)
 	}
 }

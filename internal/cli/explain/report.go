@@ -134,15 +134,16 @@ type Time struct {
 	Capped bool  `json:"capped"`
 }
 
-// UnknownWebhooks counts what could not be told: webhooks, and objects of which nothing can.
-func (r *Report) UnknownWebhooks() (webhooks, objects int) {
+// unknown are the names of webhooks of which it could not be told whether they are called, and how many
+// objects there are of which nothing can be told. With only, no other webhook counts.
+func (r *Report) unknown(only string) (webhooks []string, objects int) {
 	for _, o := range r.Objects {
 		if o.Error != "" {
 			objects++
 		}
 		for _, w := range o.Webhooks {
-			if w.Called == Unknown {
-				webhooks++
+			if w.Called == Unknown && (only == "" || only == w.Name) {
+				webhooks = append(webhooks, w.Name)
 			}
 		}
 	}

@@ -149,16 +149,18 @@ func (o *Options) Verdict(r *Report) error {
 	if len(o.Expected)+len(o.NotExpected) > 0 {
 		return o.expectations(r)
 	}
-	webhooks, objects := r.UnknownWebhooks()
+	webhooks, objects := r.unknown(o.Webhook)
 	switch {
-	case webhooks+objects == 0:
+	case len(webhooks)+objects == 0:
 		return nil
-	case webhooks == 0:
+	case len(webhooks) == 0:
 		return problem.New("could not tell of %d of %d objects", objects, len(r.Objects))
+	case objects == 0 && o.Webhook != "":
+		return problem.New("could not tell whether %s", areCalled(len(webhooks)))
 	case objects == 0:
-		return problem.New("could not tell whether %s", areCalled(webhooks)).Hint("--webhook %s tells what is not known", r.firstUnknown())
+		return problem.New("could not tell whether %s", areCalled(len(webhooks))).Hint("--webhook %s tells what is not known", webhooks[0])
 	}
-	return problem.New("could not tell of %d of %d objects, nor whether %s", objects, len(r.Objects), areCalled(webhooks))
+	return problem.New("could not tell of %d of %d objects, nor whether %s", objects, len(r.Objects), areCalled(len(webhooks)))
 }
 
 func areCalled(n int) string {
@@ -168,18 +170,7 @@ func areCalled(n int) string {
 	return fmt.Sprintf("%d webhooks are called", n)
 }
 
-func (r *Report) firstUnknown() string {
-	for _, o := range r.Objects {
-		for _, w := range o.Webhooks {
-			if w.Called == Unknown {
-				return w.Name
-			}
-		}
-	}
-	return ""
-}
-
-// Expectations are what was expected of webhooks and is not so, a sentence each.
+// expectations are what was expected of webhooks and is not so, a sentence each.
 func (o *Options) expectations(r *Report) error {
 	var failed, unknown []string
 	look := func(name string, want Called) {
