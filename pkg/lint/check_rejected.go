@@ -184,11 +184,11 @@ func (l *linter) isRefused(h *hook, rule int) bool {
 	})
 }
 
-// sameConfigurations reports configurations of one kind and name.
+// sameConfigurations reports configurations of one kind and name. One without rules may be a patch of the other.
 func (l *linter) sameConfigurations() {
 	seen := map[string]*configuration{}
 	for _, c := range l.configurations {
-		if c.Name == "" {
+		if c.Name == "" || !slices.ContainsFunc(c.hooks, func(h *hook) bool { return len(h.Rules) > 0 }) {
 			continue
 		}
 		if seen[c.String()] == nil {

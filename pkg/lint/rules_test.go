@@ -208,6 +208,7 @@ func refusalRows() []row {
 		{rule: "AK114", breaks: true, reason: "the name twice", text: join(staticManifest, staticManifest)},
 		{rule: "AK114", reason: "a url", text: staticManifest},
 		{rule: "AK115", breaks: true, reason: "one kind and name", text: join(cleanMutating, cleanMutating)},
+		{rule: "AK115", reason: "a patch of the other", text: join(cleanMutating, mutating("-webhooks"))},
 		{rule: "AK115", reason: "two kinds", text: join(cleanMutating, strings.Replace(cleanValidating, "name: policy\n", "name: sidecar\n", 1))},
 	}
 }

@@ -255,15 +255,19 @@ func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object
 	}
 	type result struct {
 		objects []*objects.Object
+		left    []string
 		err     error
 	}
 	done := make(chan result, 1)
 	go func() { // standard input may never end
-		all, err := objects.Read(o.Paths, s.In)
-		done <- result{all, err}
+		all, left, err := readFiles(s.In, o.Paths)
+		done <- result{all, left, err}
 	}()
 	select {
 	case r := <-done:
+		if r.left != nil {
+			s.Note("left out, since they hold no whole objects: %s", strings.Join(r.left, ", "))
+		}
 		return r.objects, r.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
