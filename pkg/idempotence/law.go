@@ -68,6 +68,7 @@ func (l Law) Statement() string { return statements[l] }
 func (r *run) check(c *Case) *Violation {
 	r.checks++
 	r.tellStep(c.Law)
+	r.reuse.keep()
 	r.law, r.plain, r.other = c.Law, 0, 0
 	defer func() { r.law = "" }()
 	v := r.lookAt(c)

@@ -117,6 +117,7 @@ type run struct {
 	inputs    *inputs
 	memo      memo
 	updated   updated
+	reuse     reuse
 	clock     stopwatch
 	report    *Report
 	trouble   *trouble

@@ -54,7 +54,14 @@ func (r *run) f(s servers, q query) *outcome {
 	if q.operation == "" {
 		q.operation = r.operation
 	}
-	out := r.request(s, q)
+	key, may := r.reusable(q)
+	out := r.reuse.earlier[key]
+	if !may || out == nil {
+		out = r.request(s, q)
+	}
+	if may {
+		r.reuse.now[key] = out
+	}
 	r.heard(q, out)
 	return out
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+)
+
+// A server is asked less often than a handler, of which there are fresh instances, and the verdicts are the same.
+func TestServersAreAskedOnce(t *testing.T) {
+	for _, name := range []string{"P17 sorted keys", "P11 the user mounts", "P04 refuses its own output"} {
+		all := slices.Concat(bugs.Patterns(), bugs.Lookalikes())
+		c := all[slices.IndexFunc(all, func(c bugs.Case) bool { return len(c.Name) >= len(name) && c.Name[:len(name)] == name })]
+		here, served := runCase(t, c, Objects(3)), runSubject(t, byURL(t, c), c, Objects(3))
+		if here.Checks != served.Checks || len(c.Laws) == 0 && served.Calls > here.Calls*3/4 {
+			t.Errorf("%s: %d checks and %d calls, served %d and %d", name, here.Checks, here.Calls, served.Checks, served.Calls)
+		}
+		if !slices.Equal(here.Laws, served.Laws) {
+			t.Errorf("%s:\n%+v, served\n%+v", name, here.Laws, served.Laws)
+		}
+	}
+}
+
+// What a case is answered serves later ones, and not itself: a webhook that answers otherwise the second time
+// is found by the law that asks twice.
+func TestCasesMakeTheirOwnCalls(t *testing.T) {
+	u := reuse{}
+	u.keep()
+	first := &outcome{}
+	u.now[digest{1}] = first
+	if u.earlier[digest{1}] != nil {
+		t.Error("a case is answered by itself")
+	}
+	if u.keep(); u.earlier[digest{1}] != first || len(u.now) > 0 {
+		t.Errorf("%+v", u)
+	}
+	for i := range 3 * mostReused {
+		u.now[digest{2, byte(i)}] = first
+		if u.keep(); len(u.earlier) > mostReused {
+			t.Fatalf("%d outcomes are kept", len(u.earlier))
+		}
+	}
+}
