@@ -75,9 +75,16 @@ Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
 	)
 	root.AddCommand(commands(s)...)
 	strict(root)
+	completions(root, root.PersistentFlags())
+	root.SetUsageTemplate(usageOf(root.UsageTemplate()))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
 	return root
+}
+
+// usageOf has the usage of a command that only holds others leave out the line for using it alone.
+func usageOf(template string) string {
+	return strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
 }
 
 // commands returns every command.
@@ -130,7 +137,12 @@ func strict(c *cobra.Command) {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			return problem.New("unknown command %q for %q", args[0], c.CommandPath()).Hint("%s --help", c.CommandPath())
+			unknown := problem.New("unknown command %q for %q", args[0], c.CommandPath())
+			c.SuggestionsMinimumDistance = 2
+			for _, name := range c.SuggestionsFor(args[0]) {
+				unknown = unknown.Hint("did you mean: %s %s", c.CommandPath(), name)
+			}
+			return unknown.Hint("%s --help", c.CommandPath())
 		}
 	}
 	for _, sub := range c.Commands() {

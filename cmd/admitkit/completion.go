@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// What the values of flags are, by the names that they have in all commands. Commands register those
+// of their own. A shell offers files for a flag that nothing is said of.
+var (
+	fixedFlags = map[string][]string{
+		"color":      {"auto", "always", "never"},
+		"operation":  {"CREATE", "UPDATE", "DELETE", "CONNECT"},
+		"kubernetes": {"1.36"},
+	}
+	yamlFlags = []string{"filename", "webhook-configuration", "exceptions", "chain", "old", "apply", "config"}
+	fileFlags = []string{"ca-file", "client-cert", "client-key", "token-file", "kubeconfig", "replay", "audit-log", "serving-cert"}
+	dirFlags  = []string{"dir", "store", "hook", "admitkit"}
+)
+
+// completions tells shells what the values of flags and arguments may be, where the commands have
+// not said it themselves.
+func completions(c *cobra.Command, flags *pflag.FlagSet) {
+	nothing := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveNoFileComp)
+	isFile := map[string]bool{}
+	for _, name := range append(yamlFlags, fileFlags...) {
+		isFile[name] = true
+	}
+	for _, name := range yamlFlags {
+		_ = c.MarkFlagFilename(name, "yaml", "yml", "json") // few commands have all of them
+	}
+	for _, name := range dirFlags {
+		_ = c.MarkFlagDirname(name)
+		isFile[name] = true
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, known := c.GetFlagCompletionFunc(f.Name); known || isFile[f.Name] || f.NoOptDefVal != "" {
+			return
+		}
+		if values := fixedFlags[f.Name]; values != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+			return
+		}
+		_ = c.RegisterFlagCompletionFunc(f.Name, nothing)
+	})
+	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !takesFiles[c.CommandPath()] && !c.HasSubCommands() {
+		c.ValidArgsFunction = nothing
+	}
+	for _, sub := range c.Commands() {
+		completions(sub, sub.LocalNonPersistentFlags())
+	}
+}
+
+// takesFiles are the commands with arguments that are files, folders or command lines.
+var takesFiles = map[string]bool{
+	"admitkit dev":             true,
+	"admitkit manifests":       true,
+	"admitkit lint":            true,
+	"admitkit audit":           true,
+	"admitkit apiserver start": true,
+}
