@@ -64,7 +64,10 @@ func (r *Report) verdict() string {
 	if n := count[Advice]; n > 0 {
 		parts = append(parts, fmt.Sprintf("advice (%d)", n))
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && len(r.Incomplete) > 0:
+		return "Nothing was found in what could be read."
+	case len(parts) == 0:
 		return "Nothing was found."
 	}
 	return "Found: " + strings.Join(parts, ", ") + "."

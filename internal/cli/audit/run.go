@@ -175,7 +175,7 @@ func (r *reader) nothing() error {
 	}
 	err := problem.New("no audit event in %s (%s)", strings.Join(names, ", "), plural(lines, "line"))
 	if len(r.incomplete) > 0 {
-		err = problem.New("no audit event: %s", strings.Join(r.incomplete, "; "))
+		return problem.New("no audit event: %s", strings.Join(r.incomplete, "; ")).Hint("gzip -t FILE tells whether a compressed file is whole")
 	}
 	switch {
 	case r.oldFormat:
