@@ -29,7 +29,8 @@ It reads files, folders (.yaml, .yml and .json, and those below) and standard
 input; with --cluster, the configurations of the current kubeconfig's cluster.
 The more it sees, the more exact it is: give it the Namespaces, Services and
 Deployments of the webhook too. What it cannot know it does not report: a label
-that nobody showed it may be there or not.
+that nobody showed it may be there or not. Of a folder, files without objects
+and patches of kustomize are left out.
 
 A finding that is meant to be is suppressed with a reason, by an annotation of
 the configuration,

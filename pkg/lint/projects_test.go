@@ -86,3 +86,25 @@ func TestProjects(t *testing.T) {
 		})
 	}
 }
+
+// TestOurExamples: what this project tells others to install breaks no rule.
+func TestOurExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/manifests/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	configurations := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configurations += strings.Count(string(text), "WebhookConfiguration\n")
+		for _, f := range Run(Input{Objects: parse(t, string(text))}, Options{Now: clock}) {
+			t.Errorf("%s: %s %s: %s", file, f.Rule, f.Path, f.Message)
+		}
+	}
+	if configurations == 0 {
+		t.Error("no configuration is among them")
+	}
+}

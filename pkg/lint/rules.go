@@ -74,7 +74,7 @@ var lockouts = []Rule{
 		"Exclude its own namespace by a namespaceSelector on kubernetes.io/metadata.name, or leave the resource out of the rules.", practices + "#avoid-dependency-loops"},
 	{"AK203", Warning, "it is called for kube-system",
 		"The control plane and the add-ons that the webhook itself depends on (DNS, network, storage) live in kube-system. When the webhook is down, they cannot be repaired.",
-		"Exclude it: namespaceSelector {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}.", practices + "#webhook-limit-scope"},
+		"namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}", practices + "#webhook-limit-scope"},
 	{"AK204", Warning, "it is called for the leases of nodes",
 		"Each node renews its lease in kube-node-lease every 10 seconds. If that fails, nodes count as dead and their pods are evicted; a changed lease can fail upgrades of nodes.",
 		"Exclude kube-node-lease by a namespaceSelector on kubernetes.io/metadata.name, or leave leases out of the rules.", practices + "#webhook-limit-scope"},
