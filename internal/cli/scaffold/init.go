@@ -109,7 +109,7 @@ func (p *Project) render(t *tree) (files, error) {
 }
 
 // definitionsFile is the list of definitions.
-const definitionsFile = "config/crd/kustomization.yaml"
+const definitionsFile = "config/crd/Kustomization" // of that name kubectl and kustomize read it, and others take it for no object
 
 // create writes the files beside the folder, and moves them there when they are complete.
 func create(ctx context.Context, dir string, all files, o *Options) (err error) {

@@ -131,7 +131,7 @@ func TestEditedLists(t *testing.T) {
 	t.Chdir(t.TempDir())
 	newProject(t)
 	write(t, "shop/config/crd/bases.yaml", "kind: CustomResourceDefinition\n")
-	write(t, "shop/config/crd/kustomization.yaml", "resources: [bases]\n")
+	write(t, "shop/config/crd/Kustomization", "resources: [bases]\n")
 	edited := "package hooks\n\nimport \"github.com/admitkit/admitkit/pkg/webhook\"\n\nfunc Hooks() []*webhook.Hook { return []*webhook.Hook{PodMutator()} }\n"
 	write(t, "shop/"+hooksFile, edited)
 	result, err := Add(t.Context(), Options{Dir: "shop", Validate: []string{"leases", "example.com/v1/carts=example.com/shop/api/v1.Cart"}, SkipTidy: true})
@@ -144,7 +144,7 @@ func TestEditedLists(t *testing.T) {
 	notes := strings.Join(result.Notes, "\n")
 	for _, want := range []string{
 		"hooks/hooks.go was edited and is left alone: add LeaseValidator(), CartValidator() to it, then run make manifests",
-		"config/crd/kustomization.yaml was edited and is left alone: add bases.yaml, carts.example.com.yaml to it",
+		"config/crd/Kustomization was edited and is left alone: add bases.yaml, carts.example.com.yaml to it",
 		"hooks for leases: controllers hold their leadership by them",
 	} {
 		if !strings.Contains(notes, want) {

@@ -129,6 +129,7 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{"pods", "deployments.v1.apps", "a/b/c/d", "example.com/v1/widgets=example.com/shop/api/v1.Widget", "example.com/v1/w=x.Y", "x.example.com/v1/w=0/v1.Y"} {
 		f.Add(text)
 	}
+	scheme := newScheme(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		p := &Project{Name: "shop", Domain: "example.com", Certs: SelfManaged, Module: "example.com/shop"}
 		for _, mutates := range []bool{true, false} {
@@ -142,7 +143,7 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
-			check(t, newScheme(t), p, all)
+			check(t, scheme, p, all)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func check(t *testing.T, scheme *runtime.Scheme, p *Project, all files) {
 			if _, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution); err != nil {
 				t.Error(err)
 			}
-		case path.Base(name) == "kustomization.yaml":
+		case strings.EqualFold(strings.TrimSuffix(path.Base(name), ".yaml"), "kustomization"):
 			checkKustomization(t, name, all)
 		case path.Ext(name) != ".yaml":
 		case strings.HasPrefix(name, "config/"):

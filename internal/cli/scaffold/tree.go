@@ -216,7 +216,7 @@ func (t *tree) definitions(added files) []string {
 			names = append(names, path.Base(name))
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return path.Ext(name) != ".yaml" || name == "kustomization.yaml" })
+	names = slices.DeleteFunc(names, func(name string) bool { return path.Ext(name) != ".yaml" })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
