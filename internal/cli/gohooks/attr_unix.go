@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix && !linux
+//go:build unix
 
 package gohooks
 
@@ -9,5 +9,8 @@ import (
 	"syscall"
 )
 
-// keep keeps the terminal's Ctrl-C away from a process, which we end in order.
-func keep(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// apart keeps the terminal's Ctrl-C away from a process, and from those that it starts: they are told by interrupt,
+// when this one knows, too.
+func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func interrupt(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }

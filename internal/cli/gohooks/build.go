@@ -74,7 +74,7 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 	if err != nil {
 		return nil, err
 	}
-	temporary, err := os.MkdirTemp("", "admitkit-hooks-")
+	temporary, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "admitkit-hooks-")
 	if err != nil {
 		return nil, problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}
@@ -119,7 +119,7 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 	if err != nil {
 		return problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}
-	_, err = goTool(ctx, home, p.log, "build", "-overlay", overlay, "-buildvcs=false", "-ldflags=-s -w", "-o", p.file(), "./"+folder)
+	_, err = goToolIn(ctx, home, p.dir, p.log, "build", "-overlay", overlay, "-buildvcs=false", "-ldflags=-s -w", "-o", p.file(), "./"+folder)
 	var failed *goError
 	if errors.As(err, &failed) {
 		failed.messages = seenFrom(dir, home, failed.messages)

@@ -140,8 +140,17 @@ func (t *target) check(pkg string) error {
 // goTool runs the go command and returns what it prints. Its messages are in the error, and those that tell of
 // downloads go to log at once.
 func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte, error) {
+	return goToolIn(ctx, dir, "", log, args...)
+}
+
+// goToolIn has the go command put what is temporary into a folder, if there is one: when it is interrupted, it may
+// leave it behind.
+func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
+	if temporary != "" {
+		cmd.Env = append(cmd.Environ(), "GOTMPDIR="+temporary)
+	}
 	var out, messages bytes.Buffer
 	cmd.Stdout = &out
 	cmd.Stderr = &lines{each: func(line string) {
@@ -150,12 +159,8 @@ func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte
 			log.each(line)
 		}
 	}}
-	cmd.Cancel = func() error { // the go command removes its temporary folder then
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			return cmd.Process.Kill()
-		}
-		return nil
-	}
+	apart(cmd)
+	cmd.Cancel = func() error { return interrupt(cmd) } // it ends its compilers then
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	cmd.Stderr.(*lines).flush()
