@@ -128,7 +128,10 @@ func printProject(s *screen.Screen, r *scaffold.Result, skipped bool) {
 	for _, note := range r.Notes {
 		s.Note("%s", note)
 	}
-	fmt.Fprintf(s.Out, "\nnext:\n  cd %s\n", r.Dir)
+	fmt.Fprint(s.Out, "\nnext:\n")
+	if r.Dir != "." {
+		fmt.Fprintf(s.Out, "  cd %s\n", r.Dir)
+	}
 	if skipped {
 		fmt.Fprintln(s.Out, "  go mod tidy")
 	}

@@ -111,17 +111,19 @@ func (p *Project) render(t *tree) (files, error) {
 // definitionsFile is the list of definitions.
 const definitionsFile = "config/crd/Kustomization" // of that name kubectl and kustomize read it, and others take it for no object
 
-// create writes the files beside the folder, and moves them there when they are complete.
-func create(ctx context.Context, dir string, all files, o *Options) (err error) {
-	parent := filepath.Dir(filepath.Clean(dir))
-	temporary, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".*")
+// create writes the files beside the folder, or in it if it is there, and moves them when they are complete.
+func create(ctx context.Context, dir string, all files, o *Options) error {
+	parent, prefix := filepath.Dir(filepath.Clean(dir)), filepath.Base(dir)
+	_, err := os.Stat(dir)
+	empty := err == nil
+	if empty {
+		parent, prefix = dir, "admitkit"
+	}
+	temporary, err := os.MkdirTemp(parent, "."+prefix+".*")
 	if err != nil {
 		return problem.New("%w", err)
 	}
 	defer os.RemoveAll(temporary)
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return problem.New("%w", err)
-	}
 	absolute, err := filepath.Abs(temporary)
 	if err != nil {
 		return problem.New("%w", err)
@@ -141,10 +143,31 @@ func create(ctx context.Context, dir string, all files, o *Options) (err error) 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if empty {
+		return fill(dir, temporary)
+	}
+	err = os.Chmod(temporary, 0o755)
+	if err == nil {
+		err = os.Rename(temporary, dir)
+	}
+	if err != nil {
 		return problem.New("%w", err)
 	}
-	if err := os.Rename(temporary, dir); err != nil {
+	return nil
+}
+
+// fill moves what is in a folder into another, which is empty but for that one.
+func fill(dir, from string) error {
+	entries, err := os.ReadDir(from)
+	for i, e := range entries {
+		if err = os.Rename(filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			for _, moved := range entries[:i] {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(dir, moved.Name())))
+			}
+			break
+		}
+	}
+	if err != nil {
 		return problem.New("%w", err)
 	}
 	return nil

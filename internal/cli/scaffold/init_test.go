@@ -156,6 +156,49 @@ func TestEditedLists(t *testing.T) {
 	}
 }
 
+// TestOwnTypes: a type that the project has is used as it is, and the tests get a definition of it if there is none.
+func TestOwnTypes(t *testing.T) {
+	rows := []struct{ reason, definition, want string }{
+		{"there is none", "", "e2e/testdata/carts.example.com.yaml"},
+		{"it is deployed", "config/crd/carts.example.com.yaml", ""},
+		{"the tests have one", "e2e/testdata/carts.example.com.yaml", ""},
+	}
+	for _, row := range rows {
+		t.Chdir(t.TempDir())
+		newProject(t)
+		write(t, "shop/types/v1/types.go", "// Package carts has a name of its own.\npackage carts\n\ntype (\n\tCart struct{}\n)\n")
+		if row.definition != "" {
+			write(t, "shop/"+row.definition, "kind: CustomResourceDefinition\n")
+		}
+		p, root, err := load("shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Hooks, err = p.hooksOf([]string{"example.com/v1/carts=example.com/shop/types/v1.Cart"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		a := &addition{tree: tree{root}, project: p, added: files{}, before: files{}}
+		if err := a.render(); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for name := range a.added {
+			if strings.Contains(name, "carts.example.com") {
+				got += name
+			}
+			if strings.HasPrefix(name, "types/") {
+				t.Errorf("%s: %s is the user's", row.reason, name)
+			}
+		}
+		if got != row.want {
+			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
+		}
+		if name := p.Hooks[0].CRD; name != row.definition+row.want {
+			t.Errorf("%s: the test reads %q", row.reason, name)
+		}
+	}
+}
+
 // TestList: it has every function that returns a hook, those that are listed in their order.
 func TestList(t *testing.T) {
 	root := t.TempDir()
@@ -184,6 +227,29 @@ func Last() *w.Hook
 	}
 	if want := "{\n\t\tLast(),\n\t\tFirst(),\n\t\tNew(),\n\t\tlast(),\n\t}"; !strings.Contains(string(text), want) {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+// TestInitHere: the current folder will do, if it is empty, and stays the one that it is.
+func TestInitHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	before, err := os.Stat(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Init(t.Context(), Options{Name: "shop", Dir: ".", Mutate: []string{"pods"}, SkipTidy: true}); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat("."); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the folder is another one: %v", err)
+	}
+	for _, name := range []string{"go.mod", ".admitkit.yaml", hooksFile} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, _ := filepath.Glob(".admitkit.*[0-9]"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -78,8 +78,8 @@ func check(t *testing.T, scheme *runtime.Scheme, p *Project, all files) {
 		case strings.HasPrefix(name, "config/"):
 			checkObjects(t, name, text, strict, p)
 		default:
-			var any map[string]any
-			if err := yaml.UnmarshalStrict(text, &any); err != nil {
+			var read map[string]any
+			if err := yaml.UnmarshalStrict(text, &read); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
