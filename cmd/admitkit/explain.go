@@ -70,8 +70,9 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	f.BoolVar(&o.Cluster, "cluster", false, "take the webhook configurations of the cluster")
 	o.Where.Add(f)
 	f.StringVar(&o.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default CREATE, or what the subresource has)")
+	_ = c.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	f.StringVar(&o.SubResource, "subresource", "", "such as status, scale, eviction, exec")
-	f.StringArrayVar(&o.OldFiles, "old", nil, "the objects as they are stored, for UPDATE (default the same as the new ones)")
+	f.StringArrayVar(&o.OldFiles, "old", nil, "the objects as they are stored, for UPDATE (default those of the cluster, else the same as the new ones)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "the request is a dry run")
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "namespace of objects that name none (default \"default\")")
 	f.StringVar(&o.Name, "name", "", "name of the object that options such as PodExecOptions are for")

@@ -100,6 +100,7 @@ func (r *run) explain(hooks []*hook) {
 		r.explanation.Twice = true
 		return
 	}
+	r.explained++
 	for _, h := range hooks {
 		r.explanation.Webhooks = append(r.explanation.Webhooks, r.chain.predicates.explain(r.ctx, h, r.now(), interfaces{r.chain.objects, r}))
 	}
@@ -110,16 +111,14 @@ func (r *run) explainRest(ctx context.Context) {
 	if r.ctx == nil {
 		r.ctx = ctx
 	}
-	done := len(r.explanation.Webhooks)
-	if done == 0 {
+	if r.explained == 0 {
 		r.explanation.Early = true
 		if r.attributes == nil {
 			r.attributes = r.record(r.object, r.old)
 		}
 		r.explain(r.chain.mutating)
-		done = len(r.chain.mutating)
 	}
-	if done == len(r.chain.mutating) {
+	if r.explained == 1 {
 		r.explain(r.chain.validating)
 	}
 }

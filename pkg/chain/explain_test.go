@@ -195,6 +195,9 @@ func TestExplainRequests(t *testing.T) {
 		})
 	}
 	c := newChain(t, chain.Webhooks{})
+	if e := explain(t, c, invalid); e.Early || e.Rejection == nil {
+		t.Errorf("without webhooks: %+v", e)
+	}
 	for _, req := range []chain.Request{{Operation: "READ"}, {Operation: admissionv1.Create, Resource: pods, Object: []byte("{}")}} {
 		if e, err := c.Explain(t.Context(), req); err == nil {
 			t.Errorf("%+v", e)

@@ -52,6 +52,7 @@ type run struct {
 	failedOpen  bool // a validating webhook
 
 	explanation *Explanation // nil unless the run asks no webhooks, but tells of them
+	explained   int          // how many sorts of webhooks it has come to
 }
 
 // A verdict is of one hook, in the order of the hooks.

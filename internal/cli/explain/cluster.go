@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -41,7 +42,7 @@ func FromCluster(ctx context.Context, where cluster.Flags, configurations, more 
 	}
 	l := &live{config, client}
 	w := newWorld("cluster")
-	w.lookUp, w.resources = l.labels, l.resource
+	w.lookUp, w.resources, w.stored = l.labels, l.resource, l.stored
 	w.authorizer = authorizer.AuthorizerFunc(l.authorize)
 	if err := l.read(ctx, w); err != nil {
 		return nil, err
@@ -116,6 +117,26 @@ func (l *live) labels(ctx context.Context, name string) (map[string]string, erro
 		return nil, cluster.Explain(l.config, err)
 	}
 	return namespace.Labels, nil
+}
+
+// stored reads an object, for an update of it.
+func (l *live) stored(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error) {
+	client, err := dynamic.NewForConfig(l.config)
+	if err != nil {
+		return nil, problem.New("no cluster: %w", err)
+	}
+	var of dynamic.ResourceInterface = client.Resource(gvr)
+	if namespace != "" {
+		of = client.Resource(gvr).Namespace(namespace)
+	}
+	u, err := of.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, problem.New("there is no %s %s in the cluster to update", gvr.Resource, name).Hint("--operation CREATE").Hint("--old FILE")
+	}
+	if err != nil {
+		return nil, cluster.Explain(l.config, err)
+	}
+	return objects.Of(u, u.GroupVersionKind())
 }
 
 // resource finds the resource of a kind in what the API server serves.

@@ -24,13 +24,13 @@ import (
 // Explain tells of each object.
 func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
 	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source}
-	all = w.withSubresource(all, ask)
+	all = w.withSubresource(ctx, all, ask)
 	requests := make([]*asked, len(all))
 	errs := make([]error, len(all))
 	labels := map[string]map[string]string{}
 	unknown := map[string]bool{}
 	for i, o := range all {
-		if requests[i], errs[i] = w.request(o, ask); errs[i] != nil {
+		if requests[i], errs[i] = w.request(ctx, o, ask); errs[i] != nil {
 			continue
 		}
 		name := requests[i].Namespace
@@ -77,13 +77,13 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 }
 
 // withSubresource leaves out objects that do not have the subresource, unless none has.
-func (w *World) withSubresource(all []*objects.Object, ask Ask) []*objects.Object {
+func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask Ask) []*objects.Object {
 	if ask.SubResource == "" {
 		return all
 	}
 	var have []*objects.Object
 	for _, o := range all {
-		if _, err := w.request(o, ask); !errors.As(err, new(noSubresource)) {
+		if _, err := w.request(ctx, o, ask); !errors.As(err, new(noSubresource)) {
 			have = append(have, o)
 		}
 	}

@@ -191,6 +191,15 @@ func TestExplain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			var text strings.Builder
+			if err := report.Text(&text, painter, ""); err != nil {
+				t.Error(err)
+			}
+			for line := range strings.Lines(text.String()) {
+				if len([]rune(line)) > columns+1 && len(strings.Fields(line)) > 1 && !strings.HasPrefix(line, "hint: ") {
+					t.Errorf("longer than %d columns: %s", columns, line)
+				}
+			}
 			got := summary(report.Objects[0])
 			for _, want := range row.want {
 				if !strings.Contains(got, want) {
@@ -240,7 +249,7 @@ func TestRequests(t *testing.T) {
 		{"nobody knows whether in namespaces", `{apiVersion: example.com/v1, kind: Shop, metadata: {name: a}}`, Ask{Resource: "shops.v1.example.com"}, "nobody says whether shops.example.com are in namespaces"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			a, err := newWorld("files").request(read(t, row.object)[0], row.ask)
+			a, err := newWorld("files").request(t.Context(), read(t, row.object)[0], row.ask)
 			got := fmt.Sprint(err)
 			if err == nil {
 				got = sentence(t, a)
@@ -319,6 +328,52 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
+// TestReinvocationByASecondCall: a webhook is called again for what one before it changes in its second
+// call, and only then.
+func TestReinvocationByASecondCall(t *testing.T) {
+	for _, row := range []struct {
+		first, second string // their policies
+		want          string
+	}{
+		{"IfNeeded", "IfNeeded", "a b a b"}, {"Never", "IfNeeded", "a b"}, {"IfNeeded", "Never", "a b a"}, {"Never", "Never", "a b"},
+	} {
+		w, err := FromFiles(read(t, configuration("Mutating", "a", "a.example.com", ", reinvocationPolicy: "+row.first)+"---"+
+			configuration("Mutating", "b", "b.example.com", ", reinvocationPolicy: "+row.second)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := w.Explain(t.Context(), read(t, aPod), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := "a b"
+		for _, h := range report.Objects[0].Webhooks {
+			if len(h.Reinvocation.By)+len(h.Reinvocation.ByAgain) > 0 {
+				told += " " + h.Name[:1]
+			}
+		}
+		_, in := w.hooks()
+		calls := ""
+		in.Handlers = map[string]http.Handler{}
+		for _, name := range []string{"a", "b"} {
+			in.Handlers[name+".example.com"] = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+				calls += " " + name
+				change(rw, req, fmt.Sprint("change-", len(calls)))
+			})
+		}
+		c, err := chain.New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Admit(t.Context(), chain.Request{Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, Object: read(t, aPod)[0].JSON}); err != nil {
+			t.Fatal(err)
+		}
+		if calls = strings.TrimSpace(calls); calls != row.want || told != row.want {
+			t.Errorf("%+v: called are %s, told is %s", row, calls, told)
+		}
+	}
+}
+
 // calledAgain are the webhooks that a chain calls twice if one of them changes the object in the
 // first round.
 func calledAgain(t *testing.T, w *World, changing string) []string {
@@ -326,7 +381,13 @@ func calledAgain(t *testing.T, w *World, changing string) []string {
 	hooks, in := w.hooks()
 	in.Handlers = map[string]http.Handler{}
 	for _, h := range hooks {
-		in.Handlers[h.name] = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { answer(rw, req, h.name == changing) })
+		in.Handlers[h.name] = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+			label := ""
+			if h.name == changing {
+				label = "changed"
+			}
+			change(rw, req, label)
+		})
 	}
 	c, err := chain.New(in)
 	if err != nil {

@@ -252,7 +252,7 @@ func (g generator) request(number int) *generated {
 		}
 	default:
 		c.stored, c.object = object(), object()
-		if s.kind == "Deployment" || s.kind == "Pod" || s.kind == "HorizontalPodAutoscaler" {
+		if s.kind == "Deployment" || s.kind == "HorizontalPodAutoscaler" {
 			c.object["spec"] = c.stored["spec"]
 		}
 	}

@@ -158,26 +158,6 @@ func (t *telling) noDefaults() bool {
 var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Event": true, "Scale": true, "Eviction": true, "Binding": true,
 	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
 
-// A pluginField is one that a plugin of the API server sets or changes in new objects before webhooks
-// are asked about them, if it is on; with ifUnset only where it is not there.
-type pluginField struct {
-	name, plugin string
-	ifUnset      bool
-}
-
-var pluginFields = map[schema.GroupResource][]pluginField{
-	{Resource: "pods"}: {
-		{"serviceAccountName", "ServiceAccount", true}, {"serviceAccount", "ServiceAccount", true}, {"imagePullSecrets", "ServiceAccount", true},
-		{"volumes", "ServiceAccount", false}, {"volumeMounts", "ServiceAccount", false}, {"tolerations", "DefaultTolerationSeconds", false},
-		{"priority", "Priority", false}, {"priorityClassName", "Priority", true}, {"preemptionPolicy", "Priority", true},
-		{"resources", "LimitRanger", false}, {"overhead", "RuntimeClass", false}, {"nodeSelector", "RuntimeClass", false},
-	},
-	{Resource: "persistentvolumeclaims"}:                                   {{"storageClassName", "DefaultStorageClass", true}, {"finalizers", "StorageObjectInUseProtection", false}},
-	{Resource: "persistentvolumes"}:                                        {{"finalizers", "StorageObjectInUseProtection", false}},
-	{Group: "networking.k8s.io", Resource: "ingresses"}:                    {{"ingressClassName", "DefaultIngressClass", true}},
-	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {{"username", "its registry", false}, {"groups", "its registry", false}},
-}
-
 // has reports whether the object has the field somewhere.
 func (t *telling) has(field string) bool {
 	return strings.Contains(string(t.asked.Object), strconv.Quote(field))

@@ -5,6 +5,7 @@ package explain
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -37,11 +38,16 @@ func (t *telling) relate(e *chain.Explanation, told *Object) {
 		}
 		if w.mutating && w.Called != No {
 			told.Changing = append(told.Changing, w.hook.name)
-			if w.reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy {
+			if w.ifNeeded() {
 				w.Reinvocation.By = names(t.webhooks[i+1:])
+				w.Reinvocation.ByAgain = names(slices.DeleteFunc(slices.Clone(t.webhooks[:i]), func(before *judged) bool { return !before.ifNeeded() }))
 			}
 		}
 	}
+}
+
+func (w *judged) ifNeeded() bool {
+	return w.reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy
 }
 
 // names are those of mutating webhooks that are called, or may be.
@@ -81,7 +87,7 @@ func (t *telling) worstCase(twice bool) *Time {
 		case h.Called == No:
 		case h.mutating:
 			w.Mutating += h.timeout
-			if len(h.Reinvocation.By) > 0 {
+			if len(h.Reinvocation.By)+len(h.Reinvocation.ByAgain) > 0 {
 				w.Again += h.timeout
 			}
 		default:

@@ -108,8 +108,11 @@ type Webhook struct {
 // Reinvocation says whose changes have a webhook called again.
 type Reinvocation struct {
 	Policy string `json:"policy"` // "Never" or "IfNeeded"
-	// By are webhooks after it. Its own change is none of them.
+	// By are webhooks after it that may change the object; its own change has it not called again.
 	By []string `json:"by,omitempty"`
+	// ByAgain are webhooks before it that have it called again if they change the object when they
+	// themselves are called again.
+	ByAgain []string `json:"byAgain,omitempty"`
 }
 
 // A Predicate is one of those on which it depends whether a webhook is called, in the API server's order.

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,8 +47,9 @@ type asked struct {
 	notes []string
 }
 
-// request makes the request that an object and the flags stand for.
-func (w *World) request(o *objects.Object, ask Ask) (*asked, error) {
+// request makes the request that an object and the flags stand for. In a cluster, the old object of an update
+// is looked up.
+func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*asked, error) {
 	r, sub, err := w.target(o, ask)
 	if err != nil {
 		return nil, err
@@ -76,6 +78,13 @@ func (w *World) request(o *objects.Object, ask Ask) (*asked, error) {
 		a.notes = append(a.notes, fmt.Sprintf("API servers serve %s only if they are told to, with --runtime-config", o.GVK.GroupVersion()))
 	}
 	a.User = userInfo(w.userOf(ask))
+	if a.Operation == admissionv1.Update && len(ask.Old) == 0 && w.stored != nil {
+		old, err := w.stored(ctx, r.GroupVersionResource, a.Namespace, o.Name)
+		if err != nil {
+			return nil, err
+		}
+		ask.Old = []*objects.Object{old}
+	}
 	return a, a.fill(o, as, ask)
 }
 
@@ -146,8 +155,14 @@ func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
 		a.OldObject = object
 	case admissionv1.Update:
 		a.Object, a.OldObject = object, old
+		if a.Resource.Resource == "pods" && a.SubResource == "" {
+			a.Object, err = keptByPlugins(object, old)
+		}
 	default:
 		a.Object = object
+	}
+	if err != nil {
+		return err
 	}
 	if as.kind.Kind != "" {
 		a.kind = as.kind

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -306,16 +307,16 @@ func widgets() string { return strings.ReplaceAll(definitions, "SCHEMA", sharedS
 
 var painter = screen.Painter{}
 
-// answer allows what it is asked about; changing, it adds a label in the first round.
-func answer(w http.ResponseWriter, req *http.Request, changing bool) {
+// change allows what it is asked about, and adds a label if there is one and the object has it not.
+func change(w http.ResponseWriter, req *http.Request, label string) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {
 		http.Error(w, "no review", http.StatusBadRequest)
 		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if changing && !bytes.Contains(review.Request.Object.Raw, []byte(`"changed"`)) {
-		review.Response.Patch, review.Response.PatchType = []byte(`[{"op":"add","path":"/metadata/labels/changed","value":"yes"}]`), ptr.To(admissionv1.PatchTypeJSONPatch)
+	if label != "" && !bytes.Contains(review.Request.Object.Raw, []byte(strconv.Quote(label))) {
+		review.Response.Patch, review.Response.PatchType = []byte(`[{"op":"add","path":"/metadata/labels/`+label+`","value":"yes"}]`), ptr.To(admissionv1.PatchTypeJSONPatch)
 	}
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")

@@ -162,12 +162,25 @@ func (t *text) webhook(w *Webhook) {
 		t.wrap(indent, width, "sent as "+kindOf(w.SentAs))
 	}
 	t.wrap(indent, width, w.WhenDown)
-	if w.Reinvocation != nil && len(w.Reinvocation.By) > 0 {
-		t.wrap(indent, width, "called again if "+or(w.Reinvocation.By)+" changes the object")
+	if again := w.Reinvocation.String(); again != "" {
+		t.wrap(indent, width, again)
 	}
 	if w.Times > 1 {
 		t.wrap(indent, width, fmt.Sprintf("called %d times", w.Times))
 	}
+}
+
+// String says whose changes have a webhook called again; empty if nobody's.
+func (r *Reinvocation) String() string {
+	switch {
+	case r == nil || len(r.By)+len(r.ByAgain) == 0:
+		return ""
+	case len(r.ByAgain) == 0:
+		return "called again if " + or(r.By) + " changes the object"
+	case len(r.By) == 0:
+		return "called again if " + or(r.ByAgain) + " changes the object in its second call"
+	}
+	return "called again if " + or(r.By) + " changes the object, or " + or(r.ByAgain) + " does in its second call"
 }
 
 func (t *text) called(w *Webhook, width int) string {
@@ -282,11 +295,7 @@ func (t *text) detail(w *Webhook) {
 	}
 	t.wrap("  ", 2, w.WhenDown)
 	if r := w.Reinvocation; r != nil {
-		text := "reinvocationPolicy " + r.Policy
-		if len(r.By) > 0 {
-			text += ": called again if " + or(r.By) + " changes the object"
-		}
-		t.wrap("  ", 2, text)
+		t.wrap("  ", 2, strings.TrimSuffix("reinvocationPolicy "+r.Policy+": "+r.String(), ": "))
 	}
 	if len(w.DependsOn) > 0 {
 		t.wrap("  ", 2, "asked about the object as "+list(w.DependsOn, "and")+" leaves it")

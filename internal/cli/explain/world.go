@@ -30,6 +30,8 @@ type World struct {
 	lookUp func(ctx context.Context, name string) (map[string]string, error)
 	// resources finds the resource of a kind, in a cluster.
 	resources func(schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error)
+	// stored reads an object, in a cluster.
+	stored func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error)
 	// authorizer answers the conditions' questions; without one they can only be answered for system:masters.
 	authorizer authorizer.Authorizer
 	// whence is where errors about configurations are from: their files and lines.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
+)
+
+// A pluginField is one that a plugin of the API server sets or changes in new objects before webhooks
+// are asked about them, if it is on; with ifUnset only where it is not there.
+type pluginField struct {
+	name, plugin string
+	ifUnset      bool
+}
+
+var pluginFields = map[schema.GroupResource][]pluginField{
+	{Resource: "pods"}: {
+		{"serviceAccountName", "ServiceAccount", true}, {"serviceAccount", "ServiceAccount", true}, {"imagePullSecrets", "ServiceAccount", true},
+		{"volumes", "ServiceAccount", false}, {"volumeMounts", "ServiceAccount", false}, {"tolerations", "DefaultTolerationSeconds", false},
+		{"priority", "Priority", false}, {"priorityClassName", "Priority", true}, {"preemptionPolicy", "Priority", true},
+		{"resources", "LimitRanger", false}, {"overhead", "RuntimeClass", false}, {"nodeSelector", "RuntimeClass", false},
+	},
+	{Resource: "persistentvolumeclaims"}:                                   {{"storageClassName", "DefaultStorageClass", true}, {"finalizers", "StorageObjectInUseProtection", false}},
+	{Resource: "persistentvolumes"}:                                        {{"finalizers", "StorageObjectInUseProtection", false}},
+	{Group: "networking.k8s.io", Resource: "ingresses"}:                    {{"ingressClassName", "DefaultIngressClass", true}},
+	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {{"username", "its registry", false}, {"groups", "its registry", false}},
+}
+
+// keptByPlugins is the Pod of an update with what the plugins Priority and DefaultTolerationSeconds put back if
+// it is not there. Without that the update would be refused.
+func keptByPlugins(object, old []byte) ([]byte, error) {
+	var pod, stored map[string]any
+	for data, into := range map[*[]byte]*map[string]any{&object: &pod, &old: &stored} {
+		if err := json.Unmarshal(*data, into); err != nil {
+			return nil, problem.New("%w", err)
+		}
+	}
+	spec, _, err := unstructured.NestedMap(pod, "spec")
+	before, _, errOld := unstructured.NestedMap(stored, "spec")
+	if err != nil || errOld != nil || spec == nil || before == nil {
+		return object, nil // what is wrong with it is told when it is decoded
+	}
+	for _, name := range []string{"priority", "preemptionPolicy"} {
+		if _, ok := spec[name]; !ok && before[name] != nil {
+			spec[name] = before[name]
+		}
+	}
+	tolerations, _ := spec["tolerations"].([]any)
+	all, _ := before["tolerations"].([]any)
+	for _, t := range all {
+		key := keyOf(t)
+		byPlugin := strings.HasPrefix(key, "node.kubernetes.io/not-ready") || strings.HasPrefix(key, "node.kubernetes.io/unreachable")
+		if byPlugin && !slices.ContainsFunc(tolerations, func(other any) bool { return keyOf(other) == key }) {
+			tolerations = append(tolerations, t)
+		}
+	}
+	if len(tolerations) > 0 {
+		spec["tolerations"] = tolerations
+	}
+	pod["spec"] = spec
+	return json.Marshal(pod)
+}
+
+func keyOf(toleration any) string {
+	fields, _ := toleration.(map[string]any)
+	key, _ := fields["key"].(string)
+	return key
+}
