@@ -19,7 +19,7 @@ import (
 // FromVerify is the page of a run of the harness.
 func FromVerify(r *idempotence.Report) Page {
 	p := Page{
-		Title: "Is it safe to call again? " + strings.Join(r.Webhooks, ", "),
+		Title: title(r.Webhooks),
 		Facts: []Fact{
 			{"Webhooks", strings.Join(r.Webhooks, ", ")},
 			{"Kinds", strings.Join(r.Kinds, ", ")},
@@ -47,6 +47,13 @@ func FromVerify(r *idempotence.Report) Page {
 		p.Tables = append(p.Tables, replayTable(r.Replayed))
 	}
 	return p
+}
+
+func title(webhooks []string) string {
+	if len(webhooks) == 1 {
+		return "Is " + webhooks[0] + " safe to call again?"
+	}
+	return fmt.Sprintf("Are these %d webhooks safe to call again?", len(webhooks))
 }
 
 func lawsVerdict(r *idempotence.Report) (Verdict, string) {
@@ -82,7 +89,6 @@ func lawFinding(r *idempotence.Report, i int, v *idempotence.Violation) Finding 
 	f := Finding{
 		ID:      findingID(i),
 		Law:     string(v.Law),
-		LawText: v.Law.Statement(),
 		Kind:    v.Kind,
 		Badge:   lawBadges[v.Verdict],
 		Title:   string(v.Law) + ": " + v.Law.Statement(),

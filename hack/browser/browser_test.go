@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package browser looks at the HTML report in a real browser: what is hidden and shown, whether it
+// fits on a phone, whether it can be read and worked with by keyboard.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/internal/cli/page"
+	"github.com/admitkit/admitkit/pkg/idempotence"
+)
+
+// chrome is a browser that all tests share; each has tabs of its own.
+var chrome context.Context
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	program, err := exec.Command("../debian.sh", "chromium", "chromium").Output()
+	if err != nil {
+		os.Stderr.WriteString("these tests need Chromium, and hack/debian.sh chromium chromium cannot get it: " + err.Error() + "\n")
+		return 1
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(strings.TrimSpace(string(program))), chromedp.Flag("headless", "new"),
+		chromedp.NoSandbox) // it refuses to run as root otherwise; what it shows is ours
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	defer stop()
+	var closeBrowser context.CancelFunc
+	chrome, closeBrowser = chromedp.NewContext(allocator)
+	defer closeBrowser()
+	if err := chromedp.Do(chrome); err != nil {
+		os.Stderr.WriteString("Chromium does not start: " + err.Error() + "\n")
+		return 1
+	}
+	return m.Run()
+}
+
+// A tab shows a page. Scripts of the page are off; what a test evaluates runs all the same.
+type tab struct {
+	t        *testing.T
+	ctx      context.Context
+	mu       sync.Mutex
+	requests []string
+}
+
+func open(t *testing.T, file string, width, height int64, scheme string) *tab {
+	t.Helper()
+	ctx, stop := chromedp.NewContext(chrome)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, func(event any) {
+		if e, ok := event.(*network.EventRequestWillBeSent); ok {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.requests = append(b.requests, e.Request.URL)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	call(b, network.Enable, network.EnableParams{})
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate("file://"+file))
+	return b
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, command, params)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result
+}
+
+func ask[T any](b *tab, script string) T {
+	b.t.Helper()
+	answer, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer
+}
+
+// shot keeps a picture of the whole page where ADMITKIT_SCREENSHOTS says, for people to look at.
+func (b *tab) shot(name string) {
+	folder := os.Getenv("ADMITKIT_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, p page.Page) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "report.html")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := p.Write(f); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+var once struct {
+	sync.Once
+	page.Page
+	err error
+}
+
+// real is the report of webhooks that break laws, made once.
+func real(t *testing.T) page.Page {
+	t.Helper()
+	once.Do(func() { once.Page, once.err = judge(t.Context()) })
+	if once.err != nil {
+		t.Fatal(once.err)
+	}
+	return once.Page
+}
+
+func judge(ctx context.Context) (page.Page, error) {
+	var subjects []idempotence.Subject
+	for _, c := range bugs.Patterns() {
+		if strings.HasPrefix(c.Name, "P01") {
+			subjects = append(subjects, idempotence.Handler(c.Webhook, c.New))
+		}
+	}
+	report, err := idempotence.Run(ctx, idempotence.Together(subjects...), idempotence.Objects(6))
+	if err != nil {
+		return page.Page{}, err
+	}
+	return page.FromVerify(report), nil
+}
+
+// hostile is a page of what is long, and of what strangers could write.
+func hostile() page.Page {
+	long := strings.Repeat("x", 3000)
+	tag := `</style></script><script>document.title="run"</script><img src=http://127.0.0.1:9/x onerror=alert(1)>`
+	p := page.Page{Title: long + tag, Verdict: page.Found, Summary: tag + long, Notes: []string{long, tag}}
+	p.Facts = []page.Fact{{Name: long, Value: long}, {Name: tag, Value: tag}}
+	wide := page.Table{Title: long}
+	var row []page.Cell
+	for range 12 {
+		wide.Columns = append(wide.Columns, page.Column{Name: "a column"})
+		row = append(row, page.Cell{Text: "unbroken-" + long[:100]})
+	}
+	wide.Rows = [][]page.Cell{row}
+	p.Tables = []page.Table{wide}
+	for _, law := range []string{long, tag, "L1"} {
+		p.Findings = append(p.Findings, page.Finding{
+			ID: law, Law: law, LawText: law, Webhooks: []string{law, "both"}, Kind: law, Title: law, Summary: law, Cause: law, Fix: law, Again: law,
+			Badge: long[:60], Changes: &page.Changes{From: long, To: tag, List: []page.Change{{Path: long, Old: long, New: tag}}},
+			Steps: []page.Step{{
+				Title: law, Who: law, Outcome: law, Facts: []page.Fact{{Name: law, Value: law}}, Text: law,
+				Patch: []page.Operation{{Text: law, Offending: true}}, Diff: &page.Diff{Before: "a: " + law, After: "a: " + long + "\nb: 1"},
+			}},
+		})
+	}
+	return p
+}
+
+func TestNothingLeavesThePage(t *testing.T) {
+	for name, p := range map[string]page.Page{"real": real(t), "hostile": hostile()} {
+		file := write(t, p)
+		b := open(t, file, 1200, 900, "light")
+		if len(b.requests) != 1 || b.requests[0] != "file://"+file {
+			t.Errorf("%s: requests: %.300q", name, b.requests)
+		}
+		if n := ask[int](b, `document.querySelectorAll("script, img, link, iframe, object, [onerror]").length`); n != 0 {
+			t.Errorf("%s: %d elements that the template does not have", name, n)
+		}
+		if title := ask[string](b, `document.title`); title == "run" {
+			t.Errorf("%s: a script of a stranger has run", name)
+		}
+	}
+}
+
+func TestFilters(t *testing.T) {
+	p := real(t)
+	b := open(t, write(t, p), 1200, 900, "light")
+	visible := `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`
+	if got := ask[int](b, visible); got != len(p.Findings) || got < 3 {
+		t.Fatalf("%d findings are shown, there are %d", got, len(p.Findings))
+	}
+	count := func(law, webhook string) (n int) {
+		for _, f := range p.Findings {
+			of := webhook == ""
+			for _, w := range f.Webhooks {
+				of = of || w == webhook
+			}
+			if of && (law == "" || f.Law == law) {
+				n++
+			}
+		}
+		return n
+	}
+	laws := ask[[]string](b, `[...document.querySelectorAll("[name=law]")].map(i => i.parentNode.innerText.replace(/ *\(.*/, "").trim())`)
+	hooks := ask[[]string](b, `[...document.querySelectorAll("[name=hook]")].map(i => i.parentNode.innerText.replace(/ *\(.*/, "").trim())`)
+	if len(laws) < 3 || len(hooks) < 3 {
+		t.Fatalf("the filters are %q and %q", laws, hooks)
+	}
+	laws[0], hooks[0] = "", ""
+	for l := range laws {
+		for h := range hooks {
+			b.do(chromedp.Click(id("law", l)), chromedp.Click(id("hook", h)))
+			want := count(laws[l], hooks[h])
+			if got := ask[int](b, visible); got != want {
+				t.Errorf("law %q, webhook %q: %d findings are shown, want %d", laws[l], hooks[h], got, want)
+			}
+			if got := ask[bool](b, `document.querySelector(".nothing").checkVisibility()`); got != (want == 0) {
+				t.Errorf("law %q, webhook %q: that there are none is said: %v", laws[l], hooks[h], got)
+			}
+		}
+	}
+	// A link to a finding works whatever the filters are.
+	b.do(chromedp.Click(id("law", len(laws)-1)), chromedp.Click(id("hook", 0)), chromedp.Click(chromedp.CSS(`td a[href="#finding-1"]`)))
+	if !ask[bool](b, `document.querySelector("#finding-1").checkVisibility()`) {
+		t.Error("a link leads to a finding that is hidden")
+	}
+}
+
+func id(name string, n int) chromedp.CSS { return chromedp.CSS(fmt.Sprintf("#%s-%d", name, n)) }
+
+func TestFitsOnAPhone(t *testing.T) {
+	for name, p := range map[string]page.Page{"real": real(t), "hostile": hostile()} {
+		file := write(t, p)
+		for _, scheme := range []string{"light", "dark"} {
+			b := open(t, file, 360, 740, scheme)
+			for _, state := range []string{"as it comes", "unfolded"} {
+				if got := ask[int](b, `document.documentElement.scrollWidth`); got != 360 {
+					t.Errorf("%s, %s: the page is %d wide, want 360; too wide: %s", name, state, got, ask[string](b, tooWide))
+				}
+				b.shot(name + "-phone-" + scheme + "-" + strings.ReplaceAll(state, " ", "-"))
+				ask[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 0`)
+			}
+		}
+	}
+}
+
+const tooWide = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.parentNode.closest(".scroll"))
+	.map(e => e.tagName + "." + e.className).slice(0, 8).join(" ")`
+
+func TestSideBySideWhereThereIsRoom(t *testing.T) {
+	file := write(t, real(t))
+	for width, beside := range map[int64]bool{1200: true, 360: false} {
+		b := open(t, file, width, 900, "light")
+		ask[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 0`)
+		b.shot("real-" + map[bool]string{true: "desktop", false: "phone"}[beside] + "-unfolded")
+		got := ask[bool](b, `(() => { const [a, b] = document.querySelectorAll(".diff figure"); return a.getBoundingClientRect().top === b.getBoundingClientRect().top })()`)
+		if got != beside {
+			t.Errorf("at %d, before and after are beside each other: %v", width, got)
+		}
+		if !beside {
+			continue
+		}
+		// Lines that belong together are at one height.
+		if n := ask[int](b, `[...document.querySelectorAll(".diff")].filter(d => {
+			const [a, b] = [...d.querySelectorAll("pre")].map(p => [...p.querySelectorAll(".line")].map(l => Math.round(l.getBoundingClientRect().top)));
+			return a.join() !== b.join() }).length`); n != 0 {
+			t.Errorf("%d diffs of which the lines are not aligned", n)
+		}
+	}
+}
+
+func TestContrast(t *testing.T) {
+	file := write(t, real(t))
+	for _, scheme := range []string{"light", "dark"} {
+		b := open(t, file, 1200, 900, scheme)
+		ask[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 0`)
+		b.shot("real-desktop-" + scheme)
+		for _, low := range ask[[]string](b, contrasts) {
+			t.Errorf("%s: %s", scheme, low)
+		}
+		if n := ask[int](b, `window.looked`); n < 100 {
+			t.Errorf("%s: only %d texts were looked at", scheme, n)
+		}
+	}
+}
+
+// contrasts are the texts of less contrast than WCAG 2.2 AA asks for (4.5).
+const contrasts = `(() => {
+	const parse = c => c.match(/[\d.]+/g).map(Number);
+	const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126*r + .7152*g + .0722*b };
+	const ground = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c.slice(0, 3) } return [255, 255, 255] };
+	const low = new Set(); window.looked = 0;
+	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let n; n = walker.nextNode();) {
+		const e = n.parentElement;
+		if (!n.data.trim() || !e.checkVisibility()) continue;
+		window.looked++;
+		const [a, b] = [light(parse(getComputedStyle(e).color).slice(0, 3)), light(ground(e))].sort((x, y) => y - x);
+		if ((a + .05) / (b + .05) < 4.5) low.add(e.tagName + "." + e.className + " in ." + e.parentElement.className + ": " + ((a + .05) / (b + .05)).toFixed(2));
+	}
+	return [...low].slice(0, 10);
+})()`
+
+func TestKeyboard(t *testing.T) {
+	b := open(t, write(t, real(t)), 1200, 900, "light")
+	where := `document.activeElement.id || document.activeElement.className || document.activeElement.tagName`
+	var path []string
+	for range 40 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		path = append(path, ask[string](b, where))
+		if path[len(path)-1] == "law-0" {
+			break
+		}
+	}
+	if path[0] != "skip" || path[len(path)-1] != "law-0" {
+		t.Fatalf("Tab goes through %q", path)
+	}
+	if !ask[bool](b, `getComputedStyle(document.activeElement.parentNode).outlineStyle === "solid"`) {
+		t.Error("it cannot be seen where the focus is")
+	}
+	before := ask[int](b, `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`)
+	b.do(chromedp.KeyEvent(kb.ArrowRight))
+	if after := ask[int](b, `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`); after == 0 || after >= before {
+		t.Errorf("an arrow key on the filter shows %d of %d findings", after, before)
+	}
+}
+
+func TestAccessibilityTree(t *testing.T) {
+	b := open(t, write(t, real(t)), 1200, 900, "light")
+	nodes := call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
+	named := map[string]int{}
+	for _, n := range nodes {
+		role := ""
+		if n.Role != nil {
+			role = strings.Trim(string(n.Role.Value), `"`)
+		}
+		switch role {
+		case "radio", "heading", "region", "article", "link", "form", "group", "RootWebArea":
+			if n.Name == nil || len(strings.Trim(string(n.Name.Value), `"`)) == 0 {
+				if role == "group" { // an element details is one; its summary speaks for it
+					continue
+				}
+				t.Errorf("a %s has no name", role)
+			}
+			named[role]++
+		}
+	}
+	for _, role := range []string{"radio", "heading", "region", "article", "link", "form", "RootWebArea"} {
+		if named[role] == 0 {
+			t.Errorf("there is no %s: %v", role, named)
+		}
+	}
+	levels := ask[[]int](b, `[...document.querySelectorAll("h1,h2,h3,h4,h5,h6")].map(h => +h.tagName[1])`)
+	for i, level := range levels {
+		if i == 0 && level != 1 || i > 0 && level > levels[i-1]+1 {
+			t.Errorf("the headings skip a level: %v", levels)
+			break
+		}
+	}
+}
