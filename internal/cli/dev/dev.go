@@ -246,7 +246,7 @@ func (d *session) follow(ctx context.Context) error {
 			d.rebuild(ctx)
 			d.proxy.resume()
 		case <-crashed:
-			if ctx.Err() != nil { // Ctrl-C reached it first
+			if interrupted(ctx) {
 				return nil
 			}
 			d.out.problem("crashed", "the hooks ended; they are started again", why())
@@ -254,6 +254,18 @@ func (d *session) follow(ctx context.Context) error {
 			d.again(ctx, changes)
 			d.proxy.resume()
 		}
+	}
+}
+
+// interrupted reports whether Ctrl-C is why a process has ended: that reaches it no later than us.
+func interrupted(ctx context.Context) bool {
+	moment := time.NewTimer(300 * time.Millisecond)
+	defer moment.Stop()
+	select {
+	case <-ctx.Done():
+		return true
+	case <-moment.C:
+		return false
 	}
 }
 

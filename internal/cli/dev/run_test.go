@@ -314,6 +314,9 @@ func TestDev(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("a call failed: %v", err)
 	}
+	if !strings.Contains(r.out.String(), `"waitedMilliseconds":`) {
+		t.Error("no call waited for a build")
+	}
 	if !slices.IsSorted(teams) || teams[0] != "shop" || teams[len(teams)-1] != "stores" {
 		t.Errorf("teams over time: %v", teams)
 	}
@@ -331,6 +334,91 @@ func TestDev(t *testing.T) {
 	}
 	if out, err := exec.Command("ps", "-axo", "command").Output(); err != nil || strings.Contains(string(out), temporary) {
 		t.Errorf("a process is left: %v\n%s", err, out)
+	}
+}
+
+const crashing = `
+-- hooks/hooks.go --
+package hooks
+
+import (
+	"context"
+	"os"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+var Crash = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+	Name: "crash.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+}, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
+	if req.Name == "crash" {
+		println("this was it")
+		os.Exit(3)
+	}
+	return nil
+})
+`
+
+// Hooks that end are started again.
+func TestCrash(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	r := begin(t, Options{Dir: module(t, crashing)})
+	ready := r.out.next(t, "ready", event("ready"))
+	config, err := clientcmd.BuildConfigFromFlags("", ready.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := clientFor(t, config)
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod("crash"), metav1.CreateOptions{}); err == nil {
+		t.Error("nobody decided, and failurePolicy is Fail")
+	}
+	if a := r.out.next(t, "admission", event("admission")); a.Outcome != Failed {
+		t.Errorf("%+v", a.Admission)
+	}
+	if e := r.out.next(t, "crash", event("crashed")); !strings.Contains(e.Message, "exit status 3") || !strings.Contains(e.Message, "this was it") {
+		t.Errorf("message %s", e.Message)
+	}
+	// What comes while they are started waits.
+	for {
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{}); err == nil {
+			break
+		}
+		if a := r.out.next(t, "admission", event("admission")); a.Outcome != Failed {
+			t.Errorf("%+v", a.Admission)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Ctrl-C at any point of the start leaves nothing, and is no failure.
+func TestInterruptedStart(t *testing.T) {
+	dir := module(t, shop)
+	for _, sign := range []string{"admitkit-hooks-*", "admitkit-hooks-*/hooks", "admitkit-server-*/pids", "admitkit-server-*/kubeconfig"} {
+		t.Run(sign, func(t *testing.T) {
+			temporary := t.TempDir()
+			t.Setenv("TMPDIR", temporary)
+			r := begin(t, Options{Dir: dir})
+			again := time.NewTicker(5 * time.Millisecond)
+			defer again.Stop()
+			for found := []string(nil); len(found) == 0; <-again.C {
+				var err error
+				if found, err = filepath.Glob(filepath.Join(temporary, sign)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.stop(); err != nil {
+				t.Error(err)
+			}
+			left, err := filepath.Glob(filepath.Join(temporary, "admitkit-*"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
 	}
 }
 
