@@ -6,11 +6,42 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"net/url"
 	"os"
 	"time"
+
+	"github.com/admitkit/admitkit/internal/cli/objects"
 )
+
+// severalServers reports whether the webhooks of the configurations are served at more than one place.
+func severalServers(all []*objects.Object) bool {
+	places := map[string]bool{}
+	for _, o := range all {
+		var configuration struct {
+			Webhooks []struct {
+				ClientConfig struct {
+					URL     string
+					Service struct{ Namespace, Name string }
+				}
+			}
+		}
+		if !isConfiguration(o) || json.Unmarshal(o.JSON, &configuration) != nil {
+			continue
+		}
+		for _, w := range configuration.Webhooks {
+			u, _ := url.Parse(w.ClientConfig.URL) // what cannot be parsed is a finding
+			host := ""
+			if u != nil {
+				host = u.Host
+			}
+			places[host+" "+w.ClientConfig.Service.Namespace+"/"+w.ClientConfig.Service.Name] = true
+		}
+	}
+	return len(places) > 1
+}
 
 // readCertificates reads those of a PEM file, the leaf first, as in tls.crt.
 func readCertificates(name string) ([]*x509.Certificate, error) {

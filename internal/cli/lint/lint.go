@@ -118,6 +118,10 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if input.Serving, err = o.serving(ctx); err != nil {
 		return nil, err
 	}
+	if input.Serving[""] != nil && severalServers(all) {
+		return nil, problem.New("the webhooks are of several servers, and one certificate is given for all").
+			Hint("--serving-cert WEBHOOK=FILE, or --probe WEBHOOK=HOST:PORT, with the name of a webhook")
+	}
 	options := lint.Options{Live: o.Cluster, Ignore: config.ignore, Proven: proven(s, all), Kubernetes: o.Kubernetes, ExpiresWithin: o.ExpiresWithin, Now: o.Now}
 	for _, f := range lint.Run(input, options) {
 		report.add(f, all, config, severity)
