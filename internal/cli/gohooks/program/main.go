@@ -101,12 +101,11 @@ func reply(out io.Writer, a answer) {
 // lines has a line for each of several errors.
 func lines(err error) string {
 	var all []error
-	switch several := err.(type) {
-	case interface{ Unwrap() []error }:
-		all = several.Unwrap()
-	case interface{ Errors() []error }: // those of k8s.io/apimachinery
-		all = several.Errors()
-	default:
+	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	} else if aggregate, ok := any(err).(interface{ Errors() []error }); ok { // of k8s.io/apimachinery
+		all = aggregate.Errors()
+	} else {
 		return err.Error()
 	}
 	var text []string
