@@ -41,11 +41,12 @@ func Hint(err error, format string, args ...any) *Error {
 // Hint adds a hint.
 func (e *Error) Hint(format string, args ...any) *Error { return Hint(e, format, args...) }
 
-// Hints returns those of err, and of what it wraps.
+// Hints returns those of err, or of what it wraps.
 func Hints(err error) []string {
-	var with *Error
-	if errors.As(err, &with) {
-		return append([]string(nil), with.Hints...)
+	for with := (*Error)(nil); errors.As(err, &with); err = with.Err {
+		if len(with.Hints) > 0 { // those of what it wraps are among them
+			return append([]string(nil), with.Hints...)
+		}
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (o *Outputs) Write(s *Screen, write func(form string, w io.Writer, p Painte
 	for _, c := range chosen {
 		var text bytes.Buffer
 		painter := Painter{}
-		if c.file == "" {
+		if c.file == "" && c.form == "text" {
 			painter = s.Painter()
 		}
 		if err := write(c.form, &text, painter); err != nil {
@@ -116,10 +116,17 @@ func (o *Outputs) Check(s *Screen) error {
 	return nil
 }
 
-// WriteFile writes a file whole or not at all.
+// WriteFile writes a file whole or not at all. A link stays one, and the file keeps its permissions.
 func WriteFile(name string, data []byte) error {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(name, data, 0o644) // a pipe or a device: there is nothing to keep
+	mode := os.FileMode(0o644)
+	if info, err := os.Stat(name); err == nil {
+		if !info.Mode().IsRegular() {
+			return os.WriteFile(name, data, mode) // a pipe or a device: there is nothing to keep
+		}
+		mode = info.Mode().Perm()
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return err
+		}
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -131,7 +138,7 @@ func WriteFile(name string, data []byte) error {
 		err = closing
 	}
 	if err == nil {
-		err = os.Chmod(temporary.Name(), 0o644)
+		err = os.Chmod(temporary.Name(), mode)
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Progress tells how far long work has come. Its methods may be called from several goroutines.
@@ -41,16 +42,24 @@ func (p *Progress) Step(format string, args ...any) {
 		return
 	}
 	p.last = p.now()
-	text := fmt.Sprintf(format, args...)
+	// The line may name what strangers wrote: it stays one line, and moves nothing.
+	text := []rune(strings.Map(printable, fmt.Sprintf(format, args...)))
 	if !p.terminal {
-		p.screen.Note("%s", text)
+		p.screen.Note("%s", string(text))
 		return
 	}
 	if width := Width(p.screen.Err); len(text) >= width {
 		text = text[:width-1]
 	}
-	fmt.Fprintf(p.screen.Err, "\r\x1b[K%s", text)
+	fmt.Fprintf(p.screen.Err, "\r\x1b[K%s", string(text))
 	p.shown = true
+}
+
+func printable(c rune) rune {
+	if unicode.IsPrint(c) {
+		return c
+	}
+	return ' '
 }
 
 // Part is Step for work of which the size is known.
