@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+)
+
+// In a cluster of others nothing stays: not after Ctrl-C, and not after a kill, once the next one starts.
+func TestCluster(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	server, err := apiserver.Start(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig, err := server.WriteFile("kubeconfig", server.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := clientFor(t, server.Config)
+	o := Options{Dir: module(t, shop), JSON: true, Cluster: true, Yes: true, Where: cluster.Flags{Kubeconfig: kubeconfig}}
+
+	// One that is killed.
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &lines{}
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"="+string(text))
+	child.Stdout, child.Stderr = out, os.Stderr
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.next(t, "ready", event("ready"))
+	made, err := client.CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || made.Labels["team"] != "shop" {
+		t.Errorf("labels %v, %v", made.Labels, err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	left := configurations(t, client)
+	if len(left) != 1 {
+		t.Fatalf("it was killed, and left %v", left)
+	}
+	made, err = client.CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || made.Labels["team"] != "" {
+		t.Errorf("a machine that is gone must not stop a cluster: %v, %v", made.Labels, err)
+	}
+
+	// The next one removes that, and at its end its own; but not one that runs, and not of others.
+	other := begin(t, o)
+	other.out.next(t, "ready", event("ready"))
+	r := begin(t, o)
+	r.out.next(t, "ready", event("ready"))
+	now := configurations(t, client)
+	if len(now) != 2 || slices.Contains(now, left[0]) {
+		t.Errorf("there are %v, after %v", now, left)
+	}
+	if !strings.Contains(other.err.String(), "a dev left behind that was killed: 1 configuration") {
+		t.Errorf("it says %s", other.err)
+	}
+	c, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), now[0], metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := c.Webhooks[0]; *w.FailurePolicy != "Ignore" || *w.TimeoutSeconds > maxTimeout {
+		t.Errorf("failurePolicy %s, timeout %d", *w.FailurePolicy, *w.TimeoutSeconds)
+	}
+	if err := errors.Join(r.stop(), other.stop()); err != nil {
+		t.Error(err)
+	}
+	if left := configurations(t, client); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	dir, err := stateDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes, err := os.ReadDir(dir); err != nil || len(notes) > 0 {
+		t.Errorf("left: %v, %v", notes, err)
+	}
+}
