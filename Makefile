@@ -45,7 +45,7 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 test: check lint api-check narrow ## Run every check and test (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two of them want it
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next
-	@$(MAKE) --no-print-directory projects proof certmanager monitoring bench-test
+	@$(MAKE) --no-print-directory projects proof certmanager monitoring browser bench-test
 
 .PHONY: narrow
 narrow: ## Build the packages for a platform of 32 bits
@@ -100,6 +100,10 @@ next: ## Build and test with the newer controller-runtime and Kubernetes librari
 monitoring: ## Hold the dashboard and the alert rules against Prometheus' query engine and our metrics
 	cd hack/monitoring && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./... # go test would not see the files change
 
+.PHONY: browser
+browser: ## Look at the HTML report in Chromium (Debian's, installed if this runs as root)
+	cd hack/browser && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./...
+
 .PHONY: certmanager
 certmanager: ## Renew, replace and move certificates with cert-manager itself, under traffic
 	cd hack/certmanager && $(GO) vet ./...
@@ -139,7 +143,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && for module in bench certmanager monitoring; do (cd hack/$$module && $$lint run ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && for module in bench browser certmanager monitoring; do (cd hack/$$module && $$lint run ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

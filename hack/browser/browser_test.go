@@ -5,6 +5,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -32,9 +33,11 @@ var chrome context.Context
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	program, err := exec.Command("../debian.sh", "chromium", "chromium").Output()
+	find := exec.Command("../debian.sh", "chromium", "chromium")
+	find.Stderr = os.Stderr
+	program, err := find.Output()
 	if err != nil {
-		os.Stderr.WriteString("these tests need Chromium, and hack/debian.sh chromium chromium cannot get it: " + err.Error() + "\n")
+		fmt.Fprintln(os.Stderr, "these tests need Chromium:", err)
 		return 1
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -46,7 +49,7 @@ func run(m *testing.M) int {
 	chrome, closeBrowser = chromedp.NewContext(allocator)
 	defer closeBrowser()
 	if err := chromedp.Do(chrome); err != nil {
-		os.Stderr.WriteString("Chromium does not start: " + err.Error() + "\n")
+		fmt.Fprintln(os.Stderr, "Chromium does not start:", err)
 		return 1
 	}
 	return m.Run()
@@ -126,12 +129,11 @@ func (b *tab) shot(name string) {
 func write(t *testing.T, p page.Page) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.html")
-	f, err := os.Create(name)
-	if err != nil {
+	var text bytes.Buffer
+	if err := p.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if err := p.Write(f); err != nil {
+	if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -143,8 +145,8 @@ var once struct {
 	err error
 }
 
-// real is the report of webhooks that break laws, made once.
-func real(t *testing.T) page.Page {
+// broken is the report of webhooks that break laws, made once.
+func broken(t *testing.T) page.Page {
 	t.Helper()
 	once.Do(func() { once.Page, once.err = judge(t.Context()) })
 	if once.err != nil {
@@ -195,7 +197,7 @@ func hostile() page.Page {
 }
 
 func TestNothingLeavesThePage(t *testing.T) {
-	for name, p := range map[string]page.Page{"real": real(t), "hostile": hostile()} {
+	for name, p := range map[string]page.Page{"real": broken(t), "hostile": hostile()} {
 		file := write(t, p)
 		b := open(t, file, 1200, 900, "light")
 		if len(b.requests) != 1 || b.requests[0] != "file://"+file {
@@ -211,7 +213,7 @@ func TestNothingLeavesThePage(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
-	p := real(t)
+	p := broken(t)
 	b := open(t, write(t, p), 1200, 900, "light")
 	visible := `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`
 	if got := ask[int](b, visible); got != len(p.Findings) || got < 3 {
@@ -257,7 +259,7 @@ func TestFilters(t *testing.T) {
 func id(name string, n int) chromedp.CSS { return chromedp.CSS(fmt.Sprintf("#%s-%d", name, n)) }
 
 func TestFitsOnAPhone(t *testing.T) {
-	for name, p := range map[string]page.Page{"real": real(t), "hostile": hostile()} {
+	for name, p := range map[string]page.Page{"real": broken(t), "hostile": hostile()} {
 		file := write(t, p)
 		for _, scheme := range []string{"light", "dark"} {
 			b := open(t, file, 360, 740, scheme)
@@ -276,7 +278,7 @@ const tooWide = `[...document.querySelectorAll("body *")].filter(e => e.getBound
 	.map(e => e.tagName + "." + e.className).slice(0, 8).join(" ")`
 
 func TestSideBySideWhereThereIsRoom(t *testing.T) {
-	file := write(t, real(t))
+	file := write(t, broken(t))
 	for width, beside := range map[int64]bool{1200: true, 360: false} {
 		b := open(t, file, width, 900, "light")
 		ask[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 0`)
@@ -298,7 +300,7 @@ func TestSideBySideWhereThereIsRoom(t *testing.T) {
 }
 
 func TestContrast(t *testing.T) {
-	file := write(t, real(t))
+	file := write(t, broken(t))
 	for _, scheme := range []string{"light", "dark"} {
 		b := open(t, file, 1200, 900, scheme)
 		ask[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 0`)
@@ -330,7 +332,7 @@ const contrasts = `(() => {
 })()`
 
 func TestKeyboard(t *testing.T) {
-	b := open(t, write(t, real(t)), 1200, 900, "light")
+	b := open(t, write(t, broken(t)), 1200, 900, "light")
 	where := `document.activeElement.id || document.activeElement.className || document.activeElement.tagName`
 	var path []string
 	for range 40 {
@@ -354,7 +356,7 @@ func TestKeyboard(t *testing.T) {
 }
 
 func TestAccessibilityTree(t *testing.T) {
-	b := open(t, write(t, real(t)), 1200, 900, "light")
+	b := open(t, write(t, broken(t)), 1200, 900, "light")
 	nodes := call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
 	named := map[string]int{}
 	for _, n := range nodes {

@@ -41,7 +41,7 @@ echo "| A program that imports | packages | modules | size, MB |"
 echo "|---|---|---|---|"
 row "nothing" errors
 for package in $(go list ./pkg/... | grep -v /internal/); do row "\`${package#"$module/"}\`" "$package"; done
-for package in $(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/... 2>/dev/null); do
+for package in $(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./examples/... 2>/dev/null) "$module/cmd/admitkit"; do
 	packages=$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' "$package" | grep -vc "^$module")
 	modules=$(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' "$package" | sort -u | grep -vc -e '^$' -e "^$module\$")
 	echo "| \`${package#"$module/"}\`, whole | $packages | $modules | $(size_of "$package") |"
