@@ -101,13 +101,34 @@ func readFile(file string, stdin io.Reader) ([]byte, error) {
 
 // toJSON converts a document as kubectl does, so that "yes" is what it is there.
 func toJSON(node *yaml.Node) ([]byte, error) {
+	if err := twice(node); err != nil {
+		return nil, err
+	}
 	text, err := yaml.Marshal(node)
 	if err != nil {
 		return nil, err
 	}
-	encoded, err := sigsyaml.YAMLToJSONStrict(text)
+	encoded, err := sigsyaml.YAMLToJSON(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return encoded, nil
+}
+
+// twice says which field is there twice: kubectl takes one of the two, and the reader does not
+// see which. What a merge (<<) brings may be there again.
+func twice(node *yaml.Node) error {
+	lines := map[string]int{}
+	for i, n := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 {
+			if first, there := lines[n.Value]; there && n.Tag != "!!merge" {
+				return fmt.Errorf("line %d: %q is there already, in line %d", n.Line, n.Value, first)
+			}
+			lines[n.Value] = n.Line
+		}
+		if err := twice(n); err != nil { // aliases have no content of their own
+			return err
+		}
+	}
+	return nil
 }

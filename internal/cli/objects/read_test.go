@@ -58,6 +58,17 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestReadMerges(t *testing.T) {
+	found, err := parse("x.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata:\n  labels: &all {a: x, b: w}\n  annotations:\n    <<: *all\n    b: z\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"x","b":"z"},"labels":{"a":"x","b":"w"}}}`
+	if got := string(found[0].JSON); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestReadSaysWhatIsWrong(t *testing.T) {
 	rows := []struct{ name, reason, text, want string }{
 		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "line 4"},
