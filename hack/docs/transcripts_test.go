@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// transcript marks the block below it as a command and the output that a script holds it to:
+//
+//	<!-- transcript cmd/admitkit/testdata/lint.txtar want -->
+//
+// The command is one of the script, and the output is the file of that name in it. A line "..."
+// stands for any lines.
+var transcript = regexp.MustCompile("(?m)^<!-- transcript (\\S+) (\\S+) -->\n```(?:console|text)\n\\$ (.*)\n((?:.*\n)*?)```$")
+
+func TestTranscriptsAreWhatScriptsHold(t *testing.T) {
+	found := 0
+	for name, text := range pages(t) {
+		blocks := transcript.FindAllStringSubmatch(text, -1)
+		if got := strings.Count(text, "<!-- transcript cmd/"); got != len(blocks) {
+			t.Errorf("%s: %d of %d marks of transcripts are not followed by a block that begins with a command", name, got-len(blocks), got)
+		}
+		for _, block := range blocks {
+			found++
+			if err := checkTranscript(block[1], block[2], block[3], block[4]); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("there are %d transcripts, so the test finds too few", found)
+	}
+}
+
+func checkTranscript(script, file, command, output string) error {
+	archive, err := txtar.ParseFile(filepath.Join(root, script))
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(archive.Comment), "\n")
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(line, " "+command) }) {
+		return fmt.Errorf("%s does not run %s", script, command)
+	}
+	for _, f := range archive.Files {
+		if f.Name == file {
+			if !abridges(output, string(f.Data)) {
+				return fmt.Errorf("%s: what %s prints is not what is in %s", script, command, file)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no file %s", script, file)
+}
+
+// abridges reports whether short is text, but for what lines "..." stand for.
+func abridges(short, text string) bool {
+	for i, part := range strings.Split("\n"+short, "\n...\n") {
+		if i > 0 {
+			part = "\n" + part
+		}
+		at := strings.Index("\n"+text, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		text = text[max(0, at+len(part)-2):] // the line's end begins the next part
+	}
+	return strings.HasSuffix(short, "...\n") || strings.TrimSpace(text) == ""
+}
+
+func TestAbridges(t *testing.T) {
+	const text = "a\nb\nc\nd\n"
+	rows := []struct {
+		short string
+		want  bool
+	}{
+		{text, true},
+		{"a\n...\nd\n", true},
+		{"a\n...\nb\nc\nd\n", true},
+		{"a\nb\n...\n", true},
+		{"...\nc\nd\n", true},
+		{"a\nb\n", false},
+		{"b\nc\nd\n", false},
+		{"a\n...\nx\n", false},
+		{"a\n...\nc\n", false},
+		{"a\n...\nb\nd\n", false},
+	}
+	for _, row := range rows {
+		if got := abridges(row.short, text); got != row.want {
+			t.Errorf("abridges(%q) is %v, want %v", row.short, got, row.want)
+		}
+	}
+}
