@@ -5,6 +5,7 @@ package page
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -49,7 +50,7 @@ func shape(t testing.TB, page string) string {
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
 		switch z.Next() {
 		case html.ErrorToken:
-			if z.Err() != io.EOF {
+			if !errors.Is(z.Err(), io.EOF) {
 				t.Fatal(z.Err())
 			}
 			return b.String()

@@ -29,7 +29,7 @@ func TestProblem(t *testing.T) {
 		{"one sentence", errors.New("no such file"), "admitkit: no such file\n"},
 		{"hints follow in their order", problem.New("no cluster").Hint("do a").Hint("do %s", "b"), "admitkit: no cluster\nhint: do a\nhint: do b\n"},
 		{"hints of a wrapped error stay", problem.New("outer: %w", problem.New("inner").Hint("do a")), "admitkit: outer: inner\nhint: do a\n"},
-		{"further lines are indented", errors.New("first\nsecond\n"), "admitkit: first\n  second\n"},
+		{"further lines are indented", errors.New("first\nsecond"), "admitkit: first\n  second\n"},
 		{"hints, too", problem.New("x").Hint("first\nsecond"), "admitkit: x\nhint: first\n      second\n"},
 	}
 	for _, row := range rows {
