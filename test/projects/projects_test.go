@@ -28,13 +28,15 @@ type project struct {
 	add          []string // of add hook, after edit
 	changed      []string // what add hook writes again
 	deploy       []string // folders, in their order
+	installs     bool     // the program is run with its own rights
 }
 
 var all = []project{
 	{
 		name: "pod-mutator", reason: "one hook, of one sort: there are no rights to the other configuration",
-		args:   []string{"--mutate", "pods"},
-		deploy: []string{"config"},
+		args:     []string{"--mutate", "pods"},
+		deploy:   []string{"config"},
+		installs: true,
 	},
 	{
 		name: "deployment-validator", reason: "certificates of cert-manager, registrations as YAML",
@@ -168,6 +170,9 @@ func (p *project) test(t *testing.T) {
 	t.Logf("%s: make test build took %s", p.reason, time.Since(began).Round(time.Second))
 	unchanged(t, dir, func() { command(t, dir, "make", "manifests") }, "bin/")
 	p.applies(t, dir)
+	if p.installs {
+		p.install(t, dir)
+	}
 }
 
 // grows adds hooks, which changes nothing that is the user's.

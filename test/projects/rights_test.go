@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package projects
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// install runs the program as a replica of the Deployment, with the rights that were applied for its ServiceAccount: it
+// stores its CA and registers its hooks, and takes them away. Nobody calls them: there is no network of Services.
+func (p *project) install(t *testing.T, dir string) {
+	for _, folder := range p.deploy {
+		if _, err := kubectl(t, dir, "apply", "--server-side", "-k", folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"delete", "service", p.name, "-n", p.name},
+		{"create", "service", "externalname", p.name, "-n", p.name, "--external-name=localhost"}, // calls stay on this machine
+	} {
+		if _, err := kubectl(t, dir, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token, err := kubectl(t, dir, "create", "token", p.name, "-n", p.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := kubectl(t, dir, "config", "view", "--raw", "-o", "jsonpath={.clusters[0].cluster.certificate-authority-data}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "bin", "kubeconfig"), `apiVersion: v1
+kind: Config
+current-context: replica
+clusters:
+- name: cluster
+  cluster:
+    server: `+cluster.Config.Host+`
+    certificate-authority-data: `+ca+`
+users:
+- name: replica
+  user:
+    token: `+strings.TrimSpace(token)+`
+contexts:
+- name: replica
+  context:
+    cluster: cluster
+    user: replica
+`)
+	log := p.replica(t, dir, `"msg":"the certificates are well again"`, "-addr=127.0.0.1:0", "-ops-addr=127.0.0.1:0", "-shutdown-delay=0s")
+	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
+		t.Errorf("with its own rights the program says\n%s", log)
+	}
+	if log = p.replica(t, dir, "", "-uninstall"); !strings.Contains(log, "the webhooks are taken away") {
+		t.Errorf("uninstalling, it says\n%s", log)
+	}
+	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+	if err != nil || strings.Contains(left, "/"+p.name+"\n") {
+		t.Errorf("left behind: %s (%v)", left, err)
+	}
+}
+
+// replica runs the program until it says something, or until its end, and returns its log.
+func (p *project) replica(t *testing.T, dir, until string, args ...string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "bin", "linux-"+runtime.GOARCH, p.name), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "bin", "kubeconfig"))
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	lines := bufio.NewScanner(io.TeeReader(out, &log))
+	for lines.Scan() {
+		if until != "" && strings.Contains(lines.Text(), until) {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, log.String())
+	}
+	return log.String()
+}
