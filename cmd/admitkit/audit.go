@@ -57,7 +57,7 @@ admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 	flags.IntVar(&o.Top, "top", o.Top, "show `N` rows of a table, and N findings of a kind")
 	flags.DurationVar(&o.Slow, "slow", o.Slow, "`DURATION` in webhooks that makes a request a finding")
 	flags.IntVar(&o.Again, "again", o.Again, "`N` changes of the same object by a webhook are a finding")
-	out := outputFlag(c, "text", "json", "html")
+	out := outputFlag(c, "text", "json", "junit", "html")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		err := auditOptions(&o, since, until, time.Now())
 		if err == nil {
@@ -140,6 +140,8 @@ func writeAudit(s *screen.Screen, out *screen.Outputs, r *audit.Report) error {
 			return r.WriteText(w, p)
 		case "json":
 			return r.WriteJSON(w)
+		case "junit":
+			return r.WriteJUnit(w)
 		case "html":
 			return r.Page().Write(w)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/internal/junit"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -105,7 +106,7 @@ func TestJUnitReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "late.xml", out.Bytes())
-	var back junitSuites
+	var back junit.Suites
 	if err := xml.Unmarshal(out.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/junit"
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
@@ -194,7 +195,7 @@ func TestForms(t *testing.T) {
 	if err := report.Write("junit", &text, screen.Painter{}); err != nil {
 		t.Fatal(err)
 	}
-	var suites junitSuites
+	var suites junit.Suites
 	if err := xml.Unmarshal(text.Bytes(), &suites); err != nil {
 		t.Fatalf("%v\n%s", err, text.String())
 	}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"io"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/junit"
+)
+
+// WriteJUnit writes the findings for CI systems, a test case each. Advice does not fail; what could not be read does.
+func (r *Report) WriteJUnit(w io.Writer) error {
+	suite := junit.Suite{Name: "admitkit audit"}
+	for _, f := range r.Findings {
+		suite.Cases = append(suite.Cases, f.junitCase())
+	}
+	for _, text := range r.Incomplete {
+		failure := junit.Failure{Type: "incomplete", Message: text, Text: text}
+		suite.Cases = append(suite.Cases, junit.Case{Class: suite.Name, Name: "the logs can be read", Failures: []junit.Failure{failure}})
+	}
+	if len(suite.Cases) == 0 {
+		suite.Cases = []junit.Case{{Class: suite.Name, Name: "nothing is found"}}
+	}
+	t := printer{}
+	t.head(r)
+	suite.Out = &junit.Text{Text: t.text.String()}
+	return junit.Write(w, suite)
+}
+
+func (f *Finding) junitCase() junit.Case {
+	var names []string
+	for _, w := range f.Webhooks {
+		names = append(names, strings.TrimPrefix(w.Configuration+"/"+w.Webhook, "/"))
+	}
+	c := junit.Case{Class: strings.Join(names, ", "), Name: strings.TrimSpace(f.Rule + " " + f.Detail)}
+	t := printer{}
+	t.finding(f)
+	if f.Severity == Advice {
+		c.Out = &junit.Text{Text: t.text.String()}
+	} else {
+		c.Failures = []junit.Failure{{Type: f.Rule, Message: f.Summary, Text: t.text.String()}}
+	}
+	return c
+}
