@@ -4,6 +4,7 @@ package junit
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func FuzzWrite(f *testing.F) {
 			t.Fatal(err)
 		}
 		for d := xml.NewDecoder(strings.NewReader(text.String())); ; {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				return
 			} else if err != nil {
 				t.Fatalf("%q: %v\n%s", s, err, text.String())
