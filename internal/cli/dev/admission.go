@@ -50,9 +50,11 @@ type Admission struct {
 	Message      string  `json:"message,omitempty"`
 	Milliseconds float64 `json:"milliseconds"`
 	// WaitedMilliseconds is how long the call waited for hooks to be built, before that.
-	WaitedMilliseconds float64         `json:"waitedMilliseconds,omitempty"`
-	Warnings           []string        `json:"warnings,omitempty"`
-	Patch              json.RawMessage `json:"patch,omitempty"`
+	WaitedMilliseconds float64 `json:"waitedMilliseconds,omitempty"`
+	// BeforeChange is set if that was not enough, and the hooks answered as they were before.
+	BeforeChange bool            `json:"beforeChange,omitempty"`
+	Warnings     []string        `json:"warnings,omitempty"`
+	Patch        json.RawMessage `json:"patch,omitempty"`
 
 	before, after []byte // the object, if there is a patch
 }

@@ -202,6 +202,13 @@ func TestMount(t *testing.T) {
 	}
 }
 
+func TestTextSaysWhichHooksAnswered(t *testing.T) {
+	a := &Admission{Webhook: "a.example.com", Operation: "CREATE", Resource: "pods", Name: "web", Outcome: Allowed, WaitedMilliseconds: 3000, BeforeChange: true}
+	if got := a.text(screen.Painter{}, 200); !strings.Contains(got, "by the hooks before the change: 3.0 s were not enough for the build") {
+		t.Error(got)
+	}
+}
+
 // A call that comes while hooks are built waits for them, but not beyond its timeout.
 func TestCallsWait(t *testing.T) {
 	rows := []struct {
@@ -221,8 +228,8 @@ func TestCallsWait(t *testing.T) {
 				go p.resume()
 			}
 			req := httptest.NewRequest(http.MethodPost, "/?timeout="+row.timeout, nil)
-			if waited := p.wait(req); row.wait && waited < 250*time.Millisecond {
-				t.Errorf("waited %s", waited)
+			if waited, done := p.wait(req); row.wait && waited < 250*time.Millisecond || done != row.resume {
+				t.Errorf("waited %s, and the build is done: %t", waited, done)
 			}
 		})
 	}

@@ -224,7 +224,9 @@ func (a *Admission) parts() []string {
 		parts = append(parts, "by "+a.User)
 	}
 	parts = append(parts, fmt.Sprintf("%.1f ms", a.Milliseconds))
-	if a.WaitedMilliseconds > 0 {
+	if a.BeforeChange {
+		parts = append(parts, fmt.Sprintf("by the hooks before the change: %.1f s were not enough for the build", a.WaitedMilliseconds/1000))
+	} else if a.WaitedMilliseconds > 0 {
 		parts = append(parts, fmt.Sprintf("after %.1f s for the build", a.WaitedMilliseconds/1000))
 	}
 	if a.Round > 1 {

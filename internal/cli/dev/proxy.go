@@ -168,7 +168,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		p.answerCanary(w, canary, &review)
 		return
 	}
-	waited := p.wait(req)
+	waited, done := p.wait(req)
 	p.mu.Lock()
 	r, there := p.routes[key]
 	if there {
@@ -183,7 +183,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a := &Admission{Event: "admission", Time: began, Webhook: r.webhook, Type: r.kind}
 	a.describe(review.Request)
 	a.Round = p.rounds.of(req.Header.Get("Traceparent"), key, review.Request)
-	a.WaitedMilliseconds = milliseconds(waited)
+	a.WaitedMilliseconds, a.BeforeChange = milliseconds(waited), !done
 	called := time.Now()
 	status, header, answer, err := p.forward(req, r, body)
 	a.Milliseconds = milliseconds(time.Since(called))
@@ -210,13 +210,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// wait waits for hooks that are being rebuilt, and returns how long.
-func (p *proxy) wait(req *http.Request) time.Duration {
+// wait waits for hooks that are being rebuilt. It returns how long, and whether the build is done.
+func (p *proxy) wait(req *http.Request) (waited time.Duration, done bool) {
 	p.mu.Lock()
 	hold := p.hold
 	p.mu.Unlock()
 	if hold == nil {
-		return 0
+		return 0, true
 	}
 	began := time.Now()
 	patience := 5 * time.Second
@@ -227,10 +227,11 @@ func (p *proxy) wait(req *http.Request) time.Duration {
 	defer enough.Stop()
 	select {
 	case <-hold:
+		done = true
 	case <-enough.C:
 	case <-req.Context().Done():
 	}
-	return time.Since(began)
+	return time.Since(began), done
 }
 
 // forward passes the call on.
