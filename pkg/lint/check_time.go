@@ -33,7 +33,7 @@ func (l *linter) timeout(h *hook) {
 
 // ordinary is a request for an object without labels, in a namespace of which the name is the only label.
 func (l *linter) ordinary(r resource) request {
-	request := r.on(create, "default", "any", "admin")
+	request := r.on(create, "default", "any", someone)
 	request.labels.complete = true
 	return request
 }

@@ -4,7 +4,8 @@ package lint
 
 import (
 	"context"
-	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,30 +29,84 @@ var nothingToConvert = sync.OnceValue(func() admission.ObjectInterfaces {
 	return admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 })
 
-// surelyMeetsConditions evaluates the matchConditions for an example of the request. What it cannot
-// evaluate, or what others decide, is not sure.
+// surelyMeetsConditions evaluates the matchConditions. What depends on what is not known here is not sure.
 func (l *linter) surelyMeetsConditions(h *hook, r request) bool {
-	if len(h.MatchConditions) == 0 {
-		return true
-	}
 	for _, c := range h.MatchConditions {
-		if strings.Contains(c.Expression, "authorizer") {
+		if r.leavesOpen(c.Expression) {
 			return false
 		}
 	}
+	if len(h.MatchConditions) == 0 {
+		return true
+	}
+	return !slices.ContainsFunc(r.users, func(user string) bool { return !h.meets(r, user) })
+}
+
+func (h *hook) meets(r request, name string) bool {
 	object := r.example()
 	var old runtime.Object
 	if r.operation == update {
 		old = object
 	}
 	attributes := admission.NewAttributesRecord(object, old, r.kind, r.namespace, r.name, r.GroupVersionResource, r.subresource,
-		admission.Operation(r.operation), nil, false, &user.DefaultInfo{Name: r.user, Groups: r.groups})
+		admission.Operation(r.operation), nil, false, &user.DefaultInfo{Name: name, Groups: memberOf(name)})
 	versioned, err := admission.NewVersionedAttributes(attributes, r.kind, nothingToConvert())
 	if err != nil {
 		return false
 	}
 	result := h.conditions().Match(context.Background(), versioned, nil, nil)
 	return result.Error == nil && result.Matches
+}
+
+var (
+	// There is an object in each request made here, and an old one on UPDATE.
+	presence = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(object|oldObject) *[!=]= *null\b|\bhas\(object\.(metadata|spec)\)`)
+	})
+	objectPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bobject((?:\.\??\w+)*)`) })
+	oldObject  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\boldObject\b`) })
+	// The rest is made by whoever asks.
+	ofRequest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brequest\.\??(name|uid|options|dryRun)\b`) })
+)
+
+// leavesOpen reports whether an expression mentions what is not known of the request. A text that only looks
+// like it leaves it open, too.
+func (r request) leavesOpen(expression string) bool {
+	expression = presence().ReplaceAllString(expression, "true")
+	switch {
+	case strings.Contains(expression, "authorizer"),
+		strings.Contains(expression, "userInfo") && slices.Contains(r.users, someone),
+		r.operation != create && oldObject().MatchString(expression),
+		strings.HasSuffix(r.name, "-1") && ofRequest().MatchString(expression): // an invented name
+		return true
+	}
+	for _, m := range objectPath().FindAllStringSubmatch(expression, -1) {
+		if !r.knows(strings.Split(strings.ReplaceAll(m[1], "?", ""), ".")[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// knows reports whether a field of the object is sure to be as in the template. Defaults and admission fill in some that
+// are not there, and add to lists.
+func (r request) knows(path []string) bool {
+	if r.object == nil || len(path) < 2 {
+		return false
+	}
+	switch spec, _ := r.object["spec"].(map[string]any); path[0] {
+	case "metadata":
+		return slices.Contains([]string{"labels", "annotations", "namespace"}, path[1])
+	case "spec":
+		switch spec[path[1]].(type) {
+		case nil:
+			return slices.Contains([]string{"hostNetwork", "hostPID", "hostIPC"}, path[1])
+		case []any, map[string]any:
+			return false
+		}
+		return true
+	}
+	return false
 }
 
 // conditions are compiled once: each pair of webhooks is asked about.
@@ -65,7 +120,9 @@ func (h *hook) conditions() matchconditions.Matcher {
 
 func (r request) example() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
-	maps.Copy(object.Object, r.object)
+	for key, value := range runtime.DeepCopyJSON(r.object) {
+		object.Object[key] = value
+	}
 	object.SetGroupVersionKind(r.kind)
 	object.SetName(r.name)
 	object.SetNamespace(r.namespace)

@@ -24,10 +24,10 @@ type request struct {
 	kind        schema.GroupVersionKind // of the object
 	operation   admissionregistrationv1.OperationType
 	namespace   string // empty for what is in none
-	name, user  string
-	groups      []string
-	labels      known // of the object
-	object      map[string]any
+	name        string
+	users       []string       // each of which may make it
+	labels      known          // of the object
+	object      map[string]any // nil if it is not known
 }
 
 // known are labels. Where they are not complete there may be others.
@@ -171,10 +171,10 @@ func (l *linter) podsOf(h *hook) []request {
 	}
 	var all []request
 	for _, w := range l.workloadsOf(h) {
-		all = append(all, podIn(namespace, known{w.template.Labels, true}))
+		all = append(all, podOf(w))
 	}
 	if all == nil {
-		all = []request{podIn(namespace, known{})}
+		all = []request{podIn(namespace)}
 	}
 	return all
 }

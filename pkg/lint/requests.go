@@ -3,9 +3,12 @@
 package lint
 
 import (
+	"cmp"
+	"maps"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -15,6 +18,7 @@ const (
 
 	controllers = "system:serviceaccount:kube-system:"
 	aNode       = "system:node:node-1"
+	someone     = "" // nobody knows who
 )
 
 // resource names a resource, with its kind and the version that every cluster has.
@@ -40,22 +44,23 @@ var (
 
 // on makes a request for an object of which no labels are known.
 func (r resource) on(operation admissionregistrationv1.OperationType, namespace, name, user string) request {
+	return request{
+		GroupVersionResource: schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource},
+		kind:                 schema.GroupVersionKind{Group: r.group, Version: r.version, Kind: r.kind},
+		operation:            operation, namespace: namespace, name: name, users: []string{user},
+	}
+}
+
+// memberOf are the groups of a user.
+func memberOf(user string) []string {
 	groups := []string{"system:authenticated"}
 	switch {
 	case strings.HasPrefix(user, controllers):
 		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:kube-system")
-	case strings.HasPrefix(user, "system:serviceaccount:"):
-		groups = append(groups, "system:serviceaccounts")
 	case user == aNode:
 		groups = append(groups, "system:nodes")
-	case user == "admin":
-		groups = append(groups, "system:masters")
 	}
-	return request{
-		GroupVersionResource: schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource},
-		kind:                 schema.GroupVersionKind{Group: r.group, Version: r.version, Kind: r.kind},
-		operation:            operation, namespace: namespace, name: name, user: user, groups: groups,
-	}
+	return groups
 }
 
 func (r request) sub(name string) request {
@@ -71,10 +76,40 @@ func (r request) String() string {
 	return text
 }
 
-func podIn(namespace string, labels known) request {
-	r := pods.on(create, namespace, "pod-1", controllers+"replicaset-controller")
-	r.labels = labels
-	r.object = map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/app:v1"}}}}
+// makersOf are the users that make the pods of a workload, by its kind; those of a pod are not known.
+var makersOf = map[string]string{
+	"Deployment": controllers + "replicaset-controller", "StatefulSet": controllers + "statefulset-controller",
+	"DaemonSet": controllers + "daemon-set-controller", "Job": controllers + "job-controller",
+}
+
+// podIn makes a pod of which only the namespace is known.
+func podIn(namespace string) request {
+	r := pods.on(create, namespace, "pod-1", "")
+	r.users = nil
+	for _, maker := range makersOf {
+		r.users = append(r.users, maker)
+	}
+	return r
+}
+
+// podOf makes a pod of a workload, with the labels that its controller adds.
+func podOf(w workload) request {
+	added := map[string][]string{
+		"Deployment":  {"pod-template-hash"},
+		"StatefulSet": {"controller-revision-hash", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"},
+		"DaemonSet":   {"controller-revision-hash", "pod-template-generation"},
+	}
+	r := pods.on(create, w.namespace, "pod-1", cmp.Or(makersOf[w.kind], someone))
+	r.labels = known{map[string]string{}, true}
+	maps.Copy(r.labels.labels, w.template.Labels)
+	for _, label := range added[w.kind] {
+		r.labels.labels[label] = "1"
+	}
+	template := w.template.DeepCopy()
+	template.Spec.ServiceAccountName = cmp.Or(template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount, "default")
+	if object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template); err == nil {
+		r.object = object
+	}
 	return r
 }
 
@@ -91,11 +126,11 @@ func needsOf(namespace, service, account string, deployed bool) []request {
 		token,
 		endpoints.on(update, namespace, service, controllers+"endpoint-controller"),
 		endpointSlices.on(update, namespace, service+"-1", controllers+"endpointslice-controller"),
-		secrets.on(update, namespace, service+"-tls", "system:serviceaccount:cert-manager:cert-manager"),
+		secrets.on(update, namespace, service+"-tls", someone),
 	}
 	if deployed {
 		needs = append(needs,
-			deployments.on(update, namespace, service, "admin"),
+			deployments.on(update, namespace, service, someone),
 			replicaSets.on(create, namespace, service+"-1", controllers+"deployment-controller"))
 	}
 	return needs
@@ -105,15 +140,15 @@ func needsOf(namespace, service, account string, deployed bool) []request {
 func vitals() []request {
 	const namespace = "kube-system"
 	return []request{
-		podIn(namespace, known{}),
+		podIn(namespace),
 		leases.on(update, namespace, "kube-controller-manager", "system:kube-controller-manager"),
-		daemonSets.on(update, namespace, "kube-proxy", "admin"),
-		deployments.on(update, namespace, "coredns", "admin"),
+		daemonSets.on(update, namespace, "kube-proxy", someone),
+		deployments.on(update, namespace, "coredns", someone),
 		replicaSets.on(create, namespace, "coredns-1", controllers+"deployment-controller"),
-		services.on(update, namespace, "kube-dns", "admin"),
+		services.on(update, namespace, "kube-dns", someone),
 		endpointSlices.on(update, namespace, "kube-dns-1", controllers+"endpointslice-controller"),
 		configMaps.on(update, namespace, "extension-apiserver-authentication", "system:apiserver"),
-		secrets.on(create, namespace, "bootstrap-token-1", "admin"),
+		secrets.on(create, namespace, "bootstrap-token-1", someone),
 		accounts.on(update, namespace, "default", controllers+"service-account-controller"),
 	}
 }

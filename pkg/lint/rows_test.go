@@ -20,6 +20,12 @@ spec:
   replicas: 1
   template: {metadata: {labels: {app: webhook}}, spec: {serviceAccountName: webhook}}
 `
+	daemonSet = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {namespace: sidecar, name: webhook}
+spec: {template: {metadata: {labels: {app: webhook}}, spec: {}}}
+`
 	ownScaler = `
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -62,6 +68,20 @@ func lockoutRows() []row {
 		{rule: "AK201", reason: "excluded by a condition", text: mutating(exclude, `matchConditions: [{name: a, expression: "request.namespace != 'sidecar'"}]`)},
 		{rule: "AK201", reason: "what the condition asks of pods is not known", text: mutating(exclude, `matchConditions: [{name: a, expression: "object.metadata.labels['team'] == 'a'"}]`)},
 		{rule: "AK201", reason: "the authorizer is not known", text: mutating(exclude, `matchConditions: [{name: a, expression: "!authorizer.group('').resource('pods').check('skip').allowed()"}]`)},
+		{rule: "AK201", reason: "its labels are not known, so that the condition may exclude it", text: mutating(exclude, `matchConditions: [{name: a, expression: "!('skip' in object.metadata.labels)"}]`)},
+		{rule: "AK201", reason: "nor are they if the test is a negation of what an example has not", text: mutating(exclude, `matchConditions: [{name: a, expression: "!has(object.metadata.labels) || object.metadata.labels['skip'] != 'true'"}]`)},
+		{rule: "AK201", breaks: true, reason: "the labels of the Deployment are known", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "object.metadata.labels['app'] != 'other'"}]`), ownService, ownDeployment)},
+		{rule: "AK201", reason: "the labels of the Deployment exclude it", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "object.metadata.labels['app'] != 'webhook'"}]`), ownService, ownDeployment)},
+		{rule: "AK201", reason: "the service account of the Deployment excludes it", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "object.spec.serviceAccountName != 'webhook'"}]`), ownService, ownDeployment)},
+		{rule: "AK201", breaks: true, reason: "the service account of the Deployment does not", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "object.spec.serviceAccountName != 'other'"}]`), ownService, ownDeployment)},
+		{rule: "AK201", reason: "admission adds volumes", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "!has(object.spec.volumes)"}]`), ownService, ownDeployment)},
+		{rule: "AK201", reason: "the default of what the template leaves out", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "!has(object.spec.restartPolicy)"}]`), ownService, ownDeployment)},
+		{rule: "AK201", breaks: true, reason: "hostNetwork has no default", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "!has(object.spec.hostNetwork) || !object.spec.hostNetwork"}]`), ownService, ownDeployment)},
+		{rule: "AK201", breaks: true, reason: "there is an object in each of these requests", text: mutating(exclude, `matchConditions: [{name: a, expression: "object != null"}]`)},
+		{rule: "AK201", reason: "a condition excludes the controller of DaemonSets", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "request.userInfo.username != 'system:serviceaccount:kube-system:daemon-set-controller'"}]`), ownService, daemonSet)},
+		{rule: "AK201", breaks: true, reason: "its pods are made by another controller", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "request.userInfo.username != 'system:serviceaccount:kube-system:daemon-set-controller'"}]`), ownService, ownDeployment)},
+		{rule: "AK201", reason: "the controller of its pods is not known", text: mutating(exclude, `matchConditions: [{name: a, expression: "request.userInfo.username != 'system:serviceaccount:kube-system:daemon-set-controller'"}]`)},
+		{rule: "AK201", reason: "names of pods are not known", text: join(mutating(exclude, `matchConditions: [{name: a, expression: "request.name != 'webhook-1'"}]`), ownService, ownDeployment)},
 		{rule: "AK201", reason: "it is not called for pods", text: mutating(anywhere, rule(`operations: [CREATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`))},
 		{rule: "AK201", reason: "pods have no such version", text: mutating(anywhere, rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1beta1], resources: [pods]`))},
 		{rule: "AK201", reason: "its service leads elsewhere", text: join(mutating(anywhere), strings.Replace(ownService, "selector: {app: webhook}", "type: ExternalName, externalName: hooks.example.com", 1))},
@@ -74,6 +94,8 @@ func lockoutRows() []row {
 		{rule: "AK202", breaks: true, reason: "its own Deployment cannot be mended", text: validating("namespaceSelector: {}", rule(`operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`))},
 		{rule: "AK202", reason: "its own Deployment is a StatefulSet", text: join(mutating(exclude, rule(`operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`)), ownService, strings.Replace(ownDeployment, "kind: Deployment", "kind: StatefulSet", 1))},
 		{rule: "AK202", breaks: true, reason: "its next certificate", text: mutating(exclude, rule(`operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [secrets]`))},
+		{rule: "AK202", reason: "the condition may exclude its endpoints", text: mutating(exclude, onSlices, `matchConditions: [{name: a, expression: "!('skip' in object.metadata.labels)"}]`)},
+		{rule: "AK202", reason: "the condition may exclude whoever mends its Deployment", text: validating("namespaceSelector: {}", rule(`operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments]`), `matchConditions: [{name: a, expression: "!('platform' in request.userInfo.groups)"}]`)},
 		{rule: "AK202", reason: "its namespace is excluded", text: mutating(onSlices)},
 		{rule: "AK202", reason: "Ignore lets them pass", text: mutating(exclude, onSlices, "failurePolicy: Ignore")},
 		{rule: "AK202", reason: "nothing that pods wait for", text: mutating(exclude, rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [services]`))},
@@ -84,6 +106,7 @@ func lockoutRows() []row {
 		{rule: "AK203", reason: "a validating one that is down lets them pass", text: validating(anywhere, "failurePolicy: Ignore")},
 		{rule: "AK203", reason: "opted into", text: validating("namespaceSelector: {matchLabels: {policy: enforced}}")},
 		{rule: "AK203", reason: "a condition excludes the components of the control plane", text: validating(rule(anyPod), "namespaceSelector: {}", `matchConditions: [{name: a, expression: "!request.namespace.startsWith('kube-')"}]`)},
+		{rule: "AK203", reason: "a condition may exclude what runs there", text: validating(rule(anyPod), "namespaceSelector: {}", `matchConditions: [{name: a, expression: "!has(object.metadata.labels.critical)"}]`)},
 
 		{rule: "AK204", breaks: true, reason: "Fail", text: validating(exclude, onLeases)},
 		{rule: "AK204", breaks: true, reason: "may change them", text: mutating(exclude, onLeases, "failurePolicy: Ignore")},
@@ -116,6 +139,7 @@ func lockoutRows() []row {
 		{rule: "AK208", reason: "one way only", text: join(cleanMutating, other2(other, not("audit, sidecar")))},
 		{rule: "AK208", reason: "one gives way", text: join(cleanMutating, strings.Replace(other2(other, not("audit")), "failurePolicy: Fail", "failurePolicy: Ignore", 1))},
 		{rule: "AK208", reason: "one namespace holds both: that is AK201", text: join(cleanMutating, strings.Replace(other, "namespace: audit", "namespace: sidecar", 1))},
+		{rule: "AK208", reason: "a condition may exclude the pods of the other", text: join(mutating(`matchConditions: [{name: a, expression: "object.metadata.labels['app'] != 'audit'"}]`), other2(other, not("audit")))},
 
 		{rule: "AK209", breaks: true, reason: "another service only", text: join(cleanMutating, strings.Replace(ownService, "name: webhook", "name: other", 1)), options: live},
 		{rule: "AK209", breaks: true, reason: "another port", text: join(cleanMutating, strings.Replace(ownService, "443", "8443", 1)), options: live, path: "webhooks[0].clientConfig.service.port"},
