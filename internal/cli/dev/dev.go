@@ -136,7 +136,7 @@ func (o *Options) what() string { return cmp.Or(o.Package, o.URL) }
 
 // start builds the hooks while the API server starts, and brings them together.
 func (d *session) start(ctx context.Context) error {
-	samples, err := readSamples(d.o.Apply, d.s)
+	samples, err := readSamples(ctx, d.o.Apply, d.s)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (d *session) start(ctx context.Context) error {
 // open builds the hooks, and watches their sources from before that.
 func (d *session) open(ctx context.Context) (*generation, error) {
 	if d.o.URL != "" {
-		g, err := openURL(d.o.URL, d.o.CAFile, d.o.Files, d.s.In)
+		g, err := openURL(ctx, d.o.URL, d.o.CAFile, d.o.Files, d.s.In)
 		if err != nil {
 			return nil, err
 		}

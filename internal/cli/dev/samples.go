@@ -27,8 +27,8 @@ type samples struct {
 	mapper        *restmapper.DeferredDiscoveryRESTMapper
 }
 
-func readSamples(paths []string, s *screen.Screen) (*samples, error) {
-	all, err := objects.Read(paths, s.In)
+func readSamples(ctx context.Context, paths []string, s *screen.Screen) (*samples, error) {
+	all, err := objects.Read(ctx, paths, s.In)
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func clientOf(ca []byte) (*http.Client, error) {
 }
 
 // openURL reads what is registered for a webhook that runs already.
-func openURL(address, caFile string, files []string, stdin io.Reader) (*generation, error) {
+func openURL(ctx context.Context, address, caFile string, files []string, stdin io.Reader) (*generation, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
 		return nil, problem.New("--url %s: not a URL like https://localhost:9443", address)
@@ -195,7 +195,7 @@ func openURL(address, caFile string, files []string, stdin io.Reader) (*generati
 	if err != nil {
 		return nil, problem.New("--ca-file %s: %w", caFile, err)
 	}
-	all, err := objects.Read(files, stdin)
+	all, err := objects.Read(ctx, files, stdin)
 	if err != nil {
 		return nil, err
 	}

@@ -40,14 +40,14 @@ func Run(ctx context.Context, o *Options, stdin io.Reader) (*Report, error) {
 	}
 	klog.LogToStderr(false) // the API server's code tells of itself
 	klog.SetOutput(io.Discard)
-	all, err := objects.Read(o.Files, stdin)
+	all, err := objects.Read(ctx, o.Files, stdin)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, problem.New("there is no object in %s", strings.Join(o.Files, ", "))
 	}
-	if o.Old, err = objects.Read(o.OldFiles, stdin); err != nil {
+	if o.Old, err = objects.Read(ctx, o.OldFiles, stdin); err != nil {
 		return nil, err
 	}
 	world, err := o.world(ctx, all, stdin)
@@ -96,7 +96,7 @@ func (o *Options) world(ctx context.Context, all []*objects.Object, stdin io.Rea
 	var configurations []*objects.Object
 	var err error
 	if len(o.Configurations) > 0 {
-		if configurations, err = objects.Read(o.Configurations, stdin); err != nil {
+		if configurations, err = objects.Read(ctx, o.Configurations, stdin); err != nil {
 			return nil, err
 		}
 	}

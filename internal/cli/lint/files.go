@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -18,18 +19,18 @@ import (
 
 // readFiles reads what was named. In a folder, files that hold no objects are left out, and patches of kustomize,
 // which are parts of objects only: a folder of a project has both.
-func readFiles(stdin io.Reader, paths []string) (all []*objects.Object, left []string, err error) {
+func readFiles(ctx context.Context, stdin io.Reader, paths []string) (all []*objects.Object, left []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if path == "-" || err != nil || !info.IsDir() {
-			found, err := objects.Read([]string{path}, stdin)
+			found, err := objects.Read(ctx, []string{path}, stdin)
 			if err != nil {
 				return nil, nil, err
 			}
 			all = append(all, found...)
 			continue
 		}
-		found, without, err := readFolder(path)
+		found, without, err := readFolder(ctx, path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -38,13 +39,13 @@ func readFiles(stdin io.Reader, paths []string) (all []*objects.Object, left []s
 	return all, left, nil
 }
 
-func readFolder(folder string) (all []*objects.Object, left []string, err error) {
+func readFolder(ctx context.Context, folder string) (all []*objects.Object, left []string, err error) {
 	files, err := filesOf(folder)
 	if err != nil {
 		return nil, nil, problem.New("%w", err)
 	}
 	if len(files) == 0 {
-		all, err = objects.Read([]string{folder}, nil) // which tells
+		all, err = objects.Read(ctx, []string{folder}, nil) // which tells
 		return all, nil, err
 	}
 	for _, file := range files {
@@ -52,7 +53,7 @@ func readFolder(folder string) (all []*objects.Object, left []string, err error)
 			left = append(left, file)
 			continue
 		}
-		found, err := objects.Read([]string{file}, nil)
+		found, err := objects.Read(ctx, []string{file}, nil)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "not a Kubernetes object"):
 			left = append(left, file)

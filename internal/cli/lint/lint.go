@@ -257,25 +257,11 @@ func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object
 	if o.Cluster {
 		return o.readCluster(ctx, s)
 	}
-	type result struct {
-		objects []*objects.Object
-		left    []string
-		err     error
+	all, left, err := readFiles(ctx, s.In, o.Paths)
+	if left != nil {
+		s.Note("left out, since they hold no whole objects: %s", strings.Join(left, ", "))
 	}
-	done := make(chan result, 1)
-	go func() { // standard input may never end
-		all, left, err := readFiles(s.In, o.Paths)
-		done <- result{all, left, err}
-	}()
-	select {
-	case r := <-done:
-		if r.left != nil {
-			s.Note("left out, since they hold no whole objects: %s", strings.Join(r.left, ", "))
-		}
-		return r.objects, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return all, err
 }
 
 var kubernetesVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+`)

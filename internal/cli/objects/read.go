@@ -4,6 +4,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +24,33 @@ import (
 const MaxFile = 64 << 20
 
 // Read reads the objects of files, of all .yaml, .yml and .json files in folders and below them, in the order of
-// their names, and of standard input for "-".
-func Read(paths []string, stdin io.Reader) ([]*Object, error) {
+// their names, and of standard input for "-". It ends with ctx, even while nobody writes to what it reads.
+func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*Object, error) {
+	return Await(ctx, func() ([]*Object, error) { return read(paths, stdin) })
+}
+
+// Await returns what get does, or the end of ctx: then get, which may wait for somebody who writes to a
+// pipe, is left alone.
+func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := get()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func read(paths []string, stdin io.Reader) ([]*Object, error) {
 	var all []*Object
 	for _, path := range paths {
 		files, err := filesOf(path)

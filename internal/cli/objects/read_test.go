@@ -3,6 +3,9 @@
 package objects
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +40,7 @@ func TestRead(t *testing.T) {
 	write(t, filepath.Join(dir, "b", "two.yaml"), two)
 	write(t, filepath.Join(dir, "a.json"), `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
 	write(t, filepath.Join(dir, "README.md"), "not read")
-	found, err := Read([]string{dir, "-"}, strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {generateName: a-}"))
+	found, err := Read(t.Context(), []string{dir, "-"}, strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {generateName: a-}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +59,20 @@ func TestRead(t *testing.T) {
 	if got := found[1].LineOf("spec", "volumes", 3); got != 7 {
 		t.Errorf("volumes, which are not there, would be in line %d, want 7", got)
 	}
+}
+
+// TestReadEndsWithItsContext: Ctrl-C ends a command while nobody writes to its standard input.
+func TestReadEndsWithItsContext(t *testing.T) {
+	stdin, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = io.WriteString(writer, "apiVersion: v1\n") // somebody reads now
+		cancel()
+	}()
+	if _, err := Read(ctx, []string{"-"}, stdin); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was canceled", err)
+	}
+	_ = writer.Close()
 }
 
 func TestReadMerges(t *testing.T) {
@@ -83,7 +100,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			write(t, "x.yaml", row.text)
-			_, err := Read([]string{"x.yaml"}, nil)
+			_, err := Read(t.Context(), []string{"x.yaml"}, nil)
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v, want %q: %s", err, row.want, row.reason)
 			}

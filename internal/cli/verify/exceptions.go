@@ -3,15 +3,18 @@
 package verify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
@@ -20,24 +23,22 @@ import (
 const mostExceptions = 1 << 20
 
 // readExceptions reads what is intended: a list of path, law and reason.
-func readExceptions(file string, stdin io.Reader) ([]idempotence.Exception, error) {
+func readExceptions(ctx context.Context, file string, stdin io.Reader) ([]idempotence.Exception, error) {
 	if file == "" {
 		return nil, nil
 	}
-	source, name := stdin, "standard input"
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, problem.New("--exceptions: %w", err)
-		}
-		defer func() { _ = f.Close() }() // only read
-		source, name = f, file
+	name := file
+	if file == "-" {
+		name = "standard input"
 	}
-	text, err := io.ReadAll(io.LimitReader(source, mostExceptions+1))
-	if err == nil && len(text) > mostExceptions {
-		err = errors.New("too large for a list of exceptions")
-	}
-	if err != nil {
+	text, err := objects.Await(ctx, func() ([]byte, error) { return exceptionsText(file, stdin) })
+	opening := (*fs.PathError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &opening): // which names the file
+		return nil, problem.New("--exceptions: %w", err)
+	case err != nil:
 		return nil, problem.New("--exceptions %s: %w", name, err)
 	}
 	list, err := parseExceptions(text)
@@ -46,6 +47,23 @@ func readExceptions(file string, stdin io.Reader) ([]idempotence.Exception, erro
 			`- {path: "metadata.annotations[example.com/at]", law: L3, reason: says when it was set}`)
 	}
 	return list, nil
+}
+
+func exceptionsText(file string, stdin io.Reader) ([]byte, error) {
+	source := stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // only read
+		source = f
+	}
+	text, err := io.ReadAll(io.LimitReader(source, mostExceptions+1))
+	if err == nil && len(text) > mostExceptions {
+		err = errors.New("too large for a list of exceptions")
+	}
+	return text, err
 }
 
 // parseExceptions reads the text of a file. Its errors begin with the line.

@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -25,9 +26,9 @@ type given struct {
 }
 
 // read reads all files.
-func (r *runner) read() (*given, error) {
+func (r *runner) read(ctx context.Context) (*given, error) {
 	of := func(files []string) (*objects.Sets, error) {
-		all, err := objects.Read(files, r.screen.In)
+		all, err := objects.Read(ctx, files, r.screen.In)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (r *runner) note(format string, args ...any) {
 }
 
 func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
-	given, err := r.read()
+	given, err := r.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (r *runner) options(ctx context.Context, given *given) ([]idempotence.Optio
 	case r.Budget <= 0:
 		return nil, problem.New("--budget %s: it takes some time", r.Budget)
 	}
-	exceptions, err := readExceptions(r.Exceptions, r.screen.In)
+	exceptions, err := readExceptions(ctx, r.Exceptions, r.screen.In)
 	if err != nil {
 		return nil, err
 	}

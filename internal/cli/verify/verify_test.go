@@ -3,6 +3,9 @@
 package verify
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,6 +21,34 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
+
+// TestEndsWhileStandardInputDoesNot: Ctrl-C ends what waits for somebody who writes.
+func TestEndsWhileStandardInputDoesNot(t *testing.T) {
+	rows := []struct {
+		flag string
+		o    Options
+	}{
+		{"-f -", Options{Files: []string{"-"}}},
+		{"--webhook-configuration -", Options{Configurations: []string{"-"}}},
+		{"--chain -", Options{Chain: []string{"-"}}},
+		{"--exceptions -", Options{Exceptions: "-", Objects: 1, Budget: time.Minute}},
+	}
+	for _, row := range rows {
+		t.Run(row.flag, func(t *testing.T) {
+			stdin, writer := io.Pipe()
+			defer writer.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				_, _ = io.WriteString(writer, "\n") // somebody reads now
+				cancel()
+			}()
+			_, err := Run(ctx, &screen.Screen{In: stdin, Out: io.Discard, Err: io.Discard, Getenv: os.Getenv}, row.o)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want that it was canceled", err)
+			}
+		})
+	}
+}
 
 func TestExceptions(t *testing.T) {
 	rows := []struct{ name, text, want, reason string }{
