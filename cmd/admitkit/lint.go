@@ -46,7 +46,8 @@ where AK203@policy.example.com is about one webhook, or in a file
     reason: it guards kube-system on purpose
 
 reinvocationPolicy IfNeeded wants a proof: results of "admitkit verify -o json"
-in the annotation lint.admitkit.dev/proof: "sidecar.example.com=proof.json".
+in the annotation lint.admitkit.dev/proof: "sidecar.example.com=proof.json", a
+file beside the configuration's. None is read for --cluster and standard input.
 
 Exit codes: 0 nothing of --fail-on or worse was found, 1 something was, 2 it
 could not be told.`,

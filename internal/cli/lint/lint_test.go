@@ -274,33 +274,6 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestProofs(t *testing.T) {
-	const law = `"laws": [{"law": "L1", "kind": "v1 Pod", "verdict": "holds", "cases": 3}]`
-	rows := []struct{ name, reason, text, want string }{
-		{"good", "a law holds and none is broken", `{"webhooks": ["a.example.com"], ` + law + `}`, ""},
-		{"other", "it is about another webhook", `{"webhooks": ["b.example.com"], ` + law + `}`, "is about b.example.com"},
-		{"incomplete", "too little was tried", `{"webhooks": ["a.example.com"], "incomplete": "no objects", ` + law + `}`, "is incomplete: no objects"},
-		{"broken", "a law is broken", `{"webhooks": ["a.example.com"], ` + law + `, "findings": [{"law": "L1", "verdict": "violates"}]}`, "has laws that are broken"},
-		{"nothing", "nothing was tried", `{"webhooks": ["a.example.com"]}`, "has no law that holds"},
-		{"nonsense", "no JSON", `<html>`, "invalid character"},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "proof.json")
-			if err := os.WriteFile(file, []byte(row.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			err := proves(file, "a.example.com")
-			if (err == nil) != (row.want == "") || (err != nil && !strings.Contains(err.Error(), row.want)) {
-				t.Errorf("got %v, want %q: %s", err, row.want, row.reason)
-			}
-		})
-	}
-	if err := proves(filepath.Join(t.TempDir(), "none"), "a.example.com"); err == nil {
-		t.Error("a proof that is not there is none")
-	}
-}
-
 // TestInterrupted: Ctrl-C ends a run that waits for standard input.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

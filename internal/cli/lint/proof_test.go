@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+// proofOf makes results, with one law replaced.
+func proofOf(law, with string) string {
+	var laws []string
+	for _, name := range []string{"L1", "L2", "L4a", "L4b"} {
+		text := `{"law": "` + name + `", "kind": "v1 Pod", "verdict": "holds", "cases": 3}`
+		if name == law {
+			text = with
+		}
+		if text != "" {
+			laws = append(laws, text)
+		}
+	}
+	return `"kinds": ["v1 Pod"], "laws": [` + strings.Join(laws, ", ") + `]`
+}
+
+func TestProofs(t *testing.T) {
+	good := proofOf("", "")
+	const about = `{"webhooks": ["a.example.com"], `
+	rows := []struct{ reason, text, want string }{
+		{"the laws hold and none is broken", about + good + `}`, ""},
+		{"advice breaks nothing", about + good + `, "findings": [{"law": "L5", "verdict": "advice"}]}`, ""},
+		{"it is about another webhook", `{"webhooks": ["b.example.com"], ` + good + `}`, "is about b.example.com"},
+		{"too little was tried", about + `"incomplete": "no objects", ` + good + `}`, "is incomplete: no objects"},
+		{"a law is broken", about + good + `, "findings": [{"law": "L1", "verdict": "violates"}]}`, "has laws that are broken"},
+		{"nothing was tried", about + `"kinds": []}`, "has no law that holds"},
+		{"L2 alone tells nothing of a second call", about + proofOf("L1", "") + `}`, "L1 holds for v1 Pod: it was not tried"},
+		{"a law was left out", about + proofOf("L4b", `{"law": "L4b", "kind": "v1 Pod", "verdict": "not applicable", "reason": "left out with Without"}`) + `}`, "L4b holds for v1 Pod: left out"},
+		{"nothing to edit is safe from edits", about + proofOf("L4a", `{"law": "L4a", "kind": "v1 Pod", "verdict": "not applicable", "reason": "the webhook adds nothing that others could edit"}`) + `}`, ""},
+		{"L1 always has something to try", about + proofOf("L1", `{"law": "L1", "kind": "v1 Pod", "verdict": "not applicable", "reason": "nothing"}`) + `}`, "L1 holds for v1 Pod: nothing"},
+		{"no case", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "holds"}`) + `}`, "L2 holds for v1 Pod: it was tried with no case"},
+		{"inconclusive", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "inconclusive"}`) + `}`, "L2 holds for v1 Pod: inconclusive"},
+		{"another kind was not tried", about + strings.Replace(good, `["v1 Pod"]`, `["v1 Pod", "v1 Service"]`, 1) + `}`, "L1 holds for v1 Service: it was not tried"},
+		{"no JSON", `<html>`, "invalid character"},
+	}
+	for _, row := range rows {
+		_, err := proves([]byte(row.text), "a.example.com")
+		if (err == nil) != (row.want == "") || (err != nil && !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("got %v, want %q: %s", err, row.want, row.reason)
+		}
+	}
+}
+
+// TestProofFiles: a configuration is written by others, and reads no file but what is below its folder.
+func TestProofFiles(t *testing.T) {
+	folder := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "outside.json")
+	good := []byte(`{"webhooks": ["a.example.com"], ` + proofOf("", "") + `}`)
+	for name, text := range map[string][]byte{outside: good, "good.json": good, "large.json": append(good, bytes.Repeat([]byte(" "), mostProof)...)} {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(folder, name)
+		}
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(folder, "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	configuration := filepath.Join(folder, "hooks.yaml")
+	rows := []struct{ configuration, file, want, reason string }{
+		{configuration, "good.json", "", "beside it"},
+		{configuration, "./good.json", "", "written otherwise"},
+		{configuration, "none.json", "no such file", "not there"},
+		{configuration, "large.json", "more than 16 MiB", "larger than any results"},
+		{configuration, "link.json", "escapes", "a link that leads out"},
+		{configuration, outside, "not below the folder", "an absolute path"},
+		{configuration, "/dev/zero", "not below the folder", "it never ends"},
+		{configuration, "../good.json", "not below the folder", "above it"},
+		{configuration, "", "not below the folder", "no name"},
+		{configuration, ".", "not a regular file", "a folder"},
+		{"-", "good.json", "not for a cluster or standard input", "standard input has no folder"},
+		{"", "good.json", "not for a cluster or standard input", "nor has a cluster"},
+	}
+	for _, row := range rows {
+		_, err := provesBeside(row.configuration, row.file, "a.example.com")
+		if (err == nil) != (row.want == "") || (err != nil && !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: got %v, want %q: %s", row.file, err, row.want, row.reason)
+		}
+	}
+}
+
+// TestExceptionsOfProofs: what a proof leaves out is told.
+func TestExceptionsOfProofs(t *testing.T) {
+	var notes bytes.Buffer
+	t.Chdir(t.TempDir())
+	proof := `{"webhooks": ["sidecar.example.com"], ` + proofOf("", "") + `, "exceptions": [
+		{"path": "metadata.annotations[at]", "reason": "a time"}, {"path": "spec", "law": "L12", "reason": "a rival"}]}`
+	text := strings.Replace(hooks, "annotations:", "annotations:\n    lint.admitkit.dev/proof: sidecar.example.com=proof.json", 1)
+	for name, text := range map[string]string{"proof.json": proof, "hooks.yaml": text} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Run(t.Context(), &screen.Screen{Err: &notes}, Options{Paths: []string{"hooks.yaml"}, Severity: "advice", FailOn: "warning"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "sidecar.example.com is safe to call again leaves out: metadata.annotations[at] (a time)\n"
+	if !strings.HasSuffix(notes.String(), want) {
+		t.Errorf("got %q, want %q", notes.String(), want)
+	}
+}
