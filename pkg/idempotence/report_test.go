@@ -15,6 +15,8 @@ import (
 
 	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/internal/junit"
+	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -76,6 +78,33 @@ func TestColours(t *testing.T) {
 	plain.WriteString(escapes.ReplaceAllString(coloured.String(), ""))
 	if plain.String() == coloured.String() || plain.String() != text(report) {
 		t.Errorf("without its colours the report is\n%s\nwant\n%s", plain.String(), text(report))
+	}
+}
+
+// TestTextReportIsVisible: whatever a webhook answers, and however things are called, a terminal shows it and obeys none of it.
+func TestTextReportIsVisible(t *testing.T) {
+	const evil = "a\x1b[2Jb\u202ec\u009b1m"
+	doc := map[string]any{evil: evil}
+	raw := json.RawMessage(`[{"op":"add","path":"/\u202e","value":"` + "\u202e" + `"},{"op":"add","path":"/\u001b[2J"}]`)
+	report := &Report{
+		Webhooks: []string{evil}, Kinds: []string{evil}, Notes: []string{evil}, Incomplete: evil, Again: evil,
+		Laws:       []LawResult{{Law: L1, Kind: evil, Verdict: Inconclusive, Reason: evil}},
+		Exceptions: []Exception{{Path: evil, Reason: evil}},
+		Replayed:   []Replayed{{File: evil, Law: L1, Verdict: Holds, Reason: evil}, {File: evil, Law: L1, Verdict: Inconclusive, Reason: evil}},
+		Findings: []*Violation{{
+			Law: L4a, Kind: evil, Verdict: Violates, Summary: evil, Cause: evil, Fix: evil, Replay: evil,
+			Case:  Case{Object: doc, Before: []any{doc}, Rival: evil, Edits: []Edit{{What: Put, Path: tree.Path{}.Member(evil), Value: evil}}},
+			Calls: []Call{{Request: 1, About: evil, Webhook: evil, Outcome: evil, Patch: raw, Offending: []int{1}}, {Request: 2, Webhook: "other"}},
+			Difference: &Difference{From: evil, To: evil, Changes: []Change{
+				{Kind: string(tree.Moved), Path: evil, Old: raw, New: raw}, {Path: evil, Old: raw, New: json.RawMessage(`"` + "\u202e" + `"`)}}},
+		}},
+	}
+	if plain := text(report); plain != visible.Text(plain) {
+		t.Errorf("%q", plain)
+	}
+	var coloured strings.Builder
+	if err := report.WriteText(&coloured, true); err != nil || escapes.ReplaceAllString(coloured.String(), "") != text(report) {
+		t.Errorf("%v, with colours it is\n%q", err, coloured.String())
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/visible"
 )
 
 // WriteText writes the report for a person, in colours if asked for.
@@ -35,7 +37,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
 	}
 	if r.Again != "" && (r.Incomplete != "" || !r.OK()) {
-		p.printf("this run again: %s\n", r.Again)
+		p.printf("this run again: %s\n", visible.Text(r.Again))
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
@@ -64,7 +66,9 @@ const (
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.text, format, args...) }
 
+// paint makes a text visible, and paints it.
 func (p *printer) paint(colour, text string) string {
+	text = visible.Text(text)
 	if !p.colour || colour == "" {
 		return text
 	}
@@ -86,7 +90,7 @@ func (p *printer) finding(v *Violation) {
 	p.object(v)
 	for _, e := range v.Case.Edits {
 		p.printf("\n  %s\n", editHeading(v.Law))
-		p.printf("    %s\n", e)
+		p.printf("    %s\n", visible.Text(e.String()))
 	}
 	if v.Case.Rival != "" {
 		p.printf("\n  the other webhook %q\n", v.Case.Rival)
@@ -94,7 +98,7 @@ func (p *printer) finding(v *Violation) {
 	p.calls(v)
 	p.difference(v.Difference)
 	if v.Replay != "" {
-		p.printf("\n  Again:  %s\n", v.Replay)
+		p.printf("\n  Again:  %s\n", visible.Text(v.Replay))
 	}
 	p.printf("\n")
 }
@@ -112,7 +116,7 @@ func asYAML(doc any) string {
 	if err != nil {
 		return ""
 	}
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(string(encoded), "\n"), "\n", "\n    ") + "\n"
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(visible.Text(string(encoded)), "\n"), "\n", "\n    ") + "\n"
 }
 
 func editHeading(law Law) string {
@@ -134,7 +138,7 @@ func (p *printer) calls(v *Violation) {
 	for _, c := range v.Calls {
 		if c.Request != request {
 			request = c.Request
-			p.printf("\n  request %d: %s\n", c.Request, c.about())
+			p.printf("\n  request %d: %s\n", c.Request, visible.Text(c.about()))
 		}
 		who := ""
 		if several {
@@ -145,7 +149,7 @@ func (p *printer) calls(v *Violation) {
 			if slices.Contains(c.Offending, i) {
 				p.printf("    %s\n", p.paint(red, "> "+operation))
 			} else {
-				p.printf("      %s\n", operation)
+				p.printf("      %s\n", visible.Text(operation))
 			}
 		}
 	}
@@ -212,11 +216,11 @@ const width = 80
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// hanging writes a text in lines, those after the first one indented as far as it.
+// hanging writes a text in lines, those after the first one indented as far as it. Only head may have colours.
 func (p *printer) hanging(head, text string) {
 	indent := utf8.RuneCountInString(escapes.ReplaceAllString(head, ""))
 	line, long := head, indent
-	for i, word := range strings.Fields(text) {
+	for i, word := range strings.Fields(visible.Text(text)) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i > 0 && long+1+n > width:

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/admitkit/admitkit/internal/visible"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -125,7 +126,7 @@ func linesOf(all []LawResult, kind string, verdict Verdict) (lines []string) {
 
 // count writes how much was tried.
 func (p *printer) count(r *Report) {
-	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", strings.Join(r.Webhooks, ", "),
+	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", visible.Text(strings.Join(r.Webhooks, ", ")),
 		plural(r.Objects, "object"), r.Allowed, r.Changed, plural(r.Checks, "check"), plural(r.Calls, "call"), r.Seed)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/visible"
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
@@ -67,19 +68,19 @@ func (r *Report) writeText(w io.Writer, p screen.Painter) error {
 func (f *Finding) where() string {
 	switch f.File {
 	case "":
-		return f.Object
+		return visible.Text(f.Object)
 	case "-":
 		return fmt.Sprintf("standard input:%d", f.Line)
 	}
-	return fmt.Sprintf("%s:%d", f.File, f.Line)
+	return fmt.Sprintf("%s:%d", visible.Text(f.File), f.Line)
 }
 
 // about names the webhook and the field.
 func (f *Finding) about() string {
 	if f.Webhook == "" {
-		return strings.TrimSpace(f.Path)
+		return visible.Text(strings.TrimSpace(f.Path))
 	}
-	return strings.TrimSpace(f.Webhook + "  " + f.Path)
+	return visible.Text(strings.TrimSpace(f.Webhook + "  " + f.Path))
 }
 
 func paint(p screen.Painter, s lint.Severity) string {
@@ -132,7 +133,7 @@ func hanging(to *strings.Builder, lead, text string) {
 	indent := strings.Repeat(" ", column)
 	to.WriteString(lead)
 	at := column
-	for i, word := range strings.Fields(text) {
+	for i, word := range strings.Fields(visible.Text(text)) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:

@@ -99,21 +99,6 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-func TestClean(t *testing.T) {
-	rows := []struct{ reason, text, want string }{
-		{"what can be seen stays", "é 中 🙂\n\t", "é 中 🙂\n\t"},
-		{"a direction that is turned round hides what is there", "a\u202eb", `a\u202eb`},
-		{"what has no width makes two names look alike", "a\u200bb", `a\u200bb`},
-		{"terminals obey it", "\x1b[31m", `\u001b[31m`},
-		{"no such character", "a\xffb", "a\uFFFDb"},
-	}
-	for _, row := range rows {
-		if got := clean(row.text); got != row.want {
-			t.Errorf("%q becomes %q, want %q: %s", row.text, got, row.want, row.reason)
-		}
-	}
-}
-
 // TestSideBySide: both columns are of one length, and each gives its text back.
 func TestSideBySide(t *testing.T) {
 	for seed := range uint64(300) {

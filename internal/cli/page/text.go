@@ -5,8 +5,9 @@ package page
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/admitkit/admitkit/internal/visible"
 )
 
 // How much is shown, so that a page stays one that a phone can show and a mail can carry.
@@ -57,29 +58,8 @@ func first(text string, characters int) string {
 	return text
 }
 
-// clean shows what cannot be seen: characters that control a terminal or the direction of text would
-// have a reader see another text than the API server sees.
-func clean(text string) string {
-	if strings.IndexFunc(text, hidden) < 0 && utf8.ValidString(text) {
-		return text
-	}
-	var out strings.Builder
-	for _, c := range strings.ToValidUTF8(text, "\uFFFD") {
-		if hidden(c) {
-			fmt.Fprintf(&out, `\u%04x`, c)
-		} else {
-			out.WriteRune(c)
-		}
-	}
-	return out.String()
-}
-
-func hidden(c rune) bool {
-	if c == '\n' || c == '\t' {
-		return false
-	}
-	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || unicode.Is(unicode.Noncharacter_Code_Point, c)
-}
+// clean is the text as it can be shown.
+func clean(text string) string { return visible.Text(text) }
 
 // linesOf takes a text apart.
 func linesOf(text string) []string {

@@ -8,6 +8,7 @@
 //     goes to standard error, so that output can be piped.
 //   - An error is one sentence after "admitkit: ", lower case, without a full stop. Hints follow,
 //     a line each, after "hint: ": best a command that can be typed.
+//   - Errors, hints and notes may name what strangers wrote: it is made visible, so that it moves nothing.
 //   - A note is a line after "admitkit: " as well; it says what was chosen where the user did not.
 //   - Colour is for terminals only: never with NO_COLOR, TERM=dumb or --color=never, always
 //     with --color=always. No meaning is in the colour alone.
@@ -25,6 +26,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/visible"
 )
 
 // A Screen is what a command reads from and prints to. It is not safe for concurrent use, but for
@@ -51,17 +53,17 @@ func New() *Screen {
 // Note says on standard error, in a line, what the user should know.
 func (s *Screen) Note(format string, args ...any) {
 	if !s.Quiet {
-		fmt.Fprintf(s.Err, "admitkit: %s\n", fmt.Sprintf(format, args...))
+		fmt.Fprintf(s.Err, "admitkit: %s\n", visible.Text(fmt.Sprintf(format, args...)))
 	}
 }
 
 // Problem prints an error with its hints.
 func (s *Screen) Problem(err error) {
 	p := s.ErrPainter()
-	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "\n  ")
+	text := strings.ReplaceAll(strings.TrimSpace(visible.Text(err.Error())), "\n", "\n  ")
 	fmt.Fprintf(s.Err, "%s %s\n", p.Red("admitkit:"), text)
 	for _, hint := range problem.Hints(err) {
-		fmt.Fprintf(s.Err, "%s %s\n", p.Bold("hint:"), strings.ReplaceAll(hint, "\n", "\n      "))
+		fmt.Fprintf(s.Err, "%s %s\n", p.Bold("hint:"), strings.ReplaceAll(visible.Text(hint), "\n", "\n      "))
 	}
 }
 

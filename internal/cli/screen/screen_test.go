@@ -31,6 +31,8 @@ func TestProblem(t *testing.T) {
 		{"hints of a wrapped error stay", problem.New("outer: %w", problem.New("inner").Hint("do a")), "admitkit: outer: inner\nhint: do a\n"},
 		{"further lines are indented", errors.New("first\nsecond"), "admitkit: first\n  second\n"},
 		{"hints, too", problem.New("x").Hint("first\nsecond"), "admitkit: x\nhint: first\n      second\n"},
+		{"what strangers wrote is shown, and not obeyed", problem.New("for a\x1b[2Jb").Hint("--server-name a\u202eb"),
+			`admitkit: for a\u001b[2Jb` + "\n" + `hint: --server-name a\u202eb` + "\n"},
 	}
 	for _, row := range rows {
 		s, out, err := inMemory()
@@ -38,6 +40,13 @@ func TestProblem(t *testing.T) {
 		if err.String() != row.want || out.Len() > 0 {
 			t.Errorf("%s: got %q and %q, want %q", row.reason, err, out, row.want)
 		}
+	}
+}
+
+func TestNote(t *testing.T) {
+	s, _, err := inMemory()
+	if s.Note("%s drops it", "\x1b]0;x\a"); err.String() != `admitkit: \u001b]0;x\u0007 drops it`+"\n" {
+		t.Errorf("it says %q", err)
 	}
 }
 

@@ -81,7 +81,7 @@ func (l *listener) untrusted(host, name string, refused *tls.CertificateVerifica
 			Hint("make one that is for %s", name)
 	case errors.As(refused.Err, &other):
 		return problem.New("the certificate of %s is for %s, not for %s", host, strings.Join(names, ", "), name).
-			Hint("--server-name %s", preferred(names))
+			Hint("--server-name %s", Quoted(preferred(names)))
 	case errors.As(refused.Err, &invalid) && invalid.Reason == x509.Expired:
 		now := time.Now()
 		if now.Before(leaf.NotBefore) {
