@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/internal/builtin"
@@ -140,9 +141,8 @@ func (l *linter) exact(h *hook) {
 	for _, rule := range h.Rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				name, _, _ := strings.Cut(resource, "/")
-				if missed := l.missed(h, rule, group, name); len(missed) > 0 {
-					l.found("AK304", h, at, fmt.Sprintf("%s of %s do not match", name, strings.Join(missed, ", ")))
+				if missed := l.missed(h, rule, group, resource); len(missed) > 0 {
+					l.found("AK304", h, at, fmt.Sprintf("%s of %s do not match", resource, strings.Join(missed, ", ")))
 					return
 				}
 			}
@@ -154,8 +154,12 @@ func (l *linter) exact(h *hook) {
 	}
 }
 
-// missed returns the versions of a resource that no rule has.
-func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations, group, name string) []string {
+// missed returns the versions of a resource, or a subresource, that no rule has.
+func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations, group, resource string) []string {
+	name, sub, _ := strings.Cut(resource, "/")
+	if sub == "*" {
+		sub = "" // the resource itself is among them
+	}
 	if name == "*" || len(rule.Operations) == 0 {
 		return nil
 	}
@@ -165,7 +169,7 @@ func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations
 			continue
 		}
 		for _, v := range d.Spec.Versions {
-			if v.Served {
+			if v.Served && hasSubresource(v, sub) {
 				served = append(served, group+"/"+v.Name)
 			}
 		}
@@ -173,7 +177,7 @@ func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations
 	var missed []string
 	for _, v := range served {
 		gv, err := schema.ParseGroupVersion(v)
-		r := request{GroupVersionResource: gv.WithResource(name), operation: rule.Operations[0], namespace: "default"}
+		r := request{GroupVersionResource: gv.WithResource(name), subresource: sub, operation: rule.Operations[0], namespace: "default"}
 		cluster := r
 		cluster.namespace = ""
 		if err == nil && !h.hasRule(r) && !h.hasRule(cluster) {
@@ -181,6 +185,18 @@ func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations
 		}
 	}
 	return missed
+}
+
+func hasSubresource(v apiextensionsv1.CustomResourceDefinitionVersion, sub string) bool {
+	switch sub {
+	case "":
+		return true
+	case "status":
+		return v.Subresources != nil && v.Subresources.Status != nil
+	case "scale":
+		return v.Subresources != nil && v.Subresources.Scale != nil
+	}
+	return false
 }
 
 func (l *linter) knows(group string) bool {

@@ -168,6 +168,7 @@ spec:
   scope: Namespaced
   versions: [{name: v1, served: true, storage: true}, {name: v1beta1, served: true, storage: false}]
 `
+	withStatus := strings.ReplaceAll(crd, "served: true,", "served: true, subresources: {status: {}},")
 	widgets := rule(`operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [widgets]`)
 	onRules := func(group, version, resource, scope string) string {
 		return rule("operations: [CREATE], apiGroups: [" + group + "], apiVersions: [" + version + "], resources: [" + resource + "], scope: " + scope)
@@ -192,6 +193,10 @@ spec:
 		{rule: "AK304", breaks: true, reason: "v1beta1 is served", text: join(validating("matchPolicy: Exact", widgets), crd)},
 		{rule: "AK304", breaks: true, reason: "two versions of Kubernetes itself", text: validating("matchPolicy: Exact", onRules("autoscaling", "v2", "horizontalpodautoscalers", `"*"`))},
 		{rule: "AK304", breaks: true, reason: "advice where nobody knows", text: validating("matchPolicy: Exact", widgets)},
+		{rule: "AK304", breaks: true, reason: "the status of v1beta1 gets past it", text: join(validating("matchPolicy: Exact", onRules("example.com", "v1", "widgets/status", `"*"`)), withStatus)},
+		{rule: "AK304", reason: "each version of the status is named", text: join(validating("matchPolicy: Exact", onRules("example.com", "v1, v1beta1", "widgets/status", `"*"`)), withStatus)},
+		{rule: "AK304", reason: "v1beta1 has no status", text: join(validating("matchPolicy: Exact", onRules("example.com", "v1", "widgets/status", `"*"`)), crd)},
+		{rule: "AK304", reason: "each version of all that belongs to it is named", text: join(validating("matchPolicy: Exact", onRules("example.com", "v1, v1beta1", "widgets/*", `"*"`)), withStatus)},
 		{rule: "AK304", reason: "Equivalent", text: join(validating(widgets), crd)},
 		{rule: "AK304", reason: "each version is named", text: join(validating("matchPolicy: Exact", strings.Replace(widgets, "[v1]", "[v1, v1beta1]", 1)), crd)},
 		{rule: "AK304", reason: "it is not served", text: join(validating("matchPolicy: Exact", widgets), strings.Replace(crd, "v1beta1, served: true", "v1beta1, served: false", 1))},
