@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +43,13 @@ Calls of validating webhooks that allowed a request are not recorded at any
 level. Each request is counted once, however many files it is in. Memory does
 not grow with the logs.
 
+Lines that are no event are skipped, counted and named. One that is too long, or
+not JSON, or JSON in which an event may be wrapped, may have been an event; only
+a last line that is not written to its end yet does not count.
+
 Exit codes: 0 nothing but advice, 1 there are errors or warnings, 2 there was
-no audit event, or a file could be read only in part and nothing was found.`,
+no audit event, or nothing was found and a file could be read only in part or
+has lines that may have been events.`,
 		Example: `admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html
 ssh control-plane-0 sudo cat /var/log/kubernetes/audit.log | admitkit audit -
@@ -77,7 +83,7 @@ admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 		case report.Found():
 			return problem.ErrFound
 		case len(report.Incomplete) > 0:
-			return problem.New("not all of the logs could be read")
+			return problem.New("nothing was found, but not all of the logs could be read: %s", strings.Join(report.Incomplete, "; "))
 		}
 		return nil
 	}

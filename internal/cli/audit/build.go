@@ -275,6 +275,9 @@ func (t *tally) caveats() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: whether webhooks undo each other's changes, add twice or change nothing cannot be told of them",
 			t.withoutPatches, plural(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))
 	}
+	if t.unread > 0 {
+		notes = append(notes, fmt.Sprintf("%s of the API server on calls and patches could not be read: what they say is missing here", plural(t.unread, "annotation")))
+	}
 	if t.collections > 0 {
 		notes = append(notes, fmt.Sprintf("%s deleted collections: webhooks are called for each object in one, but the log has room for one call of each", plural(t.collections, "request")))
 	}

@@ -56,7 +56,10 @@ func (q *request) annotate(annotations []byte) {
 	opened, patches := map[string]bool{}, map[string]string{}
 	_ = each(annotations, func(key string, value []byte) { // they have been checked
 		if place, ok := strings.CutPrefix(key, mutationPrefix); ok {
-			if c := mutation(place, text(value)); c != nil && at[place] == nil {
+			c := mutation(place, text(value))
+			if c == nil {
+				q.unread++
+			} else if at[place] == nil {
 				at[place] = c
 				q.calls = append(q.calls, c)
 			}
@@ -76,8 +79,13 @@ func (q *request) annotate(annotations []byte) {
 	})
 	for place, c := range at {
 		c.failedOpen = opened[place]
-		if value, ok := patches[place]; ok {
-			c.applied(value)
+		if value, ok := patches[place]; ok && !c.applied(value) {
+			q.unread++
+		}
+	}
+	for place := range patches {
+		if at[place] == nil { // nobody knows whose it is
+			q.unread++
 		}
 	}
 	slices.SortFunc(q.calls, func(a, b *call) int { return cmp.Or(a.round-b.round, a.index-b.index) })
@@ -99,12 +107,17 @@ func mutation(place, value string) *call {
 }
 
 // applied notes the patch of a call. It was applied, so it is no worse than odd: an operation that
-// is not understood stays in, and no rule will have anything to say of it.
-func (c *call) applied(value string) {
+// is not understood stays in, and no rule will have anything to say of it. It returns false if there is no
+// patch to be read.
+func (c *call) applied(value string) bool {
 	var recorded struct{ Patch patch.Patch }
-	if json.Unmarshal([]byte(value), &recorded) == nil && len(recorded.Patch) > 0 {
+	if json.Unmarshal([]byte(value), &recorded) != nil {
+		return false
+	}
+	if len(recorded.Patch) > 0 {
 		c.patched, c.patch = true, recorded.Patch
 	}
+	return true
 }
 
 func (q *request) layer(name, value string) {

@@ -50,7 +50,8 @@ type raw struct {
 	member [members][]byte
 }
 
-// split checks a line and calls visit with each event in it: one, or those of a list.
+// split checks a line and calls visit with each event in it: one, or those of a list. It visits nothing of a line
+// with which anything is wrong.
 func split(line []byte, visit func(*raw)) error {
 	var r raw
 	c := jsonraw.At(line, 0, 0)
@@ -68,17 +69,28 @@ func split(line []byte, visit func(*raw)) error {
 		if r.member[inItems] == nil {
 			return errNotEvent
 		}
-		items := jsonraw.NewCursor(r.member[inItems])
-		return items.Elements(func(int) error {
-			var item raw
-			if err := item.read(items); err != nil {
-				return errNotEvent
-			}
-			visit(&item)
-			return nil
-		})
+		if err := eachItem(r.member[inItems], func(*raw) {}); err != nil {
+			return err
+		}
+		return eachItem(r.member[inItems], visit)
 	}
 	return errNotEvent
+}
+
+func eachItem(list []byte, visit func(*raw)) error {
+	items := jsonraw.NewCursor(list)
+	err := items.Elements(func(int) error {
+		var item raw
+		if err := item.read(items); err != nil {
+			return err
+		}
+		visit(&item)
+		return nil
+	})
+	if err != nil {
+		return errNotEvent
+	}
+	return nil
 }
 
 func (r *raw) read(c *jsonraw.Cursor) error {
@@ -117,6 +129,7 @@ type request struct {
 	mutating, validating       time.Duration // 0 if not recorded
 	sent                       []byte        // the whole object in the request, nil if that is not known
 	change                     []byte        // what a PATCH says, nil if that is not known
+	unread                     int           // annotations of the API server's own about webhooks that are not understood
 }
 
 // An object is what a request is about.

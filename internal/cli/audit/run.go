@@ -53,6 +53,8 @@ type reader struct {
 	finished   int
 	files      []File
 	incomplete []string
+	lost       int // lines that may have been events
+	lostOf     []string
 	oldFormat  bool // there are lines of a format that is no JSON
 	otherJSON  bool // there are other JSON objects
 }
@@ -63,9 +65,12 @@ const mostSkipped = 3
 // source reads a log. It fails only if ctx ends: what cannot be read of a log is reported.
 func (r *reader) source(ctx context.Context, s Source) error {
 	f := File{Name: s.Name}
-	before := r.read.Load()
+	before, lostBefore := r.read.Load(), r.lost
 	defer func() {
 		f.Bytes = r.read.Load() - before
+		if n := r.lost - lostBefore; n > 0 {
+			r.lostOf = append(r.lostOf, fmt.Sprintf("%s of %s could not be read and may have been %s", plural(n, "line"), s.Name, map[bool]string{true: "an event", false: "events"}[n == 1]))
+		}
 		r.files = append(r.files, f)
 	}()
 	in, done, err := s.stream(ctx, &r.read)
@@ -111,6 +116,7 @@ func (r *reader) lines(ctx context.Context, in io.Reader, f *File) error {
 func (r *reader) line(got line, f *File) {
 	if got.tooLong {
 		f.TooLong++
+		r.lost++
 		f.skip(fmt.Sprintf("longer than %d MiB", longest>>20))
 		return
 	}
@@ -132,6 +138,9 @@ func (r *reader) line(got line, f *File) {
 	default:
 		r.otherJSON = r.otherJSON || errors.Is(err, errNotEvent)
 		r.oldFormat = r.oldFormat || bytes.Contains(got.text, []byte(` AUDIT: id="`))
+		if !errors.Is(err, errNotEvent) || bytes.Contains(got.text, []byte("audit.k8s.io")) { // which wrapped events have, too
+			r.lost++
+		}
 		f.Corrupt++
 		f.skip(err.Error())
 	}
@@ -162,7 +171,7 @@ func (r *reader) report() (*Report, error) {
 		return nil, err.Hint("no webhook is in the log at all; of validating ones only denials and failures would be")
 	}
 	report := t.report()
-	report.Files, report.Events, report.Incomplete = r.files, r.events, r.incomplete
+	report.Files, report.Events, report.Incomplete = r.files, r.events, append(r.incomplete, r.lostOf...)
 	return report, nil
 }
 

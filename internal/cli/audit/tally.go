@@ -25,6 +25,7 @@ type tally struct {
 
 	requests, silent, duplicates, outside, panics int
 	withCalls, withoutPatches                     int // requests with mutating calls, those of them without their patches
+	unread                                        int // annotations about webhooks that are not understood
 	collections                                   int // requests with mutating calls that delete many objects
 	first, last                                   time.Time
 	levels                                        map[string]int
@@ -103,7 +104,7 @@ func (t *tally) add(r *raw) {
 		return
 	}
 	q := r.request()
-	if q.silent() {
+	if q.silent() && q.unread == 0 {
 		t.leaveOut(r)
 		return
 	}
@@ -114,6 +115,7 @@ func (t *tally) add(r *raw) {
 	t.requests++
 	extend(&t.first, &t.last, q.time)
 	t.levels[q.level]++
+	t.unread += q.unread
 	t.count(q)
 	t.judge(q)
 }
