@@ -4,6 +4,7 @@ package lint
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -23,15 +24,17 @@ func (l *linter) bundle(h *hook) {
 		}
 		return
 	}
-	all, key, problem := certificatesOf(text)
+	all, key, skipped := certificatesOf(text)
 	if key {
 		l.found("AK507", h, at, "caBundle holds a private key")
 	}
-	if problem != "" {
-		l.found("AK502", h, at, problem)
-	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
+		l.found("AK502", h, at, cmp.Or(strings.Join(skipped, "; "), "caBundle holds no certificate in PEM form"))
 		return
+	case len(skipped) > 0:
+		l.found("AK502", h, at, "the API server skips a part of caBundle and uses the rest: "+strings.Join(skipped, "; ")).
+			only(Warning).with("Replace that part, or remove it.")
 	}
 	l.validity(h, all)
 	if !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return c.IsCA }) {
@@ -39,14 +42,14 @@ func (l *linter) bundle(h *hook) {
 	}
 }
 
-// certificatesOf returns the certificates of a bundle, as the API server sees them: text around them is
-// tolerated, and one that cannot be parsed spoils all.
-func certificatesOf(text []byte) (all []*x509.Certificate, key bool, problem string) {
-	for {
+// certificatesOf returns the certificates of a bundle that the API server sees (crypto/x509
+// CertPool.AppendCertsFromPEM), and why it skips others. Text around them and blocks of other types are tolerated.
+func certificatesOf(text []byte) (all []*x509.Certificate, key bool, skipped []string) {
+	for number := 1; ; {
 		var block *pem.Block
 		block, text = pem.Decode(text)
 		if block == nil {
-			break
+			return all, key, skipped
 		}
 		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
 			key = true
@@ -55,15 +58,16 @@ func certificatesOf(text []byte) (all []*x509.Certificate, key bool, problem str
 			continue
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return all, key, fmt.Sprintf("certificate %d of caBundle: %s", len(all)+1, strings.TrimPrefix(err.Error(), "x509: "))
+		switch {
+		case len(block.Headers) > 0:
+			skipped = append(skipped, fmt.Sprintf("certificate %d has PEM headers", number))
+		case err != nil:
+			skipped = append(skipped, fmt.Sprintf("certificate %d: %s", number, strings.TrimPrefix(err.Error(), "x509: ")))
+		default:
+			all = append(all, c)
 		}
-		all = append(all, c)
+		number++
 	}
-	if len(all) == 0 {
-		return nil, key, "caBundle holds no certificate in PEM form"
-	}
-	return all, key, ""
 }
 
 func subject(c *x509.Certificate) string {
@@ -73,16 +77,20 @@ func subject(c *x509.Certificate) string {
 	return c.Subject.String()
 }
 
-// validity reports bundles of which all certificates have expired, or of which one will. Expired ones beside
+// validity reports bundles of which no certificate is valid, or of which the last will expire. Expired ones beside
 // others are what a rotation leaves behind.
 func (l *linter) validity(h *hook, all []*x509.Certificate) {
 	at := h.at.Child("clientConfig", "caBundle")
-	last := slices.MaxFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 	now := l.options.Now()
+	last := slices.MaxFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	begun := func(c *x509.Certificate) bool { return !now.Before(c.NotBefore) && now.Before(c.NotAfter) }
 	const day = 24 * time.Hour
 	switch left := last.NotAfter.Sub(now); {
 	case left <= 0:
 		l.found("AK503", h, at, fmt.Sprintf("%s expired at %s", subject(last), last.NotAfter.UTC().Format(time.RFC3339)))
+	case !slices.ContainsFunc(all, begun):
+		l.found("AK503", h, at, fmt.Sprintf("%s is not valid before %s", subject(last), last.NotBefore.UTC().Format(time.RFC3339))).
+			with("Wait until then, or issue it anew; see whether a clock is wrong.")
 	case left < l.options.ExpiresWithin:
 		l.found("AK504", h, at, fmt.Sprintf("%s expires at %s, in %d days", subject(last), last.NotAfter.UTC().Format(time.RFC3339), left/day))
 	}

@@ -54,13 +54,18 @@ type authority struct {
 // issue makes a certificate, signed by the authority or, without one, by itself.
 func issue(t testing.TB, by *authority, isCA bool, until time.Time, names ...string) *authority {
 	t.Helper()
+	return issueFrom(t, by, isCA, now.AddDate(-1, 0, 0), until, names...)
+}
+
+func issueFrom(t testing.TB, by *authority, isCA bool, from, until time.Time, names ...string) *authority {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: names,
-		NotBefore: now.AddDate(-1, 0, 0), NotAfter: until, IsCA: isCA, BasicConstraintsValid: true,
+		NotBefore: from, NotAfter: until, IsCA: isCA, BasicConstraintsValid: true,
 	}
 	if isCA {
 		template.KeyUsage = x509.KeyUsageCertSign

@@ -5,6 +5,7 @@ package lint
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,9 +21,10 @@ type row struct {
 	reason string
 	text   string
 	// webhook and path of the finding, where the row cares
-	path    string
-	options Options
-	serving []*x509.Certificate
+	path     string
+	severity Severity // where the row cares
+	options  Options
+	serving  []*x509.Certificate
 }
 
 // The clean configurations break no rule.
@@ -120,6 +122,8 @@ func TestRules(t *testing.T) {
 				t.Errorf("found, and it should not be: %+v", findings[at])
 			case row.breaks && row.path != "" && findings[at].Path != row.path:
 				t.Errorf("found at %s, want %s", findings[at].Path, row.path)
+			case row.breaks && row.severity != "" && findings[at].Severity != row.severity:
+				t.Errorf("%+v, want %s", findings[at], row.severity)
 			case row.breaks && (findings[at].Message == "" || findings[at].Fix == "" || strings.HasSuffix(findings[at].Message, ".")):
 				t.Errorf("%+v", findings[at])
 			}
@@ -260,6 +264,9 @@ func encoded(text ...[]byte) string {
 func certificateRows(t *testing.T) []row {
 	far, soon, past := now.AddDate(1, 0, 0), now.AddDate(0, 0, 10), now.AddDate(0, 0, -1)
 	ca, other, ending, ended := issue(t, nil, true, far), issue(t, nil, true, far), issue(t, nil, true, soon), issue(t, nil, true, past)
+	future := issueFrom(t, nil, true, now.AddDate(0, 0, 1), far)
+	headers := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: map[string]string{"name": "ours"}, Bytes: ca.certificate.Raw})
+	damaged := []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n")
 	leaf := issue(t, ca, false, far, "webhook.sidecar.svc")
 	wrong := issue(t, ca, false, far, "webhook.sidecar.svc.cluster.local")
 	live := Options{Live: true}
@@ -271,11 +278,19 @@ func certificateRows(t *testing.T) []row {
 		{rule: "AK501", reason: "a line break in base64", text: mutating(empty)},
 		{rule: "AK502", breaks: true, reason: "text", text: mutating(encoded([]byte("ca")))},
 		{rule: "AK502", breaks: true, reason: "DER", text: mutating(encoded(ca.certificate.Raw))},
-		{rule: "AK502", breaks: true, reason: "damaged", text: mutating(encoded(ca.pem(), []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n")))},
+		{rule: "AK502", breaks: true, reason: "damaged", text: mutating(encoded(damaged))},
+		{rule: "AK502", breaks: true, reason: "PEM headers", text: mutating(encoded(headers)), severity: Error},
+		{rule: "AK502", breaks: true, reason: "the rest is used", text: mutating(encoded(headers, ca.pem())), severity: Warning},
+		{rule: "AK502", breaks: true, reason: "one that is damaged spoils no other", text: mutating(encoded(damaged, ca.pem())), severity: Warning},
+		{rule: "AK502", breaks: true, reason: "a key only", text: mutating(encoded(ca.keyPEM(t))), severity: Error},
+		{rule: "AK502", reason: "blocks of other types are skipped", text: mutating(encoded(ca.keyPEM(t), ca.pem()))},
 		{rule: "AK502", reason: "text around it", text: mutating(encoded([]byte("# our CA\n"), ca.pem()))},
 		{rule: "AK502", reason: "white space stands for none", text: mutating(empty)},
 		{rule: "AK503", breaks: true, reason: "expired", text: mutating(encoded(ended.pem()))},
 		{rule: "AK503", reason: "beside one that has not", text: mutating(encoded(ended.pem(), ca.pem()))},
+		{rule: "AK503", breaks: true, reason: "not valid yet", text: mutating(encoded(future.pem()))},
+		{rule: "AK503", breaks: true, reason: "one has expired and one is not valid yet", text: mutating(encoded(ended.pem(), future.pem()))},
+		{rule: "AK503", reason: "the next one is there in time", text: mutating(encoded(future.pem(), ca.pem()))},
 		{rule: "AK504", breaks: true, reason: "in ten days", text: mutating(encoded(ending.pem()))},
 		{rule: "AK504", reason: "its successor is there", text: mutating(encoded(ending.pem(), ca.pem()))},
 		{rule: "AK504", reason: "soon enough for this one", text: mutating(encoded(ending.pem())), options: Options{ExpiresWithin: 1}},
