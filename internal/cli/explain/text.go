@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,10 +17,15 @@ import (
 
 // JSON writes the report for machines.
 func (r *Report) JSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(r)
+	if err := encoder.Encode(r); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, escaped(text.String()))
+	return err
 }
 
 // columns is how wide text is, at most: what is longer is wrapped.
@@ -28,11 +34,15 @@ const columns = 80
 // Text writes the report for people: all webhooks, or those of one name with all of their predicates.
 func (r *Report) Text(w io.Writer, p screen.Painter, webhook string) error {
 	t := &text{w: w, Painter: p}
-	for i := range r.Objects {
+	shown, err := r.visible()
+	if err != nil {
+		return err
+	}
+	for i := range shown.Objects {
 		if i > 0 {
 			t.line("")
 		}
-		t.object(&r.Objects[i], webhook)
+		t.object(&shown.Objects[i], shownLine(webhook))
 	}
 	return t.err
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/admitkit/admitkit/internal/visible"
+)
+
+// visible returns a copy of the report in which no text of strangers does anything to a terminal, or
+// looks like a line of this program.
+func (r *Report) visible() (*Report, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	c := &Report{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, err
+	}
+	show(reflect.ValueOf(c))
+	return c, nil
+}
+
+func show(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(shownLine(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			show(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			show(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			show(v.Field(i))
+		}
+	}
+}
+
+// shownLine is text in one line.
+func shownLine(text string) string {
+	return visible.Text(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
+}
+
+// escaped is JSON in which characters that cannot be seen are written as JSON can write them.
+func escaped(text string) string {
+	var out strings.Builder
+	for _, c := range text {
+		switch {
+		case visible.Text(string(c)) == string(c):
+			out.WriteRune(c)
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, c)
+		}
+	}
+	return out.String()
+}
