@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -130,18 +132,38 @@ func (l *linter) virtual(h *hook) {
 	}
 }
 
-// everything reports rules for all resources of all groups.
+// everything reports rules for all resources of all groups, as far as an object without labels, in a namespace
+// without any but its name, meets them.
 func (l *linter) everything(h *hook) {
 	if !h.fails() || len(h.MatchConditions) > 0 || !h.anyObject() {
 		return
 	}
+	anywhere := selects(h.NamespaceSelector, known{complete: true, labels: map[string]string{corev1.LabelMetadataName: "any"}})
 	for i, rule := range h.Rules {
 		all := slices.Contains(rule.Resources, "*") || slices.Contains(rule.Resources, "*/*")
-		if all && slices.Contains(rule.APIGroups, "*") && (has(rule.Operations, create) || has(rule.Operations, update)) {
-			l.found("AK207", h, h.at.Child("rules").Index(i), "failurePolicy is Fail, and it is called for all resources of all groups")
-			return
+		if !all || !slices.Contains(rule.APIGroups, "*") || !slices.Contains(rule.APIVersions, "*") || !has(rule.Operations, create) && !has(rule.Operations, update) {
+			continue
 		}
+		namespaced, cluster := anywhere && inScope(rule.Scope, true), inScope(rule.Scope, false)
+		what := "all resources of all groups"
+		switch {
+		case !namespaced && !cluster:
+			continue
+		case !namespaced:
+			what += " that are in no namespace"
+		case !cluster:
+			what += " that are in a namespace"
+		}
+		if namespaced && restricts(h.NamespaceSelector) {
+			what += ", but for namespaces that namespaceSelector leaves out"
+		}
+		l.found("AK207", h, h.at.Child("rules").Index(i), "failurePolicy is Fail, and it is called for "+what)
+		return
 	}
+}
+
+func restricts(selector *metav1.LabelSelector) bool {
+	return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
 }
 
 func (h *hook) anyObject() bool {

@@ -261,11 +261,15 @@ func (l *linter) mutations(h *hook) {
 	}
 	for i, rule := range h.Rules {
 		at := h.at.Child("rules").Index(i).Child("operations")
-		if j := slices.Index(rule.Operations, admissionregistrationv1.Delete); j >= 0 {
+		unconditional := len(h.MatchConditions) == 0
+		j := slices.IndexFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {
+			return o == admissionregistrationv1.Delete || o == "*" && unconditional
+		})
+		if j >= 0 {
 			l.found("AK308", h, at.Index(j), "there is nothing to change on DELETE")
 		}
-		j := slices.IndexFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool { return o == update || o == "*" })
-		if j >= 0 && len(h.MatchConditions) == 0 && has(rule.APIGroups, "") && slices.Contains(rule.Resources, "pods") {
+		j = slices.IndexFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool { return o == update || o == "*" })
+		if j >= 0 && unconditional && matches(rule, pods.on(update, "default", "pod-1", someone)) {
 			l.found("AK307", h, at.Index(j), "it is called for each UPDATE of a pod, of which little may change")
 		}
 	}

@@ -20,7 +20,7 @@ var projects = map[string][]string{
 	"cert-manager": {"advice AK402 webhook.cert-manager.io", "advice AK402 webhook.cert-manager.io"},
 	// Wildcards in cluster scope, which no namespaceSelector keeps out; everything else is left out by a label or
 	// forgiven by Ignore. What guards the label itself fails closed, and is for Namespaces only.
-	"gatekeeper": {"advice AK206 mutation.gatekeeper.sh", "advice AK206 validation.gatekeeper.sh"},
+	"gatekeeper": {"advice AK206 mutation.gatekeeper.sh", "advice AK206 validation.gatekeeper.sh", "advice AK307 mutation.gatekeeper.sh"},
 	// Before policies are read it fails closed for everything, itself included.
 	"kyverno": {
 		"advice AK206 validate.kyverno.svc-ignore",

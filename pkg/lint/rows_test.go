@@ -43,6 +43,8 @@ metadata: {name: sidecar, labels: {injection: disabled}}
 
 func lockoutRows() []row {
 	star := rule(`operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]`)
+	namespaced := rule(`operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced`)
+	const optIn = "namespaceSelector: {matchLabels: {policy: enforced}}"
 	onLeases := rule(`operations: [UPDATE], apiGroups: [coordination.k8s.io], apiVersions: [v1], resources: [leases]`)
 	onNodes := rule(`operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [nodes, nodes/status]`)
 	onSlices := rule(`operations: [CREATE, UPDATE], apiGroups: [discovery.k8s.io], apiVersions: [v1], resources: [endpointslices]`)
@@ -132,6 +134,11 @@ func lockoutRows() []row {
 		{rule: "AK207", breaks: true, reason: "Fail", text: validating(star)},
 		{rule: "AK207", reason: "Ignore", text: validating(star, "failurePolicy: Ignore")},
 		{rule: "AK207", reason: "DELETE alone changes nothing that is needed", text: validating(rule(`operations: [DELETE], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]`))},
+		{rule: "AK207", breaks: true, reason: "what is in no namespace has no namespaceSelector", text: validating(star, optIn), message: "that are in no namespace"},
+		{rule: "AK207", reason: "namespaces are opted into, and nothing else", text: validating(namespaced, optIn)},
+		{rule: "AK207", breaks: true, reason: "namespaces are left out by a label", text: validating(namespaced, "namespaceSelector: {matchExpressions: [{key: policy, operator: DoesNotExist}]}"), message: "that are in a namespace, but for namespaces that"},
+		{rule: "AK207", breaks: true, reason: "no namespace is left out", text: validating(star, anywhere), message: "for all resources of all groups"},
+		{rule: "AK207", reason: "v1 is not all", text: validating(rule(`operations: ["*"], apiGroups: ["*"], apiVersions: [v1], resources: ["*"]`))},
 		{rule: "AK207", reason: "a label is needed", text: validating(star, "objectSelector: {matchLabels: {a: b}}")},
 
 		{rule: "AK208", breaks: true, reason: "two", text: join(cleanMutating, other2(other, not("audit")))},
@@ -209,10 +216,16 @@ spec:
 		{rule: "AK306", reason: "no selector", text: cleanValidating},
 		{rule: "AK306", reason: "what injects may be opted into", text: mutating("objectSelector: {matchLabels: {inject: \"true\"}}")},
 		{rule: "AK307", breaks: true, reason: "UPDATE", text: mutating(strings.Replace(rule(anyPod), "CREATE", "CREATE, UPDATE", 1)), path: "webhooks[0].rules[0].operations[1]"},
+		{rule: "AK307", breaks: true, reason: "all resources", text: mutating(rule(`operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: ["*"]`))},
+		{rule: "AK307", breaks: true, reason: "all groups, operations and subresources", text: mutating(rule(`operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]`))},
+		{rule: "AK307", reason: "subresources of pods only", text: mutating(rule(`operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: ["*/status"]`))},
+		{rule: "AK307", reason: "pods are in a namespace", text: mutating(rule(`operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: ["*"], scope: Cluster`))},
 		{rule: "AK307", reason: "CREATE", text: cleanMutating},
 		{rule: "AK307", reason: "Deployments are changed as one likes", text: mutating(strings.Replace(onRules("apps", "v1", "deployments", `"*"`), "CREATE", "CREATE, UPDATE", 1))},
 		{rule: "AK307", reason: "a condition decides", text: mutating(strings.Replace(rule(anyPod), "CREATE", "CREATE, UPDATE", 1), `matchConditions: [{name: a, expression: "request.operation == 'CREATE'"}]`)},
 		{rule: "AK308", breaks: true, reason: "DELETE", text: mutating(strings.Replace(rule(anyPod), "CREATE", "CREATE, DELETE", 1)), path: "webhooks[0].rules[0].operations[1]"},
+		{rule: "AK308", breaks: true, reason: "any operation", text: mutating(strings.Replace(rule(anyPod), "[CREATE]", `["*"]`, 1)), path: "webhooks[0].rules[0].operations[0]"},
+		{rule: "AK308", reason: "a condition may leave it out of any", text: mutating(strings.Replace(rule(anyPod), "[CREATE]", `["*"]`, 1), `matchConditions: [{name: a, expression: "request.operation != 'DELETE'"}]`)},
 		{rule: "AK308", reason: "a validating one may look", text: validating(strings.Replace(rule(anyPod), "CREATE", "CREATE, DELETE", 1))},
 		{rule: "AK309", breaks: true, reason: "Some", text: old(mutating("sideEffects: Some"))},
 		{rule: "AK309", breaks: true, reason: "not set", text: old(mutating("-sideEffects"))},

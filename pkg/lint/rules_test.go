@@ -23,6 +23,7 @@ type row struct {
 	// webhook and path of the finding, where the row cares
 	path     string
 	severity Severity // where the row cares
+	message  string   // part of it, where the row cares
 	options  Options
 	serving  []*x509.Certificate
 }
@@ -124,6 +125,8 @@ func TestRules(t *testing.T) {
 				t.Errorf("found at %s, want %s", findings[at].Path, row.path)
 			case row.breaks && row.severity != "" && findings[at].Severity != row.severity:
 				t.Errorf("%+v, want %s", findings[at], row.severity)
+			case row.breaks && !strings.Contains(findings[at].Message, row.message):
+				t.Errorf("%+v, want %s", findings[at], row.message)
 			case row.breaks && (findings[at].Message == "" || findings[at].Fix == "" || strings.HasSuffix(findings[at].Message, ".")):
 				t.Errorf("%+v", findings[at])
 			}
