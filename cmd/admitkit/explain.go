@@ -39,7 +39,8 @@ request and changed nothing. What cannot be told is said to be unknown, never
 guessed: selectors for namespaces of which the labels are not known (give the
 Namespace with -f, or --namespace-labels), conditions that ask the authorizer
 (give --allow, or --cluster if you may create SubjectAccessReviews), conditions
-on what the API server's own plugins set.
+on the uid and the extra fields of a user (give --user-uid and --user-extra),
+conditions on what the API server's own plugins set.
 
 Exit codes: 0 everything was told, 1 --expect-called or --expect-not-called does
 not hold, 2 something could not be told. With expectations, or with --webhook,
@@ -80,7 +81,9 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	f.StringVar(&o.Resource, "resource", "", "RESOURCE.VERSION.GROUP of a kind without a CustomResourceDefinition, or of a Scale")
 	f.StringVar(&o.User, "user", "", "who makes the request (default you in a cluster, else admin in system:masters)")
 	f.StringArrayVar(&o.Groups, "group", nil, "group of the user; may be repeated")
-	f.StringArrayVar(&o.Allow, "allow", nil, "what the user may do, as VERB:RESOURCE[.GROUP][/SUBRESOURCE] or VERB:/PATH; all else they may not; may be repeated")
+	uid := f.String("user-uid", "", "uid of the user, for conditions on it (default not known)")
+	f.StringArrayVar(&o.Extra, "user-extra", nil, "extra field of the user as KEY=VALUE, for conditions on them (default not known); may be repeated")
+	f.StringArrayVar(&o.Allow, "allow", nil, "what the user may do, as VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH; all else they may not; may be repeated")
 	f.StringVar(&o.Kubernetes, "kubernetes", "", "version of the API server (default that of the cluster, else 1.36)")
 	f.StringVar(&o.Webhook, "webhook", "", "tell of this webhook only, with all that it depends on")
 	f.StringArrayVar(&o.Expected, "expect-called", nil, "exit with 1 unless this webhook is called for every object; may be repeated")
@@ -88,6 +91,9 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := outputs.Check(s); err != nil {
 			return err
+		}
+		if f.Changed("user-uid") {
+			o.UID = uid
 		}
 		report, err := explain.Run(c.Context(), &o, s.In)
 		if err != nil {

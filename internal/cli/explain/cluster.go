@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -104,7 +105,11 @@ func (l *live) read(ctx context.Context, w *World) error {
 	if err != nil {
 		return cluster.Explain(l.config, err)
 	}
-	w.user = &User{Name: self.Status.UserInfo.Username, Groups: self.Status.UserInfo.Groups}
+	info := self.Status.UserInfo
+	w.user = &User{Name: info.Username, Groups: info.Groups, UID: &info.UID, Extra: map[string][]string{}}
+	for key, values := range info.Extra {
+		w.user.Extra[key] = values
+	}
 	return nil
 }
 
@@ -159,9 +164,18 @@ func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResour
 // authorize asks the cluster what it would say to the authorizer of conditions.
 func (l *live) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups()}
+	for key, values := range a.GetUser().GetExtra() {
+		if spec.Extra == nil {
+			spec.Extra = map[string]authorizationv1.ExtraValue{}
+		}
+		spec.Extra[key] = values
+	}
 	if a.IsResourceRequest() {
 		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: a.GetNamespace(), Verb: a.GetVerb(), Group: a.GetAPIGroup(),
 			Version: a.GetAPIVersion(), Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName()}
+		if err := selectors(a, spec.ResourceAttributes); err != nil {
+			return authorizer.DecisionNoOpinion, "", err
+		}
 	} else {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()}
 	}
@@ -177,4 +191,44 @@ func (l *live) authorize(ctx context.Context, a authorizer.Attributes) (authoriz
 		return authorizer.DecisionDeny, review.Status.Reason, nil
 	}
 	return authorizer.DecisionNoOpinion, fmt.Sprint(review.Status.Reason), nil
+}
+
+// selectors are those of what the authorizer is asked about.
+func selectors(a authorizer.Attributes, into *authorizationv1.ResourceAttributes) error {
+	byField, err := a.GetFieldSelector()
+	if err != nil {
+		return fmt.Errorf("fieldSelector: %w", err)
+	}
+	for _, r := range byField {
+		operator := map[selection.Operator]metav1.FieldSelectorOperator{selection.Equals: metav1.FieldSelectorOpIn, selection.DoubleEquals: metav1.FieldSelectorOpIn,
+			selection.NotEquals: metav1.FieldSelectorOpNotIn}[r.Operator]
+		if into.FieldSelector == nil {
+			into.FieldSelector = &authorizationv1.FieldSelectorAttributes{}
+		}
+		into.FieldSelector.Requirements = append(into.FieldSelector.Requirements, metav1.FieldSelectorRequirement{Key: r.Field, Operator: operator, Values: []string{r.Value}})
+	}
+	byLabel, err := a.GetLabelSelector()
+	if err != nil {
+		return fmt.Errorf("labelSelector: %w", err)
+	}
+	for _, r := range byLabel {
+		requirement := metav1.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			requirement.Operator = metav1.LabelSelectorOpIn
+		case selection.NotEquals, selection.NotIn:
+			requirement.Operator = metav1.LabelSelectorOpNotIn
+		case selection.Exists:
+			requirement.Operator = metav1.LabelSelectorOpExists
+		case selection.DoesNotExist:
+			requirement.Operator = metav1.LabelSelectorOpDoesNotExist
+		default: // a review cannot say it
+			return fmt.Errorf("labelSelector %s", r.String())
+		}
+		if into.LabelSelector == nil {
+			into.LabelSelector = &authorizationv1.LabelSelectorAttributes{}
+		}
+		into.LabelSelector.Requirements = append(into.LabelSelector.Requirements, requirement)
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,6 +32,41 @@ var pluginFields = map[schema.GroupResource][]pluginField{
 	{Resource: "persistentvolumes"}:                                        {{"finalizers", "StorageObjectInUseProtection", false}},
 	{Group: "networking.k8s.io", Resource: "ingresses"}:                    {{"ingressClassName", "DefaultIngressClass", true}},
 	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {{"username", "its registry", false}, {"groups", "its registry", false}},
+}
+
+// A registryField is one that the registry of a kind allocates or changes after mutating webhooks and before
+// validating ones, on CREATE or UPDATE; given, it is only changed where that is in the object, too.
+type registryField struct{ name, given string }
+
+var registryFields = map[schema.GroupResource][]registryField{
+	{Resource: "services"}: {{name: "clusterIP"}, {name: "clusterIPs"}, {name: "nodePort"}, {name: "ipFamilies"}, {name: "ipFamilyPolicy"}, {name: "healthCheckNodePort"}},
+	{Resource: "pods"}:     {{"labelSelector", "matchLabelKeys"}, {"labelSelector", "mismatchLabelKeys"}},
+}
+
+// stays reports whether a Service says an address of its own, or that it has none. A single one says all.
+func (t *telling) stays(field string) bool {
+	if field != "clusterIP" || t.asked.resource.Resource != "services" {
+		return false
+	}
+	var service struct {
+		Spec struct {
+			ClusterIP string `json:"clusterIP"`
+		} `json:"spec"`
+	}
+	return json.Unmarshal(t.asked.Object, &service) == nil && service.Spec.ClusterIP != ""
+}
+
+// byRegistry finds a field that a condition of a validating webhook mentions, and that the registry may change.
+func (t *telling) byRegistry(m mentions) string {
+	if t.asked.SubResource != "" || t.asked.Operation != admissionv1.Create && t.asked.Operation != admissionv1.Update {
+		return ""
+	}
+	for _, f := range registryFields[t.asked.resource.GroupResource()] {
+		if m.words[f.name] && (f.given == "" || t.has(f.given)) && !t.stays(f.name) {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // keptByPlugins is the Pod of an update with what the plugins Priority and DefaultTolerationSeconds put back if

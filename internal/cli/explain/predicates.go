@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -38,7 +39,7 @@ func (t *telling) predicates(h *hook, e *chain.Explained) []Predicate {
 		case chain.ByMatchCondition:
 			i := slices.IndexFunc(h.conditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == p.Condition })
 			told.Expression = strings.TrimSpace(h.conditions[i].Expression)
-			t.condition(e, &told)
+			t.condition(h, e, &told)
 		}
 		all = append(all, told)
 	}
@@ -108,11 +109,15 @@ func (t *telling) versions(h *hook, p *Predicate) {
 }
 
 // condition is about conditions that look at what is not known.
-func (t *telling) condition(e *chain.Explained, p *Predicate) {
+func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
 	mentions := mentioned(p.Expression)
 	converted := schema.GroupVersionKind(e.Kind) != t.asked.kind
 	switch {
 	case p.Answer == "Unknown":
+	case mentions.words["userInfo"] && mentions.words["extra"] && t.asked.extraUnknown:
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("the extra fields of user %s are not known", t.asked.User.Username)
+	case mentions.words["userInfo"] && mentions.words["uid"] && t.asked.uidUnknown:
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("the uid of user %s is not known", t.asked.User.Username)
 	case converted && p.Answer == "Errs" && convertsByWebhook(t.asked.resource.definition):
 		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is about version %s, to which only the conversion webhook of the kind converts", e.Kind.Version)
 	case !mentions.body:
@@ -121,6 +126,9 @@ func (t *telling) condition(e *chain.Explained, p *Predicate) {
 	case t.noDefaults():
 		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is not known for a %s",
 			value(p), t.asked.kind.Kind)
+	case !h.mutating && t.byRegistry(mentions) != "":
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it asks validating webhooks",
+			value(p), t.byRegistry(mentions))
 	case t.asked.Operation == "CREATE" && t.asked.SubResource == "":
 		for _, f := range pluginFields[t.asked.resource.GroupResource()] {
 			if mentions.words[f.name] && !(f.ifUnset && t.has(f.name)) {
@@ -158,9 +166,25 @@ func (t *telling) noDefaults() bool {
 var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Event": true, "Scale": true, "Eviction": true, "Binding": true,
 	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
 
-// has reports whether the object has the field somewhere.
+// has reports whether the object has the field somewhere, with something in it.
 func (t *telling) has(field string) bool {
-	return strings.Contains(string(t.asked.Object), strconv.Quote(field))
+	var object any
+	return json.Unmarshal(t.asked.Object, &object) == nil && hasField(object, field)
+}
+
+func hasField(value any, field string) bool {
+	switch v := value.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return hasField(item, field) })
+	case map[string]any:
+		for name, item := range v {
+			list, isList := item.([]any)
+			if name == field && item != nil && item != "" && (!isList || len(list) > 0) || hasField(item, field) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mentions are what an expression looks at.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/problem"
@@ -43,7 +44,10 @@ type asked struct {
 	resource resource
 	kind     schema.GroupVersionKind
 	// made is set if what webhooks are sent was made of the object: it lacks what only a client says.
-	made  bool
+	made bool
+	// uidUnknown and extraUnknown are set if these of the user are not known.
+	uidUnknown, extraUnknown bool
+
 	notes []string
 }
 
@@ -77,7 +81,8 @@ func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*asked
 	if r.unsure && w.resources == nil && isBuiltIn(o.GVK) {
 		a.notes = append(a.notes, fmt.Sprintf("API servers serve %s only if they are told to, with --runtime-config", o.GVK.GroupVersion()))
 	}
-	a.User = userInfo(w.userOf(ask))
+	user := w.userOf(ask)
+	a.User, a.uidUnknown, a.extraUnknown = userInfo(user), user.UID == nil, user.Extra == nil
 	if a.Operation == admissionv1.Update && len(ask.Old) == 0 && w.stored != nil {
 		old, err := w.stored(ctx, r.GroupVersionResource, a.Namespace, o.Name)
 		if err != nil {
@@ -267,7 +272,13 @@ func (w *World) userOf(ask Ask) User {
 
 // userInfo adds the groups that the API server adds.
 func userInfo(u User) authenticationv1.UserInfo {
-	info := authenticationv1.UserInfo{Username: u.Name, Groups: slices.Clone(u.Groups)}
+	info := authenticationv1.UserInfo{Username: u.Name, Groups: slices.Clone(u.Groups), UID: ptr.Deref(u.UID, "")}
+	for key, values := range u.Extra {
+		if info.Extra == nil {
+			info.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		info.Extra[key] = values
+	}
 	if account, ok := strings.CutPrefix(u.Name, "system:serviceaccount:"); ok && len(u.Groups) == 0 {
 		namespace, _, _ := strings.Cut(account, ":")
 		info.Groups = append(info.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)

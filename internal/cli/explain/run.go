@@ -25,9 +25,12 @@ type Options struct {
 	Where                           cluster.Flags
 	User                            string
 	Groups                          []string
-	NamespaceLabels                 string
-	Allow                           []string
-	Kubernetes                      string
+	// UID and Extra, KEY=VALUE each, are not known if nil.
+	UID             *string
+	Extra           []string
+	NamespaceLabels string
+	Allow           []string
+	Kubernetes      string
 	// Webhook is the one that is told of in detail.
 	Webhook               string
 	Expected, NotExpected []string
@@ -70,9 +73,22 @@ func (o *Options) check() error {
 		return problem.New("there are no webhooks to tell of").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")
 	case o.User == "" && len(o.Groups) > 0:
 		return problem.New("--group without --user").Hint("--user NAME")
+	case o.User == "" && (o.UID != nil || len(o.Extra) > 0):
+		return problem.New("--user-uid or --user-extra without --user").Hint("--user NAME")
 	}
 	if o.User != "" {
-		o.Ask.User = &User{Name: o.User, Groups: o.Groups}
+		o.Ask.User = &User{Name: o.User, Groups: o.Groups, UID: o.UID}
+		for _, extra := range o.Extra {
+			key, value, ok := strings.Cut(extra, "=")
+			if !ok || key == "" {
+				return problem.New("--user-extra %s: want KEY=VALUE", extra)
+			}
+			if o.Ask.User.Extra == nil {
+				o.Ask.User.Extra = map[string][]string{}
+			}
+			key = strings.ToLower(key) // as the API server does
+			o.Ask.User.Extra[key] = append(o.Ask.User.Extra[key], value)
+		}
 	}
 	if o.NamespaceLabels != "" {
 		set, err := labels.ConvertSelectorToLabelsMap(o.NamespaceLabels)

@@ -47,6 +47,9 @@ type World struct {
 type User struct {
 	Name   string
 	Groups []string
+	// UID and Extra are nil if they are not known.
+	UID   *string
+	Extra map[string][]string
 }
 
 // defaultVersion is that of the API server whose code this program has.
@@ -141,21 +144,27 @@ func (w *World) definition(match func(*apiextensionsv1.CustomResourceDefinition)
 func isStatic(configuration string) bool { return strings.HasSuffix(configuration, ".static.k8s.io") }
 
 // A question is one that a condition asks the authorizer.
-type question struct{ verb, group, resource, subresource, path string }
+type question struct{ verb, group, resource, subresource, namespace, name, path string }
 
 // Allow makes questions of conditions about the user's permissions answerable: what the user may do,
-// as VERB:RESOURCE[.GROUP][/SUBRESOURCE] or VERB:/PATH, each with * for any. All else it may not.
+// as VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH, each with * for any. All else it may
+// not. As in RBAC, who may do it without selectors may do it with them.
 func (w *World) Allow(rules []string) error {
 	var all []question
 	for _, rule := range rules {
 		verb, what, ok := strings.Cut(rule, ":")
 		if !ok || verb == "" || what == "" {
-			return problem.New("--allow %s: want VERB:RESOURCE[.GROUP][/SUBRESOURCE] or VERB:/PATH, as in get:deployments.apps/scale", rule)
+			return problem.New("--allow %s: want VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH, as in get:deployments.apps/scale@shop", rule)
 		}
 		q := question{verb: verb}
 		if strings.HasPrefix(what, "/") {
 			q.path = what
 		} else {
+			what, where, limited := strings.Cut(what, "@")
+			q.namespace, q.name, _ = strings.Cut(where, "/")
+			if !limited {
+				q.namespace = "*"
+			}
 			what, q.subresource, _ = strings.Cut(what, "/")
 			q.resource, q.group, _ = strings.Cut(what, ".")
 			if what == "*" {
@@ -178,7 +187,8 @@ func (q question) covers(a authorizer.Attributes) bool {
 	if !a.IsResourceRequest() {
 		return q.path != "" && is(q.verb, a.GetVerb()) && (q.path == "/*" || q.path == a.GetPath())
 	}
-	return q.path == "" && is(q.verb, a.GetVerb()) && is(q.group, a.GetAPIGroup()) && is(q.resource, a.GetResource()) && is(q.subresource, a.GetSubresource())
+	return q.path == "" && is(q.verb, a.GetVerb()) && is(q.group, a.GetAPIGroup()) && is(q.resource, a.GetResource()) && is(q.subresource, a.GetSubresource()) &&
+		is(q.namespace, a.GetNamespace()) && (q.name == "" || is(q.name, a.GetName()))
 }
 
 // labelsOf are the labels of a namespace; known is false if nobody knows.
