@@ -126,7 +126,7 @@ func (l *linter) virtual(h *hook) {
 	if len(met) == 0 || l.isAtLeast(1, 37) {
 		return
 	}
-	f := l.found("AK206", h, h.why(met[0]), fmt.Sprintf("before Kubernetes 1.37 it is called for %s", names(met)))
+	f := l.found("AK206", h, h.why(met[0]), fmt.Sprintf("before Kubernetes 1.37 (by default) it is called for %s", names(met)))
 	if !h.fails() {
 		f.only(Advice)
 	}

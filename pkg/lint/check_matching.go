@@ -25,6 +25,7 @@ func (l *linter) neverCalled(h *hook) {
 	if len(h.Rules) == 0 && (l.options.Live || h.Rules != nil) { // some programs fill them in when they start
 		l.found("AK303", h, h.at.Child("rules"), "it has no rules")
 	}
+	l.virtualOnly(h)
 	if strings.HasSuffix(h.of.Name, staticSuffix) {
 		return // manifests on the API server's disk may be asked about these
 	}
@@ -36,6 +37,24 @@ func (l *linter) neverCalled(h *hook) {
 			if slices.Contains(exempt, resource) {
 				l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources").Index(j), "no webhook is asked about "+resource)
 			}
+		}
+	}
+}
+
+// virtualOnly reports rules that name nothing but resources that this API server asks no webhook about.
+func (l *linter) virtualOnly(h *hook) {
+	if !l.isAtLeast(1, 37) {
+		return
+	}
+	for i, rule := range h.Rules {
+		isReview := func(name string) bool {
+			return slices.ContainsFunc(reviews, func(r resource) bool {
+				return r.resource == name && !slices.ContainsFunc(rule.APIGroups, func(g string) bool { return g != r.group })
+			})
+		}
+		if len(rule.Resources) > 0 && len(rule.APIGroups) > 0 && !slices.ContainsFunc(rule.Resources, func(name string) bool { return !isReview(name) }) {
+			l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources"),
+				"by default, Kubernetes 1.37 and later ask no webhook about "+list(rule.Resources))
 		}
 	}
 }

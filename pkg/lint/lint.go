@@ -188,11 +188,18 @@ var allChecks = []func(*linter){
 	(*linter).sameConfigurations, (*linter).sameWebhooks, (*linter).loops, (*linter).timeouts, (*linter).order,
 }
 
-// isAtLeast reports whether the API server is known to be of a version, or a later one.
+// isAtLeast reports whether the API server is known to be of a version, or a later one. A pre-release comes before
+// its version, and may lack what that has.
 func (l *linter) isAtLeast(major, minor int) bool {
 	var isMajor, isMinor int
-	if n, _ := fmt.Sscanf(strings.TrimPrefix(l.options.Kubernetes, "v"), "%d.%d", &isMajor, &isMinor); n < 2 {
+	version := strings.TrimPrefix(l.options.Kubernetes, "v")
+	if n, _ := fmt.Sscanf(version, "%d.%d", &isMajor, &isMinor); n < 2 {
 		return false
+	}
+	for _, stage := range []string{"alpha", "beta", "rc"} {
+		if strings.HasPrefix(version, fmt.Sprintf("%d.%d.0-%s.", major, minor, stage)) {
+			return false
+		}
 	}
 	return isMajor > major || isMajor == major && isMinor >= minor
 }

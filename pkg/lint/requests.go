@@ -166,19 +166,26 @@ func ofNodes() []request {
 
 // virtuals are never stored, and asked for by the API server's own work.
 func virtuals() []request {
-	authentication := func(name, kind string) resource { return resource{"authentication.k8s.io", "v1", name, kind} }
-	authorization := func(name, kind string) resource { return resource{"authorization.k8s.io", "v1", name, kind} }
 	var all []request
-	for _, r := range []resource{
-		authentication("tokenreviews", "TokenReview"),
-		authentication("selfsubjectreviews", "SelfSubjectReview"),
-		authorization("subjectaccessreviews", "SubjectAccessReview"),
-		authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-		authorization("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
-	} {
-		r := r.on(create, "", "", aNode)
+	for _, r := range reviews {
+		namespace := ""
+		if r.resource == "localsubjectaccessreviews" {
+			namespace = "default"
+		}
+		r := r.on(create, namespace, "", aNode)
 		r.labels.complete = true
 		all = append(all, r)
 	}
 	return all
+}
+
+// reviews are the resources that Kubernetes 1.37 and later ask no webhook about
+// (ExcludeAdmissionWebhookVirtualResources, which is beta and can be switched off).
+var reviews = []resource{
+	{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview"},
+	{"authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"},
+	{"authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"},
+	{"authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview"},
+	{"authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"},
+	{"authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"},
 }

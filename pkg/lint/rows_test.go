@@ -125,7 +125,10 @@ func lockoutRows() []row {
 
 		{rule: "AK206", breaks: true, reason: "wildcards", text: validating(star)},
 		{rule: "AK206", breaks: true, reason: "by name, with Ignore", text: validating(rule(`operations: [CREATE], apiGroups: [authorization.k8s.io], apiVersions: [v1], resources: [subjectaccessreviews]`), "failurePolicy: Ignore")},
-		{rule: "AK206", reason: "namespaced objects only", text: validating(rule(`operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced`))},
+		{rule: "AK206", breaks: true, reason: "one of them is in a namespace", text: validating(namespaced), message: "for localsubjectaccessreviews"},
+		{rule: "AK206", reason: "namespaced objects only, of namespaces that are opted in", text: validating(namespaced, optIn)},
+		{rule: "AK206", breaks: true, reason: "a pre-release is not the release", text: validating(star), options: Options{Kubernetes: "v1.37.0-alpha.1"}},
+		{rule: "AK206", reason: "the suffix of a vendor is none of a pre-release", text: validating(star), options: Options{Kubernetes: "v1.37.0-gke.100"}},
 		{rule: "AK206", reason: "an objectSelector keeps out what has no labels", text: validating(star, "objectSelector: {matchLabels: {a: b}}")},
 		{rule: "AK206", reason: "this API server does not ask about them", text: validating(star), options: Options{Kubernetes: "v1.37.2"}},
 		{rule: "AK206", breaks: true, reason: "this one does", text: validating(star), options: Options{Kubernetes: "1.36"}},
@@ -182,6 +185,10 @@ spec:
 	}
 	return []row{
 		{rule: "AK301", breaks: true, reason: "guarding configurations", text: validating(onRules("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "Cluster")), path: "webhooks[0].rules[0].resources[0]"},
+		{rule: "AK301", breaks: true, reason: "1.37 asks nobody about these", text: validating(onRules("authentication.k8s.io", "v1", "tokenreviews, selfsubjectreviews", "Cluster")), options: Options{Kubernetes: "1.37"}, message: "by default", path: "webhooks[0].rules[0].resources"},
+		{rule: "AK301", reason: "1.36 does", text: validating(onRules("authentication.k8s.io", "v1", "tokenreviews", "Cluster")), options: Options{Kubernetes: "1.36"}},
+		{rule: "AK301", reason: "nobody knows the version", text: validating(onRules("authentication.k8s.io", "v1", "tokenreviews", "Cluster"))},
+		{rule: "AK301", reason: "something else is named too", text: validating(onRules("authentication.k8s.io, example.com", "v1", "tokenreviews", "Cluster")), options: Options{Kubernetes: "1.37"}},
 		{rule: "AK301", reason: "a group of one's own", text: validating(onRules("example.com", "v1", "validatingwebhookconfigurations", "Cluster"))},
 		{rule: "AK302", breaks: true, reason: "a kind", text: validating(onRules(`""`, "v1", "Pod", `"*"`)), path: "webhooks[0].rules[0].resources[0]"},
 		{rule: "AK302", breaks: true, reason: "the core group", text: validating(onRules("core", "v1", "pods", `"*"`)), path: "webhooks[0].rules[0].apiGroups[0]"},

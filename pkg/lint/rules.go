@@ -82,7 +82,7 @@ var lockouts = []Rule{
 		"Nodes, their status, their storage and their certificates are in no namespace, so no namespaceSelector keeps them out. With failurePolicy Fail and the webhook down, nodes neither join nor report.",
 		"Leave them out of the rules, let a matchCondition exclude the group system:nodes, or set failurePolicy Ignore.", practices + "#webhook-limit-scope"},
 	{"AK206", Warning, "it is called for questions about identity and permission",
-		"TokenReview, SubjectAccessReview and their like are never stored, and before Kubernetes 1.37 rules with wildcards catch them: with failurePolicy Fail and the webhook down, nobody can be authenticated or authorized by them; else each question takes a call.",
+		"TokenReview, SubjectAccessReview and their like are never stored, and before Kubernetes 1.37, or where its feature gate ExcludeAdmissionWebhookVirtualResources is off, rules with wildcards catch them: with failurePolicy Fail and the webhook down, nobody can be authenticated or authorized by them; else each question takes a call.",
 		"Name the API groups and the resources that are meant.", practices + "#webhook-limit-scope"},
 	{"AK207", Warning, "it is called for everything",
 		"With failurePolicy Fail and the webhook down, nothing that it is called for can change, and what would repair it may be among that.",
@@ -100,7 +100,7 @@ var lockouts = []Rule{
 
 var surprises = []Rule{
 	{"AK301", Warning, "it can never be called for this",
-		"No webhook is asked about webhook configurations and admission policies, so that a broken one can be repaired.",
+		"No webhook is asked about webhook configurations and admission policies, so that a broken one can be repaired; nor, by default from Kubernetes 1.37 on, about questions of identity and permission (TokenReview and its like).",
 		"Remove the resource; limit by RBAC who may change configurations.", extensible + "#webhook-configuration"},
 	{"AK302", Warning, "a name in a rule that nothing has",
 		"The API server takes any text for a group, a version or a resource: one that no resource has is never matched, and nobody is told.",

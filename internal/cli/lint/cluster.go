@@ -5,9 +5,11 @@ package lint
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -28,7 +30,7 @@ func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects
 		return nil, err
 	}
 	if o.Kubernetes == "" {
-		o.Kubernetes = versionOf(config)
+		o.Kubernetes = versionOf(ctx, config)
 	}
 	var all []*objects.Object
 	for _, name := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
@@ -66,16 +68,17 @@ func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects
 }
 
 // versionOf asks for the version; who may not know it gets all rules.
-func versionOf(config *rest.Config) string {
+func versionOf(ctx context.Context, config *rest.Config) string {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return ""
 	}
-	version, err := client.ServerVersion()
-	if err != nil {
+	text, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	var info version.Info
+	if err != nil || json.Unmarshal(text, &info) != nil {
 		return ""
 	}
-	return version.GitVersion
+	return info.GitVersion
 }
 
 func anyExact(configurations []*objects.Object) bool {
