@@ -8,9 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -82,12 +80,15 @@ func (a *addition) render() error {
 		if a.owned[hooksFile], err = a.list(a.added); err != nil {
 			return err
 		}
-	} else {
-		var calls []string
-		for _, h := range a.project.Hooks {
-			calls = append(calls, h.Constructor()+"()")
+		if others := a.unlisted(); len(others) > 0 {
+			a.notes = append(a.notes, hooksFile+" does not have "+calls(others)+", which is left so: add what is a hook of its own")
 		}
-		a.notes = append(a.notes, hooksFile+" was edited and is left alone: add "+strings.Join(calls, ", ")+" to it, then run make manifests")
+	} else {
+		var names []string
+		for _, h := range a.project.Hooks {
+			names = append(names, h.Constructor())
+		}
+		a.notes = append(a.notes, hooksFile+" was edited and is left alone: add "+calls(names)+" to it, then run make manifests")
 	}
 	all := a.definitions(a.added)
 	switch {
@@ -100,7 +101,10 @@ func (a *addition) render() error {
 	return a.owned.add(definitionsFile, "type/kustomization.yaml", all)
 }
 
-// ownList tells whether the list of hooks is as it would be written for what is there.
+// calls is how functions are listed.
+func calls(names []string) string { return strings.Join(names, "(), ") + "()" }
+
+// ownList tells whether the list of hooks is as it would be written with what it lists.
 func (a *addition) ownList() (bool, error) {
 	if !a.has(hooksFile) {
 		return true, nil
@@ -109,7 +113,7 @@ func (a *addition) ownList() (bool, error) {
 	if err != nil {
 		return false, problem.New("%w", err)
 	}
-	want, err := a.list(nil)
+	want, err := render("hook/hooks.go", a.listed())
 	return bytes.Equal(text, want), err
 }
 
@@ -127,7 +131,9 @@ func (a *addition) ownDefinitions() bool {
 func (a *addition) free(h *Hook) error {
 	for _, name := range []string{"hooks/" + h.File(), "hooks/" + h.TestFile(), "e2e/" + h.TestFile()} {
 		if a.has(name) {
-			return problem.New("%s is there already: nothing was changed", name).Hint("edit it, or give it another name")
+			return problem.New("%s is there already: nothing was changed", name).
+				Hint("edit it, or give it another name").
+				Hint("if an add hook was killed: list the hook in %s and run make manifests, or remove its files and add it again", hooksFile)
 		}
 	}
 	for _, folder := range []string{"hooks", "e2e"} {
@@ -158,6 +164,9 @@ func (a *addition) write() error {
 		}
 	}
 	for _, name := range a.owned.names() {
+		if name == hooksFile {
+			continue // the last one
+		}
 		if err := screen.WriteFile(a.path(name), a.owned[name]); err != nil {
 			return problem.New("%w", err)
 		}
@@ -180,7 +189,8 @@ func (a *addition) make(folder string) error {
 	return nil
 }
 
-// complete does what the new files need besides: modules, and what the program prints of its hooks.
+// complete does what the new files need besides: modules, what the program prints of its hooks, and last the list of
+// them. Until then the program is the one that it was, should we be killed.
 func (a *addition) complete(ctx context.Context, o *Options) error {
 	if !o.SkipTidy {
 		o.tell("completing go.mod and go.sum")
@@ -191,39 +201,10 @@ func (a *addition) complete(ctx context.Context, o *Options) error {
 	if a.owned[hooksFile] == nil {
 		return nil // the new hooks are not in the list yet
 	}
-	name, flag := a.project.printed()
-	o.tell("building the program, which prints " + name)
-	folder, err := os.MkdirTemp("", "admitkit-add-")
-	if err != nil {
-		return problem.New("%w", err)
-	}
-	defer os.RemoveAll(folder)
-	program := filepath.Join(folder, "program")
-	if _, err := goCommand(ctx, a.root, o.Tell, "build", "-o", program, "."); err != nil {
-		if failed := (*commandError)(nil); errors.As(err, &failed) {
-			return problem.New("the program does not compile with the new hooks, so nothing was changed:\n%s", lastLines(failed.text, 10)).Hint("go build ./...  # does it without?")
-		}
+	if err := a.print(ctx, o); err != nil {
 		return err
 	}
-	run := exec.CommandContext(ctx, program, flag)
-	run.Dir = a.root
-	text, err := output(ctx, run, nil)
-	failed := (*commandError)(nil)
-	switch {
-	case errors.As(err, &failed):
-		a.notes = append(a.notes, "the program has no "+flag+" any more ("+lastLines(failed.text, 1)+"), so "+name+" is as it was")
-		return nil
-	case err != nil:
-		return err
-	}
-	if before, err := os.ReadFile(a.path(name)); err == nil {
-		if bytes.Equal(before, text) {
-			return nil
-		}
-		a.before[name] = before
-	}
-	a.owned[name] = text
-	if err := screen.WriteFile(a.path(name), text); err != nil {
+	if err := screen.WriteFile(a.path(hooksFile), a.owned[hooksFile]); err != nil {
 		return problem.New("%w", err)
 	}
 	return nil

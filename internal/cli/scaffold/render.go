@@ -65,7 +65,7 @@ func (f files) addProject(p *Project) error {
 		{".github/workflows/ci.yaml", "workflows/ci.yaml"},
 		{"README.md", "README.md"},
 	}
-	parts := []string{"kustomization", "namespace", "serviceaccount", "deployment", "poddisruptionbudget", "service", "networkpolicy"}
+	parts := []string{"kustomization", "namespace", "resourcequota", "serviceaccount", "deployment", "poddisruptionbudget", "service", "networkpolicy"}
 	if p.SelfManaged() {
 		parts = append(parts, "secret")
 		all = append(all, [2]string{"internal/server/selfmanaged.go", "selfmanaged.go"})

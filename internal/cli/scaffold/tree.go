@@ -137,46 +137,45 @@ func constructors(f *ast.File) []string {
 // hooksFile is the list of hooks.
 const hooksFile = "hooks/hooks.go"
 
-// list renders the list of the hooks that the tree has, and of those in new files.
+// list renders the list of the hooks that are listed, in their order, in which they are called, and of those in new
+// files. If there is no list yet, it has all that the tree has.
 func (t *tree) list(added files) ([]byte, error) {
-	byFile := map[string][]string{}
-	if t.root != "" {
-		entries, err := os.ReadDir(t.path("hooks"))
-		if err != nil {
+	names := t.listed()
+	if t.root != "" && !t.has(hooksFile) {
+		if _, err := os.ReadDir(t.path("hooks")); err != nil {
 			return nil, problem.New("%w", err)
 		}
-		for _, e := range entries {
-			if name := "hooks/" + e.Name(); lists(name) {
-				if f := parseFile(t.path(name), nil); f != nil {
-					byFile[name] = constructors(f)
-				}
+		names = t.constructors()
+	}
+	for _, name := range added.names() {
+		if path.Dir(name) == "hooks" && lists(name) {
+			names = append(names, constructors(parseFile(name, added[name]))...)
+		}
+	}
+	return render("hook/hooks.go", names)
+}
+
+// constructors are those of all files with hooks.
+func (t *tree) constructors() []string {
+	entries, _ := os.ReadDir(t.path("hooks")) // none is empty
+	var names []string
+	for _, e := range entries {
+		if name := "hooks/" + e.Name(); lists(name) {
+			if f := parseFile(t.path(name), nil); f != nil {
+				names = append(names, constructors(f)...)
 			}
 		}
 	}
-	var names []string
-	for name, text := range added {
-		if path.Dir(name) == "hooks" && lists(name) {
-			byFile[name] = constructors(parseFile(name, text))
-		}
+	return names
+}
+
+// unlisted are those that the list does not call.
+func (t *tree) unlisted() []string {
+	if !t.has(hooksFile) {
+		return nil
 	}
-	for name := range byFile {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var all []string
-	for _, name := range names {
-		all = append(all, byFile[name]...)
-	}
-	// Hooks are called in this order: those that are listed keep theirs.
 	listed := t.listed()
-	place := func(name string) int {
-		if i := slices.Index(listed, name); i >= 0 {
-			return i
-		}
-		return len(listed)
-	}
-	slices.SortStableFunc(all, func(a, b string) int { return place(a) - place(b) })
-	return render("hook/hooks.go", all)
+	return slices.DeleteFunc(t.constructors(), func(name string) bool { return slices.Contains(listed, name) })
 }
 
 // listed are the functions that the list calls, in its order.
