@@ -5,7 +5,6 @@
 package objects
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -113,102 +112,6 @@ func (o *Object) LineOf(path ...any) int {
 		node = next
 	}
 	return line
-}
-
-// parse reads the documents of a file. Lists are taken apart.
-func parse(file string, text []byte) ([]*Object, error) {
-	var all []*Object
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var document yaml.Node
-		if err := decoder.Decode(&document); err != nil {
-			if err.Error() == "EOF" {
-				return all, nil
-			}
-			return nil, fmt.Errorf("%s: %s", (&Object{File: file}).name(), strings.TrimPrefix(err.Error(), "yaml: "))
-		}
-		node := &document
-		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
-			node = node.Content[0]
-		}
-		if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
-			continue // an empty document
-		}
-		found, err := objectsOf(file, node)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-}
-
-func objectsOf(file string, node *yaml.Node) ([]*Object, error) {
-	o := &Object{File: file, Line: node.Line, node: node}
-	if node.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: not a Kubernetes object: it has no fields", o.Where())
-	}
-	encoded, err := toJSON(node)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Where(), err)
-	}
-	o.JSON = encoded
-	if err := o.identify(); err != nil {
-		return nil, err
-	}
-	items := child(node, "items")
-	if !strings.HasSuffix(o.GVK.Kind, "List") || items == nil || items.Kind != yaml.SequenceNode {
-		return []*Object{o}, nil
-	}
-	var all []*Object
-	for _, item := range items.Content {
-		found, err := objectsOf(file, item)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-func child(node *yaml.Node, name string) *yaml.Node {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == name {
-			return node.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// identify reads what every object has.
-func (o *Object) identify() error {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   struct {
-			Name         string `json:"name"`
-			GenerateName string `json:"generateName"`
-			Namespace    string `json:"namespace"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(o.JSON, &head); err != nil {
-		return fmt.Errorf("%s: %w", o.Where(), err)
-	}
-	if head.APIVersion == "" || head.Kind == "" {
-		missing := "kind"
-		if head.APIVersion == "" {
-			missing = "apiVersion"
-		}
-		return fmt.Errorf("%s: not a Kubernetes object: it has no %s", o.Where(), missing)
-	}
-	gv, err := schema.ParseGroupVersion(head.APIVersion)
-	if err != nil {
-		return fmt.Errorf("%s: apiVersion: %w", o.Where(), err)
-	}
-	o.GVK, o.Namespace, o.Name = gv.WithKind(head.Kind), head.Metadata.Namespace, head.Metadata.Name
-	if o.Name == "" {
-		o.Name = head.Metadata.GenerateName
-	}
-	return nil
 }
 
 // Of returns an object that has a Go type, such as one read from a cluster.

@@ -86,6 +86,49 @@ func TestReadMerges(t *testing.T) {
 	}
 }
 
+// TestReadTakesWhatKubectlTakes: each text holds objects of which the last one is in this line, and has this annotation a.
+func TestReadTakesWhatKubectlTakes(t *testing.T) {
+	rows := []struct {
+		reason, text    string
+		line, inLine    int
+		annotation, all string
+	}{
+		{"JSON writes characters as two halves", "{\"apiVersion\":\"v1\",\n\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\",\"annotations\":{\n\"a\":\"\\ud83d\\ude00\"}}}",
+			1, 3, "😀", "Pod x"},
+		{"what looks like one is none after a backslash", `{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"\\ud83d"}}}`, 1, 1, `\ud83d`, "Pod"},
+		{"JSON that is indented by tabs", "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Pod\",\n\t\"metadata\": {\"annotations\": {\n\t\t\"a\": \"x\"}}}", 1, 5, "x", "Pod"},
+		{"documents of JSON, one after the other",
+			"{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}\n\n{\"apiVersion\":\"v1\",\"kind\":\"Node\",\n\"metadata\":{\"annotations\":{\"a\":\"x\"}}}\n", 3, 4, "x", "Pod, Node"},
+		{"YAML in braces", "{apiVersion: v1, kind: Pod,\n metadata: {annotations: {a: x}}}", 1, 2, "x", "Pod"},
+		{"an item uses the anchor of another",
+			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {annotations: &all {a: x}}\n- apiVersion: v1\n  kind: Node\n  metadata:\n    annotations: *all\n",
+			7, 6, "x", "Pod, Node"},
+		{"an item is another one again", "apiVersion: v1\nkind: List\nitems:\n- &one\n  apiVersion: v1\n  kind: Pod\n  metadata: {annotations: {a: x}}\n- *one\n", 4, 7, "x", "Pod, Pod"},
+	}
+	for _, row := range rows {
+		found, err := parse("x", []byte(row.text))
+		if err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+			continue
+		}
+		var names []string
+		for _, o := range found {
+			names = append(names, o.String())
+		}
+		last := found[len(found)-1]
+		u, err := last.Unstructured()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.GetAnnotations()["a"]; got != row.annotation || strings.Join(names, ", ") != row.all {
+			t.Errorf("%s: %s with %q", row.reason, names, got)
+		}
+		if at := last.LineOf("metadata", "annotations", "a"); last.Line != row.line || at != row.inLine {
+			t.Errorf("%s: lines %d and %d, want %d and %d", row.reason, last.Line, at, row.line, row.inLine)
+		}
+	}
+}
+
 func TestReadSaysWhatIsWrong(t *testing.T) {
 	rows := []struct{ name, reason, text, want string }{
 		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "line 4"},
@@ -94,7 +137,14 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "already"},
 		{"group", "it names the field", "apiVersion: a/b/c\nkind: Pod\n", "x.yaml:1: apiVersion: unexpected GroupVersion string"},
 		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: neither YAML nor JSON"},
-		{"name", "a name is text", "apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n", "x.yaml:1: json: cannot unmarshal number"},
+		{"name", "a name is text", "apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n", "x.yaml:3: metadata.name: must be a string, not a number"},
+		{"namespace", "so is a namespace", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace: [a]\n", "x.yaml:4: metadata.namespace: must be a string, not a list"},
+		{"metadata", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata: 3\n", "x.yaml:3: metadata: must be an object, not a number"},
+		{"kind", "it is text, too", "apiVersion: v1\nkind: {}\n", "x.yaml:2: kind: must be a string, not an object"},
+		{"case", "the API server would not find it", "apiVersion: v1\nKind: Pod\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
+		{"JSON twice", "JSON is no better", `{"apiVersion":"v1","kind":"Pod",` + "\n" + `"kind":"Pod"}`, `x.yaml:1: line 2: "kind" is there already, in line 1`},
+		{"a list of JSON", "a list has no fields", "[]", "x.yaml:1: not a Kubernetes object: it has no fields"},
+		{"an item", "it is no object", "apiVersion: v1\nkind: List\nitems:\n- null\n", "x.yaml:4: not a Kubernetes object: it has no fields"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -112,6 +162,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(two))
 	f.Add([]byte("a: &a\n  b: *a\n"))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"\ud83d\ude00"}} {"a":"\ud8`))
 	f.Add([]byte("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod}]}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) > 1<<16 {
@@ -119,7 +170,7 @@ func FuzzParse(f *testing.F) {
 		}
 		found, err := parse("x.yaml", text)
 		for _, o := range found {
-			if err == nil && (o.Line < 1 || o.GVK.Kind == "" || o.LineOf("metadata", "name") < o.Line) {
+			if err == nil && (o.Line < 1 || o.GVK.Kind == "" || o.LineOf("metadata", "name") < 1) {
 				t.Errorf("%+v", o)
 			}
 		}

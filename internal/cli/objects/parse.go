@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// parse reads the documents of a file. Lists are taken apart.
+func parse(file string, text []byte) ([]*Object, error) {
+	if documents := jsonDocuments(text); documents != nil {
+		return parseJSON(file, documents)
+	}
+	var all []*Object
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); err != nil {
+			if errors.Is(err, io.EOF) {
+				return all, nil
+			}
+			return nil, fmt.Errorf("%s: %s", (&Object{File: file}).name(), strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		node := root(&document)
+		if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+			continue // an empty document
+		}
+		o := &Object{File: file, Line: node.Line, node: node}
+		if node.Kind != yaml.MappingNode {
+			return nil, o.noFields()
+		}
+		var err error
+		if o.JSON, err = toJSON(node); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Where(), err)
+		}
+		found, err := o.objects()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+}
+
+func root(document *yaml.Node) *yaml.Node {
+	if document.Kind == yaml.DocumentNode && len(document.Content) == 1 {
+		return document.Content[0]
+	}
+	return document
+}
+
+// A document is one of a JSON file.
+type document struct {
+	text []byte
+	line int // in which it begins
+}
+
+// jsonDocuments takes a file of JSON apart, and returns nil for any other. JSON is nearly YAML, but not where
+// it writes characters as two halves: "\ud83d\ude00".
+func jsonDocuments(text []byte) (all []document) {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	if begin := bytes.TrimLeft(text, " \t\r\n"); len(begin) == 0 || begin[0] != '{' && begin[0] != '[' || !utf8.Valid(text) {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for line, before := 1, 0; ; {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			return nil
+		}
+		end := int(decoder.InputOffset())
+		line += bytes.Count(text[before:end-len(raw)], []byte("\n"))
+		all = append(all, document{raw, line})
+		line += bytes.Count(raw, []byte("\n"))
+		before = end
+	}
+}
+
+func parseJSON(file string, documents []document) (all []*Object, err error) {
+	for _, d := range documents {
+		o := &Object{File: file, Line: d.line, JSON: d.text, node: linesOf(d)}
+		if d.text[0] != '{' {
+			return nil, o.noFields()
+		}
+		if o.node != nil {
+			err = twice(o.node)
+		} else {
+			err = twiceInJSON(d.text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Where(), err)
+		}
+		found, err := o.objects()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// twiceInJSON is twice for JSON that is no YAML.
+func twiceInJSON(text []byte) error {
+	var into map[string]any
+	again, err := kjson.UnmarshalStrict(text, &into)
+	if err == nil && len(again) > 0 {
+		err = again[0]
+	}
+	return err
+}
+
+// linesOf reads a document as YAML, which knows lines; nil if it is none. The halves of characters are replaced by
+// something of their length.
+func linesOf(d document) *yaml.Node {
+	text := bytes.Clone(d.text)
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++
+		if text[i] == 'u' && (text[i+1]|0x20) == 'd' && text[i+2] >= '8' { // JSON has four digits there
+			copy(text[i+1:], "fffd")
+		}
+	}
+	var parsed yaml.Node
+	if yaml.Unmarshal(text, &parsed) != nil {
+		return nil
+	}
+	node := root(&parsed)
+	shift(node, d.line-1)
+	return node
+}
+
+func shift(node *yaml.Node, lines int) {
+	node.Line += lines
+	for _, n := range node.Content {
+		shift(n, lines)
+	}
+}
+
+func (o *Object) noFields() error {
+	return fmt.Errorf("%s: not a Kubernetes object: it has no fields", o.Where())
+}
+
+// objects are those of a list, or the object itself. An item may use what others have anchored: so they are taken
+// from the JSON, in which that is resolved, and only their lines from the nodes.
+func (o *Object) objects() ([]*Object, error) {
+	if err := o.identify(); err != nil {
+		return nil, err
+	}
+	var top map[string]json.RawMessage
+	var list []json.RawMessage
+	if !strings.HasSuffix(o.GVK.Kind, "List") || json.Unmarshal(o.JSON, &top) != nil ||
+		json.Unmarshal(orNull(top["items"]), &list) != nil || list == nil {
+		return []*Object{o}, nil
+	}
+	var nodes []*yaml.Node
+	if items := resolved(child(o.node, "items")); items != nil && items.Kind == yaml.SequenceNode && len(items.Content) == len(list) {
+		nodes = items.Content
+	}
+	var all []*Object
+	for i, raw := range list {
+		item := &Object{File: o.File, Line: o.Line, JSON: raw}
+		if nodes != nil {
+			item.node = resolved(nodes[i])
+			item.Line = item.node.Line
+		}
+		if len(raw) == 0 || raw[0] != '{' {
+			return nil, item.noFields()
+		}
+		found, err := item.objects()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func resolved(node *yaml.Node) *yaml.Node {
+	for node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node
+}
+
+func child(node *yaml.Node, name string) *yaml.Node {
+	if node == nil || node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return node.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// identify reads what every object has.
+func (o *Object) identify() error {
+	var top, metadata map[string]json.RawMessage
+	if err := json.Unmarshal(o.JSON, &top); err != nil {
+		return fmt.Errorf("%s: %w", o.Where(), err)
+	}
+	if raw := top["metadata"]; len(raw) > 0 && raw[0] != '{' && raw[0] != 'n' {
+		return o.wrong("an object", raw, "metadata")
+	} else if err := json.Unmarshal(orNull(raw), &metadata); err != nil {
+		return fmt.Errorf("%s: metadata: %w", o.Where(), err)
+	}
+	var version, kind, generateName string
+	for _, field := range []struct {
+		of   map[string]json.RawMessage
+		path []string
+		into *string
+	}{
+		{top, []string{"apiVersion"}, &version}, {top, []string{"kind"}, &kind},
+		{metadata, []string{"metadata", "name"}, &o.Name}, {metadata, []string{"metadata", "generateName"}, &generateName},
+		{metadata, []string{"metadata", "namespace"}, &o.Namespace},
+	} {
+		raw := orNull(field.of[field.path[len(field.path)-1]])
+		if json.Unmarshal(raw, field.into) != nil {
+			return o.wrong("a string", raw, field.path...)
+		}
+	}
+	if version == "" || kind == "" {
+		missing := "kind"
+		if version == "" {
+			missing = "apiVersion"
+		}
+		return fmt.Errorf("%s: not a Kubernetes object: it has no %s", o.Where(), missing)
+	}
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil {
+		return fmt.Errorf("%s: apiVersion: %w", o.Where(), err)
+	}
+	o.GVK = gv.WithKind(kind)
+	if o.Name == "" {
+		o.Name = generateName
+	}
+	return nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// wrong says that a field has a value of another type, in the line of the field.
+func (o *Object) wrong(want string, raw json.RawMessage, path ...string) error {
+	at := *o
+	steps := make([]any, len(path))
+	for i, name := range path {
+		steps[i] = name
+	}
+	at.Line = o.LineOf(steps...)
+	is := "a number"
+	switch raw[0] {
+	case '{':
+		is = "an object"
+	case '[':
+		is = "a list"
+	case '"':
+		is = "a string"
+	case 't', 'f':
+		is = "a boolean"
+	}
+	return fmt.Errorf("%s: %s: must be %s, not %s", at.Where(), strings.Join(path, "."), want, is)
+}
