@@ -31,6 +31,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		return exitHolds
 	case errors.Is(err, problem.ErrFound):
 		return exitFound
+	case errors.Is(context.Cause(ctx), errUnread): // nor does anybody ask why it ended
 	case ctx.Err() != nil:
 		s.Problem(errors.New("interrupted"))
 	case errors.As(err, &exit):
