@@ -116,17 +116,24 @@ func (o *Outputs) Check(s *Screen) error {
 	return nil
 }
 
-// WriteFile writes a file whole or not at all. A link stays one, and the file keeps its permissions.
+// WriteFile writes a file whole or not at all. A link stays one, and the file keeps its permissions. What is printed to
+// the same file stays there.
 func WriteFile(name string, data []byte) error {
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(name); err == nil {
 		if !info.Mode().IsRegular() {
 			return os.WriteFile(name, data, mode) // a pipe or a device: there is nothing to keep
 		}
+		if standard := standardStream(info); standard != nil { // as /dev/stdout is, where that goes into a file
+			_, err := standard.Write(data)
+			return err
+		}
 		mode = info.Mode().Perm()
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return err
 		}
+	} else if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return os.WriteFile(name, data, mode) // through the link: there is nothing to keep yet
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -144,4 +151,14 @@ func WriteFile(name string, data []byte) error {
 		return err
 	}
 	return os.Rename(temporary.Name(), name)
+}
+
+// standardStream is the one of this process that goes into the file, or nil.
+func standardStream(file os.FileInfo) *os.File {
+	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
+		if info, err := stream.Stat(); err == nil && os.SameFile(info, file) {
+			return stream
+		}
+	}
+	return nil
 }

@@ -210,6 +210,39 @@ func TestWriteFileKeepsLinks(t *testing.T) {
 	}
 }
 
+// TestWriteFileKeepsLinksToNothing: the file is made where the link leads.
+func TestWriteFileKeepsLinksToNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.Symlink("real", "link"), WriteFile("link", []byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat("link")
+	text, _ := os.ReadFile("real")
+	if err != nil || info.Mode()&os.ModeSymlink == 0 || string(text) != "x" {
+		t.Errorf("link is %v, real holds %q", info.Mode(), text)
+	}
+}
+
+// TestWriteFileToWhereItPrints: -o text -o json=/dev/stdout > out.txt has both in out.txt.
+func TestWriteFileToWhereItPrints(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.txt")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	before := os.Stdout
+	os.Stdout = file
+	defer func() { os.Stdout = before }()
+	_, printing := file.WriteString("text\n")
+	if err := errors.Join(printing, WriteFile(name, []byte("json\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "text\njson\n" {
+		t.Errorf("it holds %q, %v", text, err)
+	}
+}
+
 func TestProgress(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		s, _, err := inMemory()
