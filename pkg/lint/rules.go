@@ -187,7 +187,7 @@ var suppressions = []Rule{
 		"Whoever reads it later cannot tell whether it still holds. It suppresses nothing.",
 		"Write why: AK203=it guards kube-system on purpose", suppressed},
 	{"AK902", Warning, "a suppression of an unknown rule",
-		"It suppresses nothing; the ID may be misspelled.",
+		"It suppresses nothing; the ID may be misspelled. In an annotation, a \";\" in a reason begins the next entry.",
 		"See the IDs: admitkit lint --rules", suppressed},
 	{"AK903", Warning, "a suppression of nothing",
 		"What it was for is gone; kept, it would hide it when it comes back.",

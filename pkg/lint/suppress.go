@@ -26,13 +26,14 @@ type suppression struct {
 func (l *linter) suppress() {
 	var all []*suppression
 	for i, entry := range l.options.Ignore {
+		entry.Rule = l.ruleID(entry.Rule)
 		all = append(all, &suppression{Ignore: entry, at: fmt.Sprintf("ignore[%d]", i)})
 	}
 	at := field.NewPath("metadata", "annotations").Key(IgnoreAnnotation).String()
 	for _, c := range l.configurations {
 		for _, e := range entries(c.Annotations[IgnoreAnnotation]) {
 			rule, webhook, _ := strings.Cut(e.name, "@")
-			all = append(all, &suppression{Ignore: Ignore{Rule: rule, Webhook: webhook, Reason: e.value}, of: c, at: at})
+			all = append(all, &suppression{Ignore: Ignore{Rule: l.ruleID(rule), Webhook: webhook, Reason: e.value}, of: c, at: at})
 		}
 	}
 	for i := range l.findings {
@@ -46,6 +47,16 @@ func (l *linter) suppress() {
 	for _, s := range all {
 		l.judge(s)
 	}
+}
+
+// ruleID returns the ID of a rule, however its letters are written.
+func (l *linter) ruleID(written string) string {
+	for id := range l.rules {
+		if strings.EqualFold(id, written) {
+			return id
+		}
+	}
+	return written
 }
 
 // An entry of an annotation is a name and what is said of it.
@@ -104,6 +115,9 @@ func (l *linter) judge(s *suppression) {
 	f := Finding{Rule: rule, Severity: l.rules[rule].Severity, Index: -1, Path: s.at, Message: message, Fix: l.rules[rule].Fix}
 	if s.of != nil {
 		f.Object, f.Index = s.of.String(), s.of.index
+		if rule == "AK902" {
+			f.Message += `: ";" and line breaks separate entries`
+		}
 	}
 	l.findings = append(l.findings, f)
 }

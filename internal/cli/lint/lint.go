@@ -172,7 +172,7 @@ func (r *Report) add(f lint.Finding, all []*objects.Object, config *config, leas
 	default:
 		found.File, found.Line = config.file, config.lineOf(f.Path)
 	}
-	found.external = slices.ContainsFunc(config.ignore, func(i lint.Ignore) bool { return i.Rule == f.Rule && i.Reason == f.Suppressed })
+	found.external = slices.ContainsFunc(config.ignore, func(i lint.Ignore) bool { return strings.EqualFold(i.Rule, f.Rule) && i.Reason == f.Suppressed })
 	switch {
 	case f.Suppressed != "":
 		r.Suppressed++

@@ -160,7 +160,7 @@ func TestURIs(t *testing.T) {
 
 func TestSuppressedByTheFile(t *testing.T) {
 	report, err := run(t, "hooks.yaml", hooks, func(o *Options) {
-		const text = "# ours\nignore:\n- rule: AK203\n  reason: on purpose\n- rule: AK501\n  reason: gone\n"
+		const text = "# ours\nignore:\n- rule: ak203\n  reason: on purpose\n- rule: AK501\n  reason: gone\n"
 		if err := os.WriteFile(DefaultConfig, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
