@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/scratch"
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
@@ -34,10 +35,11 @@ type Program struct {
 	// Hooks are what was found in it, in order. There is at least one.
 	Hooks []Hook
 
-	ca   *devcert.CA
-	dir  string // temporary, with the program in it
-	work string // working directory of the program: that of the package
-	log  *lines
+	ca      *devcert.CA
+	dir     string // temporary, with the program in it
+	scratch *scratch.Dir
+	work    string // working directory of the program: that of the package
+	log     *lines
 }
 
 // A Hook is one of those in a package.
@@ -74,11 +76,11 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 	if err != nil {
 		return nil, err
 	}
-	temporary, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "admitkit-hooks-")
+	temporary, err := scratch.New(os.Getenv("GOTMPDIR"), "admitkit-hooks-")
 	if err != nil {
 		return nil, problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}
-	p := &Program{Package: t.ImportPath, ca: ca, dir: temporary, work: t.Dir, log: &lines{each: to(log)}}
+	p := &Program{Package: t.ImportPath, ca: ca, dir: temporary.Path, scratch: temporary, work: t.Dir, log: &lines{each: to(log)}}
 	if err := p.build(ctx, dir, pkg, t, candidates); err != nil {
 		p.Close()
 		return nil, err
@@ -168,5 +170,5 @@ func (p *Program) CA() []byte { return slices.Clone(p.ca.Bundle) }
 
 // Close removes the program. Processes of it go on.
 func (p *Program) Close() {
-	_ = os.RemoveAll(p.dir) // a folder of the system's for what is temporary
+	p.scratch.Remove()
 }

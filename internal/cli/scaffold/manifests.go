@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/scratch"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
@@ -20,11 +21,12 @@ import (
 func (a *addition) print(ctx context.Context, o *Options) error {
 	name, flag := a.project.printed()
 	o.tell("building the program, which prints " + name)
-	folder, err := os.MkdirTemp("", "admitkit-add-")
+	temporary, err := scratch.New("", "admitkit-add-")
 	if err != nil {
 		return problem.New("%w", err)
 	}
-	defer os.RemoveAll(folder)
+	defer temporary.Remove()
+	folder := temporary.Path
 	before, err := os.ReadFile(a.path(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return problem.New("%w", err)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package scratch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestLeftovers: a folder goes with the next one once its process is gone, and not before; nothing else does.
+func TestLeftovers(t *testing.T) {
+	parent := t.TempDir()
+	killed, err := New(parent, "admitkit-x-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(killed.Path, "program"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	others := []string{"admitkit-x-of-somebody", "admitkit-y-1", "other"}
+	for _, name := range others {
+		if err := os.Mkdir(filepath.Join(parent, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running, err := New(parent, "admitkit-x-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(killed.Path); err != nil {
+		t.Fatalf("it is in use: %v", err)
+	}
+	killed.unlock() // as the system does at its end
+	last, err := New(parent, "admitkit-x-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(killed.Path); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+	if _, err := os.Stat(running.Path); err != nil {
+		t.Errorf("it is in use: %v", err)
+	}
+	running.Remove()
+	last.Remove()
+	entries, err := os.ReadDir(parent)
+	if err != nil || len(entries) != len(others) {
+		t.Errorf("there are %v, %v; want %v", entries, err, others)
+	}
+}
