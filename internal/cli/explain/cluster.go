@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -43,7 +44,7 @@ func FromCluster(ctx context.Context, where cluster.Flags, configurations, more 
 	}
 	l := &live{config, client}
 	w := newWorld("cluster")
-	w.lookUp, w.resources, w.stored = l.labels, l.resource, l.stored
+	w.lookUp, w.resources, w.stored, w.noLimits = l.labels, l.resource, l.stored, l.noLimits
 	w.authorizer = authorizer.AuthorizerFunc(l.authorize)
 	if err := l.read(ctx, w); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func FromCluster(ctx context.Context, where cluster.Flags, configurations, more 
 	}
 	w.addKnown(own)
 	w.addKnown(known)
-	return w, nil
+	return w, w.policies.add(append(slices.Clone(configurations), more...))
 }
 
 // read reads the configurations, the definitions of custom resources, the version and the user.
@@ -96,6 +97,9 @@ func (l *live) read(ctx context.Context, w *World) error {
 		w.validating = append(w.validating, c.Value)
 	}
 	w.addKnown(sets)
+	if err := l.readPolicies(ctx, w); err != nil {
+		return err
+	}
 	version, err := l.client.Discovery().ServerVersion()
 	if err != nil {
 		return cluster.Explain(l.config, err)

@@ -22,6 +22,11 @@ type telling struct {
 	asked *asked
 	// namespaceUnknown is set if the labels of its namespace are not known.
 	namespaceUnknown bool
+	// noLimits is set if its namespace has no LimitRange for sure; limited is what is explained if one applies.
+	noLimits bool
+	limited  *chain.Explanation
+	// policies may change the object before webhooks are asked.
+	policies []string
 
 	webhooks []*judged
 }
@@ -39,8 +44,17 @@ func (t *telling) tell(ctx context.Context, engine *chain.Chain, told *Object) e
 	if err != nil {
 		return err
 	}
+	if t.world.noLimits != nil && t.asked.Namespace != "" {
+		if t.noLimits, err = t.world.noLimits(ctx, t.asked.Namespace); err != nil {
+			return err
+		}
+	}
+	if t.limited, err = t.withLimits(ctx, engine); err != nil {
+		return err
+	}
+	t.policies = t.world.policies.may(t.asked)
 	for i := range e.Webhooks {
-		t.webhooks = append(t.webhooks, t.webhook(&t.hooks[i], &e.Webhooks[i]))
+		t.webhooks = append(t.webhooks, t.webhook(i, &e.Webhooks[i]))
 	}
 	ordered(t.webhooks)
 	told.Request = t.request()
@@ -62,9 +76,10 @@ func (t *telling) request() *Request {
 }
 
 // webhook says of one what its predicates say.
-func (t *telling) webhook(h *hook, e *chain.Explained) *judged {
+func (t *telling) webhook(i int, e *chain.Explained) *judged {
+	h := &t.hooks[i]
 	w := &judged{hook: h, Webhook: Webhook{Type: "validating", Configuration: h.configuration, Name: h.name, Static: h.static,
-		FailurePolicy: "Fail", TimeoutSeconds: h.timeout, Predicates: t.predicates(h, e)}}
+		FailurePolicy: "Fail", TimeoutSeconds: h.timeout, Predicates: t.predicates(i, e)}}
 	if h.ignore {
 		w.FailurePolicy = "Ignore"
 	}

@@ -23,7 +23,7 @@ import (
 
 // Explain tells of each object.
 func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
-	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source}
+	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.all) > 0}
 	all = w.withSubresource(ctx, all, ask)
 	requests := make([]*asked, len(all))
 	errs := make([]error, len(all))

@@ -25,21 +25,27 @@ import (
 )
 
 // predicates are those of the chain, corrected by what is not known.
-func (t *telling) predicates(h *hook, e *chain.Explained) []Predicate {
+func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
+	h := &t.hooks[webhook]
 	all := make([]Predicate, 0, len(e.Predicates))
-	for _, p := range e.Predicates {
+	for place, p := range e.Predicates {
 		told := Predicate{Predicate: string(p.Decision), Condition: p.Condition, Answer: string(p.Answer), Detail: p.Detail}
 		switch p.Decision {
 		case chain.ByResource:
 			t.exempt(h, &told)
 		case chain.ByNamespaceSelector:
 			t.namespace(h, &told)
+			t.byPolicy(&told, isNamespaces(t.asked.resource) && told.Answer != "Errs" && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
+		case chain.ByObjectSelector:
+			t.byPolicy(&told, h.objects != nil && len(h.objects.MatchLabels)+len(h.objects.MatchExpressions) > 0)
 		case chain.ByRules:
 			t.versions(h, &told)
 		case chain.ByMatchCondition:
 			i := slices.IndexFunc(h.conditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == p.Condition })
 			told.Expression = strings.TrimSpace(h.conditions[i].Expression)
 			t.condition(h, e, &told)
+			t.byLimits(webhook, place, &told)
+			t.byPolicy(&told, mentioned(told.Expression).object)
 		}
 		all = append(all, told)
 	}
@@ -131,7 +137,7 @@ func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
 			value(p), t.byRegistry(mentions))
 	case t.asked.Operation == "CREATE" && t.asked.SubResource == "":
 		for _, f := range pluginFields[t.asked.resource.GroupResource()] {
-			if mentions.words[f.name] && !(f.ifUnset && t.has(f.name)) {
+			if mentions.words[f.name] && !(f.ifUnset && t.has(f.name)) && !(f.plugin == "LimitRanger" && t.noLimits) {
 				p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the plugin %s of the API server may change %s first",
 					value(p), f.plugin, f.name)
 				return

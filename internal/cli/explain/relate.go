@@ -123,7 +123,10 @@ func (t *telling) name() string {
 
 // notes are what matters beyond single webhooks.
 func (t *telling) notes(e *chain.Explanation) []string {
-	notes := t.asked.notes
+	notes := append(slices.Clone(t.asked.notes), t.world.notes...)
+	if len(t.policies) > 0 {
+		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s comes before webhooks, and may change what they are asked about", or(t.policies)))
+	}
 	if e.Twice {
 		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each")
 	}

@@ -13,8 +13,10 @@ type Report struct {
 	// Kubernetes is the version by whose rules is told, such as "1.36".
 	Kubernetes string `json:"kubernetes"`
 	// Source is where the configurations are from: "files", "cluster" or "cluster and files".
-	Source  string   `json:"source"`
-	Objects []Object `json:"objects"`
+	Source string `json:"source"`
+	// PoliciesKnown is set if MutatingAdmissionPolicies were looked for, and looked at.
+	PoliciesKnown bool     `json:"policiesKnown"`
+	Objects       []Object `json:"objects"`
 }
 
 // An Object is one with the request that is made about it, and what webhooks are asked.

@@ -33,7 +33,7 @@ const columns = 80
 
 // Text writes the report for people: all webhooks, or those of one name with all of their predicates.
 func (r *Report) Text(w io.Writer, p screen.Painter, webhook string) error {
-	t := &text{w: w, Painter: p}
+	t := &text{w: w, Painter: p, policiesKnown: r.PoliciesKnown}
 	shown, err := r.visible()
 	if err != nil {
 		return err
@@ -49,8 +49,9 @@ func (r *Report) Text(w io.Writer, p screen.Painter, webhook string) error {
 
 type text struct {
 	screen.Painter
-	w   io.Writer
-	err error
+	w             io.Writer
+	err           error
+	policiesKnown bool
 }
 
 func (t *text) line(format string, args ...any) {
@@ -248,8 +249,12 @@ func (t *text) summary(o *Object) {
 		t.wrap(t.Red("rejected")+" ", 9, fmt.Sprintf("before %s, because of %s, with %d: %s", r.Before, by, r.Code, r.Message))
 	}
 	if depends := o.depend(); len(depends) > 0 {
-		t.wrap("", 0, fmt.Sprintf("This is for the object as it is. %s may change it; whether %s is called may then be decided otherwise.",
-			or(o.Changing), or(depends)))
+		beside := "."
+		if !t.policiesKnown {
+			beside = "; admission policies are not looked at."
+		}
+		t.wrap("", 0, fmt.Sprintf("This is for the object as it is%s %s may change it; whether %s is called may then be decided otherwise.",
+			beside, or(o.Changing), or(depends)))
 	}
 	if c := o.WorstCase; c != nil && c.Total > 0 {
 		t.wrap("", 0, c.String())

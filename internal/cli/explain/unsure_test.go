@@ -3,7 +3,9 @@
 package explain
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,5 +48,93 @@ func TestRegistry(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLimits: LimitRanger may add an annotation to a Pod; only where that makes a difference, it is not known.
+func TestLimits(t *testing.T) {
+	annotated := strings.Replace(aPod, "labels:", "annotations: {team: web}, labels:", 1)
+	for _, row := range []struct{ name, reason, object, expression, want string }{
+		{"any annotation", "there may be one", aPod, `has(object.metadata.annotations)`, "m.example.com: unknown by MatchCondition: condition \"c\": it is false for the object as it is written, but the plugin LimitRanger"},
+		{"number", "there may be one more", annotated, `object.metadata.annotations.size() == 1`, "m.example.com: unknown"},
+		{"that annotation", "it may be there", aPod, `has(object.metadata.annotations) && "kubernetes.io/limit-ranger" in object.metadata.annotations`, "m.example.com: unknown"},
+		{"another annotation", "it is there", annotated, `object.metadata.annotations["team"] == "web"`, "m.example.com: yes"},
+		{"another annotation, missing", "nobody adds it", aPod, `has(object.metadata.annotations) && "team" in object.metadata.annotations`, "m.example.com: no"},
+		{"another annotation, any", "there is one already", annotated, `has(object.metadata.annotations)`, "m.example.com: yes"},
+		{"unguarded", "an error becomes none", aPod, `"team" in object.metadata.annotations`, "m.example.com: unknown"},
+		{"of another kind", "LimitRanger leaves it", aService, `has(object.metadata.annotations)`, "m.example.com: no"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := summary(explainOne(t, withCondition(row.expression), row.object, Ask{}))
+			if !strings.Contains(got, row.want) {
+				t.Errorf("%s\n got %s\nwant %s", row.reason, got, row.want)
+			}
+		})
+	}
+	for known, want := range map[bool]string{true: "m.example.com: no", false: "m.example.com: unknown"} {
+		w, err := FromFiles(read(t, withCondition(`has(object.metadata.annotations) || has(object.spec.containers[0].resources.limits)`)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.noLimits = func(_ context.Context, namespace string) (bool, error) { return known && namespace == "shop", nil }
+		report, err := w.Explain(t.Context(), read(t, aPod), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := summary(report.Objects[0]); !strings.HasPrefix(got, want) {
+			t.Errorf("a cluster in which it is %t that there are no LimitRanges: %s", known, got)
+		}
+	}
+}
+
+const podPolicy = `
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicy
+metadata: {name: labels}
+spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}}
+---
+`
+
+// TestPolicies: what a MutatingAdmissionPolicy may change is not known.
+func TestPolicies(t *testing.T) {
+	const note = "MutatingAdmissionPolicy labels comes before webhooks"
+	for _, row := range []struct {
+		name, reason, fields, object string
+		want                         []string
+	}{
+		{"selector", "labels may change", ", objectSelector: {matchLabels: {app: db}}", aPod, []string{"m.example.com: unknown by ObjectSelector: objectSelector MutatingAdmissionPolicy labels may change", note}},
+		{"condition", "the object may change", ", matchConditions: [{name: c, expression: 'object.metadata.name == \"web\"'}]", aPod, []string{"m.example.com: unknown by MatchCondition", note}},
+		{"condition on the user", "that is not changed", ", matchConditions: [{name: c, expression: 'request.userInfo.username == \"admin\"'}]", aPod, []string{"m.example.com: yes", note}},
+		{"nothing", "the object does not matter", "", aPod, []string{"m.example.com: yes", note}},
+		{"another kind", "it is not for that", ", objectSelector: {matchLabels: {app: db}}", aService, []string{"m.example.com: no"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := summary(explainOne(t, podPolicy+configuration("Mutating", "m", "m.example.com", row.fields), row.object, Ask{}))
+			for _, want := range row.want {
+				if !strings.Contains(got, strings.Replace(want, "objectSelector Mutating", "Mutating", 1)) {
+					t.Errorf("%s\n got %s\nwant %s", row.reason, got, want)
+				}
+			}
+			if strings.Contains(got, note) != slices.Contains(row.want, note) {
+				t.Errorf("%s: %s", row.reason, got)
+			}
+		})
+	}
+	for bound, want := range map[string]string{"labels": "unknown", "other": "no"} {
+		w, err := FromFiles(read(t, configuration("Mutating", "m", "m.example.com", ", objectSelector: {matchLabels: {app: db}}")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.policies.bound = map[string]bool{} // as in a cluster
+		if err := w.policies.add(read(t, podPolicy+"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: b}, spec: {policyName: "+bound+"}}")); err != nil {
+			t.Fatal(err)
+		}
+		report, err := w.Explain(t.Context(), read(t, aPod), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := summary(report.Objects[0]); !strings.HasPrefix(got, "m.example.com: "+want) {
+			t.Errorf("bound is %s: %s", bound, got)
+		}
 	}
 }

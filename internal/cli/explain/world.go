@@ -34,6 +34,11 @@ type World struct {
 	stored func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error)
 	// authorizer answers the conditions' questions; without one they can only be answered for system:masters.
 	authorizer authorizer.Authorizer
+	// noLimits reports whether a namespace has no LimitRange for sure, in a cluster.
+	noLimits func(ctx context.Context, namespace string) (bool, error)
+	policies policies
+	// notes are about what could not be read.
+	notes []string
 	// whence is where errors about configurations are from: their files and lines.
 	whence map[string]string
 	// user is who asks, unless the caller says who.
@@ -75,7 +80,7 @@ func FromFiles(configurations, more []*objects.Object) (*World, error) {
 		return nil, problem.New("%w", err)
 	}
 	w.addKnown(known)
-	return w, nil
+	return w, w.policies.add(append(slices.Clone(configurations), more...))
 }
 
 func newWorld(source string) *World {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// policies are the MutatingAdmissionPolicies, which come before mutating webhooks.
+type policies struct {
+	all map[string]*policy
+	// bound are the names of those that have a binding. It is nil if nobody knows.
+	bound map[string]bool
+	// known is set if these are all that there are.
+	known bool
+}
+
+// A policy is what is the same in all versions of one.
+type policy struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		MatchConstraints struct {
+			ResourceRules []admissionregistrationv1.RuleWithOperations `json:"resourceRules"`
+		} `json:"matchConstraints"`
+		PolicyName string `json:"policyName"` // of a binding
+	} `json:"spec"`
+}
+
+// add adds policies and their bindings.
+func (p *policies) add(all []*objects.Object) error {
+	for _, o := range all {
+		if o.GVK.Group != admissionregistrationv1.GroupName || !strings.HasPrefix(o.GVK.Kind, "MutatingAdmissionPolicy") {
+			continue
+		}
+		var read policy
+		if err := json.Unmarshal(o.JSON, &read); err != nil {
+			return problem.New("%s: %s: %w", o.Where(), o, err)
+		}
+		switch o.GVK.Kind {
+		case "MutatingAdmissionPolicy":
+			if p.all == nil {
+				p.all = map[string]*policy{}
+			}
+			p.all[read.Metadata.Name] = &read
+		case "MutatingAdmissionPolicyBinding":
+			if p.bound != nil {
+				p.bound[read.Spec.PolicyName] = true
+			}
+		}
+	}
+	return nil
+}
+
+// may are the names of policies that may change the object of a request. Their selectors and conditions are
+// not looked at, nor versions: they match equivalent ones, too.
+func (p *policies) may(a *asked) []string {
+	if a.Operation == admissionv1.Delete {
+		return nil // there is nothing to change
+	}
+	var names []string
+	for name, policy := range p.all {
+		if p.bound != nil && !p.bound[name] {
+			continue
+		}
+		if slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules, func(rule admissionregistrationv1.RuleWithOperations) bool {
+			rule.APIVersions = []string{"*"}
+			m := rules.Matcher{Rule: rule, Attr: admission.NewAttributesRecord(nil, nil, a.kind, a.Namespace, a.Name, a.resource.GroupVersionResource, a.SubResource,
+				admission.Operation(a.Operation), nil, a.DryRun, nil)}
+			return m.Matches()
+		}) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// readPolicies reads those of the newest version that the cluster serves.
+func (l *live) readPolicies(ctx context.Context, w *World) error {
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		of := schema.GroupVersion{Group: admissionregistrationv1.GroupName, Version: version}
+		all, err := cluster.List(ctx, l.config, of.WithResource("mutatingadmissionpolicies"))
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			w.notes = append(w.notes, "admission policies are not looked at: you may not list mutatingadmissionpolicies")
+			return nil
+		case err != nil:
+			return err
+		}
+		w.policies.known, w.policies.bound = true, map[string]bool{}
+		bindings, err := cluster.List(ctx, l.config, of.WithResource("mutatingadmissionpolicybindings"))
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
+			w.policies.bound = nil
+		case err != nil:
+			return err
+		}
+		return w.policies.add(append(all, bindings...))
+	}
+	w.policies.known = true // no version is served, so there are none
+	return nil
+}
+
+// byPolicy is about what admission policies may change before webhooks are asked.
+func (t *telling) byPolicy(p *Predicate, looks bool) {
+	if looks && len(t.policies) > 0 && p.Answer != "Unknown" {
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are asked about it", or(t.policies))
+	}
+}
+
+// limitAnnotation is what the plugin LimitRanger writes down of what it set.
+const limitAnnotation = "kubernetes.io/limit-ranger"
+
+// withLimits explains the request as it is if LimitRanger sets something; nil if it does not, or if that
+// makes no difference.
+func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
+	if isPod := t.asked.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.asked.Operation != admissionv1.Create || t.asked.SubResource != "" || t.noLimits {
+		return nil, nil
+	}
+	if !slices.ContainsFunc(t.hooks, func(h hook) bool {
+		return slices.ContainsFunc(h.conditions, func(c admissionregistrationv1.MatchCondition) bool {
+			m := mentioned(c.Expression)
+			return m.object && m.words["annotations"]
+		})
+	}) {
+		return nil, nil
+	}
+	var pod map[string]any
+	if err := json.Unmarshal(t.asked.Object, &pod); err != nil {
+		return nil, problem.New("%w", err)
+	}
+	metadata, _ := pod["metadata"].(map[string]any)
+	if metadata == nil {
+		return nil, nil
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	if annotations[limitAnnotation] == nil {
+		annotations[limitAnnotation] = "LimitRanger plugin set: cpu request for container app"
+	}
+	request := t.asked.Request
+	var err error
+	if request.Object, err = json.Marshal(pod); err != nil {
+		return nil, err
+	}
+	return engine.Explain(ctx, request)
+}
+
+// byLimits is about conditions on the annotations of a Pod, to which LimitRanger may add one.
+func (t *telling) byLimits(webhook, predicate int, p *Predicate) {
+	m := mentioned(p.Expression)
+	if t.limited == nil || p.Answer == "Unknown" || !m.object || !m.words["annotations"] {
+		return
+	}
+	other := t.limited.Webhooks[webhook].Predicates
+	if strings.Contains(p.Expression, limitAnnotation) || predicate >= len(other) || string(other[predicate].Answer) != p.Answer {
+		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the plugin LimitRanger of the API server may add the annotation %s first", value(p), limitAnnotation)
+	}
+}
+
+// noLimits reports whether there is no LimitRange in a namespace of a cluster; false if nobody knows.
+func (l *live) noLimits(ctx context.Context, namespace string) (bool, error) {
+	found, err := l.client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, cluster.Explain(l.config, err)
+	}
+	return len(found.Items) == 0, nil
+}
