@@ -171,7 +171,7 @@ func (r *reader) report() (*Report, error) {
 		return nil, err.Hint("no webhook is in the log at all; of validating ones only denials and failures would be")
 	}
 	report := t.report()
-	report.Files, report.Events, report.Incomplete = r.files, r.events, append(r.incomplete, r.lostOf...)
+	report.Files, report.Events, report.Incomplete = r.files, r.events, slices.Concat(r.incomplete, r.lostOf)
 	return report, nil
 }
 

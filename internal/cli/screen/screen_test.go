@@ -230,7 +230,7 @@ func TestWriteFileToWhereItPrints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // its text is looked at
 	before := os.Stdout
 	os.Stdout = file
 	defer func() { os.Stdout = before }()
