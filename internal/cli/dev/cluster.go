@@ -5,18 +5,14 @@ package dev
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
@@ -35,7 +31,8 @@ func joinCluster(ctx context.Context, d *session) (_ place, err error) {
 	if err := confirm(ctx, d, name, config.Host); err != nil {
 		return nil, err
 	}
-	if err := removeLeftovers(ctx, d.s, config); err != nil {
+	here := state{Server: config.Host, Context: name, Cluster: clusterID(ctx, config), Time: time.Now()}
+	if err := removeLeftovers(ctx, d.s, config, &d.o.Where, here); err != nil {
 		return nil, err
 	}
 	host, port, err := reached(d.o.Advertise, config.Host)
@@ -53,7 +50,8 @@ func joinCluster(ctx context.Context, d *session) (_ place, err error) {
 	if _, err := d.records.removeOwned(ctx); err != nil { // there are none; but the cluster is there, and lets us
 		return nil, err
 	}
-	note, err := writeState(state{ID: id, PID: os.Getpid(), Server: config.Host, Context: name})
+	here.ID, here.PID = id, os.Getpid()
+	note, err := writeState(here)
 	if err != nil {
 		return nil, err
 	}
@@ -107,18 +105,6 @@ func confirm(ctx context.Context, d *session, name, server string) error {
 	}
 }
 
-func contextName(f *cluster.Flags) string {
-	if f.Context != "" {
-		return f.Context
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.Kubeconfig
-	if config, err := rules.Load(); err == nil && config.CurrentContext != "" {
-		return config.CurrentContext
-	}
-	return "(none)"
-}
-
 // reached returns where the cluster calls this machine: where the user says, or else at the address
 // by which this machine calls the cluster.
 func reached(advertise, server string) (host, port string, err error) {
@@ -149,43 +135,4 @@ func reached(advertise, server string) (host, port string, err error) {
 	defer func() { _ = c.Close() }() // nothing was written
 	host, _, err = net.SplitHostPort(c.LocalAddr().String())
 	return host, "0", err
-}
-
-// removeLeftovers removes what a dev of this user registered that did not come to remove it.
-func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config) error {
-	left, err := abandoned()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, file := range left {
-		if file.Server != config.Host {
-			s.Note("a dev that was killed left its registration in the cluster of context %s: admitkit dev --cluster --context %s removes it", file.Context, file.Context)
-			file.release()
-			continue
-		}
-		r, err := newRegistry(config, frame{owner: file.ID})
-		if err != nil {
-			file.release()
-			return err
-		}
-		n, err := r.removeOwned(ctx)
-		if err != nil {
-			file.release()
-			errs = append(errs, err)
-			continue
-		}
-		if n > 0 {
-			s.Note("removed from the cluster what a dev left behind that was killed: %s", configurationsOf(n))
-		}
-		errs = append(errs, file.remove())
-	}
-	return errors.Join(errs...)
-}
-
-func configurationsOf(n int) string {
-	if n == 1 {
-		return "1 configuration"
-	}
-	return fmt.Sprintf("%d configurations", n)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/admitkit/admitkit/internal/apiserver/flock"
 	"github.com/admitkit/admitkit/internal/cli/problem"
@@ -22,6 +23,11 @@ type state struct {
 	// Server is the URL of the cluster, Context its name in the kubeconfig.
 	Server  string `json:"server"`
 	Context string `json:"context"`
+	// Cluster is the UID of the namespace kube-system, if we were let see it: URLs of a cluster change, and one URL is of
+	// many clusters in turn.
+	Cluster string `json:"cluster,omitempty"`
+	// Time is when it was written.
+	Time time.Time `json:"time"`
 }
 
 // A stateFile is a state in the user's folder for such, locked by the dev that it is of, or by us.
