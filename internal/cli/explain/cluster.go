@@ -38,6 +38,10 @@ func FromCluster(ctx context.Context, where cluster.Flags, configurations, more 
 	if err != nil {
 		return nil, err
 	}
+	return from(ctx, config, configurations, more)
+}
+
+func from(ctx context.Context, config *rest.Config, configurations, more []*objects.Object) (*World, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, problem.New("no cluster: %w", err)

@@ -35,7 +35,7 @@ func (g generator) rule() admissionregistrationv1.RuleWithOperations {
 		Rule: admissionregistrationv1.Rule{
 			APIGroups:   pick(g, []string{"*"}, some(g, "", "apps", "explain.example.com", "autoscaling", "policy", "rbac.authorization.k8s.io", "events.k8s.io")),
 			APIVersions: pick(g, []string{"*"}, []string{"v1"}, some(g, "v1", "v1beta1", "v2")),
-			Resources: pick(g, []string{"*"}, []string{"*/*"}, []string{"*"}, []string{"*/*"}, []string{"pods/*"}, []string{"*/status"}, []string{"*/exec"}, some(g, "pods", "configmaps", "namespaces"), some(g, "widgets", "planets"),
+			Resources: pick(g, []string{"*"}, []string{"*/*"}, []string{"*"}, []string{"*/*"}, []string{"pods/*"}, []string{"*/status"}, []string{"*/exec"}, some(g, "pods", "configmaps", "namespaces", "services"), some(g, "widgets", "planets"),
 				some(g, "pods/exec", "pods/eviction", "widgets/status", "deployments/scale"), some(g, "horizontalpodautoscalers", "deployments", "clusterroles", "events")),
 		},
 	}
@@ -71,6 +71,11 @@ var (
 		`request.operation in ["DELETE", "CONNECT"] || object.kind != "Widget" || object.spec.size > 2`,
 		`request.operation in ["DELETE", "CONNECT"] || object.apiVersion != "explain.example.com/v1beta1"`,
 		`request.resource.resource != "pods" || has(request.subResource) && request.subResource == "exec" && object.command[0] == "ls" || request.operation == "CREATE"`,
+		`request.resource.resource != "services" || request.operation == "DELETE" || !has(object.spec.clusterIP)`,
+		`request.resource.resource != "services" || request.operation == "DELETE" || object.spec.type != "NodePort" || !object.spec.ports.exists(p, has(p.nodePort))`,
+		`request.resource.resource != "services" || request.operation == "DELETE" || object.spec.type == "NodePort"`,
+		`has(request.userInfo.extra) && "case" in request.userInfo.extra`, `has(request.userInfo.extra) && "other" in request.userInfo.extra`,
+		`request.operation in ["DELETE", "CONNECT"] || !has(object.metadata.annotations) || "sure" in object.metadata.annotations`,
 		`authorizer.requestResource.check("breakglass").allowed()`,
 		`!authorizer.group("").resource("pods").namespace("plain").check("list").allowed()`,
 	}
@@ -182,6 +187,9 @@ var sorts = []sort{
 				labels["team"] = pick(g, "a", "b")
 			}
 		}
+	}},
+	{version: "v1", resource: "services", kind: "Service", operations: changes, body: func(g generator, o map[string]any) {
+		o["spec"] = map[string]any{"type": pick(g, "ClusterIP", "NodePort"), "ports": []any{map[string]any{"port": 80}}}
 	}},
 	{group: "apps", version: "v1", resource: "deployments", kind: "Deployment", operations: changes, subs: []string{"scale", "status"},
 		body: with("spec", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "a"}}, "template": template})},
