@@ -77,11 +77,15 @@ webhooks:
 		}
 		c, said := command(t, row.args...)
 		c.Stdout = writer
-		reader.Close()
+		if err := reader.Close(); err != nil {
+			t.Fatal(err)
+		}
 		if code := exitCode(t, c.Run()); code != row.want || said.Len() > 0 {
 			t.Errorf("%s: %v: exit code %d, want %d; it says %q", row.reason, row.args, code, row.want, said)
 		}
-		writer.Close()
+		if err := writer.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
