@@ -36,7 +36,7 @@ func TestEndsWhileStandardInputDoesNot(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.flag, func(t *testing.T) {
 			stdin, writer := io.Pipe()
-			defer writer.Close()
+			defer func() { _ = writer.Close() }() // a pipe
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				_, _ = io.WriteString(writer, "\n") // somebody reads now
