@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -38,5 +40,20 @@ func TestBrokenOff(t *testing.T) {
 				t.Errorf("got %s, want %s", got, in.want)
 			}
 		})
+	}
+}
+
+// TestGoneBeforeItEntered has a call that was taken back before its handler ran, as by a client that
+// opens and resets streams: it takes no room, and who has some keeps it.
+func TestGoneBeforeItEntered(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	g := newGate(&Options{MaxInFlight: 1, MaxInFlightBytes: 1}, nil)
+	g.calls.Add(1)
+	x := &exchange{client: gone}
+	x.ctx.hook, x.ctx.start, x.ctx.budget = &Hook{gate: g}, time.Now(), time.Hour
+	err := x.enter(httptest.NewRequestWithContext(gone, http.MethodPost, "/", nil), nil)
+	if err == nil || x.outcomeOf(err) != Canceled || x.held || g.calls.Load() != 1 {
+		t.Errorf("got %v with %d calls in flight, held %t", err, g.calls.Load(), x.held)
 	}
 }

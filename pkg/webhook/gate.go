@@ -64,6 +64,9 @@ func (x *exchange) enter(r *http.Request, refused *refusal) error {
 	if refused != nil {
 		return refused
 	}
+	if x.isGone() { // streams that are reset as fast as they are opened take nobody's room
+		return x.brokenOff(x.client.Err())
+	}
 	// First it is counted, then looks at the stage: a server that waits for the calls in flight
 	// does it the other way round, so one of the two sees the other.
 	x.held = true
