@@ -28,7 +28,8 @@ The webhooks are those of files (--webhook-configuration), of a cluster
 same name in the cluster, which shows what applying them would do. In files,
 configurations named *.static.k8s.io are static manifests, which come first.
 
-Each object of -f is told of. For CREATE and UPDATE it is the new object, for
+Each object of -f is told of. Of folders, files without objects and patches of
+kustomize are left out. For CREATE and UPDATE it is the new object, for
 DELETE the stored one. Subresources take the object itself or what is sent to
 them: a Pod, or an Eviction, for pods/eviction. Namespaces and
 CustomResourceDefinitions among the files are taken into account; in a cluster
@@ -95,7 +96,7 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 		if f.Changed("user-uid") {
 			o.UID = uid
 		}
-		report, err := explain.Run(c.Context(), &o, s.In)
+		report, err := explain.Run(c.Context(), &o, s)
 		if err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func (d *session) start(ctx context.Context) error {
 // open builds the hooks, and watches their sources from before that.
 func (d *session) open(ctx context.Context) (*generation, error) {
 	if d.o.URL != "" {
-		g, err := openURL(ctx, d.o.URL, d.o.CAFile, d.o.Files, d.s.In)
+		g, err := openURL(ctx, d.o.URL, d.o.CAFile, d.o.Files, d.s)
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ type samples struct {
 }
 
 func readSamples(ctx context.Context, paths []string, s *screen.Screen) (*samples, error) {
-	all, err := objects.Read(ctx, paths, s.In)
+	all, err := objects.Read(ctx, paths, s.In, s.Note)
 	if err != nil {
 		return nil, err
 	}

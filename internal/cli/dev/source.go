@@ -22,6 +22,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -180,7 +181,7 @@ func clientOf(ca []byte) (*http.Client, error) {
 }
 
 // openURL reads what is registered for a webhook that runs already.
-func openURL(ctx context.Context, address, caFile string, files []string, stdin io.Reader) (*generation, error) {
+func openURL(ctx context.Context, address, caFile string, files []string, s *screen.Screen) (*generation, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
 		return nil, problem.New("--url %s: not a URL like https://localhost:9443", address)
@@ -195,7 +196,7 @@ func openURL(ctx context.Context, address, caFile string, files []string, stdin 
 	if err != nil {
 		return nil, problem.New("--ca-file %s: %w", caFile, err)
 	}
-	all, err := objects.Read(ctx, files, stdin)
+	all, err := objects.Read(ctx, files, s.In, s.Note)
 	if err != nil {
 		return nil, err
 	}

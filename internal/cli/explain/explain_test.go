@@ -452,11 +452,11 @@ func FuzzExplain(f *testing.F) {
 		if len(hooks)+len(object) > 1<<14 {
 			return
 		}
-		configurations, err := objects.Read(t.Context(), []string{"-"}, strings.NewReader(string(hooks)))
+		configurations, err := objects.Read(t.Context(), []string{"-"}, strings.NewReader(string(hooks)), nil)
 		if err != nil {
 			return
 		}
-		all, err := objects.Read(t.Context(), []string{"-"}, strings.NewReader(string(object)))
+		all, err := objects.Read(t.Context(), []string{"-"}, strings.NewReader(string(object)), nil)
 		if err != nil {
 			return
 		}

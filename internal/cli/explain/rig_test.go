@@ -195,7 +195,7 @@ func (r *rig) must(t *testing.T, method, path string, body any) map[string]any {
 
 func read(t *testing.T, text string) []*objects.Object {
 	t.Helper()
-	all, err := objects.Read(t.Context(), []string{"-"}, strings.NewReader(text))
+	all, err := objects.Read(t.Context(), []string{"-"}, strings.NewReader(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

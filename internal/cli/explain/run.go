@@ -15,6 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
 // Options are the flags of the command.
@@ -37,23 +38,32 @@ type Options struct {
 }
 
 // Run reads everything and tells.
-func Run(ctx context.Context, o *Options, stdin io.Reader) (*Report, error) {
+func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	klog.LogToStderr(false) // the API server's code tells of itself
 	klog.SetOutput(io.Discard)
-	all, err := objects.Read(ctx, o.Files, stdin)
+	noted := map[string]bool{}
+	read := func(paths []string) ([]*objects.Object, error) {
+		return objects.Read(ctx, paths, s.In, func(format string, args ...any) {
+			if note := fmt.Sprintf(format, args...); !noted[note] { // objects and configurations may be in one folder
+				noted[note] = true
+				s.Note("%s", note)
+			}
+		})
+	}
+	all, err := read(o.Files)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, problem.New("there is no object in %s", strings.Join(o.Files, ", "))
 	}
-	if o.Old, err = objects.Read(ctx, o.OldFiles, stdin); err != nil {
+	if o.Old, err = read(o.OldFiles); err != nil {
 		return nil, err
 	}
-	world, err := o.world(ctx, all, stdin)
+	world, err := o.world(ctx, all, read)
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +118,11 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) world(ctx context.Context, all []*objects.Object, stdin io.Reader) (*World, error) {
+func (o *Options) world(ctx context.Context, all []*objects.Object, read func([]string) ([]*objects.Object, error)) (*World, error) {
 	var configurations []*objects.Object
 	var err error
 	if len(o.Configurations) > 0 {
-		if configurations, err = objects.Read(ctx, o.Configurations, stdin); err != nil {
+		if configurations, err = read(o.Configurations); err != nil {
 			return nil, err
 		}
 	}

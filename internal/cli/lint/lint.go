@@ -257,11 +257,7 @@ func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object
 	if o.Cluster {
 		return o.readCluster(ctx, s)
 	}
-	all, left, err := readFiles(ctx, s.In, o.Paths)
-	if left != nil {
-		s.Note("left out, since they hold no whole objects: %s", strings.Join(left, ", "))
-	}
-	return all, err
+	return objects.Read(ctx, o.Paths, s.In, s.Note)
 }
 
 var kubernetesVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+`)

@@ -16,18 +16,22 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// parse reads the documents of a file. Lists are taken apart.
+// noObject is why a document of a file is none.
+type noObject struct{ error }
+
+// parse reads the documents of a file. Lists are taken apart. If the error is that a document is no object, those
+// that are objects are there nevertheless.
 func parse(file string, text []byte) ([]*Object, error) {
 	if documents := jsonDocuments(text); documents != nil {
 		return parseJSON(file, documents)
 	}
-	var all []*Object
+	var p parsing
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var document yaml.Node
 		if err := decoder.Decode(&document); err != nil {
 			if errors.Is(err, io.EOF) {
-				return all, nil
+				return p.all, p.none
 			}
 			return nil, fmt.Errorf("%s: %s", (&Object{File: file}).name(), strings.TrimPrefix(err.Error(), "yaml: "))
 		}
@@ -36,19 +40,35 @@ func parse(file string, text []byte) ([]*Object, error) {
 			continue // an empty document
 		}
 		o := &Object{File: file, Line: node.Line, node: node}
-		if node.Kind != yaml.MappingNode {
-			return nil, o.noFields()
+		if node.Kind == yaml.MappingNode {
+			var err error
+			if o.JSON, err = toJSON(node); err != nil {
+				return nil, fmt.Errorf("%s: %w", o.Where(), err)
+			}
 		}
-		var err error
-		if o.JSON, err = toJSON(node); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Where(), err)
-		}
-		found, err := o.objects()
-		if err != nil {
+		if err := p.add(o); err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
 	}
+}
+
+// A parsing is what was parsed so far.
+type parsing struct {
+	all  []*Object
+	none error // about the first document that is no object
+}
+
+// add adds a document; one that has no fields has no JSON.
+func (p *parsing) add(o *Object) error {
+	if missing := o.missing(); missing != nil {
+		if p.none == nil {
+			p.none = noObject{missing}
+		}
+		return nil
+	}
+	found, err := o.objects()
+	p.all = append(p.all, found...)
+	return err
 }
 
 func root(document *yaml.Node) *yaml.Node {
@@ -89,27 +109,27 @@ func jsonDocuments(text []byte) (all []document) {
 	}
 }
 
-func parseJSON(file string, documents []document) (all []*Object, err error) {
+func parseJSON(file string, documents []document) ([]*Object, error) {
+	var p parsing
 	for _, d := range documents {
-		o := &Object{File: file, Line: d.line, JSON: d.text, node: linesOf(d)}
-		if d.text[0] != '{' {
-			return nil, o.noFields()
+		o := &Object{File: file, Line: d.line, node: linesOf(d)}
+		if d.text[0] == '{' {
+			o.JSON = d.text
+			var err error
+			if o.node != nil {
+				err = twice(o.node)
+			} else {
+				err = twiceInJSON(d.text)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", o.Where(), err)
+			}
 		}
-		if o.node != nil {
-			err = twice(o.node)
-		} else {
-			err = twiceInJSON(d.text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Where(), err)
-		}
-		found, err := o.objects()
-		if err != nil {
+		if err := p.add(o); err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
 	}
-	return all, nil
+	return p.all, p.none
 }
 
 // twiceInJSON is twice for JSON that is no YAML.
@@ -151,8 +171,22 @@ func shift(node *yaml.Node, lines int) {
 	}
 }
 
-func (o *Object) noFields() error {
-	return fmt.Errorf("%s: not a Kubernetes object: it has no fields", o.Where())
+// missing says what every object has, and this one has not.
+func (o *Object) missing() error {
+	var top map[string]json.RawMessage
+	missing := ""
+	if len(o.JSON) == 0 || o.JSON[0] != '{' || json.Unmarshal(o.JSON, &top) != nil {
+		missing = "fields"
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		if raw := string(top[name]); missing == "" && (raw == "" || raw == "null" || raw == `""`) {
+			missing = name
+		}
+	}
+	if missing == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: not a Kubernetes object: it has no %s", o.Where(), missing)
 }
 
 // objects are those of a list, or the object itself. An item may use what others have anchored: so they are taken
@@ -177,9 +211,6 @@ func (o *Object) objects() ([]*Object, error) {
 		if nodes != nil {
 			item.node = resolved(nodes[i])
 			item.Line = item.node.Line
-		}
-		if len(raw) == 0 || raw[0] != '{' {
-			return nil, item.noFields()
 		}
 		found, err := item.objects()
 		if err != nil {
@@ -211,6 +242,9 @@ func child(node *yaml.Node, name string) *yaml.Node {
 
 // identify reads what every object has.
 func (o *Object) identify() error {
+	if err := o.missing(); err != nil {
+		return err
+	}
 	var top, metadata map[string]json.RawMessage
 	if err := json.Unmarshal(o.JSON, &top); err != nil {
 		return fmt.Errorf("%s: %w", o.Where(), err)
@@ -234,13 +268,6 @@ func (o *Object) identify() error {
 		if json.Unmarshal(raw, field.into) != nil {
 			return o.wrong("a string", raw, field.path...)
 		}
-	}
-	if version == "" || kind == "" {
-		missing := "kind"
-		if version == "" {
-			missing = "apiVersion"
-		}
-		return fmt.Errorf("%s: not a Kubernetes object: it has no %s", o.Where(), missing)
 	}
 	gv, err := schema.ParseGroupVersion(version)
 	if err != nil {

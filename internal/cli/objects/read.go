@@ -10,8 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -25,8 +23,26 @@ const MaxFile = 64 << 20
 
 // Read reads the objects of files, of all .yaml, .yml and .json files in folders and below them, in the order of
 // their names, and of standard input for "-". It ends with ctx, even while nobody writes to what it reads.
-func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*Object, error) {
-	return Await(ctx, func() ([]*Object, error) { return read(paths, stdin) })
+//
+// A folder may hold more than objects. What holds none there, and patches of kustomize, which are parts of objects
+// only, are left out, which note is told. Files that are named are read, whatever they are.
+func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
+	r, err := Await(ctx, func() (*reading, error) {
+		r := &reading{stdin: stdin}
+		for _, path := range paths {
+			if err := r.path(path); err != nil {
+				return nil, err
+			}
+		}
+		return r, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.left) > 0 {
+		note("left out, since they hold no whole objects: %s", strings.Join(r.left, ", "))
+	}
+	return r.all, nil
 }
 
 // Await returns what get does, or the end of ctx: then get, which may wait for somebody who writes to a
@@ -50,56 +66,63 @@ func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	}
 }
 
-func read(paths []string, stdin io.Reader) ([]*Object, error) {
-	var all []*Object
-	for _, path := range paths {
-		files, err := filesOf(path)
-		if err != nil {
-			return nil, err
-		}
-		for _, file := range files {
-			text, err := readFile(file, stdin)
-			if err != nil {
-				return nil, err
-			}
-			found, err := parse(file, text)
-			if err != nil {
-				return nil, problem.New("%w", err)
-			}
-			all = append(all, found...)
-		}
-	}
-	return all, nil
+// A reading is what was read so far.
+type reading struct {
+	stdin io.Reader
+	all   []*Object
+	left  []string
 }
 
-func filesOf(path string) ([]string, error) {
+func (r *reading) path(path string) error {
 	if path == "-" {
-		return []string{path}, nil
+		return r.file(path, false)
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New("%s: no such file or folder", path)
+		return problem.New("%s: no such file or folder", path)
 	}
 	if err != nil {
-		return nil, problem.New("%w", err)
+		return problem.New("%w", err)
 	}
 	if !info.IsDir() {
-		return []string{path}, nil
+		return r.file(path, false)
 	}
-	var files []string
-	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))) {
-			files = append(files, file)
-		}
-		return err
-	})
+	files, err := filesOf(path)
 	if err != nil {
-		return nil, problem.New("%w", err)
+		return problem.New("%w", err)
 	}
 	if len(files) == 0 {
-		return nil, problem.New("%s: no .yaml, .yml or .json file in this folder", path)
+		return problem.New("%s: no .yaml, .yml or .json file in this folder", path)
 	}
-	return files, nil
+	for _, file := range files {
+		if isKustomization(file) || isPatch(file) {
+			r.left = append(r.left, file)
+		} else if err := r.file(file, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file reads one that was named, or found in a folder.
+func (r *reading) file(file string, found bool) error {
+	text, err := readFile(file, r.stdin)
+	if err != nil {
+		return err
+	}
+	all, err := parse(file, text)
+	if found && len(all) == 0 && errors.As(err, new(noObject)) {
+		r.left = append(r.left, file)
+		return nil
+	}
+	if err != nil && bytes.Contains(text, []byte("{{")) {
+		return problem.New("%w", err).Hint("templates have to be rendered first, as in helm template . > rendered.yaml")
+	}
+	if err != nil {
+		return problem.New("%w", err)
+	}
+	r.all = append(r.all, all...)
+	return nil
 }
 
 func readFile(file string, stdin io.Reader) ([]byte, error) {

@@ -5,6 +5,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func TestRead(t *testing.T) {
 	write(t, filepath.Join(dir, "b", "two.yaml"), two)
 	write(t, filepath.Join(dir, "a.json"), `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)
 	write(t, filepath.Join(dir, "README.md"), "not read")
-	found, err := Read(t.Context(), []string{dir, "-"}, strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {generateName: a-}"))
+	found, err := Read(t.Context(), []string{dir, "-"}, strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {generateName: a-}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +62,53 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadLeavesOut: a folder holds more than objects; what is left out there is said in a line. Named, it is an error.
+func TestReadLeavesOut(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+	rows := []struct {
+		reason, name, text string
+		left               bool
+		err                string // if it is named, or in a folder if it is not left out
+	}{
+		{"our own files are not worth a word", ".admitkit-lint.yaml", "suppress: []", false, "x/.admitkit-lint.yaml:1: not a Kubernetes object: it has no apiVersion"},
+		{"a kustomization", "kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\npatches: [{path: patch.yaml}]", true, ""},
+		{"Helm values", "values.yaml", "kind: Deployment\nmetadata: none\n", true, "x/values.yaml:1: not a Kubernetes object: it has no apiVersion"},
+		{"a workflow", ".github/workflows/ci.yml", "on: push\njobs: {}\n", true, "x/.github/workflows/ci.yml:1: not a Kubernetes object: it has no apiVersion"},
+		{"a chart", "Chart.yaml", "apiVersion: v2\nname: web\n", true, "x/Chart.yaml:1: not a Kubernetes object: it has no kind"},
+		{"a list", "owners.json", `["jane"]`, true, "x/owners.json:1: not a Kubernetes object: it has no fields"},
+		{"text", "notes.yaml", "remember this", true, "x/notes.yaml:1: not a Kubernetes object: it has no fields"},
+		{"one among objects is a mistake", "pods.yaml", pod + "---\nKind: Pod\n---\n" + pod, false, "x/pods.yaml:5: not a Kubernetes object: it has no apiVersion"},
+		{"so is one in a list", "list.yaml", "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n", false, "x/list.yaml:4: not a Kubernetes object: it has no apiVersion"},
+		{"what is no YAML may have been an object", "bad.yaml", "a: [", false, "x/bad.yaml: line 1"},
+	}
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			name := filepath.Join("x", row.name)
+			write(t, name, row.text)
+			write(t, "x/a.yaml", pod)
+			var notes []string
+			note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+			found, err := Read(t.Context(), []string{"x"}, nil, note)
+			mistake := !row.left && !strings.HasPrefix(row.name, ".admitkit")
+			if mistake != (err != nil) || mistake && !strings.HasPrefix(err.Error(), row.err) || !mistake && len(found) != 1 {
+				t.Errorf("in a folder: %v, %v", found, err)
+			}
+			var want []string
+			if row.left {
+				want = []string{"left out, since they hold no whole objects: " + name}
+			}
+			if diff := cmp.Diff(want, notes); diff != "" {
+				t.Error(diff)
+			}
+			_, err = Read(t.Context(), []string{name}, nil, nil)
+			if (row.err == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), row.err) {
+				t.Errorf("named: %v, want %q", err, row.err)
+			}
+		})
+	}
+}
+
 // TestReadEndsWithItsContext: Ctrl-C ends a command while nobody writes to its standard input.
 func TestReadEndsWithItsContext(t *testing.T) {
 	stdin, writer := io.Pipe()
@@ -69,7 +117,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 		_, _ = io.WriteString(writer, "apiVersion: v1\n") // somebody reads now
 		cancel()
 	}()
-	if _, err := Read(ctx, []string{"-"}, stdin); !errors.Is(err, context.Canceled) {
+	if _, err := Read(ctx, []string{"-"}, stdin, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was canceled", err)
 	}
 	_ = writer.Close()
@@ -150,7 +198,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			write(t, "x.yaml", row.text)
-			_, err := Read(t.Context(), []string{"x.yaml"}, nil)
+			_, err := Read(t.Context(), []string{"x.yaml"}, nil, nil)
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v, want %q: %s", err, row.want, row.reason)
 			}

@@ -28,7 +28,7 @@ type given struct {
 // read reads all files.
 func (r *runner) read(ctx context.Context) (*given, error) {
 	of := func(files []string) (*objects.Sets, error) {
-		all, err := objects.Read(ctx, files, r.screen.In)
+		all, err := objects.Read(ctx, files, r.screen.In, r.note)
 		if err != nil {
 			return nil, err
 		}

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package lint
+package objects
 
 import (
-	"context"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,63 +10,13 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
-// readFiles reads what was named. In a folder, files that hold no objects are left out, and patches of kustomize,
-// which are parts of objects only: a folder of a project has both.
-func readFiles(ctx context.Context, stdin io.Reader, paths []string) (all []*objects.Object, left []string, err error) {
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if path == "-" || err != nil || !info.IsDir() {
-			found, err := objects.Read(ctx, []string{path}, stdin)
-			if err != nil {
-				return nil, nil, err
-			}
-			all = append(all, found...)
-			continue
-		}
-		found, without, err := readFolder(ctx, path)
-		if err != nil {
-			return nil, nil, err
-		}
-		all, left = append(all, found...), append(left, without...)
-	}
-	return all, left, nil
-}
-
-func readFolder(ctx context.Context, folder string) (all []*objects.Object, left []string, err error) {
-	files, err := filesOf(folder)
-	if err != nil {
-		return nil, nil, problem.New("%w", err)
-	}
-	if len(files) == 0 {
-		all, err = objects.Read(ctx, []string{folder}, nil) // which tells
-		return all, nil, err
-	}
-	for _, file := range files {
-		if isKustomization(file) || isPatch(file) {
-			left = append(left, file)
-			continue
-		}
-		found, err := objects.Read(ctx, []string{file}, nil)
-		switch {
-		case err != nil && strings.Contains(err.Error(), "not a Kubernetes object"):
-			left = append(left, file)
-		case err != nil:
-			return nil, nil, problem.Hint(err, "templates have to be rendered first, as in helm template . | admitkit lint -")
-		}
-		all = append(all, found...)
-	}
-	return all, left, nil
-}
-
+// filesOf are the files of a folder that may hold objects.
 func filesOf(folder string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
-		isOurs := entry != nil && entry.Name() == DefaultConfig
+		isOurs := strings.HasPrefix(filepath.Base(file), ".admitkit")
 		if err == nil && !entry.IsDir() && !isOurs && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))) {
 			files = append(files, file)
 		}
