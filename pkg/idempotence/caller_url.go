@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/admitkit/admitkit/internal/quickack"
 )
 
 // A urlCaller calls a server.
@@ -34,6 +36,7 @@ const (
 // for a proxy, which is there for other servers than one under test.
 var plainClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DialContext:         quickack.Dial,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 25,

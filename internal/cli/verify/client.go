@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/quickack"
 )
 
 // mostCAFile bounds what is read of a file with certificates.
@@ -40,7 +41,7 @@ func (r *runner) client(h hook) (*http.Client, error) {
 		return nil, err
 	}
 	listener := &listener{runner: r, hook: h, token: token, heard: map[string]bool{}, next: &http.Transport{
-		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		DialContext: quickack.Dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 	}}
 	return &http.Client{Transport: listener, Timeout: 30*time.Second + time.Second, CheckRedirect: listener.redirected}, nil
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quickack
+
+import (
+	"context"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+)
+
+// TestDial: after some requests and answers, a connection acknowledges at once, and one without this puts it off.
+func TestDial(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c) }()
+		}
+	}()
+	rows := []struct {
+		name string
+		dial func(ctx context.Context, network, address string) (net.Conn, error)
+		want int
+	}{{"with", Dial, 1}, {"without", (&net.Dialer{}).DialContext, 0}}
+	for _, row := range rows {
+		c, err := row.dial(t.Context(), "tcp", server.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if _, err := c.Write([]byte("request")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(c, make([]byte, len("request"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := atOnce(t, c.(syscall.Conn)); got != row.want {
+			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+		_ = c.Close()
+	}
+	if _, err := Dial(t.Context(), "tcp", "127.0.0.1:1"); err == nil {
+		t.Error("nothing listens there, and no error")
+	}
+}
+
+// atOnce is 1 where what comes in is acknowledged at once.
+func atOnce(t *testing.T, c syscall.Conn) (now int) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { now, failed = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	return now
+}
