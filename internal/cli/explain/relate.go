@@ -94,8 +94,8 @@ func (t *telling) worstCase(twice bool) *Time {
 			w.Validating = max(w.Validating, h.timeout)
 		}
 	}
-	if twice {
-		w.Mutating, w.Validating = 2*w.Mutating, 2*w.Validating
+	if twice { // and once more, if the second step meets a conflict
+		w.Mutating, w.Validating = 3*w.Mutating, 3*w.Validating
 	}
 	w.Total = w.Mutating + w.Again + w.Validating
 	if w.Total > requestSeconds && t.asked.Operation != admissionv1.Connect {
@@ -128,7 +128,7 @@ func (t *telling) notes(e *chain.Explanation) []string {
 		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s comes before webhooks, and may change what they are asked about", or(t.policies)))
 	}
 	if e.Twice {
-		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each")
+		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each; if its cache has not heard of the first step yet, a third time")
 	}
 	if builtin.Virtual(t.asked.resource.GroupResource()) && !t.world.excludesVirtual() {
 		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on no webhook is asked about a %s: --kubernetes 1.37 tells of that", t.asked.kind.Kind))
