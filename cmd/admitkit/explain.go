@@ -29,19 +29,23 @@ same name in the cluster, which shows what applying them would do. In files,
 configurations named *.static.k8s.io are static manifests, which come first.
 
 Each object of -f is told of. Of folders, files without objects and patches of
-kustomize are left out. For CREATE and UPDATE it is the new object, for
-DELETE the stored one. Subresources take the object itself or what is sent to
-them: a Pod, or an Eviction, for pods/eviction. Namespaces and
-CustomResourceDefinitions among the files are taken into account; in a cluster
-they are looked up.
+kustomize are left out. For CREATE and UPDATE it is the new object, for DELETE
+the stored one. Subresources take the object itself or what is sent to them: a
+Pod, or an Eviction, for pods/eviction.
+
+Without --cluster nothing is known but what the files and flags say: kinds by
+their CustomResourceDefinitions, labels of a namespace by its Namespace or
+--namespace-labels. Of any other namespace the name is known, and with it the
+label kubernetes.io/metadata.name, but no other. With --cluster both are looked
+up.
 
 What is told holds for the object as it is, as if each webhook allowed the
 request and changed nothing. What cannot be told is said to be unknown, never
-guessed: selectors for namespaces of which the labels are not known (give the
-Namespace with -f, or --namespace-labels), conditions that ask the authorizer
-(give --allow, or --cluster if you may create SubjectAccessReviews), conditions
-on the uid and the extra fields of a user (give --user-uid and --user-extra),
-conditions on what the API server's own plugins set.
+guessed: selectors for labels of a namespace that are not known, conditions that
+ask the authorizer (give --allow, or --cluster if you may create
+SubjectAccessReviews), conditions on the uid and the extra fields of a user
+(give --user-uid and --user-extra), conditions on what the API server's own
+plugins set.
 
 Exit codes: 0 everything was told, 1 --expect-called or --expect-not-called does
 not hold, 2 something could not be told. With expectations, or with --webhook,
@@ -78,7 +82,7 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	f.BoolVar(&o.DryRun, "dry-run", false, "the request is a dry run")
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "namespace of objects that name none (default \"default\")")
 	f.StringVar(&o.Name, "name", "", "name of the object that options such as PodExecOptions are for")
-	f.StringVar(&o.NamespaceLabels, "namespace-labels", "", "labels of the namespace, as in team=web,env=prod, if its Namespace is not given")
+	namespaceLabels := f.String("namespace-labels", "", "labels of the namespace, as in team=web,env=prod, or \"\" for none, instead of those of its Namespace")
 	f.StringVar(&o.Resource, "resource", "", "RESOURCE.VERSION.GROUP of a kind without a CustomResourceDefinition, or of a Scale")
 	f.StringVar(&o.User, "user", "", "who makes the request (default you in a cluster, else admin in system:masters)")
 	f.StringArrayVar(&o.Groups, "group", nil, "group of the user; may be repeated")
@@ -95,6 +99,9 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 		}
 		if f.Changed("user-uid") {
 			o.UID = uid
+		}
+		if f.Changed("namespace-labels") {
+			o.NamespaceLabels = namespaceLabels
 		}
 		report, err := explain.Run(c.Context(), &o, s)
 		if err != nil {

@@ -97,7 +97,7 @@ func TestExplain(t *testing.T) {
 		{name: "called", reason: "the rule is told", hooks: both(""), object: aPod, want: []string{
 			"m.example.com: yes by Matches: rules[0] is for CREATE of v1 pods", "v.example.com: yes by Matches"}},
 		{name: "namespace not known", reason: "its labels are not guessed", hooks: one(", namespaceSelector: {matchLabels: {team: web}}"), object: aPod,
-			want: []string{`m.example.com: unknown by NamespaceSelector: team=web: the labels of namespace "shop" are not known`}},
+			want: []string{`m.example.com: unknown by NamespaceSelector: team=web: of namespace "shop" only the name is known, not its labels`}},
 		{name: "namespace not known, but its name", reason: "the name is a label", object: aPod,
 			hooks: one(", namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [shop]}, {key: team, operator: Exists}]}"),
 			want:  []string{"m.example.com: no by NamespaceSelector: kubernetes.io/metadata.name notin (shop): the namespace is shop"}},

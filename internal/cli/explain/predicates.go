@@ -91,7 +91,7 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 	}
 	if len(unknown) > 0 {
 		p.Answer = "Unknown"
-		p.Detail = fmt.Sprintf("%s: the labels of namespace %q are not known", strings.Join(unknown, ","), t.asked.Namespace)
+		p.Detail = fmt.Sprintf("%s: of namespace %q only the name is known, not its labels", strings.Join(unknown, ","), t.asked.Namespace)
 	}
 }
 

@@ -6,6 +6,8 @@ package explain
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/chain"
 )
 
 // A Report is what the command prints; as JSON it is stable.
@@ -137,6 +139,18 @@ type Time struct {
 	// Total is all that, or the time that the API server gives to a request.
 	Total  int32 `json:"total"`
 	Capped bool  `json:"capped"`
+}
+
+// unknownNamespace is a namespace that would have to be known to tell whether a webhook is called.
+func (r *Report) unknownNamespace(only string) string {
+	for _, o := range r.Objects {
+		for _, w := range o.Webhooks {
+			if w.Called == Unknown && w.Decision == string(chain.ByNamespaceSelector) && (only == "" || only == w.Name) {
+				return o.Request.Namespace
+			}
+		}
+	}
+	return ""
 }
 
 // unknown are the names of webhooks of which it could not be told whether they are called, and how many

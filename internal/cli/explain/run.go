@@ -29,7 +29,7 @@ type Options struct {
 	// UID and Extra, KEY=VALUE each, are not known if nil.
 	UID             *string
 	Extra           []string
-	NamespaceLabels string
+	NamespaceLabels *string // nil if they are not given; a namespace may have none
 	Allow           []string
 	Kubernetes      string
 	// Webhook is the one that is told of in detail.
@@ -100,10 +100,10 @@ func (o *Options) check() error {
 			o.Ask.User.Extra[key] = append(o.Ask.User.Extra[key], value)
 		}
 	}
-	if o.NamespaceLabels != "" {
-		set, err := labels.ConvertSelectorToLabelsMap(o.NamespaceLabels)
+	if o.NamespaceLabels != nil {
+		set, err := labels.ConvertSelectorToLabelsMap(*o.NamespaceLabels)
 		if err != nil {
-			return problem.New("--namespace-labels %s: %w", o.NamespaceLabels, err).Hint("--namespace-labels team=web,env=prod")
+			return problem.New("--namespace-labels %s: %w", *o.NamespaceLabels, err).Hint("--namespace-labels team=web,env=prod")
 		}
 		o.Ask.NamespaceLabels = set
 	}
@@ -176,17 +176,24 @@ func (o *Options) Verdict(r *Report) error {
 		return o.expectations(r)
 	}
 	webhooks, objects := r.unknown(o.Webhook)
+	var err *problem.Error
 	switch {
 	case len(webhooks)+objects == 0:
 		return nil
 	case len(webhooks) == 0:
 		return problem.New("could not tell of %d of %d objects", objects, len(r.Objects))
-	case objects == 0 && o.Webhook != "":
-		return problem.New("could not tell whether %s", areCalled(len(webhooks)))
 	case objects == 0:
-		return problem.New("could not tell whether %s", areCalled(len(webhooks))).Hint("--webhook %s tells what is not known", webhooks[0])
+		err = problem.New("could not tell whether %s", areCalled(len(webhooks)))
+	default:
+		err = problem.New("could not tell of %d of %d objects, nor whether %s", objects, len(r.Objects), areCalled(len(webhooks)))
 	}
-	return problem.New("could not tell of %d of %d objects, nor whether %s", objects, len(r.Objects), areCalled(len(webhooks)))
+	if name := r.unknownNamespace(o.Webhook); name != "" {
+		err = err.Hint("--namespace-labels KEY=VALUE,..., or -f with the Namespace %s, tells the labels", name)
+	}
+	if o.Webhook == "" {
+		err = err.Hint("--webhook %s tells what is not known", webhooks[0])
+	}
+	return err
 }
 
 func areCalled(n int) string {
