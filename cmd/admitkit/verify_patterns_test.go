@@ -36,8 +36,8 @@ import (
 
 // How many objects are made: enough for the patterns, and few enough for a test of all of them.
 const (
-	objectsOfPattern   = 6
-	objectsOfLookalike = 4
+	objectsOfPattern   = 3
+	objectsOfLookalike = 2
 )
 
 // A served is a webhook of the patterns as its user knows it: an address and some files.
@@ -94,7 +94,7 @@ func (w *served) judge(t *testing.T) {
 	}
 	report, code := w.verified(t, objects)
 	found := slices.ContainsFunc(report.Findings, func(v *idempotence.Violation) bool {
-		return (w.advice || v.Verdict != idempotence.Advice) && slices.ContainsFunc(w.laws, func(law string) bool { return strings.HasPrefix(string(v.Law), law) })
+		return (w.advice || v.Verdict != idempotence.Advice) && w.breaks(v.Law)
 	})
 	switch {
 	case !broken && code == exitFound:
@@ -104,6 +104,11 @@ func (w *served) judge(t *testing.T) {
 	case broken && code != exitFound && !w.advice:
 		t.Errorf("a violation, and exit code %d", code)
 	}
+}
+
+// breaks reports whether a law is one of those that the webhook is known to break: L4 is L4a or L4b.
+func (w *served) breaks(law idempotence.Law) bool {
+	return slices.Contains(w.laws, string(law)) || slices.Contains(w.laws, strings.TrimRight(string(law), "ab"))
 }
 
 func text(report *idempotence.Report) string {
@@ -256,8 +261,13 @@ func TestVerifyPatternsOfPython(t *testing.T) {
 			if c.Exceptions != nil {
 				w.files["--exceptions"] = c.Exceptions
 			}
+			for _, law := range idempotence.Laws { // as the other laws are tried behind servers in Go
+				if w.breaks(law) {
+					w.flags = append(w.flags, "--law", string(law))
+				}
+			}
 			if c.Observed != "" {
-				w.flags = []string{"--observe", "cat " + filepath.Join(state, c.Observed) + " 2>/dev/null || true"}
+				w.flags = append(w.flags, "--observe", "cat "+filepath.Join(state, c.Observed)+" 2>/dev/null || true")
 			}
 			t.Run(c.Path[1:], func(t *testing.T) { w.judge(t) })
 		}
