@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/patch"
@@ -104,6 +105,9 @@ func (t *tally) findings() []Finding {
 			Rule: k.rule, Severity: rule.severity, Title: rule.title, Fix: rule.fix, Detail: strings.TrimSpace(k.detail),
 			Webhooks: webhooks(f.hooks), Requests: f.count, LongestMilliseconds: f.longest.Milliseconds(), Examples: f.examples,
 		}
+		if k.rule == failedOpen {
+			finding.Rejected = f.rejected
+		}
 		finding.Summary = summary(k, f)
 		all = append(all, finding)
 	}
@@ -191,7 +195,7 @@ func summary(k foundKey, f *found) string {
 	case failedClosed:
 		return fmt.Sprintf("%s rejected because the call of the %s webhook %s failed.", were(n, f.count), k.detail, k.a)
 	case failedOpen:
-		return fmt.Sprintf("The call of the %s webhook %s failed in %s, which went on without it.", k.detail, k.a, n)
+		return fmt.Sprintf("The call of the %s webhook %s failed in %s", k.detail, k.a, wentOn(f))
 	case noDryRun:
 		return fmt.Sprintf("%s rejected: the %s webhook %s is not called in dry runs.", were(n, f.count), k.detail, k.a)
 	case notIdempotent:
@@ -218,6 +222,20 @@ func summary(k foundKey, f *found) string {
 		return fmt.Sprintf("In %s %s each changed the object in round 0 and in round 1.", n, strings.Join(strings.Fields(k.detail), " and "))
 	}
 	return ""
+}
+
+// wentOn says what became of requests in which a webhook was passed over.
+func wentOn(f *found) string {
+	n := plural(f.count, "request")
+	switch {
+	case f.rejected == 0:
+		return n + ", which went on without it."
+	case f.count == 1:
+		return n + ", which was rejected for another reason."
+	case f.rejected == f.count:
+		return n + ", all of which were rejected for other reasons."
+	}
+	return fmt.Sprintf("%s: %d went on without it, %s rejected for another reason.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
 }
 
 func field(pointer string) string { return patch.Pointer(pointer).FieldPath() }

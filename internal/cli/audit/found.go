@@ -4,6 +4,7 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,7 @@ type foundKey struct {
 // A found is a finding in the making.
 type found struct {
 	count    int
+	rejected int // of these
 	longest  time.Duration
 	hooks    []hook
 	examples []Example
@@ -65,6 +67,9 @@ type found struct {
 // add counts a request and keeps it as an example if it is one of the longest, or else of the first.
 func (f *found) add(q *request, took time.Duration, calls ...*call) {
 	f.count++
+	if q.code >= 400 || q.panicked {
+		f.rejected++
+	}
 	f.longest = max(f.longest, took)
 	f.examples = keep(f.examples, q, took, calls)
 }
@@ -88,6 +93,17 @@ func keep(all []Example, q *request, took time.Duration, calls []*call) []Exampl
 		all = all[:mostExamples]
 	}
 	return all
+}
+
+// answer is how the API server answered. If a webhook was passed over, somebody else's words say nothing of it.
+func (e *Example) answer(rule string) string {
+	switch {
+	case e.Message == "":
+		return ""
+	case rule == failedOpen:
+		return fmt.Sprintf("rejected with %d for another reason", e.Code)
+	}
+	return fmt.Sprintf("%d: %s", e.Code, e.Message)
 }
 
 func compareExamples(a, b Example) int {

@@ -98,8 +98,8 @@ func (r *Report) facts() []page.Fact {
 }
 
 func (r *Report) mutatingTable() page.Table {
-	t := page.Table{Title: "Mutating webhooks", Text: "Again: calls in round 1. Patches are recorded at level Request only. Open: failed and passed over.",
-		Columns: columns("Webhook", "Configuration", "Calls", "Again", "Changed", "Patches", "Operations", "Open", "Failed", "Denied")}
+	t := page.Table{Title: "Mutating webhooks", Text: strings.Join(legend[:], "; ") + "; patches and operations: recorded at level Request only.",
+		Columns: columns("Webhook", "Configuration", "Calls", "Again", "Changed", "Patches", "Operations", "Ignored", "Failed", "Denied")}
 	for _, m := range r.Mutating[:min(len(r.Mutating), 10*r.Top)] {
 		t.Rows = append(t.Rows, []page.Cell{
 			{Text: m.Webhook, To: r.firstFinding(Webhook{m.Configuration, m.Webhook})}, {Text: m.Configuration},
@@ -112,7 +112,7 @@ func (r *Report) mutatingTable() page.Table {
 
 func (r *Report) validatingTable() page.Table {
 	t := page.Table{Title: "Validating webhooks", Text: "Calls that allowed the request are not recorded.",
-		Columns: columns("Webhook", "Open", "Failed", "Denied")}
+		Columns: columns("Webhook", "Ignored", "Failed", "Denied")}
 	t.Columns[1].Number = true
 	for _, v := range r.Validating[:min(len(r.Validating), 10*r.Top)] {
 		t.Rows = append(t.Rows, []page.Cell{
@@ -177,7 +177,7 @@ func (f *Finding) page(i int) page.Finding {
 
 // steps are the request, and its calls.
 func (e *Example) steps(rule string) []page.Step {
-	request := page.Step{Title: e.Verb + " " + e.Object, Who: e.User, Outcome: e.Message,
+	request := page.Step{Title: e.Verb + " " + e.Object, Who: e.User, Outcome: e.answer(rule),
 		Facts: []page.Fact{{Name: "Time", Value: stamp(e.Time)}, {Name: "Audit ID", Value: e.AuditID}}}
 	if e.DryRun {
 		request.Title += ", dry run"

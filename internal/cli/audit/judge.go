@@ -42,12 +42,16 @@ func (t *tally) judge(q *request) {
 }
 
 func (t *tally) judgeFailures(q *request) {
+	open := map[hook][]*call{} // a request counts once
 	for _, c := range q.calls {
 		if c.failedOpen {
-			t.about(failedOpen, c.hook, "mutating", q, c)
+			open[c.hook] = append(open[c.hook], c)
 		}
 	}
-	for _, name := range q.openValidating {
+	for h, calls := range open {
+		t.about(failedOpen, h, "mutating", q, calls...)
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(q.openValidating))) {
 		t.about(failedOpen, hook{name: name}, "validating", q)
 	}
 	r := q.rejected()

@@ -52,7 +52,7 @@ var rules = []rule{
 	{patchRefused, Error, "requests failed because a patch could not be applied",
 		"Make the patch from the object that the webhook was sent, and create parents before members; admitkit verify shows it."},
 	{failedOpen, Warning, "the webhook failed and was passed over",
-		"What it enforces was not enforced for these requests: look at its availability, timeouts and certificate, and at these objects."},
+		"Look at its availability, timeouts and certificate, and at the objects of requests that went on: what it enforces was not enforced for them."},
 	{mutatesAgain, Warning, "the same object was changed again and again",
 		"Somebody takes the change back each time (a controller, a pipeline that applies the whole object, another webhook), or the webhook sends a patch that changes nothing. The users tell who writes."},
 	{noOpReinvokes, Warning, "a patch that changes nothing had other webhooks called again",

@@ -3,9 +3,12 @@
 package audit
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
 const (
@@ -139,6 +142,53 @@ func TestRules(t *testing.T) {
 			}
 			if strings.Contains(text.String(), "hunter2") || strings.Contains(text.String(), "eA==") || strings.Contains(text.String(), "MII") {
 				t.Errorf("the report has the secret:\n%s", text.String())
+			}
+		})
+	}
+}
+
+// TestPassedOver: what is told is what became of the requests, each counted once; the words of another webhook that
+// rejected one are not told.
+func TestPassedOver(t *testing.T) {
+	open := recorded{Hook: "a.example.com", FailedOpen: true}
+	again := open
+	again.Round = 1
+	on := event{Calls: []recorded{open, {Hook: "b.example.com", Mutated: true}, again}}
+	denied := event{Code: 403, Message: `admission webhook "c.example.com" denied the request: never`, Calls: []recorded{open}}
+	for _, c := range []struct {
+		reason   string
+		events   []event
+		want     string
+		rejected int
+	}{
+		{"both of its calls failed", []event{on}, "failed in 1 request, which went on without it.", 0},
+		{"none was rejected", []event{on, on}, "failed in 2 requests, which went on without it.", 0},
+		{"another webhook denied it", []event{denied}, "failed in 1 request, which was rejected for another reason.", 1},
+		{"all were denied", []event{denied, denied}, "failed in 2 requests, all of which were rejected for other reasons.", 2},
+		{"one was denied", []event{on, denied, on}, "failed in 3 requests: 2 went on without it, 1 was rejected for another reason.", 1},
+		{"two were denied", []event{denied, denied, on}, "failed in 3 requests: 1 went on without it, 2 were rejected for another reason.", 2},
+		{"validating webhooks of one name", []event{{Annotations: map[string]string{openValidatingPrefix + "round_0_index_0": "a.example.com", openValidatingPrefix + "round_0_index_1": "a.example.com"}}},
+			"failed in 1 request, which went on without it.", 0},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var log strings.Builder
+			for i, e := range c.events {
+				e.ID = string(rune('a' + i))
+				log.WriteString(e.line())
+			}
+			r := read(t, defaults(), log.String())
+			if len(r.Findings) != 1 || !strings.HasSuffix(r.Findings[0].Summary, c.want) || r.Findings[0].Rejected != c.rejected {
+				t.Errorf("want %d rejected and %q, got %+v", c.rejected, c.want, r.Findings)
+			}
+			var text, page strings.Builder
+			if err := errors.Join(r.WriteText(&text, screen.Painter{}), r.Page().Write(&page)); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(text.String()+page.String(), "never") {
+				t.Errorf("somebody else's words:\n%s", text.String())
+			}
+			if first := r.Findings[0].Examples[0].Code == 403; first != strings.Contains(text.String(), "rejected with 403 for another reason") {
+				t.Errorf("whether it was rejected:\n%s", text.String())
 			}
 		})
 	}

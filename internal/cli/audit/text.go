@@ -27,6 +27,7 @@ func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 	t.head(r)
 	t.mutating(r)
 	t.validating(r)
+	t.legend(r)
 	t.annotations(r)
 	t.latency(r)
 	for _, f := range r.Findings {
@@ -100,7 +101,7 @@ func (t *printer) mutating(r *Report) {
 	if len(r.Mutating) == 0 {
 		return
 	}
-	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s %7s %7s %7s", nameWidth, "MUTATING", "calls", "again", "changed", "open", "failed", "denied")))
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s %7s %7s %7s", nameWidth, "MUTATING", "calls", "again", "changed", "ignored", "failed", "denied")))
 	for _, m := range r.Mutating[:min(len(r.Mutating), r.Top)] {
 		t.row(nameWidth, m.Webhook, m.Calls, m.Reinvoked, m.Mutated, m.FailedOpen, m.Failed+m.NoDryRun, m.Denied)
 		about := "of " + m.Configuration
@@ -119,11 +120,25 @@ func (t *printer) validating(r *Report) {
 	if len(r.Validating) == 0 {
 		return
 	}
-	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s", wideName, "VALIDATING, but for what they allowed", "open", "failed", "denied")))
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s", wideName, "VALIDATING, but for what they allowed", "ignored", "failed", "denied")))
 	for _, v := range r.Validating[:min(len(r.Validating), r.Top)] {
 		t.row(wideName, v.Webhook, v.FailedOpen, v.Failed+v.NoDryRun, v.Denied)
 	}
 	t.more(len(r.Validating)-r.Top, "webhook")
+}
+
+// legend says what the columns of the tables count.
+func (t *printer) legend(r *Report) {
+	if len(r.Mutating)+len(r.Validating) > 0 {
+		t.printf("\n%s\n", t.Faint(strings.Join(legend[:], "\n")))
+	}
+}
+
+var legend = [...]string{
+	"again: calls in round 1; changed: calls after which the object was another",
+	"ignored: failed calls that were passed over, under failurePolicy Ignore",
+	"failed: requests rejected for a failed call, under Fail, or as dry runs",
+	"denied: requests that the webhook denied",
 }
 
 func (t *printer) annotations(r *Report) {
@@ -192,8 +207,8 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 	if !calls {
 		return
 	}
-	if e.Message != "" {
-		t.hanging("    ", fmt.Sprintf("%d: %s", e.Code, e.Message))
+	if answer := e.answer(rule); answer != "" {
+		t.hanging("    ", answer)
 	}
 	for _, c := range e.Calls {
 		t.hanging("    ", fmt.Sprintf("round %d: %s %s", c.Round, c.Webhook, outcome(rule, c)))
