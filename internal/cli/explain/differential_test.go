@@ -24,7 +24,7 @@ import (
 // Each world is a set of configurations that is registered at once, with many requests.
 const (
 	worlds   = 5
-	perWorld = 60
+	perWorld = 45
 )
 
 // TestAgreesWithServer: what is told of generated requests is what a real API server does.

@@ -93,14 +93,18 @@ func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask 
 	return have
 }
 
-// engine makes the chain whose predicates are asked, and the hooks in its order.
+// engine makes the chain whose predicates are asked, and the hooks in its order. Only if there is something that a
+// chain cannot read, it looks for it.
 func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
-	hooks, in := w.hooks()
-	engine, err := chain.New(in, w.options(namespaces)...)
-	if err != nil {
-		return nil, nil, w.refused(err)
+	var err error
+	for _, apart := range []bool{false, true} {
+		hooks, in := w.hooks(apart)
+		var engine *chain.Chain
+		if engine, err = chain.New(in, w.options(namespaces)...); err == nil {
+			return engine, hooks, nil
+		}
 	}
-	return engine, hooks, nil
+	return nil, nil, w.refused(err)
 }
 
 // refused says in which files is what an API server would refuse.

@@ -352,7 +352,7 @@ func TestReinvocationByASecondCall(t *testing.T) {
 				told += " " + h.Name[:1]
 			}
 		}
-		_, in := w.hooks()
+		_, in := w.hooks(true)
 		calls := ""
 		in.Handlers = map[string]http.Handler{}
 		for _, name := range []string{"a", "b"} {
@@ -378,7 +378,7 @@ func TestReinvocationByASecondCall(t *testing.T) {
 // first round.
 func calledAgain(t *testing.T, w *World, changing string) []string {
 	t.Helper()
-	hooks, in := w.hooks()
+	hooks, in := w.hooks(true)
 	in.Handlers = map[string]http.Handler{}
 	for _, h := range hooks {
 		in.Handlers[h.name] = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {

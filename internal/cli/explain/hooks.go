@@ -27,8 +27,9 @@ type hook struct {
 	broken error
 }
 
-// hooks are all webhooks, in the order of a chain, and what a chain is made of.
-func (w *World) hooks() (all []hook, in chain.Webhooks) {
+// hooks are all webhooks, in the order of a chain, and what a chain is made of. With apart, each configuration is
+// tried on its own, and the webhooks of one that cannot be read are replaced.
+func (w *World) hooks(apart bool) (all []hook, in chain.Webhooks) {
 	for _, c := range w.mutating {
 		c = c.DeepCopy()
 		var own []hook
@@ -36,7 +37,7 @@ func (w *World) hooks() (all []hook, in chain.Webhooks) {
 			own = append(own, ofMutating(c.Name, &c.Webhooks[i]))
 		}
 		alone := chain.Webhooks{Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{c}}
-		if err := w.broken("MutatingWebhookConfiguration", c.Name, alone); err != nil {
+		if err := w.broken("MutatingWebhookConfiguration", c.Name, alone, apart); err != nil {
 			for i := range own {
 				own[i].broken = err
 				name, client, none := inert(i)
@@ -52,7 +53,7 @@ func (w *World) hooks() (all []hook, in chain.Webhooks) {
 			own = append(own, ofValidating(c.Name, &c.Webhooks[i]))
 		}
 		alone := chain.Webhooks{Validating: []*admissionregistrationv1.ValidatingWebhookConfiguration{c}}
-		if err := w.broken("ValidatingWebhookConfiguration", c.Name, alone); err != nil {
+		if err := w.broken("ValidatingWebhookConfiguration", c.Name, alone, apart); err != nil {
 			for i := range own {
 				own[i].broken = err
 				name, client, none := inert(i)
@@ -83,8 +84,8 @@ func ofValidating(configuration string, h *admissionregistrationv1.ValidatingWeb
 
 // broken is why a configuration cannot be read. A cluster has stored it, so it may be newer than this
 // program, or older than a rule. What is in a file an API server would refuse: that is an error.
-func (w *World) broken(kind, name string, alone chain.Webhooks) error {
-	if w.whence[kind+" "+name] != "" {
+func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) error {
+	if !apart || w.whence[kind+" "+name] != "" {
 		return nil
 	}
 	engine, err := chain.New(alone)
