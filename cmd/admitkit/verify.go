@@ -49,9 +49,9 @@ there is one on this machine (see "admitkit apiserver path"), and in process
 otherwise. The same command line makes the same calls in the same order.
 
 Exit codes: 0 all laws hold, 1 a law is broken, 2 it cannot be told: the webhook
-cannot be reached, or too little could be tried, which the results say. A law
-that is broken counts for more than one of which too little is known. Advice
-alone is 0.`,
+cannot be reached, or too little could be tried, which the results say. So it is
+after Ctrl-C, with the results until then. A law that is broken counts for more
+than one of which too little is known. Advice alone is 0.`,
 		Example: `
 admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt \
     --webhook-configuration config/webhook/manifests.yaml -f config/samples

@@ -68,7 +68,7 @@ func (r *run) ask(w *webhook, to caller, q query) *answer {
 	a.Call.Status, a.Call.Response = status, reported(response, uid)
 	switch {
 	case err != nil:
-		a.fault = err.Error()
+		a.fault, a.broke = err.Error(), brokeOff(err)
 	case status < 200 || status > 206:
 		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Call.Response))
 	default:

@@ -136,6 +136,40 @@ func TestConnectionsThatBreak(t *testing.T) {
 }
 
 // Replicas that do not agree make a webhook impure, whichever is asked first.
+// What a server does instead of an answer says where to look.
+func TestServersThatFail(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		fail        func(w http.ResponseWriter)
+		cause, note string
+	}{
+		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server broke off the connection, as one does whose handler panics: ", ", because the connection broke: see L2"},
+		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, ", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			registration, handler := marking()
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil || !strings.Contains(string(body), `"annotations"`) {
+					tt.fail(w)
+					return
+				}
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+				handler.ServeHTTP(w, r)
+			}))
+			t.Cleanup(server.Close)
+			without := slices.DeleteFunc(slices.Clone(Laws), func(law Law) bool { return law == L2 })
+			report, err := Run(t.Context(), URL(registration, server.Client(), server.URL), Objects(4), Without(without...))
+			if err != nil || len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].Cause, tt.cause) {
+				t.Fatalf("no finding with the cause %q: %v\n%s", tt.cause, err, text(report))
+			}
+			if last := strings.Join(report.Notes, "; "); !strings.HasSuffix(last, tt.note) || tt.note == "" && last != "" {
+				t.Errorf("notes %q, want %q", last, tt.note)
+			}
+		})
+	}
+}
+
 func TestReplicasHaveToAgree(t *testing.T) {
 	registration, handler := marking()
 	_, other := marking()

@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -50,7 +51,13 @@ func (r *run) allExcepted(law Law, at tree.Path, value any) bool {
 
 // leadsTo reports whether an exception is for something that may be in the value at a path.
 func (r *run) leadsTo(law Law, at tree.Path) bool {
-	return slices.ContainsFunc(r.opts.exceptions, func(e Exception) bool { return (e.Law == "" || e.Law == law) && at.LeadsTo(e.Path) })
+	found := false
+	for i, e := range r.opts.exceptions {
+		if (e.Law == "" || e.Law == law) && at.LeadsTo(e.Path) {
+			r.report.needed[i], found = true, true
+		}
+	}
+	return found
 }
 
 // others are the elements of a list that no exception is for, in order.
@@ -62,4 +69,14 @@ func (r *run) others(law Law, at tree.Path, value any) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// notNeeded tells of exceptions that nothing was excepted by. Those for rivals have nothing to match.
+func (r *Report) notNeeded() {
+	for i, e := range r.Exceptions {
+		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") {
+			r.Notes = append(r.Notes, "the exception for "+strings.TrimSpace(e.Path+" "+string(e.Law))+
+				" was not needed: nothing happened there that breaks a law. Is the path right, and the webhook still as it was?")
+		}
+	}
 }

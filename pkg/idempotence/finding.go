@@ -4,6 +4,8 @@ package idempotence
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +33,9 @@ func (r *run) detail(v *Violation, outcomes []*outcome) {
 	if v.Way == "invalid" && v.Case.Old != nil { // what an update is refused for is a change, mostly
 		v.Cause, v.Fix = causeOf(L6, ""), fixFor(L6, "")
 	}
+	if v.Way == "fails" {
+		v.Cause = howItFailed(outcomes) + v.Cause
+	}
 	labels := requestsOf(v.Law, v.Way)
 	for i, o := range outcomes {
 		for _, a := range o.calls {
@@ -49,6 +54,21 @@ func (r *run) detail(v *Violation, outcomes []*outcome) {
 	} else {
 		v.markProblems(len(outcomes))
 	}
+}
+
+// howItFailed says in a sentence what the server did instead of an answer, if that tells where to look.
+func howItFailed(outcomes []*outcome) string {
+	for _, o := range outcomes {
+		for _, a := range o.calls {
+			switch {
+			case a.broke:
+				return "The server broke off the connection, as one does whose handler panics: its log has the trace. "
+			case a.Status >= http.StatusInternalServerError:
+				return fmt.Sprintf("The server answered with HTTP %d, as one does whose handler raised an error: its log has the trace. ", a.Status)
+			}
+		}
+	}
+	return ""
 }
 
 func kindName(gvk schema.GroupVersionKind) string {

@@ -88,7 +88,7 @@ func TestExceptionsCoverParents(t *testing.T) {
 		"others that move":              {"spec.volumes[name=old]", `{"spec":{"volumes":[{"name":"old"},{"name":"a"},{"name":"b"}]}}`, `{"spec":{"volumes":[{"name":"b"},{"name":"a"},{"name":"old"}]}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &run{opts: newOptions([]Option{Exceptions(Exception{Path: tc.pattern, Reason: "a test"})})}
+			r := &run{opts: newOptions([]Option{Exceptions(Exception{Path: tc.pattern, Reason: "a test"})}), report: newReport(Subject{}, options{})}
 			changes := tree.Changes(parsed(t, tc.from), parsed(t, tc.to))
 			if len(changes) != 1 {
 				t.Fatalf("%d changes: %v", len(changes), changes)

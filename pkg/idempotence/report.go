@@ -57,7 +57,8 @@ type Report struct {
 	// for the replay of a case.
 	Again string `json:"again,omitempty"`
 
-	doubts []string // that make the run incomplete
+	doubts []string     // that make the run incomplete
+	needed map[int]bool // which of the exceptions were
 }
 
 // A LawResult is the verdict about one law.
@@ -119,6 +120,8 @@ type Call struct {
 	// Offending are the operations of the patch, counted from 0, that make the difference.
 	Offending []int  `json:"offending,omitempty"`
 	Outcome   string `json:"outcome"`
+
+	broke bool // the connection
 }
 
 // Text is what came over the wire.
@@ -151,7 +154,7 @@ func (a *answer) finish() {
 }
 
 func newReport(subject Subject, o options) *Report {
-	r := &Report{Seed: o.seed, Exceptions: o.exceptions, Again: o.againLine()}
+	r := &Report{Seed: o.seed, Exceptions: o.exceptions, Again: o.againLine(), needed: map[int]bool{}}
 	for _, w := range subject.webhooks {
 		r.Webhooks = append(r.Webhooks, w.Name)
 	}

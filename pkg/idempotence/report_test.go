@@ -167,13 +167,24 @@ func TestProblemPaths(t *testing.T) {
 func TestWhereToBegin(t *testing.T) {
 	for _, c := range []struct {
 		laws []Law
+		ways string // of the second one
 		want string
-	}{{[]Law{L1}, ""}, {[]Law{L1, L4a, L10}, "mend L10 first"}, {[]Law{L1, L3}, "mend L3 first"}} {
+	}{
+		{[]Law{L1}, "", ""},
+		{[]Law{L1, L4a, L10}, "", "mend L10 first"},
+		{[]Law{L1, L3}, "", "mend L3 first"},
+		{[]Law{L3, L2}, "fails", "mend L2 first (where"},
+		{[]Law{L1, L2}, "denied", "mend L1 first"},
+		{[]Law{L7, L6}, "", "mend L6 first"},
+	} {
 		r := &Report{}
-		for _, law := range c.laws {
+		for i, law := range c.laws {
 			r.Findings = append(r.Findings, &Violation{Law: law, Verdict: Violates})
+			if i == 1 {
+				r.Findings[i].Way = c.ways
+			}
 		}
-		if got := text(r); !strings.Contains(got, c.want) || strings.Contains(got, "first, and run again") != (c.want != "") {
+		if got := text(r); !strings.Contains(got, c.want) || strings.Contains(got, "One mistake") != (c.want != "") {
 			t.Errorf("%v: no %q in\n%s", c.laws, c.want, got)
 		}
 	}

@@ -223,9 +223,13 @@ func (r *run) content(law Law, a, b *object) []tree.Change {
 
 // excepted reports whether what happens at a path is intended.
 func (r *run) excepted(law Law, path tree.Path) bool {
-	return slices.ContainsFunc(r.opts.exceptions, func(e Exception) bool {
-		return (e.Law == "" || e.Law == law) && path.Matches(e.Path)
-	})
+	found := false
+	for i, e := range r.opts.exceptions {
+		if (e.Law == "" || e.Law == law) && path.Matches(e.Path) {
+			r.report.needed[i], found = true, true
+		}
+	}
+	return found
 }
 
 // over reports whether the run has to end.

@@ -33,6 +33,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	for _, note := range r.Notes {
 		p.hanging(p.paint(yellow, "note: "), note)
 	}
+	p.holds(r)
 	if r.Incomplete != "" {
 		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
 	}

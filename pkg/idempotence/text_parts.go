@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,18 +154,80 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
+// A beginning is a law to mend before those that come after it, and why.
+type beginning struct {
+	law Law
+	way string // in which it is broken; empty: any
+	why string
+}
+
+// beginnings are in order: no answer, another one each time, one that cannot be used, a second call; then the rest.
+var beginnings = func() []beginning {
+	all := []beginning{
+		{L2, "fails", "where there is no answer, there is nothing to say of the others"},
+		{L3, "", "where answers vary, little can be said of the others"},
+		{L8, "", "where an answer cannot be read, the others are not kept either"},
+		{L10, "", "the others are about what its patch makes"},
+		{L1, "", "the others are about more than a second call"},
+	}
+	for _, law := range Laws {
+		all = append(all, beginning{law, "", "the others ask for more"})
+	}
+	return all
+}()
+
 // whereToBegin says which finding to mend first: one mistake often breaks several laws.
 func (p *printer) whereToBegin(r *Report) {
-	var broken []string
-	for _, law := range []Law{L3, L10, L8, L2, L1, L4a, L4b, L5, L6, L7, L9, L11, L12} {
-		for _, v := range r.Findings {
-			if v.Law == law && v.Verdict != Advice {
-				broken = append(broken, string(law))
-			}
+	broken := map[Law]bool{}
+	for _, v := range r.Findings {
+		broken[v.Law] = broken[v.Law] || v.Verdict != Advice
+	}
+	maps.DeleteFunc(broken, func(_ Law, is bool) bool { return !is })
+	if len(broken) < 2 {
+		return
+	}
+	for _, b := range beginnings {
+		if slices.ContainsFunc(r.Findings, func(v *Violation) bool {
+			return v.Law == b.law && (b.way == "" || v.Way == b.way) && v.Verdict != Advice
+		}) {
+			p.hanging("", "One mistake often breaks several laws: mend "+string(b.law)+" first ("+b.why+"), and run again.")
+			p.printf("\n")
+			return
 		}
 	}
-	if len(broken) > 1 {
-		p.hanging("", "One mistake often breaks several laws: mend "+broken[0]+" first, and run again.")
-		p.printf("\n")
+}
+
+// holds says in a sentence that there is nothing to mend, and what is not known.
+func (p *printer) holds(r *Report) {
+	if !r.OK() || r.Incomplete != "" || r.Again == "" {
+		return
 	}
+	n, unknown := 0, []string{}
+	for _, law := range Laws {
+		kept, partly := false, false
+		for _, l := range r.Laws {
+			kept = kept || l.Law == law && l.Verdict == Holds
+			partly = partly || l.Law == law && l.Verdict == Holds && l.Reason != ""
+		}
+		switch {
+		case !kept:
+			unknown = append(unknown, string(law))
+		case partly:
+			unknown = append(unknown, "part of "+string(law))
+		}
+		if kept {
+			n++
+		}
+	}
+	text := "all " + plural(n, "law") + " that apply hold"
+	switch n {
+	case 0:
+		return
+	case 1:
+		text = "the one law that applies holds"
+	}
+	if len(unknown) > 0 {
+		text += "; not tried: " + strings.Join(unknown, ", ")
+	}
+	p.hanging(p.paint(green, "holds: "), text)
 }

