@@ -62,7 +62,9 @@ func atOnce(t *testing.T, c syscall.Conn) (now int) {
 		t.Fatal(err)
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { now, failed = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK) }); err != nil || failed != nil {
+	if err := raw.Control(func(fd uintptr) {
+		now, failed = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK)
+	}); err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}
 	return now
