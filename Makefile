@@ -23,6 +23,8 @@ GO := go
 NEXT := -modfile=hack/next/go.mod
 # The end-to-end tests, the proofs and the command line tool have targets of their own.
 unit_packages = $(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$')
+# What uses those libraries, or behaves as they do.
+next_packages = $(shell $(GO) list ./pkg/... ./examples/... ./test/differential | grep -v -e /pkg/patch -e /idempotence/internal/ -e '/pkg/idempotence$$')
 ginkgo_color = $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 # Building the API server says what it does, and prints its folder last.
 with_apiserver = assets=$$(hack/apiserver/build.sh) && KUBEBUILDER_ASSETS=$$assets
@@ -53,7 +55,8 @@ narrow: ## Build the packages for a platform of 32 bits
 
 .PHONY: unit
 unit: ## Run the unit tests, the examples' tests among them, with the race detector
-	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(unit_packages))
+	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence %/docs,$(unit_packages))
+	@$(with_apiserver) $(GO) test $(GOTESTFLAGS) ./docs ./hack/docs # the harness on every lesson: ten times as long with the race detector
 	$(GO) test -race -run 'Selected|Conditions|ReadsAnswers|LeavesBehind' $(GOTESTFLAGS) ./pkg/idempotence
 	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # counts are not right with the race detector
 
@@ -66,7 +69,7 @@ projects: ## Scaffold projects, run their own `make test`, and apply them to a r
 	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/projects
 
 .PHONY: corpus
-corpus: ## Hold the harness against hundreds of webhooks (the race detector has no time for that)
+corpus: ## Hold the harness against webhooks good and bad; GOTESTFLAGS="-random-cases=200 -url-share=1" for more of them
 	@$(with_apiserver) $(GO) test -timeout 40m -parallel 4 $(GOTESTFLAGS) ./pkg/idempotence
 
 .PHONY: examples
@@ -93,7 +96,7 @@ soak: ## The same in its long form: 20 restarts, 10 rotations, a minute of overl
 next: ## Build and test with the newer controller-runtime and Kubernetes libraries
 	@hack/next/sync.sh --check
 	$(GO) vet $(NEXT) ./...
-	@$(with_apiserver) $(GO) test $(NEXT) -timeout 40m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence,$(foreach package,$(unit_packages),$(if $(findstring /internal/cli/,$(package)),,$(package))))
+	@$(with_apiserver) $(GO) test $(NEXT) -timeout 40m $(GOTESTFLAGS) $(next_packages)
 	$(GO) test $(NEXT) -run 'Selected|Conditions|ReadsAnswers|LeavesBehind|Patterns/P0' $(GOTESTFLAGS) ./pkg/idempotence
 
 .PHONY: monitoring

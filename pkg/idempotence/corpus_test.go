@@ -53,7 +53,7 @@ func text(r *Report) string {
 	return b.String()
 }
 
-func shareOf(cases []bugs.Case) (some []bugs.Case) {
+func shareOf(cases []bugs.Case, share int) (some []bugs.Case) {
 	for i := 0; i < len(cases); i += share {
 		some = append(some, cases[i])
 	}
@@ -61,7 +61,7 @@ func shareOf(cases []bugs.Case) (some []bugs.Case) {
 }
 
 func TestFindsAllPatterns(t *testing.T) {
-	for _, c := range shareOf(bugs.Patterns()) {
+	for _, c := range shareOf(bugs.Patterns(), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			if report := runCase(t, c); !finds(report, c) && !(c.Advice && report.OK()) {
@@ -72,7 +72,7 @@ func TestFindsAllPatterns(t *testing.T) {
 }
 
 func TestFlagsNoLookalike(t *testing.T) {
-	for _, c := range shareOf(bugs.Lookalikes()) {
+	for _, c := range shareOf(bugs.Lookalikes(), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runCase(t, c, Objects(max(objectsOfCase/2, 3)))

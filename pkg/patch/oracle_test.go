@@ -40,7 +40,7 @@ import (
 //
 // ADMITKIT_ORACLE_CASES sets the number of cases, ADMITKIT_ORACLE_SEED the first seed.
 func TestOracle(t *testing.T) {
-	cases, long := number(t, "ADMITKIT_ORACLE_CASES", 800)
+	cases, long := number(t, "ADMITKIT_ORACLE_CASES", 400)
 	seed, _ := number(t, "ADMITKIT_ORACLE_SEED", 1)
 	var (
 		wg     sync.WaitGroup
