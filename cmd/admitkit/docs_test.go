@@ -67,6 +67,9 @@ func TestHelpIsComplete(t *testing.T) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") {
 				t.Errorf("%s --%s: the usage is %q, want a phrase without a full stop", c.CommandPath(), f.Name, f.Usage)
 			}
+			if name, _ := pflag.UnquoteUsage(f); name != strings.ToUpper(name) {
+				t.Errorf("%s --%s: help calls its value %s, a name of Go", c.CommandPath(), f.Name, name)
+			}
 		})
 	}
 }

@@ -91,15 +91,28 @@ admitkit init --list-kinds`,
 func kindFlags(c *cobra.Command, o *scaffold.Options) {
 	c.Flags().StringSliceVar(&o.Mutate, "mutate", nil, "`KIND` that a mutating hook is for; may be repeated, or a list with commas")
 	c.Flags().StringSliceVar(&o.Validate, "validate", nil, "`KIND` that a validating hook is for; may be repeated, or a list with commas")
-	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, k := range scaffold.Kinds() {
-			names = append(names, k.String())
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+	_ = c.RegisterFlagCompletionFunc("mutate", completeKinds) // the flags are there
+	_ = c.RegisterFlagCompletionFunc("validate", completeKinds)
+}
+
+// completeKinds completes the last one of a list with commas: by its plural, if that tells which one it is.
+func completeKinds(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	same := map[string]int{}
+	for _, k := range scaffold.Kinds() {
+		same[k.Resource]++
 	}
-	_ = c.RegisterFlagCompletionFunc("mutate", complete) // the flags are there
-	_ = c.RegisterFlagCompletionFunc("validate", complete)
+	var names []string
+	for _, k := range scaffold.Kinds() {
+		name := k.String()
+		if same[k.Resource] == 1 && !strings.Contains(typed[len(before):], "/") {
+			name = k.Resource
+		}
+		if strings.HasPrefix(before+name, typed) {
+			names = append(names, before+name+"\t"+k.Kind+" of "+k.GroupVersion().String())
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func printKinds(s *screen.Screen) error {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,11 +12,12 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/lint"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	rules "github.com/admitkit/admitkit/pkg/lint"
 )
 
 func newLint(s *screen.Screen) *cobra.Command {
 	var o lint.Options
-	var rules bool
+	var list bool
 	var explain string
 	c := &cobra.Command{
 		Use:     "lint [FILE|DIR|-]...",
@@ -78,11 +80,12 @@ admitkit lint --rules`,
 	flags.StringArrayVar(&o.Probe, "probe", nil, "[WEBHOOK=]HOST:PORT where to see which certificate is served; may be repeated")
 	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire so soon")
 	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "leave aside what only API servers of other versions do (default that of the cluster, or all)")
-	flags.BoolVar(&rules, "rules", false, "list the rules")
+	flags.BoolVar(&list, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "say all about a rule, by its ID")
 	for _, name := range []string{"severity", "fail-on"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"error", "warning", "advice"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	}
+	_ = c.RegisterFlagCompletionFunc("explain", completeRules)
 	c.MarkFlagsMutuallyExclusive("rules", "explain", "cluster")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := outputs.Check(s); err != nil {
@@ -90,7 +93,7 @@ admitkit lint --rules`,
 		}
 		o.Paths = args
 		switch {
-		case rules:
+		case list:
 			return outputs.Write(s, lint.WriteRules)
 		case explain != "":
 			rule, err := lint.Explain(explain)
@@ -101,7 +104,7 @@ admitkit lint --rules`,
 		case o.Cluster && len(args) > 0:
 			return problem.New("--cluster reads no files: %s is one argument too many", args[0]).Hint("%s --help", c.CommandPath())
 		case !o.Cluster && len(args) == 0:
-			return problem.New("%s: FILE is missing", c.CommandPath()).Hint("admitkit lint config/, or admitkit lint --cluster")
+			return problem.New("%s: FILE is missing", below(c)).Hint("admitkit lint config/, or admitkit lint --cluster")
 		}
 		report, err := lint.Run(c.Context(), s, o)
 		if err != nil {
@@ -116,4 +119,13 @@ admitkit lint --rules`,
 		return nil
 	}
 	return c
+}
+
+func completeRules(_ *cobra.Command, _ []string, typed string) (ids []string, _ cobra.ShellCompDirective) {
+	for _, r := range rules.Rules() {
+		if strings.HasPrefix(r.ID, strings.ToUpper(typed)) {
+			ids = append(ids, r.ID+"\t"+r.Title)
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }

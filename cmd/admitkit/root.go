@@ -66,9 +66,10 @@ Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
 		}
 		return problem.New("--color=%s: there are auto, always and never", s.Colour)
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return problem.New("%w", err).Hint("%s --help", c.CommandPath())
-	})
+	root.Version = currentVersions().String()
+	root.SetVersionTemplate("{{.Version}}")
+	root.Flags().Bool("version", false, `print what "admitkit version" does`)
+	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "write", Title: "Write a webhook:"},
 		&cobra.Group{ID: "judge", Title: "Judge a webhook, in any language:"},
@@ -77,15 +78,18 @@ Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
 	root.AddCommand(commands(s)...)
 	strict(root)
 	completions(root, root.PersistentFlags())
+	named(root, root.PersistentFlags())
 	root.SetUsageTemplate(usageOf(root.UsageTemplate()))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
 	return root
 }
 
-// usageOf has the usage of a command that only holds others leave out the line for using it alone.
+// usageOf has the usage of a command that only holds others leave out the line for using it alone, and lines that
+// are too long go on below.
 func usageOf(template string) string {
-	return strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
+	template = strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
+	return strings.ReplaceAll(template, "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 ")
 }
 
 // commands returns every command.
@@ -114,13 +118,16 @@ func arguments(names ...string) cobra.PositionalArgs {
 		}
 		switch {
 		case len(args) < len(names):
-			return problem.New("%s: %s is missing", c.CommandPath(), strings.TrimSuffix(names[len(args)], "...")).Hint("%s --help", c.CommandPath())
+			return problem.New("%s: %s is missing", below(c), strings.TrimSuffix(names[len(args)], "...")).Hint("%s --help", c.CommandPath())
 		case len(args) > len(names) && !strings.HasSuffix(last, "..."):
-			return problem.New("%s: %q is one argument too many", c.CommandPath(), args[len(names)]).Hint("%s --help", c.CommandPath())
+			return problem.New("%s: %q is one argument too many", below(c), args[len(names)]).Hint("%s --help", c.CommandPath())
 		}
 		return nil
 	}
 }
+
+// below names a command as an error does, which begins with the name of the program.
+func below(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
 
 // outputFlag adds -o.
 func outputFlag(c *cobra.Command, forms ...string) *screen.Outputs {

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -12,24 +14,50 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
+// versions are of this program, and of what it is made from.
+type versions struct {
+	Admitkit   string `json:"admitkit"`
+	Kubernetes string `json:"kubernetes"` // of the libraries
+	Go         string `json:"go"`
+	Platform   string `json:"platform"`
+}
+
+func currentVersions() versions {
+	v := versions{"unknown", "unknown", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v.Admitkit = info.Main.Version
+		for _, m := range info.Deps {
+			if m.Path == "k8s.io/api" {
+				v.Kubernetes = m.Version
+			}
+		}
+	}
+	return v
+}
+
+func (v versions) String() string {
+	return fmt.Sprintf("admitkit %s\nk8s.io libraries %s\n%s %s\n", v.Admitkit, v.Kubernetes, v.Go, v.Platform)
+}
+
 func newVersion(s *screen.Screen) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the versions of admitkit, Kubernetes' libraries and Go",
 		GroupID: "tools",
 		Args:    arguments(),
-		RunE: func(*cobra.Command, []string) error {
-			admitkit, kubernetes := "unknown", "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				admitkit = info.Main.Version
-				for _, m := range info.Deps {
-					if m.Path == "k8s.io/api" {
-						kubernetes = m.Version
-					}
-				}
-			}
-			fmt.Fprintf(s.Out, "admitkit %s\nk8s.io libraries %s\n%s %s/%s\n", admitkit, kubernetes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
-		},
 	}
+	outputs := outputFlag(c, "text", "json")
+	c.RunE = func(*cobra.Command, []string) error {
+		if err := outputs.Check(s); err != nil {
+			return err
+		}
+		return outputs.Write(s, func(form string, w io.Writer, _ screen.Painter) error {
+			if form == "json" {
+				return json.NewEncoder(w).Encode(currentVersions())
+			}
+			_, err := io.WriteString(w, currentVersions().String())
+			return err
+		})
+	}
+	return c
 }
