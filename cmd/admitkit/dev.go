@@ -3,6 +3,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/admitkit/admitkit/internal/cli/dev"
@@ -55,10 +57,13 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 			if len(args) == 1 {
 				o.Package = args[0]
 			}
-			switch output {
-			case "text":
-			case "json":
+			form, file, toFile := strings.Cut(output, "=")
+			switch {
+			case output == "text":
+			case output == "json":
 				o.JSON = true
+			case toFile:
+				return problem.New("-o %s: lines appear as things happen, on standard output only", output).Hint("admitkit dev -o %s >%s", form, file)
 			default:
 				return problem.New("-o %s: there are text and json", output)
 			}

@@ -98,7 +98,9 @@ func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
 		near := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands only
-		c.Flags().VisitAll(func(f *pflag.Flag) { near.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) })
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			near.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		})
 		for _, name := range near.SuggestionsFor(unknown.GetSpecifiedName()) {
 			p = p.Hint("did you mean --%s?", name)
 		}

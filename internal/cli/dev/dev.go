@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
@@ -191,6 +192,9 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 	case err != nil: // which says more than go list does
 		if watching == nil {
 			watch.close()
+		}
+		if errors.Is(err, gohooks.ErrNoModule) {
+			err = problem.Hint(err, "admitkit dev --url URL --webhook-configuration FILE  # a webhook that runs already, in any language")
 		}
 		return nil, err
 	case watching != nil:

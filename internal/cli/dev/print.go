@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 // An Event is what happens besides admissions, as -o json prints it.
 type Event struct {
-	// Event is "ready", "rebuilt", "buildFailed" or "crashed".
+	// Event is "ready", "rebuilt", "buildFailed", "crashed" or "applyFailed".
 	Event string    `json:"event"`
 	Time  time.Time `json:"time"`
 	// Kubeconfig is the file for kubectl, once it is ready.
@@ -85,7 +86,11 @@ func (p *printer) admission(a *Admission) {
 			p.line(a)
 			return
 		}
-		_, _ = io.WriteString(p.s.Out, a.text(p.s.Painter(), screen.Width(p.s.Out))) // nobody is there to read it
+		width := math.MaxInt // a file has no edge
+		if screen.Terminal(p.s.Out) {
+			width = screen.Width(p.s.Out)
+		}
+		_, _ = io.WriteString(p.s.Out, a.text(p.s.Painter(), width)) // nobody is there to read it
 	})
 }
 
@@ -117,6 +122,16 @@ func (p *printer) problem(event, sentence string, err error) {
 		}
 		_, _ = io.WriteString(p.s.Out, text) // nobody is there to read it
 	})
+}
+
+// notApplied tells of an object of --apply. If it was denied by one of the hooks, their call has been told of, with why.
+func (p *printer) notApplied(where, deniedBy string, err error) {
+	if deniedBy == "" {
+		p.problem("applyFailed", "not applied", err)
+		return
+	}
+	p.event(Event{Event: "applyFailed", Message: err.Error(),
+		text: clock(p.s.Painter(), p.now()) + p.s.Painter().Yellow("not applied") + "  " + where + ", which " + deniedBy + " denies"})
 }
 
 func (p *printer) line(v any) {

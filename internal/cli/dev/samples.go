@@ -4,6 +4,9 @@ package dev
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,17 +78,33 @@ func (l *samples) applyFirst(ctx context.Context, r *registry) error {
 	return nil
 }
 
-// applyOthers applies the others, which the hooks see. What they deny has been told.
+// applyOthers applies the others, which the hooks see.
 func (l *samples) applyOthers(ctx context.Context, d *session) error {
 	for _, o := range l.others {
-		if err := l.apply(ctx, d.records, o); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			d.out.problem("applyFailed", "not applied: "+o.Where(), err)
+		err := l.apply(ctx, d.records, o)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default:
+			d.out.notApplied(o.Where(), deniedBy(err, d.names()), err)
 		}
 	}
 	return nil
+}
+
+// deniedBy is which of the webhooks denied a request, or empty.
+func deniedBy(err error, webhooks []string) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	for _, name := range webhooks {
+		if strings.HasPrefix(status.Status().Message, fmt.Sprintf("admission webhook %q denied the request", name)) {
+			return name
+		}
+	}
+	return ""
 }
 
 func (l *samples) apply(ctx context.Context, r *registry, o *objects.Object) error {
@@ -112,10 +131,13 @@ func (l *samples) apply(ctx context.Context, r *registry, o *objects.Object) err
 	} else {
 		_, err = resource.Namespace(namespace).Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	}
-	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-		return problem.New("%s: %w", o.Where(), err)
+	if err == nil {
+		return nil
 	}
-	return cluster.Explain(r.config, err)
+	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+		err = cluster.Explain(r.config, err)
+	}
+	return problem.New("%s: %w", o.Where(), err)
 }
 
 // awaitServed waits until the API server serves a custom resource.

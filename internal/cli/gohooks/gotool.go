@@ -129,7 +129,7 @@ func (t *target) check(pkg string) error {
 	case t.Error != nil:
 		return problem.New("%s does not compile:\n%s: %s", pkg, t.Error.Pos, strings.TrimSpace(t.Error.Err))
 	case t.Module == nil:
-		return problem.New("%s is in no Go module", pkg).Hint("go mod init example.com/NAME")
+		return problem.New("%s %w", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
 	case t.Name == "main":
 		return problem.New("%s is a program (package main), which cannot be imported", pkg).
 			Hint("move the hooks to a package of their own, such as ./hooks, and have main import it")
@@ -188,6 +188,9 @@ func (e *goError) Error() string {
 	return e.messages
 }
 
+// ErrNoModule is of packages that are not Go's to build.
+var ErrNoModule = errors.New("is in no Go module")
+
 var missingModule = regexp.MustCompile(`(no required module provides|cannot find module providing) package github\.com/admitkit/admitkit/`)
 
 // explain turns what the go command says into a sentence.
@@ -199,7 +202,7 @@ func explain(err error, pkg string) error {
 	text := failed.messages
 	switch {
 	case strings.Contains(text, "go.mod file not found"), strings.Contains(text, "cannot find main module"):
-		return problem.New("%s is in no Go module: there is no go.mod in its folder or above", pkg).Hint("go mod init example.com/NAME")
+		return problem.New("%s %w: there is no go.mod in its folder or above", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
 	case missingModule.MatchString(text):
 		return problem.New("the module of %s does not require github.com/admitkit/admitkit", pkg).Hint("go get github.com/admitkit/admitkit")
 	case strings.Contains(text, "missing go.sum entry"), strings.Contains(text, "updates to go.mod needed"):
