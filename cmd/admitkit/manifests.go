@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,11 @@ Every field is written out: an unset failurePolicy is Fail, matchPolicy is
 Equivalent, timeoutSeconds 5, sideEffects None, and the namespaceSelector
 leaves out kube-system and the namespace of the webhook itself.
 
+In a project of "admitkit init", --service and --cert-manager are by default
+what its own program has. Its "make manifests" writes what its deployment needs:
+these objects with cert-manager, and otherwise only the rights, since the program
+registers the hooks itself.
+
 --form chooses the kind of API server:
 
   v1       all since Kubernetes 1.16
@@ -46,6 +52,7 @@ leaves out kube-system and the namespace of the webhook itself.
 
 Exit codes: 0 the objects are written, 2 they are not.`,
 		Example: `
+admitkit manifests | admitkit lint -
 admitkit manifests --service shop/webhook --cert-manager shop/webhook-tls
 admitkit manifests ./hooks --service shop/webhook:8443 --ca-file ca.crt --dir deploy
 admitkit manifests --url https://hooks.example.com --name shop | kubectl apply --server-side -f -
@@ -70,6 +77,10 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 			if err := outputs.Check(s); err != nil {
 				return err
 			}
+			taken, err := o.Complete(folderOf(pkg))
+			if err != nil {
+				return err
+			}
 			if _, err := o.Configuration(); err != nil { // before the hooks are built
 				return err
 			}
@@ -81,6 +92,9 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 			set, err := manifests.Make(c.Context(), p, o)
 			if err != nil {
 				return err
+			}
+			if taken != "" {
+				s.Note("as in the project: %s", taken)
 			}
 			for _, note := range set.Notes {
 				s.Note("%s", note)
@@ -114,6 +128,14 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	_ = c.MarkFlagDirname("dir")
 	return c
+}
+
+// folderOf is where a package is, or may be.
+func folderOf(pkg string) string {
+	if info, err := os.Stat(pkg); err == nil && info.IsDir() {
+		return pkg
+	}
+	return "." // of an import path
 }
 
 func writeManifests(s *screen.Screen, set *manifests.Set, dir, form string) error {

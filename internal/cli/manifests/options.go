@@ -14,6 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/cli/scaffold"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -58,7 +59,11 @@ func (o *Options) Configuration() (webhook.ConfigurationOptions, error) {
 		}
 	}
 	if c.Name == "" {
-		return c, problem.New("the configuration objects need a name").Hint("--name NAME")
+		unnamed := problem.New("the configuration objects need a name")
+		if o.URL == "" {
+			return c, unnamed.Hint("%s", o.whereHint())
+		}
+		return c, unnamed.Hint("--name NAME")
 	}
 	if o.CAFile != "" {
 		if c.CABundle, err = os.ReadFile(o.CAFile); err != nil {
@@ -81,6 +86,33 @@ func (o *Options) Configuration() (webhook.ConfigurationOptions, error) {
 		return c, inFlags(err)
 	}
 	return c, nil
+}
+
+// Complete takes what the flags leave out from the project that a folder is in, as its own program has it, and
+// returns the flags that would say the same.
+func (o *Options) Complete(dir string) (string, error) {
+	if o.Service != "" || o.URL != "" || o.Form == Static {
+		return "", nil
+	}
+	p, err := scaffold.Of(dir)
+	if err != nil || p == nil {
+		return "", err
+	}
+	o.Service = p.Name + "/" + p.Name
+	taken := "--service " + o.Service
+	if !p.SelfManaged() && o.CertManager == "" && o.CAFile == "" {
+		o.CertManager = p.Name + "/" + p.Name
+		taken += " --cert-manager " + o.CertManager
+	}
+	return taken, nil
+}
+
+// whereHint says where hooks may be.
+func (o *Options) whereHint() string {
+	if o.Form == Static {
+		return "--url https://HOST:PORT"
+	}
+	return "--service NAMESPACE/NAME, or --url https://HOST:PORT"
 }
 
 // check looks at what does not go together.

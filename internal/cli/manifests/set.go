@@ -44,11 +44,10 @@ func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 	}
 	mutating, validating, err := p.Describe(ctx, c)
 	if err != nil {
-		err = inFlags(err)
-		if strings.Contains(err.Error(), "nothing says where it is served") {
-			return nil, problem.Hint(err, "--service NAMESPACE/NAME, or --url https://HOST:PORT")
+		if strings.Contains(err.Error(), "nothing says where it is served") { // once for each hook
+			return nil, problem.New("nothing says where the hooks of %s are served", p.Package).Hint("%s", o.whereHint())
 		}
-		return nil, err
+		return nil, inFlags(err)
 	}
 	s := &Set{form: o.Form, Notes: []string{counted(p)}}
 	switch o.Form {

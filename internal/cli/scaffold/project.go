@@ -75,6 +75,21 @@ func domainOf(module string) string {
 
 // load reads the project that the folder is in, and returns its root.
 func load(dir string) (*Project, string, error) {
+	p, root, err := search(dir)
+	if err == nil && p == nil {
+		err = problem.New("%s is in no project of admitkit: there is no %s in it or above", dir, projectFile).
+			Hint("admitkit init NAME --mutate pods  # makes one")
+	}
+	return p, root, err
+}
+
+// Of returns the project that the folder is in, or nil.
+func Of(dir string) (*Project, error) {
+	p, _, err := search(dir)
+	return p, err
+}
+
+func search(dir string) (*Project, string, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, "", problem.New("%w", err)
@@ -88,8 +103,7 @@ func load(dir string) (*Project, string, error) {
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, "", problem.New("%w", err)
 		case filepath.Dir(root) == root:
-			return nil, "", problem.New("%s is in no project of admitkit: there is no %s in it or above", dir, projectFile).
-				Hint("admitkit init NAME --mutate pods  # makes one")
+			return nil, "", nil
 		}
 		root = filepath.Dir(root)
 	}
