@@ -139,12 +139,13 @@ func severityOf(flag, name string) (lint.Severity, error) {
 	return "", problem.New("%s=%s: there are error, warning and advice", flag, name)
 }
 
-func (o *Options) nothing(objects int) error {
+func (o *Options) nothing(read int) error {
 	if o.Cluster {
 		return problem.New("there is no webhook configuration in the cluster")
 	}
-	return problem.New("there is no webhook configuration among the %s of %s", plural(objects, "object", "objects"), strings.Join(o.Paths, ", ")).
-		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+	return problem.New("there is no webhook configuration among the %s of %s", plural(read, "object", "objects"), objects.Names(o.Paths...)).
+		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration").
+		Hint("admitkit manifests | admitkit lint -   # if the program registers its hooks itself")
 }
 
 func isConfiguration(o *objects.Object) bool {

@@ -7,6 +7,7 @@ package objects
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -39,11 +40,17 @@ func (o *Object) Where() string {
 	return fmt.Sprintf("%s:%d", o.name(), o.Line)
 }
 
-func (o *Object) name() string {
-	if o.File == "-" {
-		return "standard input"
+func (o *Object) name() string { return Names(o.File) }
+
+// Names is what messages call files, and "-".
+func Names(files ...string) string {
+	names := slices.Clone(files)
+	for i, name := range names {
+		if name == "-" {
+			names[i] = "standard input"
+		}
 	}
-	return o.File
+	return strings.Join(names, ", ")
 }
 
 // String is the object's kind and name, as in "Pod shop/web".

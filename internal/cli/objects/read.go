@@ -137,13 +137,13 @@ func readFile(file string, stdin io.Reader) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(source, MaxFile+1))
 	if err != nil {
-		return nil, problem.New("%s: %w", file, err)
+		return nil, problem.New("%s: %w", Names(file), err)
 	}
 	if len(text) > MaxFile {
-		return nil, problem.New("%s: more than %d MiB, too large for a file of objects", file, MaxFile>>20)
+		return nil, problem.New("%s: more than %d MiB, too large for a file of objects", Names(file), MaxFile>>20)
 	}
 	if bytes.IndexByte(text, 0) >= 0 {
-		return nil, problem.New("%s: neither YAML nor JSON: it has zero bytes", file)
+		return nil, problem.New("%s: neither YAML nor JSON: it has zero bytes", Names(file))
 	}
 	return text, nil
 }

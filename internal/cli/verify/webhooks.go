@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
@@ -166,7 +167,7 @@ func (r *runner) guessed(g *given) (hook, error) {
 		return hook{}, problem.New("%s: there are validating webhooks only, and what changes nothing breaks no law of reinvocation",
 			g.registrations.Validating[0].Where())
 	case len(r.Configurations) > 0:
-		return hook{}, problem.New("%s: there is no MutatingWebhookConfiguration in it", strings.Join(r.Configurations, ", "))
+		return hook{}, problem.New("%s: there is no MutatingWebhookConfiguration in it", objects.Names(r.Configurations...))
 	case len(r.URLs) == 0:
 		return hook{}, problem.New("nothing says which webhook is meant").
 			Hint("--url URL --webhook-configuration FILE -f FILE").Hint("admitkit verify --help")
@@ -229,7 +230,7 @@ func rulesFor(g *given) (rules []admissionregistrationv1.RuleWithOperations) {
 func (r *runner) chain(g *given) ([]hook, error) {
 	all := registered(g)
 	if len(all) == 0 {
-		return nil, problem.New("%s: there is no mutating webhook in it", strings.Join(r.Chain, ", "))
+		return nil, problem.New("%s: there is no mutating webhook in it", objects.Names(r.Chain...))
 	}
 	slices.SortStableFunc(all, func(a, b hook) int { return strings.Compare(a.configuration, b.configuration) })
 	var order []string
