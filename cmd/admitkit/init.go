@@ -148,7 +148,8 @@ func printProject(s *screen.Screen, r *scaffold.Result, skipped bool) {
 	if skipped {
 		fmt.Fprintln(s.Out, "  go mod tidy")
 	}
-	fmt.Fprint(s.Out, "  make test   # unit tests, and tests with a real API server\n  make run    # try it, and edit it while it runs\n")
+	fmt.Fprint(s.Out, "  make test   # unit tests, and tests with a real API server\n  make run    # try it, and edit it while it runs\n"+
+		"  git init    # for a repository of its own: .github has a CI workflow\n")
 }
 
 // printHooks lists the new hooks.

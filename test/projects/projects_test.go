@@ -166,12 +166,21 @@ func (p *project) test(t *testing.T) {
 		p.grows(t, dir)
 	}
 	began := time.Now()
-	command(t, dir, "make", "test", "build", "ADMITKIT="+admitkit)
+	command(t, dir, "make", "test", "lint", "build", "ADMITKIT="+admitkit)
 	t.Logf("%s: make test build took %s", p.reason, time.Since(began).Round(time.Second))
 	unchanged(t, dir, func() { command(t, dir, "make", "manifests") }, "bin/")
 	p.applies(t, dir)
 	if p.installs {
 		p.install(t, dir)
+		p.saysWhatIsMissing(t, dir)
+	}
+}
+
+// saysWhatIsMissing: without an API server the error names the variable and what to do.
+func (p *project) saysWhatIsMissing(t *testing.T, dir string) {
+	out, err := execute(t, dir, "make", "e2e", "KUBEBUILDER_ASSETS=/nowhere")
+	if err == nil || !strings.Contains(out, `from KUBEBUILDER_ASSETS="/nowhere": `) || !strings.Contains(out, "\nunset KUBEBUILDER_ASSETS; make e2e ") {
+		t.Errorf("without an API server the tests say %v\n%s", err, out)
 	}
 }
 

@@ -51,6 +51,7 @@ func render(name string, data any) ([]byte, error) {
 func (f files) addProject(p *Project) error {
 	all := [][2]string{
 		{projectFile, "project.yaml"},
+		{".admitkit-lint.yaml", "lint.yaml"},
 		{"go.mod", "go.mod"},
 		{"main.go", "main.go"},
 		{"main_test.go", "main_test.go"},
