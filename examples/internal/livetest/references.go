@@ -46,6 +46,7 @@ func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	}
 	checkPorts(t, container, service, network)
 	checkBudget(t, template.Spec, container)
+	checkQuota(t, into[corev1.ResourceQuota](t, one(t, objects, "ResourceQuota", "")), deployment)
 	if *deployment.Spec.Replicas < 2 || budget.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("%d replicas of which %s may be away", *deployment.Spec.Replicas, budget.Spec.MaxUnavailable)
 	}
@@ -61,6 +62,22 @@ func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	}
 	if out := network.Spec.Egress; (len(out) > 0) != *template.Spec.AutomountServiceAccountToken {
 		t.Errorf("with a token there is somebody to call, and without there is nobody: egress is %v", out)
+	}
+}
+
+// checkQuota: some clusters refuse Pods of a priority of the system that no quota is for, and all those of a quota
+// that has no room.
+func checkQuota(t *testing.T, quota corev1.ResourceQuota, deployment appsv1.Deployment) {
+	t.Helper()
+	want := []corev1.ScopedResourceSelectorRequirement{{
+		ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn,
+		Values: []string{deployment.Spec.Template.Spec.PriorityClassName},
+	}}
+	if quota.Namespace != deployment.Namespace || quota.Spec.ScopeSelector == nil || !reflect.DeepEqual(quota.Spec.ScopeSelector.MatchExpressions, want) {
+		t.Errorf("the ResourceQuota is not for the Pods: %+v", quota)
+	}
+	if room := quota.Spec.Hard.Pods().Value(); room < int64(*deployment.Spec.Replicas)*2 {
+		t.Errorf("the ResourceQuota has room for %d Pods, and a rollout may need twice %d", room, *deployment.Spec.Replicas)
 	}
 }
 
