@@ -146,7 +146,7 @@ var timing = []Rule{
 		"Set shorter timeouts, or narrow the rules.", practices + "#design-admission-webhooks-low-latency"},
 	{"AK404", Advice, "reinvocation without a proof",
 		"With IfNeeded the webhook meets its own output: if it is not idempotent it adds things twice, or the API server never sees it settle.",
-		"Prove it: admitkit verify --webhook-configuration FILE -o json=proof.json, and name the proof in the annotation lint.admitkit.dev/proof.", practices + "#ensure-mutating-webhook-idempotent"},
+		"Prove it: admitkit verify --webhook-configuration FILE -o json=proof.json, and name the proof in the annotation lint.admitkit.dev/proof. If a test of the hook with idempotence.Check proves it, suppress this with the name of that test.", practices + "#ensure-mutating-webhook-idempotent"},
 	{"AK405", Advice, "it does not see what later webhooks change",
 		"Mutating webhooks run in the order of the names of their configurations. With reinvocationPolicy Never, containers that a later one adds are not seen by this one.",
 		"Set reinvocationPolicy to IfNeeded if it is idempotent, or check the outcome by a validating webhook.", extensible + "#reinvocation-policy"},

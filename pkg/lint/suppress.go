@@ -59,6 +59,28 @@ func (l *linter) ruleID(written string) string {
 	return written
 }
 
+// nearest returns the rule whose ID begins like what was written, as far as may be and at least with its hundred; and
+// of those the next by number.
+func nearest(written string) *Rule {
+	written = strings.ToUpper(written)
+	var best *Rule
+	same, apart := len("AK1"), 0
+	for _, r := range Rules() {
+		n := 0
+		for n < len(r.ID) && n < len(written) && r.ID[n] == written[n] {
+			n++
+		}
+		distance := 0
+		if n < len(r.ID) && n < len(written) {
+			distance = max(int(r.ID[n])-int(written[n]), int(written[n])-int(r.ID[n]))
+		}
+		if n > same || n == same && (best == nil || distance < apart) {
+			best, same, apart = &r, n, distance
+		}
+	}
+	return best
+}
+
 // An entry of an annotation is a name and what is said of it.
 type entry struct{ name, value string }
 
@@ -103,6 +125,9 @@ func (l *linter) judge(s *suppression) {
 	switch known := l.rules[s.Rule]; {
 	case known.ID == "":
 		rule, message = "AK902", fmt.Sprintf("there is no rule %q", s.Rule)
+		if near := nearest(s.Rule); near != nil {
+			message += fmt.Sprintf(", and the nearest is %s, %q", near.ID, near.Title)
+		}
 	case s.Reason == "":
 		rule, message = "AK901", fmt.Sprintf("%s is suppressed without a reason", s.Rule)
 	case !s.used && s.of == nil && !l.holds(s.Object):
