@@ -4,6 +4,7 @@ package docs
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,16 +22,26 @@ import (
 // stands for any lines.
 var transcript = regexp.MustCompile("(?m)^<!-- transcript (\\S+) (\\S+) -->\n```(?:console|text)\n\\$ (.*)\n((?:.*\n)*?)```$")
 
+// excerpt marks lines that a script has, in this order, in any of its files:
+//
+//	<!-- transcript cmd/admitkit/testdata/verify.txtar -->
+var excerpt = regexp.MustCompile("(?m)^<!-- transcript (\\S+) -->\n```(?:console|text)\n((?:.*\n)*?)```$")
+
 func TestTranscriptsAreWhatScriptsHold(t *testing.T) {
 	found := 0
 	for name, text := range pages(t) {
-		blocks := transcript.FindAllStringSubmatch(text, -1)
-		if got := strings.Count(text, "<!-- transcript cmd/"); got != len(blocks) {
-			t.Errorf("%s: %d of %d marks of transcripts are not followed by a block that begins with a command", name, got-len(blocks), got)
+		blocks, excerpts := transcript.FindAllStringSubmatch(text, -1), excerpt.FindAllStringSubmatch(text, -1)
+		if got, known := strings.Count(text, "<!-- transcript "), len(blocks)+len(excerpts); got != known {
+			t.Errorf("%s: %d of %d marks of transcripts are not followed by a block of what they name", name, got-known, got)
 		}
 		for _, block := range blocks {
 			found++
 			if err := checkTranscript(block[1], block[2], block[3], block[4]); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, block := range excerpts {
+			if err := checkExcerpt(block[1], block[2]); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -58,6 +69,22 @@ func checkTranscript(script, file, command, output string) error {
 		}
 	}
 	return fmt.Errorf("%s has no file %s", script, file)
+}
+
+func checkExcerpt(script, lines string) error {
+	text, err := os.ReadFile(filepath.Join(root, script))
+	if err != nil {
+		return err
+	}
+	rest := string(text)
+	for part := range strings.SplitSeq(lines, "...\n") {
+		_, after, found := strings.Cut(rest, "\n"+part)
+		if !found {
+			return fmt.Errorf("%s does not have, after what is above it:\n%s", script, part)
+		}
+		rest = "\n" + after
+	}
+	return nil
 }
 
 // abridges reports whether short is text, but for what lines "..." stand for.
