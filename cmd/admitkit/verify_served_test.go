@@ -113,7 +113,7 @@ func handlerOf(what string) (http.Handler, error) {
 	}
 	name := what
 	switch what {
-	case "no-tls", "other-name", "client-certificate", "moved", "token", "dies":
+	case "no-tls", "other-name", "client-certificate", "moved", "token", "dies", "breaks":
 		name = "P10 volume once"
 	}
 	for _, c := range slices.Concat(bugs.Patterns(), bugs.Lookalikes()) {
@@ -136,6 +136,14 @@ func around(what string, handler http.Handler) http.Handler {
 			if r.Header.Get("Authorization") != "Bearer secret" {
 				http.Error(w, "who are you?", http.StatusForbidden)
 				return
+			}
+			handler.ServeHTTP(w, r)
+		})
+	case "breaks":
+		calls := 0
+		mux.HandleFunc("/mutate", func(w http.ResponseWriter, r *http.Request) {
+			if calls++; calls%7 == 0 {
+				panic(http.ErrAbortHandler)
 			}
 			handler.ServeHTTP(w, r)
 		})

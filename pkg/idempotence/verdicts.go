@@ -185,13 +185,33 @@ func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
 	case len(r.doubts) > 0:
 		r.Incomplete = strings.Join(r.doubts, "; ")
 	}
+	r.repeated(t.repeats)
 	if r.Incomplete == "" && r.Again != "" {
 		r.notNeeded()
 	}
-	if t.repeats > 0 {
-		r.Notes = append(r.Notes, plural(t.repeats, "call")+" had to be made again, because the connection broke"+r.brokenBy())
-	}
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+}
+
+// A few connections that break are the network's business. More are the server's, and the API server makes no
+// call again. That breaks no law, as it is about no object; but nobody can say that all is well.
+const (
+	fewRepeats     = 2
+	callsPerRepeat = 100
+)
+
+// repeated tells of calls that were made again.
+func (r *Report) repeated(n int) {
+	if n == 0 {
+		return
+	}
+	laws := r.brokenBy()
+	if laws != "" || n <= fewRepeats || n*callsPerRepeat <= r.Calls {
+		r.Notes = append(r.Notes, plural(n, "call")+" had to be made again, because the connection broke"+laws)
+		return
+	}
+	doubt := fmt.Sprintf("%d of %s had to be made again, because the server broke the connection: the API server makes none again, and with failurePolicy Fail each of them is an error for a user",
+		n, plural(r.Calls, "call"))
+	r.Incomplete = strings.TrimPrefix(r.Incomplete+"; "+doubt, "; ")
 }
 
 // brokenBy names the laws whose findings show how connections break.

@@ -46,6 +46,9 @@ func inFlags(r *idempotence.Report) *idempotence.Report {
 func undecided(r *idempotence.Report) error {
 	err := problem.New("no law was found broken, but too little could be tried to tell that all hold")
 	switch {
+	case strings.Contains(r.Incomplete, "the server broke the connection"):
+		return problem.New("no law was found broken, but the server broke too many connections to tell that all is well").
+			Hint("the webhook's log may say why, or that of what is in front of it")
 	case strings.Contains(r.Incomplete, "would accept none of the objects"):
 		return err.Hint("kubectl apply --dry-run=server -f FILE, for what is wrong with the samples")
 	case strings.Contains(r.Incomplete, "--budget"):
