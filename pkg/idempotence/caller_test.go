@@ -106,10 +106,10 @@ func closing(client *http.Client) *http.Client {
 func TestConnectionsThatBreak(t *testing.T) {
 	registration, handler := marking()
 	for _, tt := range []struct {
-		name    string
-		breaks  func(call int64) bool
-		broken  bool
-		says    string
+		name   string
+		breaks func(call int64) bool
+		broken bool
+		says   string
 	}{
 		{"two, which a cable may do", func(call int64) bool { return call == 50 || call == 100 }, false, "note: 2 calls had to be made again, because the connection broke\nholds: "},
 		{"one in seven, each of which would be an error for a user", func(call int64) bool { return call%7 == 0 }, false, "had to be made again, because the server broke the connection: the API server makes none again"},

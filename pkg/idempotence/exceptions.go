@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,9 +13,24 @@ import (
 // intended reports whether an exception covers a change: what happens at its path or below it, and to the
 // parents that come and go with what is there.
 func (r *run) intended(law Law, c tree.Change) bool {
+	return r.needing(func() bool { return r.covered(law, c) })
+}
+
+// needing takes note of the exceptions that are looked at, if the answer is that they cover something: one that
+// covers only a part of it is not needed.
+func (r *run) needing(answer func() bool) bool {
 	if len(r.opts.exceptions) == 0 {
 		return false
 	}
+	before := maps.Clone(r.report.needed)
+	if answer() {
+		return true
+	}
+	r.report.needed = before
+	return false
+}
+
+func (r *run) covered(law Law, c tree.Change) bool {
 	switch {
 	case r.excepted(law, c.Path):
 		return true
@@ -71,12 +87,20 @@ func (r *run) others(law Law, at tree.Path, value any) (keys []string) {
 	return keys
 }
 
-// notNeeded tells of exceptions that nothing was excepted by. Those for rivals have nothing to match.
+// notNeeded tells of exceptions that nothing was excepted by. Those for rivals have nothing to match, and of a law
+// that was not looked at, nobody knows.
 func (r *Report) notNeeded() {
 	for i, e := range r.Exceptions {
-		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") {
+		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {
 			r.Notes = append(r.Notes, "the exception for "+strings.TrimSpace(e.Path+" "+string(e.Law))+
 				" was not needed: nothing happened there that breaks a law. Is the path right, and the webhook still as it was?")
 		}
 	}
+}
+
+// decided reports whether it is known if a law holds; with none, any.
+func (r *Report) decided(law Law) bool {
+	return slices.ContainsFunc(r.Laws, func(l LawResult) bool {
+		return (law == "" || l.Law == law) && l.Verdict != Inconclusive && l.Verdict != NotApplicable
+	})
 }

@@ -68,8 +68,8 @@ func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
 
 // leftOut finds something of a result that is not in another one.
 func (r *run) leftOut(law Law, x *object, plain, out *outcome) (tree.Change, bool) {
-	for _, change := range single(r.differences(law, x, plain.after)) {
-		if change.Kind == tree.Added && !r.excepted(law, change.Path) && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) {
+	for _, change := range single(tree.Changes(x.doc, plain.after.doc)) {
+		if change.Kind == tree.Added && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) && !r.intended(law, change) {
 			return change, true
 		}
 	}

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/admitkit/admitkit/internal/bugs"
@@ -96,7 +97,49 @@ func TestExceptionsCoverParents(t *testing.T) {
 			if got := r.intended(L1, changes[0]); got != tc.intended {
 				t.Errorf("%s %s: intended %v", changes[0].Kind, changes[0].Path, got)
 			}
+			if needed := r.report.needed[0]; needed != tc.intended {
+				t.Errorf("the exception was needed: %v", needed)
+			}
 		})
+	}
+}
+
+// An exception for what could be missing is needed where it is missing.
+func TestExceptionsForWhatIsLeftOut(t *testing.T) {
+	const plain, whole = `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a","annotations":{"at":"1"}}}`
+	for result, missing := range map[string]bool{whole: false, plain: true} {
+		r := &run{opts: newOptions([]Option{Exceptions(Exception{Path: "metadata.annotations[at]", Reason: "a test"})}), report: newReport(Subject{}, options{})}
+		outcomeOf := func(text string) *outcome {
+			return &outcome{answer: &answer{after: &object{doc: parsed(t, text)}}}
+		}
+		if c, found := r.leftOut(L5, outcomeOf(plain).after, outcomeOf(whole), outcomeOf(result)); found || r.report.needed[0] != missing {
+			t.Errorf("%s: found %v %s, needed %v", result, found, c.Path, r.report.needed[0])
+		}
+	}
+}
+
+// An exception that was not needed is told of where its law was looked at, and nowhere else.
+func TestExceptionsThatWereNotNeeded(t *testing.T) {
+	const elsewhere = "metadata.annotations[example.com/other]"
+	for _, tt := range []struct {
+		reason    string
+		exception Exception
+		told      bool
+	}{
+		{"nothing happens there", Exception{Path: elsewhere}, true},
+		{"nor in the way of the law", Exception{Path: elsewhere, Law: L5}, true},
+		{"the rules have no UPDATE", Exception{Path: elsewhere, Law: L6}, false},
+		{"the law was left out", Exception{Path: elsewhere, Law: L1}, false},
+		{"there is nothing to match", Exception{Path: "rival:other", Law: L11}, false},
+	} {
+		tt.exception.Reason = tt.reason
+		report, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), Objects(3), Without(L1), Exceptions(tt.exception))
+		if err != nil || !report.OK() || report.Incomplete != "" {
+			t.Fatalf("%s: %v\n%s", tt.reason, err, text(report))
+		}
+		if told := strings.Contains(strings.Join(report.Notes, "\n"), "was not needed"); told != tt.told {
+			t.Errorf("%s: told %v:\n%s", tt.reason, told, text(report))
+		}
 	}
 }
 

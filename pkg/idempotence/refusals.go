@@ -13,12 +13,11 @@ import (
 // problems are what the API server refuses a result for that no exception is for.
 func (r *run) problems(law Law, result *object) []string {
 	problems := r.kind.problems(result)
-	if len(r.opts.exceptions) == 0 {
-		return problems
-	}
 	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
 		paths := problemPaths(problem)
-		return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !r.excepted(law, pathOf(result.doc, p)) })
+		return len(paths) > 0 && r.needing(func() bool {
+			return !slices.ContainsFunc(paths, func(p string) bool { return !r.excepted(law, pathOf(result.doc, p)) })
+		})
 	})
 }
 
