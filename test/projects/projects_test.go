@@ -166,8 +166,12 @@ func (p *project) test(t *testing.T) {
 		p.grows(t, dir)
 	}
 	began := time.Now()
-	command(t, dir, "make", "test", "lint", "build", "ADMITKIT="+admitkit)
-	t.Logf("%s: make test build took %s", p.reason, time.Since(began).Round(time.Second))
+	targets := []string{"test", "lint"}
+	if p.installs { // the others' programs are compiled by their tests; an image's are compiled from scratch
+		targets = append(targets, "build")
+	}
+	command(t, dir, "make", append(targets, "ADMITKIT="+admitkit)...)
+	t.Logf("%s: make %s took %s", p.reason, strings.Join(targets, " "), time.Since(began).Round(time.Second))
 	unchanged(t, dir, func() { command(t, dir, "make", "manifests") }, "bin/")
 	p.applies(t, dir)
 	if p.installs {
