@@ -12,40 +12,48 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// filesOf are the files of a folder that may hold objects.
+// filesOf are the files of a folder that may hold objects. The folder itself may be a symbolic link. Below it, links
+// to folders, and folders named "..data" or "..2006_01_02", which hold a mounted ConfigMap once more, are not
+// gone into.
 func filesOf(folder string) ([]string, error) {
 	var files []string
-	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
-		isOurs := strings.HasPrefix(filepath.Base(file), ".admitkit")
-		if err == nil && !entry.IsDir() && !isOurs && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))) {
+	above := folder + string(filepath.Separator) // so that a link is followed
+	err := filepath.WalkDir(above, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != above && strings.HasPrefix(entry.Name(), ".."):
+			return filepath.SkipDir
+		case entry.IsDir() || strings.HasPrefix(entry.Name(), ".admitkit"): // our own files
+			return nil
+		case slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))):
 			files = append(files, file)
 		}
-		return err
+		return nil
 	})
 	return files, err
 }
 
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml"}
-
-func isKustomization(file string) bool { return slices.Contains(kustomizations, filepath.Base(file)) }
-
-// isPatch reports whether a kustomization in the folder of the file, or above it, names it as a patch. What
-// cannot be read names nothing.
-func isPatch(file string) bool {
-	for folder := filepath.Dir(file); ; folder = filepath.Dir(folder) {
-		for _, name := range kustomizations {
-			if slices.Contains(patchesOf(filepath.Join(folder, name)), filepath.Clean(file)) {
-				return true
+// notWhole are those of the files that are not for objects, or only for parts of them: pipes and devices,
+// kustomizations, and the patches that these name.
+func notWhole(files []string) map[string]bool {
+	none := map[string]bool{}
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			none[file] = true
+		} else if name := filepath.Base(file); name == "kustomization.yaml" || name == "kustomization.yml" {
+			none[file] = true
+			for _, patch := range patchesOf(file) {
+				none[patch] = true
 			}
 		}
-		if folder == "." || folder == filepath.Dir(folder) {
-			return false
-		}
 	}
+	return none
 }
 
+// patchesOf are the patches that a kustomization names. What cannot be read names none.
 func patchesOf(kustomization string) []string {
-	text, err := os.ReadFile(kustomization)
+	text, err := readFile(kustomization, nil)
 	if err != nil {
 		return nil
 	}

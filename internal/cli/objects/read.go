@@ -94,8 +94,9 @@ func (r *reading) path(path string) error {
 	if len(files) == 0 {
 		return problem.New("%s: no .yaml, .yml or .json file in this folder", path)
 	}
+	none := notWhole(files)
 	for _, file := range files {
-		if isKustomization(file) || isPatch(file) {
+		if none[file] {
 			r.left = append(r.left, file)
 		} else if err := r.file(file, true); err != nil {
 			return err

@@ -109,6 +109,50 @@ func TestReadLeavesOut(t *testing.T) {
 	}
 }
 
+// TestReadFolder: what is read of a folder does not hang on how the folder is named, or on what is around it.
+func TestReadFolder(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, "kustomization.yaml"), "patches: [{path: base/pod.yaml}]") // above what is named
+	base := filepath.Join(top, "base")
+	write(t, filepath.Join(base, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n")
+	write(t, filepath.Join(base, "..2006_01_02", "map.yaml"), "apiVersion: v1\nkind: ConfigMap\n")
+	write(t, filepath.Join(base, "over", "kustomization.yml"), "patchesStrategicMerge: [patch.yaml]")
+	write(t, filepath.Join(base, "over", "patch.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n")
+	for name, to := range map[string]string{
+		"base/..data": "..2006_01_02", "base/map.yaml": "..data/map.yaml", // as a ConfigMap is mounted
+		"link": "base", "base/endless/kustomization.yaml": "/dev/zero", "base/folder.yaml": "over",
+	} {
+		name = filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(base, "over"))
+	for _, folder := range []string{base, "..", "../../base", "../../link", filepath.Join(top, "link") + "/", filepath.Join(base, "..data")} {
+		var notes []string
+		note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+		found, err := Read(t.Context(), []string{folder}, nil, note)
+		if err != nil {
+			t.Errorf("%s: %v", folder, err)
+			continue
+		}
+		var got []string
+		for _, o := range found {
+			got = append(got, o.String())
+		}
+		want, left := []string{"ConfigMap", "Pod web"}, 4
+		if filepath.Base(folder) == "..data" {
+			want, left = want[:1], 0
+		}
+		if diff := cmp.Diff(want, got); diff != "" || strings.Count(strings.Join(notes, ""), filepath.Clean(folder)+"/") != left {
+			t.Errorf("%s: %s\nnotes %s", folder, diff, notes)
+		}
+	}
+}
+
 // TestReadEndsWithItsContext: Ctrl-C ends a command while nobody writes to its standard input.
 func TestReadEndsWithItsContext(t *testing.T) {
 	stdin, writer := io.Pipe()
