@@ -51,6 +51,12 @@ func notWhole(files []string) map[string]bool {
 	return none
 }
 
+// ofHelm reports whether a file is of a chart of Helm, by its name: those have fields of their own, such as apiVersion.
+func ofHelm(file string) bool {
+	name := filepath.Base(file)
+	return name == "Chart.yaml" || strings.HasPrefix(name, "values")
+}
+
 // patchesOf are the patches that a kustomization names. What cannot be read names none.
 func patchesOf(kustomization string) []string {
 	text, err := readFile(kustomization, nil)

@@ -17,7 +17,10 @@ import (
 )
 
 // noObject is why a document of a file is none.
-type noObject struct{ error }
+type noObject struct {
+	error
+	alike bool // it looks like an object with a mistake
+}
 
 // parse reads the documents of a file. Lists are taken apart. If the error is that a document is no object, those
 // that are objects are there nevertheless.
@@ -55,14 +58,15 @@ func parse(file string, text []byte) ([]*Object, error) {
 // A parsing is what was parsed so far.
 type parsing struct {
 	all  []*Object
-	none error // about the first document that is no object
+	none error // about the first document that is no object, best one that looks like it
 }
 
 // add adds a document; one that has no fields has no JSON.
 func (p *parsing) add(o *Object) error {
 	if missing := o.missing(); missing != nil {
-		if p.none == nil {
-			p.none = noObject{missing}
+		var none noObject
+		if alike := alike(o.JSON); p.none == nil || alike && errors.As(p.none, &none) && !none.alike {
+			p.none = noObject{missing, alike}
 		}
 		return nil
 	}
@@ -171,6 +175,17 @@ func shift(node *yaml.Node, lines int) {
 	}
 }
 
+// alike reports whether somebody meant a document to be an object.
+func alike(document []byte) bool {
+	var top map[string]json.RawMessage
+	_ = json.Unmarshal(document, &top) // what is no mapping has no fields
+	has := map[string]bool{}
+	for name := range top {
+		has[strings.ToLower(name)] = true
+	}
+	return has["apiversion"] || has["kind"] || has["webhooks"] || has["metadata"] && has["spec"]
+}
+
 // missing says what every object has, and this one has not.
 func (o *Object) missing() error {
 	var top map[string]json.RawMessage
@@ -186,7 +201,14 @@ func (o *Object) missing() error {
 	if missing == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: not a Kubernetes object: it has no %s", o.Where(), missing)
+	at := *o
+	for other := range top {
+		if other != missing && strings.EqualFold(other, missing) {
+			at.Line, missing = o.LineOf(other), fmt.Sprintf("%s, but %q", missing, other)
+			break
+		}
+	}
+	return fmt.Errorf("%s: not a Kubernetes object: it has no %s", at.Where(), missing)
 }
 
 // objects are those of a list, or the object itself. An item may use what others have anchored: so they are taken

@@ -25,7 +25,8 @@ const MaxFile = 64 << 20
 // their names, and of standard input for "-". It ends with ctx, even while nobody writes to what it reads.
 //
 // A folder may hold more than objects. What holds none there, and patches of kustomize, which are parts of objects
-// only, are left out, which note is told. Files that are named are read, whatever they are.
+// only, are left out, which note is told; what looks like an object with a mistake is an error. Files that are
+// named are read, whatever they are.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
 	r, err := Await(ctx, func() (*reading, error) {
 		r := &reading{stdin: stdin}
@@ -112,7 +113,11 @@ func (r *reading) file(file string, found bool) error {
 		return err
 	}
 	all, err := parse(file, text)
-	if found && len(all) == 0 && errors.As(err, new(noObject)) {
+	var none noObject
+	if found && len(all) == 0 && errors.As(err, &none) {
+		if none.alike && !ofHelm(file) {
+			return problem.New("%w", err).Hint("if it is not to be one: name the files to read instead of their folder")
+		}
 		r.left = append(r.left, file)
 		return nil
 	}
