@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,9 +69,34 @@ func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
 		ended := make(chan struct{})
 		defer close(ended)
 		c.New = func() http.Handler { return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }) }
+		for budget, says := range map[time.Duration]string{time.Hour: "in 3 of 3 calls", 2500 * time.Millisecond: "in 2 of 2 calls"} {
+			report := runCase(t, c, Budget(budget))
+			if got := text(report); len(report.Findings) != 1 || !strings.Contains(got, "did not answer") || strings.Contains(got, "budget") ||
+				!strings.Contains(got, "  Found:  no answer within timeoutSeconds (1 s) "+says+": is it hung?\n") {
+				t.Errorf("got\n%s", got)
+			}
+		}
+	})
+}
+
+// A webhook that hangs for an object only is one that fails for it.
+func TestHangsForAnObject(t *testing.T) {
+	c := broken(t, "P01")
+	c.Webhook.TimeoutSeconds = ptr.To[int32](1)
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		defer close(ended)
+		var calls atomic.Int64
+		c.New = func() http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if calls.Add(1) == 1 {
+					<-ended
+				}
+			})
+		}
 		report := runCase(t, c, Objects(1), Budget(time.Hour))
-		if report.OK() || !strings.Contains(text(report), "did not answer") {
-			t.Errorf("got\n%s", text(report))
+		if got := text(report); report.OK() || strings.Contains(got, "is it hung") || report.Calls < 10 {
+			t.Errorf("got\n%s", got)
 		}
 	})
 }

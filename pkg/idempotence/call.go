@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,6 +70,7 @@ func (r *run) ask(w *webhook, to caller, q query) *answer {
 	switch {
 	case err != nil:
 		a.fault, a.broke = err.Error(), brokeOff(err)
+		a.late = errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil
 	case status < 200 || status > 206:
 		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Call.Response))
 	default:

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -145,7 +146,10 @@ func TestServersThatFail(t *testing.T) {
 		cause, note string
 	}{
 		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server broke off the connection, as one does whose handler panics: ", ", because the connection broke: see L2"},
-		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, ", ""},
+		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, as one does whose handler raised an error", ""},
+		{"a proxy", func(w http.ResponseWriter) { http.Error(w, "no upstream", http.StatusBadGateway) }, "HTTP 502 comes from something in front of it", ""},
+		{"too many calls", func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "HTTP 503 comes from something in front of it", ""},
+		{"none of these", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, causeOf(L2, "fails"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			registration, handler := marking()
@@ -241,7 +245,7 @@ func TestServersThatTakeTooLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	c := &urlCaller{client: plainClient(), url: server.URL, trouble: &trouble{}}
-	if _, _, err := c.call(ctx, []byte("{}")); err == nil || c.trouble.ends() {
+	if _, _, err := c.call(ctx, []byte("{}")); !errors.Is(err, context.DeadlineExceeded) || c.trouble.ends() {
 		t.Errorf("error %v, trouble %+v: that is a matter of the webhook", err, c.trouble)
 	}
 }

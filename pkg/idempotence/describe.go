@@ -75,6 +75,7 @@ var causes = map[string]string{
 	"L5 invalid on Windows":     "It sets what is for Linux only.",
 	"L1 patch without effect":   "It sends its patch without looking whether anything differs.",
 	"L2 fails":                  "It takes for granted what a valid object may lack: labels, annotations, a name, a security context.",
+	"L2 hangs":                  "It waits for something: a lock, another server, or the API server, which waits for the webhook.",
 	"L2 denied":                 "A check that is meant for the user's objects meets what the webhook put there itself.",
 	"L3":                        "The answer depends on more than the request: a clock, random numbers, a counter, memory of other objects, or the order in which a map is iterated.",
 	"L3 " + withoutNamespace:    "It reads the namespace from the object.",

@@ -29,6 +29,9 @@ func (r *run) explore() {
 		}
 		r.objects++
 		out := r.f(r.fresh(), query{object: x})
+		if len(before) == 0 && r.hangs(x, out) {
+			return
+		}
 		if out.ok() {
 			r.allowed++
 			if !tree.Equal(out.after.doc, x.doc) {

@@ -63,7 +63,9 @@ func howItFailed(outcomes []*outcome) string {
 			switch {
 			case a.broke:
 				return "The server broke off the connection, as one does whose handler panics: its log has the trace. "
-			case a.Status >= http.StatusInternalServerError:
+			case a.Status >= http.StatusBadGateway && a.Status <= http.StatusGatewayTimeout:
+				return fmt.Sprintf("HTTP %d comes from something in front of it, such as a proxy, or from a server that is overloaded: look there first. ", a.Status)
+			case a.Status == http.StatusInternalServerError:
 				return fmt.Sprintf("The server answered with HTTP %d, as one does whose handler raised an error: its log has the trace. ", a.Status)
 			}
 		}

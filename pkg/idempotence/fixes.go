@@ -12,6 +12,7 @@ var fixes = map[string]string{
 	"L4a invalid on Windows":    "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
 	"L5 invalid on Windows":     "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
 	"L1 patch without effect":   "Send a patch only if something changes, without patchType and patch otherwise.",
+	"L2 hangs":                  "See what it waits for: a dump of its goroutines or threads tells. Give its own calls a deadline that is shorter than timeoutSeconds.",
 	"L2 denied":                 "Refuse only what differs from what you would set yourself: your own output comes back to you.",
 	"L2":                        "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits. Recover from panics.",
 	"L3 " + withoutNamespace:    "Take the namespace from request.namespace.",

@@ -122,6 +122,7 @@ type Call struct {
 	Outcome   string `json:"outcome"`
 
 	broke bool // the connection
+	late  bool // or not there at all, when the webhook's time was up
 }
 
 // Text is what came over the wire.

@@ -19,12 +19,14 @@ type trouble struct {
 	err error
 	// lost says which server answered once and does so no more.
 	lost error
+	// hung is there where no call was ever answered.
+	hung bool
 	// repeats is how many calls were made again because the connection broke.
 	repeats int
 }
 
 // ends reports whether no more calls are to be made.
-func (t *trouble) ends() bool { return t != nil && (t.err != nil || t.lost != nil) }
+func (t *trouble) ends() bool { return t != nil && (t.err != nil || t.lost != nil || t.hung) }
 
 // cannotReach notes that there is no connection to a server.
 func (t *trouble) cannotReach(url, hint string, err error, answered bool) {

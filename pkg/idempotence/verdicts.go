@@ -174,6 +174,8 @@ func (r *run) denials() string {
 func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
 	r.doubtReplays(o)
 	switch err := ctx.Err(); {
+	case t.hung && outer.Err() == nil:
+		r.Incomplete = "the run ended early, because no call was answered"
 	case err != nil && outer.Err() == nil:
 		r.Incomplete = fmt.Sprintf("the run ended early, after its budget of %s: give it more with Budget, or take fewer Objects", o.budget)
 	case errors.Is(err, context.Canceled):

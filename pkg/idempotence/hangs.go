@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// enoughUnanswered is how many objects it takes to tell a webhook that never answers from one that does so for
+// an object.
+const enoughUnanswered = 3
+
+// hangs reports whether the webhook answers nothing from the first object on, and has the run end then: each
+// call would take all the time that it has.
+func (r *run) hangs(x *object, out *outcome) bool {
+	if !out.late() || len(r.report.Kinds) > 0 {
+		return false
+	}
+	n, random := 1, rand.New(rand.NewPCG(uint64(r.opts.seed), 2))
+	for i := 1; i < 4*enoughUnanswered && n < enoughUnanswered; i++ {
+		other, ok := r.valid(r.inputs.object(random, i))
+		if !ok {
+			continue
+		}
+		next := r.f(r.fresh(), query{object: other})
+		if r.over() {
+			break
+		}
+		if !next.late() {
+			return false
+		}
+		if n++; len(other.raw) < len(x.raw) { // any shows it
+			x, out = other, next
+		}
+	}
+	if errors.Is(r.ctx.Err(), context.Canceled) || r.ctx.Err() == nil && n < enoughUnanswered {
+		return false
+	}
+	r.broken[L2], r.trouble.hung = true, true
+	r.checksOf[L2], r.decided[L2], r.checks = n, n, r.checks+n
+	name := out.calls[len(out.calls)-1].Call.Webhook
+	i := slices.IndexFunc(r.subject.webhooks, func(w *webhook) bool { return w.Name == name })
+	c := &Case{Law: L2, Object: x.doc}
+	r.report.found(r.violation(c, "hangs", fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: is it hung?",
+		r.subject.webhooks[i].timeout()/time.Second, n, plural(n, "call")), out))
+	return true
+}
+
+// late reports whether the last call had no answer in its time.
+func (o *outcome) late() bool { return len(o.calls) > 0 && o.calls[len(o.calls)-1].Call.late }
