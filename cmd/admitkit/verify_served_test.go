@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -59,13 +60,26 @@ func serveAndRun(what string, line []string) (int, error) {
 	if what == "client-certificate" {
 		server.TLS.ClientAuth = tls.RequireAnyClientCert
 	}
-	if what == "no-tls" {
+	switch what {
+	case "no-tls":
 		server.Start()
-	} else {
+	case "breaks-off":
+		server.Listener = plain{tls.NewListener(server.Listener, server.TLS)}
+		server.Start()
+	default:
 		server.StartTLS()
 	}
 	defer server.Close()
 	return runBeside(server.Listener.Addr().String(), line)
+}
+
+// plain hides that a listener's connections are of TLS: Go's server would tell those who come without it.
+type plain struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (p plain) Accept() (net.Conn, error) {
+	c, err := p.Listener.Accept()
+	return struct{ net.Conn }{c}, err
 }
 
 // runBeside runs a command that knows the server by another address.
@@ -104,7 +118,12 @@ var wrongServers = map[string]http.HandlerFunc{
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 	},
 	"wrong-path": http.NotFound,
-	"slow":       func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	"not-implemented": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(http.StatusNotImplemented)
+		fmt.Fprint(w, "<!doctype html>\n<title>Error response</title>")
+	},
+	"slow": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 }
 
 func handlerOf(what string) (http.Handler, error) {
@@ -113,7 +132,7 @@ func handlerOf(what string) (http.Handler, error) {
 	}
 	name := what
 	switch what {
-	case "no-tls", "other-name", "client-certificate", "moved", "token", "dies", "breaks":
+	case "no-tls", "breaks-off", "other-name", "client-certificate", "moved", "token", "dies", "breaks":
 		name = "P10 volume once"
 	}
 	for _, c := range slices.Concat(bugs.Patterns(), bugs.Lookalikes()) {

@@ -40,7 +40,7 @@ func (r *runner) client(h hook) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener := &listener{runner: r, hook: h, token: token, heard: map[string]bool{}, next: &http.Transport{
+	listener := &listener{runner: r, hook: h, token: token, heard: map[string]bool{}, failed: map[string]int{}, next: &http.Transport{
 		DialContext: quickack.Dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 	}}
 	return &http.Client{Transport: listener, Timeout: 30*time.Second + time.Second, CheckRedirect: listener.redirected}, nil

@@ -108,6 +108,9 @@ func exceptionOf(node *yaml.Node) (idempotence.Exception, error) {
 		switch key.Value {
 		case "path":
 			e.Path = value.Value
+			if err := checkPath(e.Path); err != nil {
+				return e, fmt.Errorf("%d: the path %s matches nothing: %w", value.Line, e.Path, err)
+			}
 		case "reason":
 			e.Reason = value.Value
 		case "law":

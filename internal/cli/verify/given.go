@@ -53,6 +53,9 @@ func (r *runner) read(ctx context.Context) (*given, error) {
 			r.note("%s: %s: %s: the API server drops it", c.Where(), c.Object, unknown)
 		}
 	}
+	if err := r.refused(g); err != nil {
+		return nil, err
+	}
 	if err := g.check(); err != nil {
 		return nil, err
 	}

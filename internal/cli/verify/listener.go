@@ -5,6 +5,7 @@ package verify
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,8 +26,9 @@ type listener struct {
 	token string
 	next  http.RoundTripper
 
-	mu    sync.Mutex
-	heard map[string]bool // servers that answered, by URL
+	mu     sync.Mutex
+	heard  map[string]bool // servers that answered as a webhook may, by URL
+	failed map[string]int  // how often the others gave another answer
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -39,7 +41,6 @@ func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	where := plainURL(r)
 	l.mu.Lock()
 	heard := l.heard[where]
-	l.heard[where] = heard || err == nil
 	l.mu.Unlock()
 	switch {
 	case heard:
@@ -74,17 +75,35 @@ func (l *listener) judge(where string, response *http.Response) {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), response.Body}
-	if wrong := l.wrongAnswer(where, response, body); wrong != nil {
+	wrong := l.wrongAnswer(where, response, body)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.As(wrong, new(failure)) && l.failed[where] < mostFailures-1 {
+		l.failed[where]++
+		return
+	}
+	l.heard[where] = true
+	if wrong != nil {
 		l.fail(wrong)
 	}
 }
+
+// mostFailures is how many failures in a row are no webhook, if they are the first answers: a webhook may fail at
+// an object.
+const mostFailures = 5
+
+// A failure is an answer that may be that of a webhook which failed.
+type failure struct{ error }
+
+// Unwrap gives what it is, with its hints.
+func (f failure) Unwrap() error { return f.error }
 
 // failing is the rest of a body that broke off.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// wrongAnswer says why an answer is not that of a webhook, or is nil: HTTP errors and bad reviews are
+// wrongAnswer says why an answer is not that of a webhook, or is nil: errors of a handler and bad reviews are
 // a matter of the laws.
 func (l *listener) wrongAnswer(where string, response *http.Response, body []byte) error {
 	target := response.Header.Get("Location")
@@ -105,17 +124,26 @@ func (l *listener) wrongAnswer(where string, response *http.Response, body []byt
 		return problem.New("%s wants to know who calls: HTTP %d%s", where, status, quotation(body)).
 			Hint("--client-cert FILE --client-key FILE, or --token-file FILE, as the API server has them")
 	case http.StatusBadRequest:
-		if strings.Contains(string(body), "HTTP request to an HTTPS server") {
-			return problem.New("%s speaks TLS, and the URL says http", where).Hint("--url https%s", strings.TrimPrefix(where, "http"))
+		if speaksTLS(response.Request) {
+			return wantsTLS(where)
 		}
+	case http.StatusInternalServerError: // a handler that raised an error
 		return nil
-	default:
-		if status < 200 || status > 299 || len(body) == mostJudged || isReview(body) {
-			return nil
-		}
 	}
-	return problem.New("%s does not answer as a webhook does: an AdmissionReview with a response is wanted, not %s", where, description(response, body)).
+	if len(body) == mostJudged || isReview(body) {
+		return nil
+	}
+	ok := response.StatusCode >= 200 && response.StatusCode <= 299
+	instead := description(response, body)
+	if !ok {
+		instead = fmt.Sprintf("HTTP %d with %s", response.StatusCode, instead)
+	}
+	err := problem.New("%s does not answer as a webhook does: an AdmissionReview with a response is wanted, not %s", where, instead).
 		Hint("is the URL right? it has to answer a POST of an AdmissionReview with one: docs/verify.md")
+	if !ok {
+		return failure{err}
+	}
+	return err
 }
 
 func (l *listener) wrongPath(where string, status int, body []byte) error {

@@ -49,8 +49,33 @@ func (l *listener) unreachable(r *http.Request, err error) error {
 		return err
 	case errors.As(err, &dialing) && dialing.Op == "dial":
 		return problem.New("there is no way to %s: %w", host, dialing.Err)
+	case speaksTLS(r): // and so broke off what is no handshake
+		return wantsTLS(plainURL(r))
 	}
 	return nil
+}
+
+func wantsTLS(where string) error {
+	return problem.New("%s speaks TLS, and the URL says http", where).Hint("--url https%s", strings.TrimPrefix(where, "http"))
+}
+
+// speaksTLS reports whether a server that was called without TLS answers a handshake, whomever its certificate is for.
+func speaksTLS(r *http.Request) bool {
+	if r.URL.Scheme != "http" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	port := r.URL.Port()
+	if port == "" {
+		port = "80"
+	}
+	connection, err := (&tls.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(r.URL.Hostname(), port))
+	if err == nil {
+		_ = connection.Close()
+		return true
+	}
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.AlertError))
 }
 
 func serviceOf(host string) (service, namespace string, ok bool) {

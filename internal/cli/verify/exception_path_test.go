@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheckPath(t *testing.T) {
+	for _, row := range []struct{ path, want, reason string }{
+		{"spec", "", "a field"},
+		{"spec.containers[*].image", "", "any element"},
+		{"spec.containers.image", "", "the element left out"},
+		{"metadata.annotations[example.com/at]", "", "a name with dots and a slash"},
+		{"[example.com/at].b", "", "such a name at the beginning"},
+		{"spec.a[*][*].b", "", "lists in lists"},
+		{"spec.volumes[{\"csi\":{\"driver\":\"a.b/c\"}}]", "", "an element without a name"},
+		{"rival:mesh.example.com/a", "", "no path at all"},
+		{"spec/containers/0", "parted by dots", "a JSON pointer without its slash"},
+		{"/spec/containers/0", "parted by dots", "a JSON pointer"},
+		{"metadata.annotations.example.com/at", `"com/at" is no name`, "a name that needs brackets"},
+		{"metadata..x", "a name is missing", "two dots"},
+		{".spec", "a name is missing", "as jq writes it"},
+		{"spec.", "a name is missing", "nothing after the dot"},
+		{"spec.[a]", "a name is missing", "a bracket needs no dot"},
+		{"metadata.annotations[x", "a [ has no ]", "not closed"},
+		{"metadata.annotations[]", "nothing between", "as jq writes any element"},
+		{"metadata.annotations]x", "no name", "not opened"},
+		{"spec.a[b]c", "after ] comes", "no dot"},
+		{"$.spec", "begins with a field", "JSONPath"},
+		{"$['spec']", "begins with a field", "JSONPath in brackets"},
+	} {
+		got := ""
+		if err := checkPath(row.path); err != nil {
+			got = err.Error()
+		}
+		if (row.want == "") != (got == "") || !strings.Contains(got, row.want) {
+			t.Errorf("checkPath(%s) = %q, want %q: %s", row.path, got, row.want, row.reason)
+		}
+	}
+}
+
+func FuzzCheckPath(f *testing.F) {
+	for _, path := range []string{"a.b[c].d", "a[", "]..", "$.", "[a]b"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		if checkPath(path) == nil && checkPath(path+"]") == nil && !strings.ContainsAny(path, "[:") {
+			t.Errorf("%s is a path, and so with a ]", path)
+		}
+	})
+}

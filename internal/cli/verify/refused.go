@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"net/http"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/pkg/chain"
+)
+
+// refused says what an API server would refuse of the configurations: what it never stores, it never calls.
+func (r *runner) refused(g *given) error {
+	for _, c := range g.registrations.Mutating {
+		alone := chain.Webhooks{
+			Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{r.withoutAddresses(c)},
+			Handlers: map[string]http.Handler{},
+		}
+		for _, w := range c.Value.Webhooks { // nobody is called: it has the caBundle, mostly a placeholder, not count
+			alone.Handlers[w.Name] = http.NotFoundHandler()
+		}
+		engine, err := chain.New(alone)
+		if err != nil {
+			return problem.New("%s: an API server would refuse this: %w", c.Where(), err).Hint("admitkit lint %s", Quoted(c.File))
+		}
+		_ = engine.Close() // it has no connections
+	}
+	return nil
+}
+
+// withoutAddresses is a configuration without what does not count: the addresses if --url is given, and side
+// effects that only v1beta1 knows if that is its version.
+func (r *runner) withoutAddresses(c objects.Decoded[admissionregistrationv1.MutatingWebhookConfiguration]) *admissionregistrationv1.MutatingWebhookConfiguration {
+	counting := c.Value.DeepCopy()
+	for i := range counting.Webhooks {
+		w := &counting.Webhooks[i]
+		if len(r.URLs) > 0 {
+			w.ClientConfig = admissionregistrationv1.WebhookClientConfig{}
+		}
+		known := ptr.Deref(w.SideEffects, "")
+		if c.GVK.Version == "v1beta1" && (known == admissionregistrationv1.SideEffectClassUnknown || known == admissionregistrationv1.SideEffectClassSome) {
+			w.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNone)
+		}
+	}
+	return counting
+}
