@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,9 @@ type noObject struct {
 	error
 	alike bool // it looks like an object with a mistake
 }
+
+// noYAML is why a file cannot be read: perhaps it is a template.
+type noYAML struct{ error }
 
 // parse reads the documents of a file. Lists are taken apart. If the error is that a document is no object, those
 // that are objects are there nevertheless.
@@ -36,7 +40,7 @@ func parse(file string, text []byte) ([]*Object, error) {
 			if errors.Is(err, io.EOF) {
 				return p.all, p.none
 			}
-			return nil, fmt.Errorf("%s: %s", (&Object{File: file}).name(), strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, (&Object{File: file}).at(noYAML{err})
 		}
 		node := root(&document)
 		if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
@@ -46,13 +50,33 @@ func parse(file string, text []byte) ([]*Object, error) {
 		if node.Kind == yaml.MappingNode {
 			var err error
 			if o.JSON, err = toJSON(node); err != nil {
-				return nil, fmt.Errorf("%s: %w", o.Where(), err)
+				return nil, o.at(err)
 			}
 		}
 		if err := p.add(o); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// at says where an error of a document is: in the line that it begins with, as in "line 5: what is wrong".
+func (o *Object) at(err error) error {
+	at, message := *o, strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(message, "line "); ok {
+		if number, rest, ok := strings.Cut(rest, ": "); ok {
+			if line, err := strconv.Atoi(number); err == nil {
+				at.Line, message = line, rest
+			}
+		}
+	}
+	where := at.name()
+	if at.Line > 0 {
+		where = at.Where()
+	}
+	if errors.As(err, new(noYAML)) {
+		return noYAML{fmt.Errorf("%s: %s", where, message)}
+	}
+	return fmt.Errorf("%s: %s", where, message)
 }
 
 // A parsing is what was parsed so far.
@@ -121,12 +145,12 @@ func parseJSON(file string, documents []document) ([]*Object, error) {
 			o.JSON = d.text
 			var err error
 			if o.node != nil {
-				err = twice(o.node)
+				err = wrongFields(o.node)
 			} else {
 				err = twiceInJSON(d.text)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", o.Where(), err)
+				return nil, o.at(err)
 			}
 		}
 		if err := p.add(o); err != nil {
@@ -136,7 +160,7 @@ func parseJSON(file string, documents []document) ([]*Object, error) {
 	return p.all, p.none
 }
 
-// twiceInJSON is twice for JSON that is no YAML.
+// twiceInJSON is wrongFields for JSON that is no YAML.
 func twiceInJSON(text []byte) error {
 	var into map[string]any
 	again, err := kjson.UnmarshalStrict(text, &into)

@@ -121,7 +121,7 @@ func (r *reading) file(file string, found bool) error {
 		r.left = append(r.left, file)
 		return nil
 	}
-	if err != nil && bytes.Contains(text, []byte("{{")) {
+	if errors.As(err, new(noYAML)) && bytes.Contains(text, []byte("{{")) {
 		return problem.New("%w", err).Hint("templates have to be rendered first, as in helm template . > rendered.yaml")
 	}
 	if err != nil {
@@ -156,7 +156,7 @@ func readFile(file string, stdin io.Reader) ([]byte, error) {
 
 // toJSON converts a document as kubectl does, so that "yes" is what it is there.
 func toJSON(node *yaml.Node) ([]byte, error) {
-	if err := twice(node); err != nil {
+	if err := wrongFields(node); err != nil {
 		return nil, err
 	}
 	text, err := yaml.Marshal(node)
@@ -170,18 +170,21 @@ func toJSON(node *yaml.Node) ([]byte, error) {
 	return encoded, nil
 }
 
-// twice says which field is there twice: kubectl takes one of the two, and the reader does not
+// wrongFields says which field has no name that is text, and which is there twice: kubectl takes one of the two, and the reader does not
 // see which. What a merge (<<) brings may be there again.
-func twice(node *yaml.Node) error {
+func wrongFields(node *yaml.Node) error {
 	lines := map[string]int{}
 	for i, n := range node.Content {
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
+			if resolved(n).Kind != yaml.ScalarNode {
+				return noYAML{fmt.Errorf("line %d: the name of a field must be text", n.Line)}
+			}
 			if first, there := lines[n.Value]; there && n.Tag != "!!merge" {
 				return fmt.Errorf("line %d: %q is there already, in line %d", n.Line, n.Value, first)
 			}
 			lines[n.Value] = n.Line
 		}
-		if err := twice(n); err != nil { // aliases have no content of their own
+		if err := wrongFields(n); err != nil { // aliases have no content of their own
 			return err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
 const two = `# a comment
@@ -85,7 +87,7 @@ func TestReadLeavesOut(t *testing.T) {
 		{"text", "notes.yaml", "remember this", true, "x/notes.yaml:1: not a Kubernetes object: it has no fields"},
 		{"one among objects is a mistake", "pods.yaml", pod + "---\nKind: Pod\n---\n" + pod, false, "x/pods.yaml:5: not a Kubernetes object: it has no apiVersion"},
 		{"so is one in a list", "list.yaml", "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n", false, "x/list.yaml:4: not a Kubernetes object: it has no apiVersion"},
-		{"what is no YAML may have been an object", "bad.yaml", "a: [", false, "x/bad.yaml: line 1"},
+		{"what is no YAML may have been an object", "bad.yaml", "a: [", false, "x/bad.yaml:1: did not"},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
@@ -229,10 +231,12 @@ func TestReadTakesWhatKubectlTakes(t *testing.T) {
 
 func TestReadSaysWhatIsWrong(t *testing.T) {
 	rows := []struct{ name, reason, text, want string }{
-		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "line 4"},
+		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "x.yaml:4: did not"},
 		{"no kind", "what is missing is named", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
 		{"scalar", "text is no object", "hello", "x.yaml:1: not a Kubernetes object: it has no fields"},
 		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "already"},
+		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the name of a field must be text"},
+		{"no line", "the reader knows none", "apiVersion: v1\nkind: Pod\nspec: *a\n", "x.yaml: unknown anchor 'a' referenced"},
 		{"group", "it names the field", "apiVersion: a/b/c\nkind: Pod\n", "x.yaml:1: apiVersion: unexpected GroupVersion string"},
 		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: neither YAML nor JSON"},
 		{"name", "a name is text", "apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n", "x.yaml:3: metadata.name: must be a string, not a number"},
@@ -240,7 +244,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"metadata", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata: 3\n", "x.yaml:3: metadata: must be an object, not a number"},
 		{"kind", "it is text, too", "apiVersion: v1\nkind: {}\n", "x.yaml:2: kind: must be a string, not an object"},
 		{"case", "the API server would not find it", "apiVersion: v1\nKind: Pod\n", `x.yaml:2: not a Kubernetes object: it has no kind, but "Kind"`},
-		{"JSON twice", "JSON is no better", `{"apiVersion":"v1","kind":"Pod",` + "\n" + `"kind":"Pod"}`, `x.yaml:1: line 2: "kind" is there already, in line 1`},
+		{"JSON twice", "JSON is no better", `{"apiVersion":"v1","kind":"Pod",` + "\n" + `"kind":"Pod"}`, `x.yaml:2: "kind" is there already, in line 1`},
 		{"a list of JSON", "a list has no fields", "[]", "x.yaml:1: not a Kubernetes object: it has no fields"},
 		{"an item", "it is no object", "apiVersion: v1\nkind: List\nitems:\n- null\n", "x.yaml:4: not a Kubernetes object: it has no fields"},
 	}
@@ -253,6 +257,26 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("got %v, want %q: %s", err, row.want, row.reason)
 			}
 		})
+	}
+}
+
+// TestReadHints: only what a template breaks has the hint of templates.
+func TestReadHints(t *testing.T) {
+	rows := []struct {
+		reason, text string
+		hint         bool
+	}{
+		{"a template where a value would be", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n", true},
+		{"a template around fields", "{{- if .Values.pod }}\napiVersion: v1\nkind: Pod\n{{- end }}\n", true},
+		{"the template is text, the mistake another", "apiVersion: v1\nkind: Pod\nkind: Pod\nmetadata: {name: '{{ .Release.Name }}'}\n", false},
+		{"it is text for somebody else", "kind: Pod\nmetadata: {annotations: {a: '{{ env }}'}}\n", false},
+		{"there is no template", "a: [", false},
+	}
+	for _, row := range rows {
+		_, err := Read(t.Context(), []string{"-"}, strings.NewReader(row.text), nil)
+		if hinted := strings.Contains(strings.Join(problem.Hints(err), ""), "template"); err == nil || hinted != row.hint {
+			t.Errorf("%s: %v, with the hints %q", row.reason, err, problem.Hints(err))
+		}
 	}
 }
 
