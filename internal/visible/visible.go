@@ -28,6 +28,11 @@ func Text(text string) string {
 	return out.String()
 }
 
+// Line is Text in one line: a name with a newline in it would forge the next one.
+func Line(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(text))
+}
+
 func hidden(c rune) bool {
 	if c == '\n' || c == '\t' {
 		return false

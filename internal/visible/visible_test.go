@@ -19,3 +19,9 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestLine(t *testing.T) {
+	if got, want := Line("a\n\tb\u200b"), `a\n\tb\u200b`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -285,3 +285,14 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestPlacesAreLines: no name of a file, an object or a webhook looks like the next finding.
+func TestPlacesAreLines(t *testing.T) {
+	for _, f := range []Finding{
+		{File: "a\nb", Line: 3}, {Finding: lint.Finding{Object: "a\nb"}}, {Finding: lint.Finding{Webhook: "a\nb"}}, {Finding: lint.Finding{Path: "a\nb"}},
+	} {
+		if text := f.where() + f.about(); strings.Contains(text, "\n") {
+			t.Errorf("%+v: %q", f, text)
+		}
+	}
+}

@@ -68,19 +68,19 @@ func (r *Report) writeText(w io.Writer, p screen.Painter) error {
 func (f *Finding) where() string {
 	switch f.File {
 	case "":
-		return visible.Text(f.Object)
+		return visible.Line(f.Object)
 	case "-":
 		return fmt.Sprintf("standard input:%d", f.Line)
 	}
-	return fmt.Sprintf("%s:%d", visible.Text(f.File), f.Line)
+	return fmt.Sprintf("%s:%d", visible.Line(f.File), f.Line)
 }
 
 // about names the webhook and the field.
 func (f *Finding) about() string {
 	if f.Webhook == "" {
-		return visible.Text(strings.TrimSpace(f.Path))
+		return visible.Line(strings.TrimSpace(f.Path))
 	}
-	return visible.Text(strings.TrimSpace(f.Webhook + "  " + f.Path))
+	return visible.Line(strings.TrimSpace(f.Webhook + "  " + f.Path))
 }
 
 func paint(p screen.Painter, s lint.Severity) string {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/admitkit/admitkit/internal/visible"
 )
 
 // An Object is one that was read.
@@ -42,10 +44,11 @@ func (o *Object) Where() string {
 
 func (o *Object) name() string { return Names(o.File) }
 
-// Names is what messages call files, and "-".
+// Names is what messages call files, and "-": in one line.
 func Names(files ...string) string {
 	names := slices.Clone(files)
 	for i, name := range names {
+		names[i] = visible.Line(name)
 		if name == "-" {
 			names[i] = "standard input"
 		}

@@ -41,7 +41,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format
 		return nil, err
 	}
 	if len(r.left) > 0 {
-		note("left out, since they hold no whole objects: %s", strings.Join(r.left, ", "))
+		note("left out, since they hold no whole objects: %s", Names(r.left...))
 	}
 	return r.all, nil
 }
@@ -80,7 +80,7 @@ func (r *reading) path(path string) error {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.New("%s: no such file or folder", path)
+		return problem.New("%s: no such file or folder", Names(path))
 	}
 	if err != nil {
 		return problem.New("%w", err)
@@ -93,7 +93,7 @@ func (r *reading) path(path string) error {
 		return problem.New("%w", err)
 	}
 	if len(files) == 0 {
-		return problem.New("%s: no .yaml, .yml or .json file in this folder", path)
+		return problem.New("%s: no .yaml, .yml or .json file in this folder", Names(path))
 	}
 	none := notWhole(files)
 	for _, file := range files {

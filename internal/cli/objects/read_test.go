@@ -161,6 +161,24 @@ func TestReadFolder(t *testing.T) {
 	}
 }
 
+// TestReadNamesInOneLine: a name of a file cannot forge a message.
+func TestReadNamesInOneLine(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "x\n/pod.yaml", "apiVersion: v1\nkind: Pod\n")
+	write(t, "x\n/values\n.yaml", "a: b\n")
+	var notes []string
+	found, err := Read(t.Context(), []string{"x\n"}, nil, func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) })
+	if err != nil || found[0].Where() != `x\n/pod.yaml:1` || found[0].File != "x\n/pod.yaml" {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if diff := cmp.Diff([]string{`left out, since they hold no whole objects: x\n/values\n.yaml`}, notes); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := Read(t.Context(), []string{"y\n"}, nil, nil); err == nil || err.Error() != `y\n: no such file or folder` {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestReadEndsWithItsContext: Ctrl-C ends a command while nobody writes to its standard input.
 func TestReadEndsWithItsContext(t *testing.T) {
 	stdin, writer := io.Pipe()

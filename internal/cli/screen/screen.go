@@ -53,18 +53,22 @@ func New() *Screen {
 // Note says on standard error, in a line, what the user should know.
 func (s *Screen) Note(format string, args ...any) {
 	if !s.Quiet {
-		fmt.Fprintf(s.Err, "admitkit: %s\n", visible.Text(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(s.Err, "admitkit: %s\n", indented(fmt.Sprintf(format, args...), 2))
 	}
 }
 
 // Problem prints an error with its hints.
 func (s *Screen) Problem(err error) {
 	p := s.ErrPainter()
-	text := strings.ReplaceAll(strings.TrimSpace(visible.Text(err.Error())), "\n", "\n  ")
-	fmt.Fprintf(s.Err, "%s %s\n", p.Red("admitkit:"), text)
+	fmt.Fprintf(s.Err, "%s %s\n", p.Red("admitkit:"), indented(strings.TrimSpace(err.Error()), 2))
 	for _, hint := range problem.Hints(err) {
-		fmt.Fprintf(s.Err, "%s %s\n", p.Bold("hint:"), strings.ReplaceAll(visible.Text(hint), "\n", "\n      "))
+		fmt.Fprintf(s.Err, "%s %s\n", p.Bold("hint:"), indented(hint, 6))
 	}
+}
+
+// indented keeps apart what begins a line: nothing that is told of can look like another message.
+func indented(text string, by int) string {
+	return strings.ReplaceAll(visible.Text(text), "\n", "\n"+strings.Repeat(" ", by))
 }
 
 // Painter paints what goes to standard output.

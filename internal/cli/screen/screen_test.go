@@ -48,6 +48,10 @@ func TestNote(t *testing.T) {
 	if s.Note("%s drops it", "\x1b]0;x\a"); err.String() != `admitkit: \u001b]0;x\u0007 drops it`+"\n" {
 		t.Errorf("it says %q", err)
 	}
+	err.Reset()
+	if s.Note("a\nadmitkit: b"); err.String() != "admitkit: a\n  admitkit: b\n" {
+		t.Errorf("a note looks like two: %q", err)
+	}
 }
 
 func TestQuiet(t *testing.T) {
