@@ -164,6 +164,32 @@ func TestProblemPaths(t *testing.T) {
 	}
 }
 
+// What does not apply, or was not asked for, is not among what was not tried.
+func TestHoldsSaysWhatIsNotKnown(t *testing.T) {
+	result := func(law Law, verdict Verdict, reason string) LawResult {
+		return LawResult{Law: law, Kind: "v1 Pod", Verdict: verdict, Reason: reason}
+	}
+	const out = "left out with Without"
+	for _, c := range []struct {
+		laws []LawResult
+		want string
+	}{
+		{[]LawResult{result(L1, Holds, ""), result(L2, Holds, ""), result(L6, NotApplicable, "no UPDATE")}, "all 2 laws that apply hold"},
+		{[]LawResult{result(L1, Holds, ""), result(L6, NotApplicable, "no UPDATE")}, "the one law that applies holds"},
+		{[]LawResult{result(L1, Holds, ""), result(L2, Holds, ""), result(L7, Holds, "without Observe"), result(L9, Inconclusive, "")},
+			"all 3 laws that apply hold; not tried: part of L7, L9"},
+		{[]LawResult{result(L1, Holds, ""), result(L1, Inconclusive, "of another kind")}, "the one law that applies holds; not tried: part of L1"},
+		{[]LawResult{result(L1, Holds, ""), result(L2, NotApplicable, out)}, "of the laws asked for, the one that applies holds"},
+		{[]LawResult{result(L1, Holds, ""), result(L3, Holds, ""), result(L2, NotApplicable, "left out by the command line")}, "of the laws asked for, all 2 that apply hold"},
+		{[]LawResult{result(L6, NotApplicable, "no UPDATE"), result(L2, NotApplicable, out)}, ""},
+	} {
+		_, got, _ := strings.Cut(text(&Report{Again: "go test", Laws: c.laws}), "\nholds: ")
+		if got != "" && strings.TrimSuffix(got, "\n") != c.want || got == "" && c.want != "" {
+			t.Errorf("%v: %q, want %q", c.laws, got, c.want)
+		}
+	}
+}
+
 func TestWhereToBegin(t *testing.T) {
 	for _, c := range []struct {
 		laws []Law

@@ -202,29 +202,40 @@ func (p *printer) holds(r *Report) {
 	if !r.OK() || r.Incomplete != "" || r.Again == "" {
 		return
 	}
-	n, unknown := 0, []string{}
+	n, unknown, asked := 0, []string{}, ""
 	for _, law := range Laws {
-		kept, partly := false, false
+		kept, partly, tooLittle := false, false, false
 		for _, l := range r.Laws {
-			kept = kept || l.Law == law && l.Verdict == Holds
-			partly = partly || l.Law == law && l.Verdict == Holds && l.Reason != ""
+			if l.Law != law {
+				continue
+			}
+			kept = kept || l.Verdict == Holds
+			partly = partly || l.Verdict == Holds && l.Reason != ""
+			tooLittle = tooLittle || l.Verdict == Inconclusive
+			if l.Verdict == NotApplicable && strings.HasPrefix(l.Reason, "left out ") { // with Without, or a flag
+				asked = "of the laws asked for, "
+			}
 		}
 		switch {
-		case !kept:
-			unknown = append(unknown, string(law))
-		case partly:
+		case kept && (partly || tooLittle):
 			unknown = append(unknown, "part of "+string(law))
+		case tooLittle:
+			unknown = append(unknown, string(law))
 		}
 		if kept {
 			n++
 		}
 	}
-	text := "all " + plural(n, "law") + " that apply hold"
-	switch n {
-	case 0:
+	text := asked + "all " + strconv.Itoa(n) + " that apply hold"
+	switch {
+	case n == 0:
 		return
-	case 1:
+	case n == 1 && asked != "":
+		text = asked + "the one that applies holds"
+	case n == 1:
 		text = "the one law that applies holds"
+	case asked == "":
+		text = "all " + plural(n, "law") + " that apply hold"
 	}
 	if len(unknown) > 0 {
 		text += "; not tried: " + strings.Join(unknown, ", ")
