@@ -17,6 +17,7 @@ import (
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/request"
 	kjson "sigs.k8s.io/json"
@@ -101,6 +102,19 @@ func (q *query) sent() json.RawMessage {
 	return nil
 }
 
+// typeOf says what an answer is that is no review.
+func typeOf(gvk schema.GroupVersionKind) string {
+	switch {
+	case gvk.Empty():
+		return "has no apiVersion and no kind"
+	case gvk.Kind == "":
+		return "has no kind"
+	case gvk.Version == "":
+		return "has the kind " + gvk.Kind + " and no apiVersion"
+	}
+	return fmt.Sprintf("has the kind %s of %s", gvk.Kind, gvk.GroupVersion())
+}
+
 // read decodes and checks the answer.
 func (a *answer) read(q query, uid types.UID, response []byte) {
 	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
@@ -122,7 +136,7 @@ func (a *answer) read(q query, uid types.UID, response []byte) {
 	gvk := review.GetObjectKind().GroupVersionKind()
 	left := q.version == "v1beta1" && gvk.Empty() // which the API server does not look at there
 	if !left && (gvk.Kind != "AdmissionReview" || gvk.Group != "admission.k8s.io" || gvk.Version != q.version) {
-		a.fault = fmt.Sprintf("the answer is a %s, want AdmissionReview of admission.k8s.io/%s", gvk, q.version)
+		a.fault = fmt.Sprintf("the answer %s, want AdmissionReview of admission.k8s.io/%s", typeOf(gvk), q.version)
 		return
 	}
 	verified, err := request.VerifyAdmissionResponse(uid, true, review)

@@ -32,6 +32,11 @@ func (r *run) explore() {
 		if len(before) == 0 && r.hangs(x, out) {
 			return
 		}
+		if len(out.calls) > 0 {
+			r.called++
+		} else {
+			r.left = cmp.Or(r.left, r.leaves(x))
+		}
 		if out.ok() {
 			r.allowed++
 			if !tree.Equal(out.after.doc, x.doc) {

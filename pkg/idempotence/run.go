@@ -124,6 +124,8 @@ type run struct {
 
 	calls, checks             int
 	objects, allowed, changed int
+	called                    int          // for how many objects
+	left                      string       // why not for the first of the others
 	denial                    string       // of the first object that the webhook does not allow
 	refusal                   string       // of the first object that the API server would not accept
 	broken                    map[Law]bool // laws that were found broken

@@ -40,6 +40,28 @@ func TestCallsOnlyForObjectsSelected(t *testing.T) {
 	}
 }
 
+func TestSaysWhatLeavesOutAllObjects(t *testing.T) {
+	in := &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
+	for want, set := range map[string]func(*admissionregistrationv1.MutatingWebhook){
+		"objectSelector inject=yes": func(w *admissionregistrationv1.MutatingWebhook) { w.ObjectSelector = in },
+		"namespaceSelector inject=yes,inject,!inject": func(w *admissionregistrationv1.MutatingWebhook) {
+			w.NamespaceSelector = in.DeepCopy()
+			w.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
+				{Key: "inject", Operator: metav1.LabelSelectorOpExists}, {Key: "inject", Operator: metav1.LabelSelectorOpDoesNotExist}}
+		},
+		"matchConditions first, never": func(w *admissionregistrationv1.MutatingWebhook) {
+			w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "first", Expression: "true"}, {Name: "never", Expression: "false"}}
+		},
+	} {
+		c := broken(t, "P01")
+		set(&c.Webhook)
+		report := runCase(t, c, Objects(3))
+		if want := "the webhook was called for none of 3 objects: " + want + ": give samples"; !strings.Contains(report.Incomplete, want) {
+			t.Errorf("want %q:\n%s", want, text(report))
+		}
+	}
+}
+
 func TestCallsOnlyWhereConditionsMatch(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.MatchConditions = []admissionregistrationv1.MatchCondition{

@@ -152,6 +152,8 @@ func (r *run) tooLittle(law Law) string {
 		return endedBefore
 	case r.objects == 0:
 		return strings.TrimSuffix("the API server would accept none of the objects that were made: "+r.refusal, ": ")
+	case r.called == 0 && r.left != "":
+		return fmt.Sprintf("the webhook was called for none of %s: %s", plural(r.objects, "object"), r.left)
 	case r.changed == 0:
 		return fmt.Sprintf("the webhook changed none of %s", plural(r.objects, "object")) + r.denials()
 	case r.changed < r.needed():
