@@ -5,11 +5,13 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/admitkit/admitkit/internal/cli/page"
@@ -130,6 +132,9 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	report, err := idempotence.Run(ctx, subject, opts...)
 	progress.Done()
 	if err != nil {
+		if strings.Contains(err.Error(), "none of the kinds") {
+			err = cmp.Or(misnamed(hooks, given), err)
+		}
 		return nil, explained(err)
 	}
 	if ctx.Err() == nil {
@@ -230,7 +235,7 @@ func (r *Result) Err() error {
 
 // explained turns an error of the harness into one of the command line.
 func explained(err error) error {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.As(err, new(*problem.Error)) {
 		return err
 	}
 	return problem.New("%s", flagWords(err.Error()))

@@ -105,8 +105,11 @@ func (r *runner) choose(all []hook) (hook, error) {
 		return hook{}, problem.New("%s is there %d times, the first time in %s", r.Webhook, len(found), found[0].where).
 			Hint("give the one that is meant in a file of its own")
 	}
-	return hook{}, problem.New("there are %d mutating webhooks: %s", len(all), list).
-		Hint("--webhook %s, for one of them; or --chain FILE, for all of them together", names[0])
+	err := problem.New("there are %d mutating webhooks: %s", len(all), list)
+	if r.Hook != "" { // which --chain excludes
+		return hook{}, err.Hint("--webhook %s, for one of them", names[0])
+	}
+	return hook{}, err.Hint("--webhook %s, for one of them; or --chain FILE, for all of them together", names[0])
 }
 
 // pathOf is the path at which a webhook is served.
