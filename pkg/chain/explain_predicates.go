@@ -63,7 +63,7 @@ func (p *predicates) explainNamespace(h *hook, a admission.Attributes) Predicate
 			e.Detail = err.Error()
 			break
 		}
-		e.Detail = selected(fmt.Sprintf("namespace %q", a.GetNamespace()), selector, of)
+		e.Detail = selected(whoseLabels(a), selector, of)
 	}
 	return e
 }
@@ -191,4 +191,14 @@ func mismatch(rule admissionregistrationv1.RuleWithOperations, a admission.Attri
 		differs("scope", *rule.Scope, func(r *admissionregistrationv1.RuleWithOperations) { r.Scope = rule.Scope })
 	}
 	return strings.Join(parts, ", ")
+}
+
+// whoseLabels says where those for a namespaceSelector are from. What is made or changed has its own if its
+// resource is called namespaces, of whatever group (GetNamespaceLabels).
+func whoseLabels(a admission.Attributes) string {
+	changed := a.GetOperation() == admission.Create || a.GetOperation() == admission.Update
+	if r := a.GetResource(); r.Resource == "namespaces" && r.Group != "" && a.GetSubresource() == "" && changed {
+		return "the object, being one of " + r.GroupResource().String() + ","
+	}
+	return fmt.Sprintf("namespace %q", a.GetNamespace())
 }

@@ -50,6 +50,18 @@ spec:
   - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
   - {name: v3, served: false, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
+	aHub = `{apiVersion: example.com/v1, kind: Hub, metadata: {name: hub, namespace: default, labels: {team: web}}}`
+	hubs = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: namespaces.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: namespaces, singular: hub, kind: Hub, listKind: HubList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
 	theShop = `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: web}}}`
 )
 
@@ -116,6 +128,13 @@ func TestExplain(t *testing.T) {
 			want: []string{"m.example.com: yes by Matches: rules[0] is for CREATE of v1 namespaces"}},
 		{name: "deleted namespace", reason: "its own labels count", hooks: one(", namespaceSelector: {matchLabels: {team: web}}"), object: theShop, ask: Ask{Operation: "DELETE"},
 			want: []string{"m.example.com: yes by Matches: rules[0] is for DELETE of v1 namespaces"}},
+		{name: "called namespaces, by its name", reason: "the API server looks at no group: what is made has its own labels, and no name of a namespace among them", object: aHub, more: hubs,
+			hooks: one(", namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [default]}]}"),
+			want:  []string{"m.example.com: yes by Matches"}},
+		{name: "called namespaces, by its labels", reason: "the API server looks at no group", hooks: one(", namespaceSelector: {matchLabels: {team: db}}"), object: aHub, more: hubs,
+			want: []string{"m.example.com: no by NamespaceSelector: team=db: the object, being one of namespaces.example.com, has team=web"}},
+		{name: "called namespaces, deleted", reason: "the labels of the namespace count", hooks: one(", namespaceSelector: {matchLabels: {team: web}}"), object: aHub, more: hubs, ask: Ask{Operation: "DELETE"},
+			want: []string{`m.example.com: unknown by NamespaceSelector: team=web: of namespace "default" only the name is known, not its labels`}},
 		{name: "authorizer", reason: "nobody knows", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane},
 			want: []string{`m.example.com: unknown by MatchCondition: condition "c0": whether jane may get pods is not known`}},
 		{name: "authorizer, another false", reason: "it does not matter", hooks: one(conditions(scope, "false")), object: aPod, ask: Ask{User: jane},

@@ -35,7 +35,7 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 			t.exempt(h, &told)
 		case chain.ByNamespaceSelector:
 			t.namespace(h, &told)
-			t.byPolicy(&told, isNamespaces(t.asked.resource) && told.Answer != "Errs" && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
+			t.byPolicy(&told, t.labelsItself() && told.Answer != "Errs" && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
 		case chain.ByObjectSelector:
 			t.byPolicy(&told, h.objects != nil && len(h.objects.MatchLabels)+len(h.objects.MatchExpressions) > 0)
 		case chain.ByRules:
@@ -70,7 +70,7 @@ func (w *World) excludesVirtual() bool {
 
 // namespace is about namespaces of which only the name is known, which is a label too.
 func (t *telling) namespace(h *hook, p *Predicate) {
-	if !t.namespaceUnknown || isNamespaces(t.asked.resource) {
+	if !t.namespaceUnknown || t.labelsItself() {
 		return
 	}
 	selector, err := metav1.LabelSelectorAsSelector(h.namespaces)
@@ -95,7 +95,12 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 	}
 }
 
-func isNamespaces(r resource) bool { return r.Group == "" && r.Resource == "namespaces" }
+// labelsItself reports whether a namespaceSelector is for the labels of what is asked about: of a Namespace, and, as
+// the API server looks at no group (predicates/namespace, GetNamespaceLabels), of what else is called namespaces.
+func (t *telling) labelsItself() bool {
+	r, op := t.asked.resource, admission.Operation(t.asked.Operation)
+	return r.Resource == "namespaces" && (r.Group == "" || t.asked.SubResource == "" && (op == admission.Create || op == admission.Update))
+}
 
 // versions is about resources of which it is not known in which other versions they are served.
 func (t *telling) versions(h *hook, p *Predicate) {
