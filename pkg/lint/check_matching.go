@@ -34,7 +34,7 @@ func (l *linter) neverCalled(h *hook) {
 			continue
 		}
 		for j, resource := range rule.Resources {
-			if slices.Contains(exempt, resource) {
+			if name, _, _ := strings.Cut(resource, "/"); slices.Contains(exempt, name) { // it goes by the kind, of subresources too
 				l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources").Index(j), "no webhook is asked about "+resource)
 			}
 		}

@@ -185,6 +185,7 @@ spec:
 	}
 	return []row{
 		{rule: "AK301", breaks: true, reason: "guarding configurations", text: validating(onRules("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "Cluster")), path: "webhooks[0].rules[0].resources[0]"},
+		{rule: "AK301", breaks: true, reason: "guarding the status of policies", text: validating(onRules("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies/status", "Cluster")), path: "webhooks[0].rules[0].resources[0]"},
 		{rule: "AK301", breaks: true, reason: "1.37 asks nobody about these", text: validating(onRules("authentication.k8s.io", "v1", "tokenreviews, selfsubjectreviews", "Cluster")), options: Options{Kubernetes: "1.37"}, message: "by default", path: "webhooks[0].rules[0].resources"},
 		{rule: "AK301", reason: "1.36 does", text: validating(onRules("authentication.k8s.io", "v1", "tokenreviews", "Cluster")), options: Options{Kubernetes: "1.36"}},
 		{rule: "AK301", reason: "nobody knows the version", text: validating(onRules("authentication.k8s.io", "v1", "tokenreviews", "Cluster"))},

@@ -231,11 +231,11 @@ func wentOn(f *found) string {
 	case f.rejected == 0:
 		return n + ", which went on without it."
 	case f.count == 1:
-		return n + ", which was rejected for another reason."
+		return n + ", which was rejected all the same."
 	case f.rejected == f.count:
-		return n + ", all of which were rejected for other reasons."
+		return n + ", all of which were rejected all the same."
 	}
-	return fmt.Sprintf("%s: %d went on without it, %s rejected for another reason.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
+	return fmt.Sprintf("%s: %d went on without it, %s rejected all the same.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
 }
 
 func field(pointer string) string { return patch.Pointer(pointer).FieldPath() }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func (q *request) annotate(annotations []byte) {
 			q.unread++
 		}
 	}
-	for place := range patches {
+	for _, place := range slices.Concat(slices.Collect(maps.Keys(patches)), slices.Collect(maps.Keys(opened))) {
 		if at[place] == nil { // nobody knows whose it is
 			q.unread++
 		}

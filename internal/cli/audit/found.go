@@ -5,6 +5,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,8 @@ func (e *Example) answer(rule string) string {
 	switch {
 	case e.Message == "":
 		return ""
+	case rule == failedOpen && e.Code == http.StatusGatewayTimeout: // it may be this webhook that took the request's time
+		return fmt.Sprintf("%d: %s, perhaps for the time that this webhook took", e.Code, e.Message)
 	case rule == failedOpen:
 		return fmt.Sprintf("rejected with %d for another reason", e.Code)
 	}

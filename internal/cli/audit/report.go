@@ -123,7 +123,7 @@ type Finding struct {
 	Fix     string `json:"fix"`
 	// Requests is how many show it.
 	Requests int `json:"requests"`
-	// Rejected are those of the requests in which a webhook was passed over that were rejected for another reason.
+	// Rejected are those of the requests in which a webhook was passed over that were rejected all the same.
 	Rejected            int   `json:"rejected,omitempty"`
 	LongestMilliseconds int64 `json:"longestMilliseconds,omitempty"`
 	// Objects are those that were changed most often, where that is what it is about.

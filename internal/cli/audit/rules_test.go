@@ -163,10 +163,10 @@ func TestPassedOver(t *testing.T) {
 	}{
 		{"both of its calls failed", []event{on}, "failed in 1 request, which went on without it.", 0},
 		{"none was rejected", []event{on, on}, "failed in 2 requests, which went on without it.", 0},
-		{"another webhook denied it", []event{denied}, "failed in 1 request, which was rejected for another reason.", 1},
-		{"all were denied", []event{denied, denied}, "failed in 2 requests, all of which were rejected for other reasons.", 2},
-		{"one was denied", []event{on, denied, on}, "failed in 3 requests: 2 went on without it, 1 was rejected for another reason.", 1},
-		{"two were denied", []event{denied, denied, on}, "failed in 3 requests: 1 went on without it, 2 were rejected for another reason.", 2},
+		{"another webhook denied it", []event{denied}, "failed in 1 request, which was rejected all the same.", 1},
+		{"all were denied", []event{denied, denied}, "failed in 2 requests, all of which were rejected all the same.", 2},
+		{"one was denied", []event{on, denied, on}, "failed in 3 requests: 2 went on without it, 1 was rejected all the same.", 1},
+		{"two were denied", []event{denied, denied, on}, "failed in 3 requests: 1 went on without it, 2 were rejected all the same.", 2},
 		{"validating webhooks of one name", []event{{Annotations: map[string]string{openValidatingPrefix + "round_0_index_0": "a.example.com", openValidatingPrefix + "round_0_index_1": "a.example.com"}}},
 			"failed in 1 request, which went on without it.", 0},
 	} {
@@ -191,6 +191,29 @@ func TestPassedOver(t *testing.T) {
 				t.Errorf("whether it was rejected:\n%s", text.String())
 			}
 		})
+	}
+}
+
+// TestOutOfTime has the time of a request end in a webhook that was passed over: the answer may be its doing.
+func TestOutOfTime(t *testing.T) {
+	e := event{ID: "a", Code: 504, Message: "Timeout: request did not complete within the allowed duration", Calls: []recorded{{Hook: "a.example.com", FailedOpen: true}}}
+	var text strings.Builder
+	if err := read(t, defaults(), e.line()).WriteText(&text, screen.Painter{}); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(text.String()), " ")
+	if !strings.Contains(got, "504: Timeout: request did not complete within the allowed duration, perhaps for the time that this webhook took") || strings.Contains(got, "another reason") {
+		t.Errorf("got\n%s", text.String())
+	}
+}
+
+// TestUnknownCalls has annotations about calls of which the log does not have the first one.
+func TestUnknownCalls(t *testing.T) {
+	for _, key := range []string{openMutationPrefix, patchPrefix} {
+		e := event{ID: "a", Annotations: map[string]string{key + "round_0_index_3": "a.example.com"}}
+		if r := read(t, defaults(), e.line()); !strings.Contains(strings.Join(r.Notes, "\n"), "1 annotation") {
+			t.Errorf("%s: got notes %q", key, r.Notes)
+		}
 	}
 }
 
