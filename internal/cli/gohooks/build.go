@@ -69,8 +69,9 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
+	candidates, others := usable(candidates)
 	if len(candidates) == 0 {
-		return nil, noHooks(pkg)
+		return nil, noHooks(pkg, others)
 	}
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -81,7 +82,7 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 		return nil, problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}
 	p := &Program{Package: t.ImportPath, ca: ca, dir: temporary.Path, scratch: temporary, work: t.Dir, log: &lines{each: to(log)}}
-	if err := p.build(ctx, dir, pkg, t, candidates); err != nil {
+	if err := p.build(ctx, dir, pkg, t, candidates, others); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -102,13 +103,29 @@ func listed(all scanner.ErrorList) string {
 	return strings.Join(text, "\n")
 }
 
-func noHooks(pkg string) error {
-	return problem.New("there are no hooks in %s", pkg).
+// usable leaves out functions that would be what is looked for if they had its name, and returns their names.
+func usable(all []candidate) (found []candidate, misnamedOnes []string) {
+	for _, c := range all {
+		if c.sort == misnamed {
+			misnamedOnes = append(misnamedOnes, c.name)
+		} else {
+			found = append(found, c)
+		}
+	}
+	return found, misnamedOnes
+}
+
+func noHooks(pkg string, misnamedOnes []string) error {
+	p := problem.New("there are no hooks in %s", pkg)
+	if len(misnamedOnes) > 0 {
+		return p.Hint("call it Hooks: func %s() []*webhook.Hook is not looked for by another name", misnamedOnes[0])
+	}
+	return p.
 		Hint("write func Hooks() []*webhook.Hook, or exported variables that hold hooks: var Pull = webhook.Mutating(…)")
 }
 
 // build builds the program and has it name its hooks.
-func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candidates []candidate) error {
+func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candidates []candidate, others []string) error {
 	home := t.Dir
 	if !t.Module.Main { // a module that is kept elsewhere: the overlay cannot reach into the cache of modules
 		gomod, err := goTool(ctx, t.runDir, nil, "env", "GOMOD")
@@ -134,7 +151,7 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 		return err
 	}
 	if p.Hooks = a.Hooks; len(p.Hooks) == 0 {
-		return noHooks(pkg)
+		return noHooks(pkg, others)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ const (
 	all      sort = iota // the function Hooks
 	function             // returns a hook
 	variable             // holds a hook, if its type is that: the program will see
+	misnamed             // would be all, if it were called Hooks
 )
 
 // findIn returns what the files of a package declare, in their order. The error may be a scanner.ErrorList.
@@ -120,6 +121,8 @@ func functionOf(d *ast.FuncDecl, hook string) (*candidate, error) {
 				Hint("declare it as func Hooks() []*webhook.Hook, or with an error as its second result")
 		}
 		return &candidate{name: "Hooks", sort: all, hasErr: hasErr}, nil
+	case plain && results[0] == "[]"+hook:
+		return &candidate{name: d.Name.Name, sort: misnamed}, nil
 	case plain && results[0] == hook:
 		return &candidate{name: d.Name.Name, sort: function, hasErr: hasErr}, nil
 	}

@@ -37,6 +37,14 @@ import "github.com/admitkit/admitkit/pkg/webhook"
 var hook *webhook.Hook
 
 func hooks() []*webhook.Hook { return nil }
+-- misnamed/a.go --
+package misnamed
+
+import "github.com/admitkit/admitkit/pkg/webhook"
+
+var Version = "1"
+
+func All() []*webhook.Hook { return nil }
 -- arguments/a.go --
 package arguments
 
@@ -119,6 +127,7 @@ var Pull *webhook.Hook
 		{"./program", "a program cannot be imported", []string{"./program is a program (package main)"}, "move the hooks to a package of their own"},
 		{"./none", "nothing that is a hook", []string{"there are no hooks in ./none"}, "func Hooks() []*webhook.Hook"},
 		{"./unexported", "not exported", []string{"there are no hooks in ./unexported"}, "func Hooks() []*webhook.Hook"},
+		{"./misnamed", "of another name", []string{"there are no hooks in ./misnamed"}, "call it Hooks: func All() []*webhook.Hook"},
 		{"./arguments", "nobody knows the arguments", []string{"./arguments: the function Hooks is not one that can be called"}, "declare it as func Hooks() []*webhook.Hook"},
 		{"./broken", "the compiler's line, as it is seen from here", []string{"cannot build the hooks of ./broken:", "broken/a.go:5:39: undefined: wrong"}, ""},
 		{"./syntax", "the parser's", []string{"./syntax", "syntax/a.go:3:13: expected ')', found '{'"}, ""},
