@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/apiserver/build"
 	"github.com/admitkit/admitkit/internal/apiserver/play"
+	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
@@ -149,6 +151,9 @@ admitkit apiserver start --feature-gates MutatingAdmissionPolicy=true --flag v=4
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
 				return arguments()(c, args)
+			}
+			if o.Port < 0 || o.Port > math.MaxUint16 {
+				return problem.New("--port %d: a port is a number from 1 to %d, or 0 for any that is free", o.Port, math.MaxUint16)
 			}
 			o.Command = args
 			return play.Run(c.Context(), s, o)

@@ -76,12 +76,14 @@ Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
 		&cobra.Group{ID: "tools", Title: "Tools:"},
 	)
 	root.AddCommand(commands(s)...)
+	root.SetHelpCommandGroupID("tools")
+	root.SetCompletionCommandGroupID("tools")
+	root.InitDefaultCompletionCmd() // cobra would add them later, and less strict
+	helps(root)
 	strict(root)
 	completions(root, root.PersistentFlags())
 	named(root, root.PersistentFlags())
 	root.SetUsageTemplate(usageOf(root.UsageTemplate()))
-	root.SetHelpCommandGroupID("tools")
-	root.SetCompletionCommandGroupID("tools")
 	return root
 }
 
@@ -90,6 +92,34 @@ Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
 func usageOf(template string) string {
 	template = strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
 	return strings.ReplaceAll(template, "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 ")
+}
+
+// helps has the command help fail for what is no command.
+func helps(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() != "help" {
+			continue
+		}
+		show := help.Run
+		help.Run = nil
+		help.RunE = func(c *cobra.Command, args []string) error {
+			if about, rest, err := root.Find(args); err == nil && len(rest) > 0 && about.HasSubCommands() {
+				return unknownCommand(about, rest[0])
+			}
+			show(c, args)
+			return nil
+		}
+	}
+}
+
+func unknownCommand(c *cobra.Command, name string) error {
+	unknown := problem.New("unknown command %q for %q", name, c.CommandPath())
+	c.SuggestionsMinimumDistance = 2
+	for _, name := range c.SuggestionsFor(name) {
+		unknown = unknown.Hint("did you mean: %s %s", c.CommandPath(), name)
+	}
+	return unknown.Hint("%s --help", c.CommandPath())
 }
 
 // commands returns every command.
@@ -145,12 +175,7 @@ func strict(c *cobra.Command) {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			unknown := problem.New("unknown command %q for %q", args[0], c.CommandPath())
-			c.SuggestionsMinimumDistance = 2
-			for _, name := range c.SuggestionsFor(args[0]) {
-				unknown = unknown.Hint("did you mean: %s %s", c.CommandPath(), name)
-			}
-			return unknown.Hint("%s --help", c.CommandPath())
+			return unknownCommand(c, args[0])
 		}
 	}
 	for _, sub := range c.Commands() {

@@ -28,7 +28,7 @@ const (
 // An Admission is one call of a webhook. Its JSON is what -o json prints, a line each.
 type Admission struct {
 	Event     string    `json:"event"` // "admission"
-	Time      time.Time `json:"time"`
+	Time      time.Time `json:"time"`  // of the answer
 	Webhook   string    `json:"webhook"`
 	Type      string    `json:"type"` // "mutating" or "validating"
 	Operation string    `json:"operation"`

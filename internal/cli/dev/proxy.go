@@ -153,7 +153,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
-	began := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxReview))
 	if err != nil {
 		http.Error(w, "the request cannot be read: "+err.Error(), http.StatusBadRequest)
@@ -180,13 +179,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "admitkit dev has no such webhook any more", http.StatusNotFound)
 		return
 	}
-	a := &Admission{Event: "admission", Time: began, Webhook: r.webhook, Type: r.kind}
+	a := &Admission{Event: "admission", Webhook: r.webhook, Type: r.kind}
 	a.describe(review.Request)
 	a.Round = p.rounds.of(req.Header.Get("Traceparent"), key, review.Request)
 	a.WaitedMilliseconds, a.BeforeChange = milliseconds(waited), !done
 	called := time.Now()
 	status, header, answer, err := p.forward(req, r, body)
-	a.Milliseconds = milliseconds(time.Since(called))
+	a.Milliseconds, a.Time = milliseconds(time.Since(called)), time.Now()
 	switch {
 	case req.Context().Err() != nil: // the API server has not waited
 		a.fail("no answer within the timeout")
