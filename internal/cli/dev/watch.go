@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -31,7 +32,8 @@ const settled = 200 * time.Millisecond
 type watcher struct {
 	dir, pkg string
 	notify   *fsnotify.Watcher
-	folders  map[string]bool // watched ones; true: every file there counts, since some are embedded
+	folders  map[string]bool                 // watched ones; true: every file there counts, since some are embedded; replaced, never changed
+	watched  atomic.Pointer[map[string]bool] // the folders again, for run
 	sums     map[string][sha256.Size]byte
 	changes  chan struct{} // gets one when a source may have changed
 }
@@ -59,7 +61,7 @@ func (w *watcher) run() {
 			if !open {
 				return
 			}
-			if event.Op == fsnotify.Chmod || passing(event.Name) {
+			if event.Op == fsnotify.Chmod || !w.concerns(event.Name) {
 				continue
 			}
 		case _, open := <-w.notify.Errors: // some were lost
@@ -72,6 +74,25 @@ func (w *watcher) run() {
 		default: // it has been told
 		}
 	}
+}
+
+// concerns reports whether a build may depend on what has changed, so that calls wait for it. A log that is written
+// beside the sources is nobody's concern. What is gone may have been a folder.
+func (w *watcher) concerns(path string) bool {
+	every := false
+	if watched := w.watched.Load(); watched != nil {
+		every = (*watched)[filepath.Dir(path)]
+	}
+	if isSource(path, every) {
+		return true
+	}
+	info, err := os.Stat(path)
+	return !passing(path) && (err != nil || info.IsDir())
+}
+
+// isSource reports whether a build depends on a file of a folder.
+func isSource(path string, every bool) bool {
+	return !passing(path) && (every || slices.Contains([]string{".go", ".mod", ".sum", ".work", ".c", ".h", ".s"}, filepath.Ext(path)))
 }
 
 // await waits until nothing has changed for a moment.
@@ -107,7 +128,7 @@ func content(dir string, every bool) [sha256.Size]byte {
 	entries, _ := os.ReadDir(dir) // if it is gone, so are its files
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
-		if entry.IsDir() || passing(path) || !every && !slices.Contains([]string{".go", ".mod", ".sum", ".work", ".c", ".h", ".s"}, filepath.Ext(path)) {
+		if entry.IsDir() || !isSource(path, every) {
 			continue
 		}
 		if text, err := os.ReadFile(path); err == nil {
@@ -151,6 +172,7 @@ func (w *watcher) look(ctx context.Context, everywhere bool) error {
 		}
 	}
 	w.folders = folders
+	w.watched.Store(&folders)
 	return nil
 }
 
