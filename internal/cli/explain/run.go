@@ -103,7 +103,7 @@ func (o *Options) check() error {
 	if o.NamespaceLabels != nil {
 		set, err := labels.ConvertSelectorToLabelsMap(*o.NamespaceLabels)
 		if err != nil {
-			return problem.New("--namespace-labels %s: %w", *o.NamespaceLabels, err).Hint("--namespace-labels team=web,env=prod")
+			return problem.New("--namespace-labels %s: these are no labels, KEY=VALUE with commas between them", *o.NamespaceLabels).Hint("--namespace-labels team=web,env=prod")
 		}
 		o.Ask.NamespaceLabels = set
 	}
