@@ -29,10 +29,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // How many objects are made: enough for the patterns, and few enough for a test of all of them. With -full it is as
@@ -142,14 +142,14 @@ func listOf[T any](objects []T) map[string]any {
 // TestVerifyPatternsOfGo has the command find every pattern of the corpus, and flag no look-alike, behind
 // servers in Go.
 func TestVerifyPatternsOfGo(t *testing.T) {
-	for _, c := range slices.Concat(bugs.Patterns(), bugs.Lookalikes()) {
+	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {
 		if c.Name[0] == 'P' || c.Name[0] == 'N' { // those of the public list
 			t.Run(c.Name, func(t *testing.T) { servedByGo(t, c).judge(t) })
 		}
 	}
 }
 
-func servedByGo(t *testing.T, c bugs.Case) *served {
+func servedByGo(t *testing.T, c corpus.Case) *served {
 	t.Helper()
 	w := &served{laws: c.Laws, advice: c.Advice, files: map[string]any{"--webhook-configuration": configurationOf(c.Webhook)}}
 	if len(c.Laws) > 0 && len(c.Rivals) > 0 {
@@ -182,7 +182,7 @@ func servedByGo(t *testing.T, c bugs.Case) *served {
 }
 
 // chainedByGo is a pattern that shows together with other webhooks only.
-func chainedByGo(t *testing.T, c bugs.Case) *served {
+func chainedByGo(t *testing.T, c corpus.Case) *served {
 	t.Helper()
 	server := serving(t, c.New())
 	w := &served{laws: c.Laws, urls: []string{c.Webhook.Name + "=" + server.URL}, files: map[string]any{"--ca-file": caOf(server)}}

@@ -17,8 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // inTranscripts is where the server of a transcript is, in what is typed and in what is printed.
@@ -135,7 +135,7 @@ func handlerOf(what string) (http.Handler, error) {
 	case "no-tls", "breaks-off", "other-name", "client-certificate", "moved", "token", "dies", "breaks":
 		name = "P10 volume once"
 	}
-	for _, c := range slices.Concat(bugs.Patterns(), bugs.Lookalikes()) {
+	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {
 		if strings.HasPrefix(c.Name, name) {
 			return around(what, c.New()), nil
 		}

@@ -22,9 +22,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/internal/cli/page"
 	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // chrome is a browser that all tests share; each has tabs of its own.
@@ -157,7 +157,7 @@ func broken(t *testing.T) page.Page {
 
 func judge(ctx context.Context) (page.Page, error) {
 	var subjects []idempotence.Subject
-	for _, c := range bugs.Patterns() {
+	for _, c := range corpus.Patterns() {
 		if strings.HasPrefix(c.Name, "P01") {
 			subjects = append(subjects, idempotence.Handler(c.Webhook, c.New))
 		}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // TestAPIServer runs everything against one API server.
@@ -40,7 +40,7 @@ func TestAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("flags nothing", func(t *testing.T) {
-		for _, c := range bugs.Lookalikes() {
+		for _, c := range corpus.Lookalikes() {
 			objects := map[string]int{"P10 volume once, mount per container": 2, "P18 patches metadata on UPDATE": 1}[c.Name]
 			if objects == 0 {
 				continue

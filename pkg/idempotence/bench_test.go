@@ -6,13 +6,13 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // BenchmarkRun tests a small webhook for Pods as Check does by default.
 func BenchmarkRun(b *testing.B) {
-	var c bugs.Case
-	for _, c = range bugs.Lookalikes() {
+	var c corpus.Case
+	for _, c = range corpus.Lookalikes() {
 		if c.Name == "P01 append if absent" {
 			break
 		}

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // runCase tests a webhook of the corpus in this process.
-func runCase(t *testing.T, c bugs.Case, more ...Option) *Report {
+func runCase(t *testing.T, c corpus.Case, more ...Option) *Report {
 	t.Helper()
 	return runSubject(t, Handler(c.Webhook, c.New), c, more...)
 }
 
 // runSubject tests a webhook of the corpus with what its case declares.
-func runSubject(t *testing.T, subject Subject, c bugs.Case, more ...Option) *Report {
+func runSubject(t *testing.T, subject Subject, c corpus.Case, more ...Option) *Report {
 	t.Helper()
 	opts := []Option{Samples(c.Samples...), Objects(objectsOfCase)}
 	for _, e := range c.Exceptions {
@@ -53,7 +53,7 @@ func text(r *Report) string {
 	return b.String()
 }
 
-func shareOf(cases []bugs.Case, share int) (some []bugs.Case) {
+func shareOf(cases []corpus.Case, share int) (some []corpus.Case) {
 	for i := 0; i < len(cases); i += share {
 		some = append(some, cases[i])
 	}
@@ -61,7 +61,7 @@ func shareOf(cases []bugs.Case, share int) (some []bugs.Case) {
 }
 
 func TestFindsAllPatterns(t *testing.T) {
-	for _, c := range shareOf(bugs.Patterns(), share) {
+	for _, c := range shareOf(corpus.Patterns(), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			if report := runCase(t, c); !finds(report, c) && !(c.Advice && report.OK()) {
@@ -72,7 +72,7 @@ func TestFindsAllPatterns(t *testing.T) {
 }
 
 func TestFlagsNoLookalike(t *testing.T) {
-	for _, c := range shareOf(bugs.Lookalikes(), share) {
+	for _, c := range shareOf(corpus.Lookalikes(), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runCase(t, c, Objects(max(objectsOfCase/2, 3)))

@@ -10,7 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // Of three patterns one is behind servers: the command line tool has them all in servers of two languages.
@@ -21,7 +21,7 @@ const replicasOfCase = 2
 
 // byURL is a webhook of the corpus behind servers with TLS, as any other program would serve it.
 // Nothing is known of it but its URLs.
-func byURL(t *testing.T, c bugs.Case) Subject {
+func byURL(t *testing.T, c corpus.Case) Subject {
 	t.Helper()
 	var client *http.Client
 	urls := make([]string, replicasOfCase)
@@ -36,7 +36,7 @@ func byURL(t *testing.T, c bugs.Case) Subject {
 }
 
 func TestFindsAllPatternsByURL(t *testing.T) {
-	for _, c := range shareOf(bugs.Patterns(), *byURLShare) {
+	for _, c := range shareOf(corpus.Patterns(), *byURLShare) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runSubject(t, byURL(t, c), c, Objects(objectsByURL), publicOnly(c))
@@ -49,7 +49,7 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 
 // publicOnly leaves out settings and variations, which take most calls, where the public patterns do not
 // need them.
-func publicOnly(c bugs.Case) Option {
+func publicOnly(c corpus.Case) Option {
 	if c.Name[0] == 'P' {
 		return ensuring
 	}
@@ -57,7 +57,7 @@ func publicOnly(c bugs.Case) Option {
 }
 
 func TestFlagsNoLookalikeByURL(t *testing.T) {
-	for _, c := range shareOf(bugs.Lookalikes(), *byURLShare) {
+	for _, c := range shareOf(corpus.Lookalikes(), *byURLShare) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			if report := runSubject(t, byURL(t, c), c, Objects(objectsByURL/2), ensuring); !report.OK() {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // fleetCRD is of a kind in no namespace, whose plural cannot be guessed.
@@ -110,8 +110,8 @@ func TestDefinedCustomResources(t *testing.T) {
 
 // The webhooks of the corpus for custom resources are told apart by the schema, with and without samples.
 func TestDefinedWidgets(t *testing.T) {
-	widgets := func(c bugs.Case) bool { return slices.Contains(c.Webhook.Rules[0].Resources, "widgets") }
-	for _, c := range slices.Concat(bugs.Patterns(), bugs.Lookalikes()) {
+	widgets := func(c corpus.Case) bool { return slices.Contains(c.Webhook.Rules[0].Resources, "widgets") }
+	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {
 		if !widgets(c) {
 			continue
 		}
@@ -119,7 +119,7 @@ func TestDefinedWidgets(t *testing.T) {
 			c.Samples = samples
 			t.Run(c.Name, func(t *testing.T) {
 				t.Parallel()
-				report := runCase(t, c, CRDs(bugs.WidgetCRD()), Objects(10))
+				report := runCase(t, c, CRDs(corpus.WidgetCRD()), Objects(10))
 				if len(c.Laws) == 0 && !report.OK() || len(c.Laws) > 0 && report.OK() {
 					t.Errorf("%d samples, breaks %q:\n%s", len(c.Samples), c.Laws, text(report))
 				}

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // fuzzVariable has FuzzHook test a webhook that is broken.
@@ -51,7 +51,7 @@ func TestFuzzTargetsFail(t *testing.T) {
 	}
 }
 
-func fuzzerOf(t *testing.T, c bugs.Case, opts ...Option) *fuzzer {
+func fuzzerOf(t *testing.T, c corpus.Case, opts ...Option) *fuzzer {
 	t.Helper()
 	z, err := newFuzzer(Handler(c.Webhook, c.New), append([]Option{Samples(c.Samples...)}, opts...))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	for i, c := range bugs.Lookalikes() {
+	for i, c := range corpus.Lookalikes() {
 		if i%12 != 0 {
 			continue
 		}

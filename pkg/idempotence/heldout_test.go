@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // known are the cases of the held-out corpus that the harness judges wrongly, with the reason.
@@ -18,7 +18,7 @@ var known = map[string]string{
 }
 
 // wrongly reports what is wrong with the judgement of a case, or nothing.
-func wrongly(c bugs.Case, report *Report) string {
+func wrongly(c corpus.Case, report *Report) string {
 	found := slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return v.Verdict != Advice && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
 	})
@@ -34,7 +34,7 @@ func wrongly(c bugs.Case, report *Report) string {
 }
 
 func TestHeldOut(t *testing.T) {
-	correct, broken := bugs.HeldOut()
+	correct, broken := corpus.HeldOut()
 	if share > 1 {
 		broken = nil // so few objects do not show them all
 	}
@@ -54,7 +54,7 @@ func TestHeldOut(t *testing.T) {
 }
 
 func TestHeldOutNames(t *testing.T) {
-	correct, broken := bugs.HeldOut()
+	correct, broken := corpus.HeldOut()
 	names := map[string]bool{}
 	for _, c := range slices.Concat(correct, broken) {
 		number, _, _ := strings.Cut(c.Name, " ")
@@ -66,7 +66,7 @@ func TestHeldOutNames(t *testing.T) {
 		}
 	}
 	for name := range known {
-		if !slices.ContainsFunc(slices.Concat(correct, broken), func(c bugs.Case) bool { return c.Name == name }) {
+		if !slices.ContainsFunc(slices.Concat(correct, broken), func(c corpus.Case) bool { return c.Name == name }) {
 			t.Errorf("%s is no case", name)
 		}
 	}

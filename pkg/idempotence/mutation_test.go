@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // What each law and each family of inputs is for: a pattern that escapes without it.
@@ -97,19 +97,19 @@ func evades(t *testing.T, name string, disabled Option) {
 	}
 }
 
-func pattern(t *testing.T, name string) bugs.Case {
+func pattern(t *testing.T, name string) corpus.Case {
 	t.Helper()
-	for _, c := range bugs.Patterns() {
+	for _, c := range corpus.Patterns() {
 		if c.Name == name {
 			return c
 		}
 	}
 	t.Fatalf("there is no pattern %q", name)
-	return bugs.Case{}
+	return corpus.Case{}
 }
 
 // finds reports whether one of the laws is found broken that the pattern names.
-func finds(report *Report, c bugs.Case) bool {
+func finds(report *Report, c corpus.Case) bool {
 	return slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return (c.Advice || v.Verdict != Advice) && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
 	})

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 func parsed(t *testing.T, text string) any {
@@ -146,7 +146,7 @@ func TestExceptionsThatWereNotNeeded(t *testing.T) {
 // A webhook that is impure is said to be that, and nothing that follows from it.
 func TestImpureIsAllThatIsSaid(t *testing.T) {
 	for _, name := range []string{"P17 map iteration decides list order", "M22 the clock, to the second", "P23 wall clock"} {
-		for _, c := range bugs.Patterns() {
+		for _, c := range corpus.Patterns() {
 			if c.Name != name {
 				continue
 			}

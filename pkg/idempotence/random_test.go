@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 var (
@@ -18,7 +18,7 @@ var (
 
 func TestFlagsNoRandomWebhook(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed int64) {
-		correct, _ := bugs.Random(seed)
+		correct, _ := corpus.Random(seed)
 		if report := runCase(t, correct, Objects(*randomObjects), ensuring); !report.OK() {
 			t.Errorf("%s: a correct webhook is flagged:\n%s", correct.Name, text(report))
 		}
@@ -27,7 +27,7 @@ func TestFlagsNoRandomWebhook(t *testing.T) {
 
 func TestFindsRandomBugs(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed int64) {
-		_, broken := bugs.Random(seed)
+		_, broken := corpus.Random(seed)
 		n := 0
 		for {
 			if _, ok := broken(n); !ok {

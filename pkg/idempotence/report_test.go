@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
 	"github.com/admitkit/admitkit/internal/junit"
 	"github.com/admitkit/admitkit/internal/visible"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -34,8 +34,8 @@ var told = map[string]string{
 // replayed reports on one stored case, so that the report does not depend on what a run tries.
 func replayed(t *testing.T, name string) *Report {
 	t.Helper()
-	patterns := bugs.Patterns()
-	i := slices.IndexFunc(patterns, func(c bugs.Case) bool { return c.Name == told[name] })
+	patterns := corpus.Patterns()
+	i := slices.IndexFunc(patterns, func(c corpus.Case) bool { return c.Name == told[name] })
 	if i < 0 {
 		t.Fatalf("there is no pattern %q", told[name])
 	}

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // A server is asked less often than a handler, of which there are fresh instances, and the verdicts are the same.
 func TestServersAreAskedOnce(t *testing.T) {
 	for _, name := range []string{"P17 sorted keys", "P11 the user mounts", "P04 refuses its own output"} {
-		all := slices.Concat(bugs.Patterns(), bugs.Lookalikes())
-		c := all[slices.IndexFunc(all, func(c bugs.Case) bool { return len(c.Name) >= len(name) && c.Name[:len(name)] == name })]
+		all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
+		c := all[slices.IndexFunc(all, func(c corpus.Case) bool { return len(c.Name) >= len(name) && c.Name[:len(name)] == name })]
 		here, served := runCase(t, c, Objects(3)), runSubject(t, byURL(t, c), c, Objects(3))
 		if here.Checks != served.Checks || len(c.Laws) == 0 && served.Calls > here.Calls*3/4 {
 			t.Errorf("%s: %d checks and %d calls, served %d and %d", name, here.Checks, here.Calls, served.Checks, served.Calls)

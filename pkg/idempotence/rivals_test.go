@@ -9,11 +9,11 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // pair finds a pattern and the rival that it does not get on with.
-func pair(t *testing.T, name string) (c bugs.Case, rival func() http.Handler) {
+func pair(t *testing.T, name string) (c corpus.Case, rival func() http.Handler) {
 	t.Helper()
 	c = pattern(t, name)
 	return c, c.Rivals[0]

@@ -11,17 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // broken returns the first pattern with that number.
-func broken(t *testing.T, number string) bugs.Case {
+func broken(t *testing.T, number string) corpus.Case {
 	t.Helper()
-	i := slices.IndexFunc(bugs.Patterns(), func(c bugs.Case) bool { return strings.HasPrefix(c.Name, number) })
+	i := slices.IndexFunc(corpus.Patterns(), func(c corpus.Case) bool { return strings.HasPrefix(c.Name, number) })
 	if i < 0 {
 		t.Fatalf("no pattern %s", number)
 	}
-	return bugs.Patterns()[i]
+	return corpus.Patterns()[i]
 }
 
 func TestCallsOnlyForObjectsSelected(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // moody is a webhook that appends a sidecar blindly while it is broken.
 func moody(broken *atomic.Bool) Subject {
-	all := slices.Concat(bugs.Patterns(), bugs.Lookalikes())
-	find := func(prefix string) bugs.Case {
-		return all[slices.IndexFunc(all, func(c bugs.Case) bool { return strings.HasPrefix(c.Name, prefix) })]
+	all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
+	find := func(prefix string) corpus.Case {
+		return all[slices.IndexFunc(all, func(c corpus.Case) bool { return strings.HasPrefix(c.Name, prefix) })]
 	}
 	bad, good := find("P01 blind append of a sidecar"), find("P22 constant")
 	return Handler(bad.Webhook, func() http.Handler {

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/admitkit/admitkit/internal/bugs"
+	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // only marks the ConfigMaps that have a key.
@@ -260,8 +260,8 @@ func TestStoredCasesThatCannotBeTried(t *testing.T) {
 }
 
 // quiet has the name of a webhook and does nothing wrong.
-func quiet(c bugs.Case) bugs.Case {
-	for _, good := range bugs.Lookalikes() {
+func quiet(c corpus.Case) corpus.Case {
+	for _, good := range corpus.Lookalikes() {
 		if good.Name == "P01 append if absent" {
 			c.New = good.New
 		}

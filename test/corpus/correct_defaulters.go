@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// C13 to C26: correct webhooks that fill in fields of Pods.
+
+func correctDefaulters() []Case {
+	return []Case{
+		onPods("C13 images from the mirror, also in updates", mirrored).on(create, update),
+		onPods("C14 Pod security: what is nil is restricted", restricted),
+		onPods("C15 drops all capabilities", dropsAll),
+		onPods("C16 toleration for containers with an accelerator", acceleratorTolerated).samples(acceleratorPod("1")),
+		onPods("C17 spot toleration, also in updates", spotTolerated).on(create, update).
+			registered(onlyLabelled("example.com/spot", "allowed")).samples(labelledPod("example.com/spot", "allowed")),
+		onPods("C18 spreads over zones by its own label", spreadOverZones),
+		onPods("C19 prefers a pool of nodes", prefersPool),
+		podCase("C20 priority class where there is none, operations by hand", ofHandler(byHand(priorityDefault))).
+			registered(onPlainPods),
+		onPods("C21 runtime class for untrusted Pods", sandboxed).samples(labelledPod("example.com/trust", "none")),
+		onPods("C22 few dots in names", fewDots),
+		onPods("C23 overcommits: half of the CPU limit is requested", requestsFromLimits).samples(limitedPod()),
+		podCase("C24 host aliases, without types", ofHandler(mapped(hostAliased))),
+		onPods("C25 scheduling gate of a quota", gated),
+		onPods("C26 environment of the node in every container", nodeEnv),
+	}
+}
+
+const ownMirror = "mirror.example.com/"
+
+// mirrored moves images that name no registry. The mirror's own name has a dot.
+func mirrored(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		host, _, found := strings.Cut(c.Image, "/")
+		if found && (strings.ContainsAny(host, ".:") || host == "localhost") || c.Image == "" {
+			continue
+		}
+		if !found {
+			c.Image = "library/" + c.Image
+		}
+		c.Image = ownMirror + c.Image
+	}
+	return nil
+}
+
+func restricted(_ *review.Request, p *corev1.Pod) error {
+	if isWindows(p) {
+		return nil
+	}
+	if p.Spec.SecurityContext == nil {
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	if p.Spec.SecurityContext.RunAsNonRoot == nil {
+		p.Spec.SecurityContext.RunAsNonRoot = ptr.To(true)
+	}
+	if p.Spec.SecurityContext.SeccompProfile == nil {
+		p.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	for _, c := range everyContainer(p) {
+		if c.SecurityContext == nil {
+			c.SecurityContext = &corev1.SecurityContext{}
+		}
+		if s := c.SecurityContext; s.AllowPrivilegeEscalation == nil && !escalates(s) {
+			s.AllowPrivilegeEscalation = ptr.To(false)
+		}
+	}
+	return nil
+}
+
+// escalates reports whether the API server refuses to forbid it.
+func escalates(s *corev1.SecurityContext) bool {
+	return ptr.Deref(s.Privileged, false) || s.Capabilities != nil && slices.ContainsFunc(s.Capabilities.Add, func(c corev1.Capability) bool {
+		return strings.TrimPrefix(string(c), "CAP_") == "SYS_ADMIN"
+	})
+}
+
+func dropsAll(_ *review.Request, p *corev1.Pod) error {
+	if isWindows(p) {
+		return nil
+	}
+	for _, c := range everyContainer(p) {
+		if c.SecurityContext == nil {
+			c.SecurityContext = &corev1.SecurityContext{}
+		}
+		if c.SecurityContext.Capabilities == nil {
+			c.SecurityContext.Capabilities = &corev1.Capabilities{}
+		}
+		if drop := &c.SecurityContext.Capabilities.Drop; !slices.ContainsFunc(*drop, func(c corev1.Capability) bool { return strings.EqualFold(string(c), "ALL") }) {
+			*drop = append(*drop, "ALL")
+		}
+	}
+	return nil
+}
+
+const accelerator = "example.com/gpu"
+
+func acceleratorPod(count string) *corev1.Pod {
+	n := corev1.ResourceList{accelerator: resource.MustParse(count)}
+	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "train", Image: "train:v1", Resources: corev1.ResourceRequirements{Requests: n, Limits: n.DeepCopy()},
+	}}})
+}
+
+func ensureToleration(p *corev1.Pod, want corev1.Toleration) {
+	if !slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, want) }) {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, want)
+	}
+}
+
+func acceleratorTolerated(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if n, ok := c.Resources.Limits[accelerator]; ok && !n.IsZero() {
+			ensureToleration(p, corev1.Toleration{Key: accelerator, Operator: corev1.TolerationOpExists})
+		}
+	}
+	return nil
+}
+
+func spotTolerated(_ *review.Request, p *corev1.Pod) error {
+	ensureToleration(p, corev1.Toleration{Key: "example.com/spot", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	return nil
+}
+
+func spreadOverZones(r *review.Request, p *corev1.Pod) error {
+	setKey(&p.Labels, "example.com/spread", "yes")
+	return spread(sameKeys)(r, p)
+}
+
+func prefersPool(_ *review.Request, p *corev1.Pod) error {
+	want := corev1.PreferredSchedulingTerm{Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: "example.com/pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"general"}},
+	}}}
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &corev1.Affinity{}
+	}
+	if p.Spec.Affinity.NodeAffinity == nil {
+		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	terms := &p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if !slices.ContainsFunc(*terms, func(t corev1.PreferredSchedulingTerm) bool { return equality.Semantic.DeepEqual(t, want) }) {
+		*terms = append(*terms, want)
+	}
+	return nil
+}
+
+// onPlainPods has the API server look for the field first.
+func onPlainPods(w *admissionregistrationv1.MutatingWebhook) {
+	w.MatchConditions = []admissionregistrationv1.MatchCondition{
+		{Name: "no-class", Expression: "!has(object.spec.priorityClassName) || object.spec.priorityClassName == ''"},
+	}
+}
+
+func priorityDefault(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	spec, _ := member[tree](doc, "spec")
+	if textAt(spec, "priorityClassName") != "" || spec["priority"] != nil {
+		return nil, nil
+	}
+	return []op{{Op: "add", Path: "/spec/priorityClassName", Value: "batch-low"}}, nil
+}
+
+func sandboxed(_ *review.Request, p *corev1.Pod) error {
+	if p.Labels["example.com/trust"] == "none" && p.Spec.RuntimeClassName == nil {
+		p.Spec.RuntimeClassName = ptr.To("sandboxed")
+	}
+	return nil
+}
+
+func fewDots(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.DNSConfig == nil {
+		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
+	}
+	if !slices.ContainsFunc(p.Spec.DNSConfig.Options, func(o corev1.PodDNSConfigOption) bool { return o.Name == "ndots" }) {
+		p.Spec.DNSConfig.Options = append(p.Spec.DNSConfig.Options, corev1.PodDNSConfigOption{Name: "ndots", Value: ptr.To("2")})
+	}
+	return nil
+}
+
+// requestsFromLimits requests half of each CPU limit that a node can have.
+func requestsFromLimits(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.Resources != nil {
+		return nil
+	}
+	for _, c := range everyContainer(p) {
+		limit, ok := c.Resources.Limits[corev1.ResourceCPU]
+		if !ok || limit.Value() > 1000 || limit.MilliValue() < 2 {
+			continue
+		}
+		if c.Resources.Requests == nil {
+			c.Resources.Requests = corev1.ResourceList{}
+		}
+		c.Resources.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(limit.MilliValue()/2, resource.DecimalSI)
+	}
+	return nil
+}
+
+func hostAliased(_ *review.Request, doc tree) error {
+	const ip, name = "192.0.2.10", "registry.internal"
+	spec := at(doc, "spec")
+	aliases, _ := spec["hostAliases"].([]any)
+	for _, a := range objectsAt(doc, "spec", "hostAliases") {
+		if a["ip"] != ip {
+			continue
+		}
+		names, _ := a["hostnames"].([]any)
+		if !slices.Contains(names, any(name)) {
+			a["hostnames"] = append(names, name)
+		}
+		return nil
+	}
+	spec["hostAliases"] = append(aliases, tree{"ip": ip, "hostnames": []any{name}})
+	return nil
+}
+
+// gated leaves alone what has a node already: the API server does not hold it back.
+func gated(_ *review.Request, p *corev1.Pod) error {
+	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
+	if p.Spec.NodeName == "" && !slices.Contains(p.Spec.SchedulingGates, own) {
+		p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, own)
+	}
+	return nil
+}
+
+func nodeEnv(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		for _, e := range []struct{ name, path string }{{"NODE_NAME", "spec.nodeName"}, {"NODE_IP", "status.hostIP"}} {
+			if findEnv(c, e.name) == nil {
+				c.Env = append(c.Env, corev1.EnvVar{Name: e.name, ValueFrom: &corev1.EnvVarSource{
+					FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: e.path},
+				}})
+			}
+		}
+	}
+	return nil
+}

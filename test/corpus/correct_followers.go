@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// C61 to C72: correct webhooks that follow what others do later, near to what is wrong.
+
+func correctFollowers() []Case {
+	return []Case{
+		onPods("C61 the sum of what others request", sumRequested),
+		onPods("C62 the ports of the others, for the sidecar", portsFollowed),
+		onPods("C63 heap from the limit", heapFromLimit).samples(limitedPod()),
+		onPods("C64 a second name for its volume where the first is taken", secondVolumeName),
+		everything(),
+		onKind("C66 Deployment: spreads by its own selector", "apps/v1", "deployments", spreadBySelector),
+		podCase("C67 tests before it replaces", ofHandler(byHand(testsFirst))),
+		onPods("C68 switched off by an annotation, also later", switchedOffLater).
+			samples(simplePod(map[string]string{"agent.example.com/inject": "true"})),
+		onPods("C69 seconds of tolerations, also in updates", tolerationSeconds).on(create, update),
+		onPods("C70 constraints without a selector get one", spreadSelector),
+		onKind("C71 NetworkPolicy: a port where there is none", "networking.k8s.io/v1", "networkpolicies", portProtocols).
+			samples(sampleNetworkPolicy()),
+		onPods("C72 the pool's tolerations for those that want the pool", poolOfPreference).samples(preferringPod()),
+	}
+}
+
+// sumRequested is over the containers of others, so it grows with them only.
+func sumRequested(r *review.Request, p *corev1.Pod) error {
+	sum := resource.Quantity{}
+	for _, c := range appContainers(p) {
+		if c.Name != side().Name {
+			sum.Add(c.Resources.Requests[corev1.ResourceMemory])
+		}
+	}
+	annotate(p, "agent.example.com/memory", sum.String())
+	return sidecarIfAbsent(r, p)
+}
+
+func portsFollowed(r *review.Request, p *corev1.Pod) error {
+	if err := sidecarIfAbsent(r, p); err != nil {
+		return err
+	}
+	var ports []string
+	for _, c := range appContainers(p) {
+		for _, port := range c.Ports {
+			if text := strconv.Itoa(int(port.ContainerPort)); c.Name != side().Name && !slices.Contains(ports, text) {
+				ports = append(ports, text)
+			}
+		}
+	}
+	slices.Sort(ports)
+	if c := container(p, side().Name); c != nil {
+		setEnvValue(c, "INBOUND_PORTS", strings.Join(ports, ","))
+	}
+	return nil
+}
+
+func heapFromLimit(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
+			setEnvValue(c, "GOMEMLIMIT", strconv.FormatInt(limit.Value()/10*9, 10))
+		}
+	}
+	return nil
+}
+
+// secondVolumeName finds what it made before, whatever the user removed since.
+func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
+	const at = "/run/settings"
+	names := []string{"settings", "settings-of-agent"}
+	for _, name := range names {
+		if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.Name == name && sameSource(v.VolumeSource, configVolume(name, "agent-settings").VolumeSource)
+		}) {
+			return ensureMounted(p, configVolume(name, "agent-settings"), at)
+		}
+	}
+	for _, name := range names {
+		if !hasVolume(p, name) {
+			return ensureMounted(p, configVolume(name, "agent-settings"), at)
+		}
+	}
+	return denial("the names of the settings are taken")
+}
+
+// everything is a webhook for all kinds, which labels what it sees.
+func everything() Case {
+	c := kindCase("C65 labels whatever it is", "v1", "pods", mapped(func(_ *review.Request, doc tree) error {
+		at(doc, "metadata", "labels")["example.com/seen"] = "yes"
+		return nil
+	}))
+	rule := &c.Webhook.Rules[0]
+	rule.APIGroups, rule.APIVersions, rule.Resources = []string{"*"}, []string{"*"}, []string{"*"}
+	return c.registered(onlyLabelled("example.com/watched", "yes")).samples(labelledPod("example.com/watched", "yes"))
+}
+
+func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
+	if d.Spec.Selector == nil {
+		return nil
+	}
+	own := corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: "topology.example.com/zone", WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: d.Spec.Selector.DeepCopy(),
+	}
+	constraints := &d.Spec.Template.Spec.TopologySpreadConstraints
+	if !slices.ContainsFunc(*constraints, func(c corev1.TopologySpreadConstraint) bool { return sameKeys(c, own) }) {
+		*constraints = append(*constraints, own)
+	}
+	if d.Spec.Template.Spec.Affinity == nil {
+		d.Spec.Template.Spec.Affinity = &corev1.Affinity{}
+	}
+	if d.Spec.Template.Spec.Affinity.PodAntiAffinity == nil {
+		d.Spec.Template.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	}
+	term := corev1.WeightedPodAffinityTerm{Weight: 50, PodAffinityTerm: corev1.PodAffinityTerm{
+		TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/spread": "yes"}},
+	}}
+	terms := &d.Spec.Template.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if !slices.ContainsFunc(*terms, func(t corev1.WeightedPodAffinityTerm) bool { return equality.Semantic.DeepEqual(t, term) }) {
+		*terms = append(*terms, term)
+	}
+	return nil
+}
+
+// testsFirst makes sure that the object is the one that it saw.
+func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	var ops []op
+	for i, c := range objectsAt(doc, "spec", "containers") {
+		path := "/spec/containers/" + strconv.Itoa(i)
+		if c["terminationMessagePolicy"] == "File" {
+			ops = append(ops,
+				op{Op: "test", Path: path + "/name", Value: c["name"]},
+				op{Op: "replace", Path: path + "/terminationMessagePolicy", Value: "FallbackToLogsOnError"})
+		}
+	}
+	return ops, nil
+}
+
+// switchedOffLater leaves what it injected before: to remove it is up to the user.
+func switchedOffLater(r *review.Request, p *corev1.Pod) error {
+	if p.Annotations["agent.example.com/inject"] != "true" {
+		return nil
+	}
+	return tokenMounted(r, p)
+}
+
+// tolerationSeconds fills in what may change in an update, too.
+func tolerationSeconds(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Tolerations {
+		if t := &p.Spec.Tolerations[i]; t.Effect == corev1.TaintEffectNoExecute && t.TolerationSeconds == nil {
+			t.TolerationSeconds = ptr.To[int64](300)
+		}
+	}
+	setKey(&p.Labels, "example.com/tolerations", "limited")
+	return nil
+}
+
+// spreadSelector fills in a field of elements that have no name.
+func spreadSelector(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.TopologySpreadConstraints {
+		if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
+			c.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/spread": "yes"}}
+		}
+	}
+	setKey(&p.Labels, "example.com/spread", "yes")
+	return nil
+}
+
+// portProtocols fills in a field of elements of elements, neither of which has a name.
+func portProtocols(_ *review.Request, n *networkingv1.NetworkPolicy) error {
+	for i := range n.Spec.Egress {
+		if len(n.Spec.Egress[i].Ports) == 0 {
+			n.Spec.Egress[i].Ports = []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(443))}}
+		}
+	}
+	setKey(&n.Labels, "example.com/checked", "yes")
+	return nil
+}
+
+func preferringPod() *corev1.Pod {
+	p := simplePod(nil)
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "example.com/pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"gpu"}}},
+		}}},
+	}}
+	return p
+}
+
+// poolOfPreference makes a preference stronger, in elements that have no name.
+func poolOfPreference(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	terms := p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	for i := range terms {
+		for _, e := range terms[i].Preference.MatchExpressions {
+			if e.Key == "example.com/pool" {
+				terms[i].Weight = max(terms[i].Weight, 50)
+				ensureToleration(p, corev1.Toleration{Key: "example.com/pool", Operator: corev1.TolerationOpExists})
+			}
+		}
+	}
+	return nil
+}

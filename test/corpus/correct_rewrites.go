@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// V01 to V20: correct webhooks that a harness flags if it takes a change for a loss, an input for a
+// part, or what is written once for what was forgotten. Some may get advice.
+
+func correctRewrites() []Case {
+	return []Case{
+		onPods("V01 the revision is an annotation", revised),
+		onPods("V02 raises the seconds of tolerations", patient),
+		onPods("V03 wraps the command", wrapsCommand),
+		onPods("V04 enforces a flag", enforcesFlag).advice(),
+		onPods("V05 gives hosts their full names", fullHostnames),
+		onPods("V06 drops all capabilities", dropsCapabilities),
+		onPods("V07 notes the default container once", notesDefaultContainer).advice(),
+		onPods("V08 hashes at the first injection", hashesOnce).advice(),
+		onPods("V09 configures one container, the first", configuresOne).advice(),
+		onPods("V10 a pull secret where there is none", defaultPullSecret).advice(),
+		onPods("V11 notes the limits that it set", notesLimits),
+		onDeployments("V11 notes the limits that it set", notesLimits),
+		onPods("V12 stamps, declared", stampsOnce).except("/metadata/annotations/agent~1seen", "", "when it was"),
+		onPods("V13 probes of TCP by the agent", probesByAgent),
+		onPods("V14 enforces its container", enforcesSidecar).advice(),
+		onPods("V15 removes legacy annotations, declared", removesLegacyAnnotation).
+			samples(simpleAnnotated("legacy/on", "yes")).except("/metadata/annotations/legacy~1on", "", "it is not read any more"),
+		onWidgets("V16 sorts its steps", sortsArguments),
+		onPods("V17 moves the port of the application", movesPort).advice(),
+		onPods("V18 waits for what the user asks for", userOptsOut),
+		onPods("V19 enforces a variable", enforcesMode).advice(),
+		onPods("V21 leaves a path to the user, and points there", pointsThere).advice(),
+		onPods("V20 has the container of the user be", respectsContainer).advice(),
+	}
+}
+
+// revised injects what the revision has that the user asks for.
+func revised(_ *review.Request, p *corev1.Pod) error {
+	revision := p.Annotations["agent/revision"]
+	if revision == "" {
+		revision = "v1"
+		annotate(p, "agent/revision", revision)
+	}
+	if revision != "v1" {
+		return nil // that revision has an agent on the node
+	}
+	if err := ensureVolume(p, token()); err != nil {
+		return err
+	}
+	return sidecarInPlace(nil, p)
+}
+
+func patient(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Tolerations {
+		if t := &p.Spec.Tolerations[i]; t.TolerationSeconds != nil && *t.TolerationSeconds < 3600 {
+			t.TolerationSeconds = ptr.To[int64](3600)
+		}
+	}
+	return nil
+}
+
+const runner = "/agent/run"
+
+func wrapsCommand(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if len(c.Command) > 0 && c.Command[0] != runner {
+			c.Command = append([]string{runner, "--"}, c.Command...)
+		}
+	}
+	return nil
+}
+
+func enforcesFlag(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		for j, arg := range p.Spec.Containers[i].Args {
+			if strings.HasPrefix(arg, "--port=") {
+				p.Spec.Containers[i].Args[j] = "--port=15001"
+			}
+		}
+	}
+	return nil
+}
+
+func fullHostnames(_ *review.Request, p *corev1.Pod) error {
+	for _, a := range p.Spec.HostAliases {
+		for i, name := range a.Hostnames {
+			if !strings.Contains(name, ".") {
+				a.Hostnames[i] = name + ".shop.example.com"
+			}
+		}
+	}
+	return nil
+}
+
+func dropsCapabilities(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if s := c.SecurityContext; !isWindows(p) && s != nil && s.Capabilities != nil && len(s.Capabilities.Drop) == 1 {
+			s.Capabilities.Drop = []corev1.Capability{"ALL"}
+		}
+	}
+	return nil
+}
+
+func notesDefaultContainer(_ *review.Request, p *corev1.Pod) error {
+	const key = "kubectl.kubernetes.io/default-container"
+	if _, ok := p.Annotations[key]; !ok && len(p.Spec.Containers) > 0 {
+		annotate(p, key, p.Spec.Containers[0].Name)
+	}
+	return sidecarIfAbsent(nil, p)
+}
+
+func hashesOnce(r *review.Request, p *corev1.Pod) error {
+	if _, ok := p.Annotations["agent/injected-into"]; !ok {
+		annotate(p, "agent/injected-into", hash(foreign(p, side().Name)))
+	}
+	return sidecarIfAbsent(r, p)
+}
+
+// configuresOne gives the address to the first container, unless one has it.
+func configuresOne(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		if findEnv(&p.Spec.Containers[i], "AGENT_ADDRESS") != nil {
+			return nil
+		}
+	}
+	return firstConfiguredWith(p, "AGENT_ADDRESS", "localhost:15000")
+}
+
+func firstConfiguredWith(p *corev1.Pod, name, value string) error {
+	if len(p.Spec.Containers) > 0 {
+		ensureEnv(&p.Spec.Containers[0], name, value)
+	}
+	return nil
+}
+
+// defaultPullSecret leaves Pods alone that have one.
+func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
+	if len(p.Spec.ImagePullSecrets) == 0 {
+		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry-default"}}
+	}
+	return nil
+}
+
+// notesLimits notes what it did, as the API server's LimitRanger does.
+func notesLimits(_ *review.Request, p *corev1.Pod) error {
+	var set []string
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		if _, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok || c.Resources.Requests != nil {
+			continue
+		}
+		if c.Resources.Limits == nil {
+			c.Resources.Limits = corev1.ResourceList{}
+		}
+		c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+		set = append(set, c.Name)
+	}
+	if len(set) > 0 {
+		if _, ok := p.Annotations["agent/limited"]; !ok {
+			annotate(p, "agent/limited", "the ephemeral storage of some containers")
+		}
+	}
+	return nil
+}
+
+func stampsOnce(_ *review.Request, p *corev1.Pod) error {
+	if p.Annotations["agent/seen"] == "" {
+		annotate(p, "agent/seen", randomHex())
+	}
+	return nil
+}
+
+// probesByAgent has the agent probe what is probed by a connection.
+func probesByAgent(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe} {
+			if probe == nil || probe.TCPSocket == nil {
+				continue
+			}
+			probe.HTTPGet = &corev1.HTTPGetAction{Path: "/probe/" + c.Name, Port: probe.TCPSocket.Port}
+			probe.TCPSocket = nil
+		}
+	}
+	return nil
+}
+
+// enforcesSidecar has its container be what it says, whoever put it there.
+func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		if c := &p.Spec.Containers[i]; c.Name == side().Name {
+			c.Image, c.SecurityContext = side().Image, nil
+			return nil
+		}
+	}
+	return sidecarIfAbsent(r, p)
+}
+
+func removesLegacyAnnotation(_ *review.Request, p *corev1.Pod) error {
+	if delete(p.Annotations, "legacy/on"); len(p.Annotations) == 0 {
+		p.Annotations = nil
+	}
+	return nil
+}
+
+func simpleAnnotated(key, value string) *corev1.Pod {
+	return samplePod(map[string]string{key: value}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
+}
+
+// sortsArguments has the steps in the order of their names.
+func sortsArguments(w *widget) error {
+	slices.SortStableFunc(w.Spec.Steps, func(a, b step) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// movesPort makes place for the agent, and notes where the application is.
+func movesPort(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.HostNetwork {
+		return nil
+	}
+	for i := range p.Spec.Containers {
+		for j := range p.Spec.Containers[i].Ports {
+			if port := &p.Spec.Containers[i].Ports[j]; port.ContainerPort == 8080 && port.Name == "http" {
+				port.ContainerPort = 18080
+			}
+		}
+	}
+	return nil
+}
+
+func userOptsOut(r *review.Request, p *corev1.Pod) error {
+	switch p.Annotations["agent/inject"] {
+	case "", "enabled":
+		annotate(p, "agent/inject", "enabled")
+		setKey(&p.Labels, "agent.example.com/injected", "true")
+		return sidecarInPlace(r, p)
+	}
+	return nil
+}
+
+func enforcesMode(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		setEnv(&p.Spec.Containers[i], "MODE", "safe")
+	}
+	return nil
+}
+
+// respectsContainer takes a container with the name for the user's own agent, that needs nothing.
+func respectsContainer(_ *review.Request, p *corev1.Pod) error {
+	if c := container(p, side().Name); c != nil && c.Image != side().Image {
+		return nil
+	}
+	annotate(p, injected, fmt.Sprint(len(side().Image)))
+	return sidecarIfAbsent(nil, p)
+}
+
+// pointsThere leaves a path alone that is taken, and trusts that there is a token.
+func pointsThere(_ *review.Request, p *corev1.Pod) error {
+	if err := ensureVolume(p, token()); err != nil {
+		return err
+	}
+	for _, c := range everyContainer(p) {
+		_ = ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}) // the only error is that it is taken
+		ensureEnv(c, "TOKEN_FILE", "/tok/token")
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"net/http"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// C73 to C82: correct webhooks that add to, or set one value in, elements that have no name.
+
+func correctUnnamedElements() []Case {
+	return []Case{
+		onPods("C73 tokens live longer", longTokens).samples(podWithToken()),
+		onKind("C74 Ingress: challenge path in each rule", "networking.k8s.io/v1", "ingresses", challengePath).samples(sampleIngress()),
+		onKind("C75 NetworkPolicy: the resolver in each rule", "networking.k8s.io/v1", "networkpolicies", resolverAllowed).samples(sampleNetworkPolicy()),
+		kindCase("C76 custom resource: elements without names get a timeout", "net.example.com/v1alpha1", "frontends", mapped(hostTimeouts)).
+			samples(sampleFrontend()),
+		kindCase("C77 custom resource: typed elements without names", "net.example.com/v1alpha1", "frontends", typed(hostClasses)).
+			samples(sampleFrontend()),
+		onKind("C78 Role: who lists may watch", "rbac.authorization.k8s.io/v1", "roles", mayWatch).samples(sampleRole()),
+		onPods("C79 size limit of scratch volumes", scratchLimit).samples(podWithScratch()),
+		onKind("C80 HorizontalPodAutoscaler: no more than 80 percent", "autoscaling/v2", "horizontalpodautoscalers", atMostEighty).
+			samples(sampleAutoscaler()),
+		onPods("C81 called for deletions, too", tokenMounted).on(create, admissionregistrationv1.Delete),
+		podCase("C82 behind a mux, with a health check", muxed),
+	}
+}
+
+func podWithToken() *corev1.Pod {
+	p := simplePod(nil)
+	p.Spec.Volumes = []corev1.Volume{projectedToken("vault", "vault")}
+	p.Spec.Volumes[0].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = ptr.To[int64](600)
+	return p
+}
+
+func longTokens(_ *review.Request, p *corev1.Pod) error {
+	for _, v := range p.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.ServiceAccountToken != nil && ptr.Deref(s.ServiceAccountToken.ExpirationSeconds, 0) < 7200 {
+				s.ServiceAccountToken.ExpirationSeconds = ptr.To[int64](7200)
+			}
+		}
+	}
+	return nil
+}
+
+func challengePath(_ *review.Request, i *networkingv1.Ingress) error {
+	const path = "/.well-known/acme-challenge/"
+	for _, rule := range i.Spec.Rules {
+		if rule.HTTP == nil || slices.ContainsFunc(rule.HTTP.Paths, func(p networkingv1.HTTPIngressPath) bool { return p.Path == path }) {
+			continue
+		}
+		rule.HTTP.Paths = append(rule.HTTP.Paths, networkingv1.HTTPIngressPath{
+			Path: path, PathType: ptr.To(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{
+				Service: &networkingv1.IngressServiceBackend{Name: "acme-solver", Port: networkingv1.ServiceBackendPort{Number: 8089}},
+			},
+		})
+	}
+	return nil
+}
+
+func resolverAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
+	const resolver = "198.51.100.53/32"
+	for i := range n.Spec.Egress {
+		to := &n.Spec.Egress[i].To
+		if len(*to) > 0 && !slices.ContainsFunc(*to, func(p networkingv1.NetworkPolicyPeer) bool { return p.IPBlock != nil && p.IPBlock.CIDR == resolver }) {
+			*to = append(*to, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: resolver}})
+		}
+	}
+	return nil
+}
+
+func sampleFrontend() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: tree{
+		"apiVersion": "net.example.com/v1alpha1", "kind": "Frontend", "metadata": tree{"name": "shop", "namespace": "default"},
+		"spec": tree{"hosts": []any{
+			tree{"fqdn": "shop.example.com", "paths": []any{"/", "/cart"}, "retries": int64(2)},
+			tree{"fqdn": "api.example.com", "paths": []any{"/v1"}, "tls": tree{"secret": "api"}},
+		}},
+	}}
+}
+
+func hostTimeouts(_ *review.Request, doc tree) error {
+	for _, host := range objectsAt(doc, "spec", "hosts") {
+		if _, ok := host["timeout"]; !ok {
+			host["timeout"] = "15s"
+		}
+	}
+	return nil
+}
+
+type frontend struct {
+	Spec struct {
+		Hosts []struct {
+			FQDN  string  `json:"fqdn"`
+			Class *string `json:"class,omitempty"`
+		} `json:"hosts,omitempty"`
+	} `json:"spec"`
+}
+
+func hostClasses(_ *review.Request, f *frontend) error {
+	for i := range f.Spec.Hosts {
+		if h := &f.Spec.Hosts[i]; h.Class == nil {
+			h.Class = ptr.To("public")
+		}
+	}
+	return nil
+}
+
+func sampleRole() *rbacv1.Role {
+	return &rbacv1.Role{
+		TypeMeta: typeOf("rbac.authorization.k8s.io/v1", "Role"), ObjectMeta: metaOf("reader"),
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"shop"}, Verbs: []string{"get"}},
+		},
+	}
+}
+
+func mayWatch(_ *review.Request, r *rbacv1.Role) error {
+	for i := range r.Rules {
+		if verbs := &r.Rules[i].Verbs; slices.Contains(*verbs, "list") && !slices.Contains(*verbs, "watch") {
+			*verbs = append(*verbs, "watch")
+		}
+	}
+	return nil
+}
+
+func podWithScratch() *corev1.Pod {
+	p := simplePod(nil)
+	p.Spec.Volumes = []corev1.Volume{emptyDir("scratch")}
+	return p
+}
+
+func scratchLimit(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Volumes {
+		if dir := p.Spec.Volumes[i].EmptyDir; dir != nil && dir.SizeLimit == nil {
+			dir.SizeLimit = ptr.To(resource.MustParse("1Gi"))
+		}
+	}
+	return nil
+}
+
+func atMostEighty(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
+	for _, m := range h.Spec.Metrics {
+		if m.Resource != nil && ptr.Deref(m.Resource.Target.AverageUtilization, 0) > 80 {
+			m.Resource.Target.AverageUtilization = ptr.To[int32](80)
+		}
+	}
+	setKey(&h.Annotations, "example.com/utilization", "limited")
+	return nil
+}
+
+func muxed() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.Handle("POST /", pods(tokenMounted))
+	return mux
+}

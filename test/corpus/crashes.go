@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// B71 to B85: crashes on legal objects, and more parts that are not where they are expected.
+
+func crashes() []Case {
+	return []Case{
+		onPods("B71 volume named by a hash with itself in it", hashedVolumes).breaks("L1"),
+		podCase("B72 its volume is the last one", ofHandler(handler(lastVolumeIsOwn))).breaks("L4b", "L5", "L10", "L4a"),
+		onPods("B73 one mount for each volume", mountsByVolume).breaks("L5", "L10"),
+		onPods("B74 ports of probes are numbers", numericPorts).samples(probedPod()).breaks("L2"),
+		onPods("B75 believes the user's quantity", believesQuantity).
+			samples(simplePod(map[string]string{"sidecar.example.com/memory": "128Mi"})).breaks("L2", "L4a"),
+		onPods("B76 no variables of services, in updates, too", noServiceLinks).on(create, update).breaks("L6"),
+		onPods("B77 another name where its own is taken by what it was", sidecarByContent).breaks("L4a"),
+		widgetCase("B78 writes the steps as its types know them", handler(stepsRewritten)).breaks("L9"),
+		onKind("B79 Service: the first port", "v1", "services", firstPort).breaks("L2"),
+		onKind("B80 Job: as many as are to complete", "batch/v1", "jobs", jobSize).breaks("L2"),
+		onKind("B81 Ingress: the paths of each rule", "networking.k8s.io/v1", "ingresses", pathsCounted).samples(sampleIngress()).breaks("L2"),
+		onPods("B82 a probe is one of HTTP", httpProbes).samples(probedPod()).breaks("L2"),
+		onPods("B83 a reference of a variable is one to a secret", secretReferences).breaks("L2"),
+		onPods("B84 volume by its content, or with a free name", volumeByContent).breaks("L4a"),
+		onKind("B85 Secret: token as stringData", "v1", "secrets", tokenAsText).breaks("L1", "L10"),
+	}
+}
+
+func hashedVolumes(_ *review.Request, p *corev1.Pod) error {
+	return ensureMounted(p, emptyDir("scratch-"+hash(p.Spec.Volumes)[:8]), "/scratch-"+hash(p.Spec.Volumes)[:8])
+}
+
+// lastVolumeIsOwn appends its volume, or brings up to date what it takes for it.
+func lastVolumeIsOwn(r *review.Request) (patch.Patch, error) {
+	var p corev1.Pod
+	if err := json.Unmarshal(r.Object, &p); err != nil {
+		return nil, err
+	}
+	own := secretVolume("tok", "agent-token")
+	switch last := len(p.Spec.Volumes) - 1; {
+	case last < 0:
+		return patch.Patch{add("/spec/volumes", []corev1.Volume{own})}, nil
+	case !hasVolume(&p, own.Name):
+		return patch.Patch{add("/spec/volumes/-", own)}, nil
+	case p.Spec.Volumes[last].Secret == nil || p.Spec.Volumes[last].Secret.SecretName != own.Secret.SecretName:
+		return patch.Patch{add(patch.Pointer("/spec/volumes").Index(last), own)}, nil
+	}
+	return nil, nil
+}
+
+// mountsByVolume forgets that a volume can be mounted at several paths.
+func mountsByVolume(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		c.VolumeMounts = byName(c.VolumeMounts, func(m corev1.VolumeMount) string { return m.Name })
+	}
+	annotate(p, "example.com/mounts", "checked")
+	return nil
+}
+
+func numericPorts(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if c.LivenessProbe == nil || c.LivenessProbe.HTTPGet == nil {
+			continue
+		}
+		port, err := strconv.Atoi(c.LivenessProbe.HTTPGet.Port.String())
+		if err != nil {
+			return err
+		}
+		ensureEnv(c, "HEALTH_PORT", strconv.Itoa(port))
+	}
+	return nil
+}
+
+func believesQuantity(_ *review.Request, p *corev1.Pod) error {
+	text, ok := p.Annotations["sidecar.example.com/memory"]
+	if !ok || p.Spec.Resources != nil || nameTaken(p, "cache") {
+		return nil
+	}
+	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
+		Name: "cache", Image: "registry.example.com/cache:7",
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(text)}},
+	})
+	return nil
+}
+
+func noServiceLinks(_ *review.Request, p *corev1.Pod) error {
+	p.Spec.EnableServiceLinks = ptr.To(false)
+	return nil
+}
+
+func sidecarByContent(_ *review.Request, p *corev1.Pod) error {
+	const image = "registry.example.com/metrics:v3"
+	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		return strings.HasPrefix(c.Name, "metrics") && c.Image == image
+	}) {
+		return nil
+	}
+	name := "metrics"
+	for i := 2; nameTaken(p, name); i++ {
+		name = "metrics-" + strconv.Itoa(i)
+	}
+	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name, Image: image})
+	return nil
+}
+
+func stepsRewritten(r *review.Request) (patch.Patch, error) {
+	var w widget
+	if err := json.Unmarshal(r.Object, &w); err != nil {
+		return nil, err
+	}
+	changed := false
+	for i := range w.Spec.Steps {
+		if s := &w.Spec.Steps[i]; !strings.HasPrefix(s.Image, mirror) {
+			s.Image, changed = mirror+s.Image, true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	return patch.Patch{{Op: patch.Replace, Path: "/spec/steps", Value: add("", w.Spec.Steps).Value}}, nil
+}
+
+func firstPort(_ *review.Request, s *corev1.Service) error {
+	setKey(&s.Annotations, "example.com/port", strconv.Itoa(int(s.Spec.Ports[0].Port)))
+	return nil
+}
+
+func jobSize(_ *review.Request, j *batchv1.Job) error {
+	setKey(&j.Annotations, "queue.example.com/size", strconv.Itoa(int(*j.Spec.Completions)))
+	return nil
+}
+
+func pathsCounted(_ *review.Request, i *networkingv1.Ingress) error {
+	paths := 0
+	for _, rule := range i.Spec.Rules {
+		paths += len(rule.HTTP.Paths)
+	}
+	setKey(&i.Annotations, "example.com/paths", strconv.Itoa(paths))
+	return nil
+}
+
+func httpProbes(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if c.LivenessProbe != nil && c.LivenessProbe.HTTPGet.Path == "" {
+			c.LivenessProbe.HTTPGet.Path = "/healthz"
+		}
+		ensureEnv(c, "HEALTH", "on")
+	}
+	return nil
+}
+
+func secretReferences(_ *review.Request, p *corev1.Pod) error {
+	var names []string
+	for _, c := range appContainers(p) {
+		for _, e := range c.Env {
+			if e.ValueFrom != nil && !slices.Contains(names, e.ValueFrom.SecretKeyRef.Name) {
+				names = append(names, e.ValueFrom.SecretKeyRef.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	annotate(p, "example.com/secrets", strings.Join(names, ","))
+	return nil
+}
+
+// volumeByContent makes a volume more where somebody changed its own.
+func volumeByContent(_ *review.Request, p *corev1.Pod) error {
+	want := configVolume("settings", "agent-settings")
+	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return equality.Semantic.DeepEqual(defaulted(v.VolumeSource), defaulted(want.VolumeSource))
+	}) {
+		return nil
+	}
+	for i := 2; hasVolume(p, want.Name); i++ {
+		want.Name = "settings-" + strconv.Itoa(i)
+	}
+	addVolume(p, want)
+	return nil
+}
+
+// tokenAsText writes what the API server turns into data and does not keep.
+func tokenAsText(_ *review.Request, s *corev1.Secret) error {
+	if s.Type == corev1.SecretTypeOpaque && s.StringData["agent-token"] == "" {
+		if s.StringData == nil {
+			s.StringData = map[string]string{}
+		}
+		s.StringData["agent-token"] = "generated-by-the-agent"
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+)
+
+// The sample is valid, and the API server prunes nothing of it, before and after a correct webhook.
+func TestWidgetsFitTheirDefinition(t *testing.T) {
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		WidgetCRD().Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+		t.Fatal(err)
+	}
+	structural, err := schema.NewStructural(&props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := schema.ValidateStructural(nil, structural); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	validator, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range customResourceLookalikes() {
+		after, err := created(c.New(), clone(sampleWidget().Object))
+		if err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		for _, doc := range []object{sampleWidget().Object, after} {
+			if errs := validation.ValidateCustomResource(nil, doc, validator); len(errs) > 0 {
+				t.Errorf("%s: %v: %s", c.Name, errs, text(doc))
+			}
+			pruned := clone(doc)
+			pruning.Prune(pruned, structural, true)
+			if gone := lost(clone(doc), pruned, ""); gone != "" {
+				t.Errorf("%s: %s is pruned", c.Name, gone)
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P24: what has one name is not one thing.
+
+func duplicateKeyPatterns() []Case {
+	return []Case{
+		onPods("P24 one toleration for each key", tolerationsByKey).breaks("L10", "L5"),
+		onPods("P24 one port for each number", portsByNumber).breaks("L10", "L5"),
+		onPods("P24 one variable for each name", envByName).breaks("L10", "L5"),
+	}
+}
+
+func duplicateKeyLookalikes() []Case {
+	return []Case{
+		onPods("P24 toleration when no equal one exists", tolerationOnce),
+		onPods("P24 port when no equal one exists", portOnce),
+		onPods("P24 variable when no equal one exists", envOnce),
+		onPods("N8 leaves legal duplicates", leavesDuplicates).samples(podWithDuplicates()),
+	}
+}
+
+// byName keeps the place of the first element of each name and the value of the last.
+func byName[T any, K comparable](list []T, name func(T) K) []T {
+	places := map[K]int{}
+	var out []T
+	for _, e := range list {
+		if i, ok := places[name(e)]; ok {
+			out[i] = e
+			continue
+		}
+		places[name(e)] = len(out)
+		out = append(out, e)
+	}
+	return out
+}
+
+func agentToleration() corev1.Toleration {
+	return corev1.Toleration{Key: "agent", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+}
+
+func tolerationsByKey(_ *review.Request, p *corev1.Pod) error {
+	p.Spec.Tolerations = byName(append(p.Spec.Tolerations, agentToleration()), func(t corev1.Toleration) string { return t.Key })
+	return nil
+}
+
+func tolerationOnce(_ *review.Request, p *corev1.Pod) error {
+	if !slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return equality.Semantic.DeepEqual(t, agentToleration())
+	}) {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, agentToleration())
+	}
+	return nil
+}
+
+func agentPort() corev1.ContainerPort {
+	return corev1.ContainerPort{ContainerPort: 9090, Protocol: corev1.ProtocolTCP}
+}
+
+// portsByNumber leaves Pods in the network of their node alone, where ports of two containers
+// conflict.
+func portsByNumber(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.HostNetwork {
+		return nil
+	}
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		c.Ports = byName(c.Ports, func(p corev1.ContainerPort) int32 { return p.ContainerPort })
+		ensurePort(c)
+	}
+	return nil
+}
+
+func portOnce(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.HostNetwork {
+		return nil
+	}
+	for i := range p.Spec.Containers {
+		ensurePort(&p.Spec.Containers[i])
+	}
+	return nil
+}
+
+// ensurePort compares what the API server takes for the key of a port.
+func ensurePort(c *corev1.Container) {
+	same := func(port corev1.ContainerPort) bool {
+		return port.ContainerPort == agentPort().ContainerPort && cmp.Or(port.Protocol, corev1.ProtocolTCP) == agentPort().Protocol
+	}
+	if !slices.ContainsFunc(c.Ports, same) {
+		c.Ports = append(c.Ports, agentPort())
+	}
+}
+
+func envByName(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		c.Env = byName(append(c.Env, agentEnv()), func(e corev1.EnvVar) string { return e.Name })
+	}
+	return nil
+}
+
+func agentEnv() corev1.EnvVar { return corev1.EnvVar{Name: "AGENT", Value: "on"} }
+
+func envOnce(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e == agentEnv() }) {
+			c.Env = append(c.Env, agentEnv())
+		}
+	}
+	return nil
+}
+
+func leavesDuplicates(r *review.Request, p *corev1.Pod) error {
+	for _, e := range []edit{tolerationOnce, portOnce, envOnce} {
+		if err := e(r, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func podWithDuplicates() *corev1.Pod {
+	return samplePod(nil, corev1.PodSpec{
+		Tolerations: []corev1.Toleration{
+			{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+			{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		},
+		Containers: []corev1.Container{{
+			Name: "app", Image: "app:v1",
+			Ports: []corev1.ContainerPort{{ContainerPort: 53, Protocol: corev1.ProtocolTCP}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}},
+			Env:   []corev1.EnvVar{{Name: "LEVEL", Value: "info"}, {Name: "LEVEL", Value: "debug"}},
+		}},
+	})
+}

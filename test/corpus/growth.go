@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P01 and P02: whatever is appended without looking is there twice.
+
+func growthPatterns() []Case {
+	return []Case{
+		onPods("P01 blind append of a sidecar", blindSidecar).breaks("L1"),
+		onDeployments("P01 blind append of a sidecar", blindSidecar).breaks("L1"),
+		onPods("P01 blind append of an init container", blindInit).breaks("L1"),
+		onPods("P02 blind append of volume and mount", blindVolume).breaks("L1"),
+		onDeployments("P02 blind append of volume and mount", blindVolume).breaks("L1"),
+		onPods("P02 blind append of env", blindEnv).breaks("L1"),
+		onPods("P02 blind append of envFrom", blindEnvFrom).breaks("L1"),
+		onPods("P02 volume guarded, mount not", guardedVolume).breaks("L1"),
+		onPods("P02 mount guarded, volume not", guardedMount).breaks("L1"),
+		onPods("P02 volume and mount guarded, env not", guardedBoth).breaks("L1"),
+	}
+}
+
+func growthLookalikes() []Case {
+	return []Case{
+		onPods("P01 append if absent", sidecarIfAbsent),
+		onDeployments("P01 append if absent", sidecarIfAbsent),
+		onPods("P01 update in place", sidecarInPlace),
+		onPods("P01 init container if absent", initIfAbsent),
+		onPods("P02 ensure volume, ensure mount", certsMounted),
+		onDeployments("P02 ensure volume, ensure mount", certsMounted),
+		onPods("P02 ensure env", ensuredEnv),
+		onPods("P02 ensure envFrom", ensuredEnvFrom),
+	}
+}
+
+func blindSidecar(_ *review.Request, p *corev1.Pod) error {
+	p.Spec.Containers = append(p.Spec.Containers, side())
+	return nil
+}
+
+func blindInit(_ *review.Request, p *corev1.Pod) error {
+	p.Spec.InitContainers = append(p.Spec.InitContainers, side())
+	return nil
+}
+
+func sidecarIfAbsent(r *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, side().Name) {
+		return nil
+	}
+	return blindSidecar(r, p)
+}
+
+func initIfAbsent(r *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, side().Name) {
+		return nil
+	}
+	return blindInit(r, p)
+}
+
+func sidecarInPlace(r *review.Request, p *corev1.Pod) error {
+	if c := container(p, side().Name); c != nil {
+		c.Image = side().Image
+		return nil
+	}
+	return sidecarIfAbsent(r, p)
+}
+
+func certs() corev1.Volume { return secretVolume("certs", "agent-certs") }
+
+func certsMount() corev1.VolumeMount { return corev1.VolumeMount{Name: "certs", MountPath: "/certs"} }
+
+func blindVolume(_ *review.Request, p *corev1.Pod) error {
+	addVolume(p, certs())
+	for i := range p.Spec.Containers {
+		addMount(&p.Spec.Containers[i], certsMount())
+	}
+	return nil
+}
+
+func blindEnv(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		c.Env = append(c.Env, corev1.EnvVar{Name: "CERTS", Value: "/certs"})
+	}
+	return nil
+}
+
+func agentEnvFrom() corev1.EnvFromSource {
+	return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "agent-env"},
+	}}
+}
+
+func blindEnvFrom(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
+	}
+	return nil
+}
+
+func guardedVolume(_ *review.Request, p *corev1.Pod) error {
+	if err := ensureVolume(p, certs()); err != nil {
+		return err
+	}
+	for i := range p.Spec.Containers {
+		addMount(&p.Spec.Containers[i], certsMount())
+	}
+	return nil
+}
+
+func guardedMount(_ *review.Request, p *corev1.Pod) error {
+	addVolume(p, certs())
+	for i := range p.Spec.Containers {
+		if err := ensureMount(&p.Spec.Containers[i], certsMount()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func guardedBoth(r *review.Request, p *corev1.Pod) error {
+	if err := certsMounted(r, p); err != nil {
+		return err
+	}
+	return blindEnv(r, p)
+}
+
+func certsMounted(_ *review.Request, p *corev1.Pod) error {
+	return ensureMounted(p, certs(), "/certs")
+}
+
+func ensuredEnv(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		ensureEnv(c, "CERTS", "/certs")
+	}
+	return nil
+}
+
+func ensuredEnvFrom(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if !slices.ContainsFunc(c.EnvFrom, isAgentEnv) {
+			c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
+		}
+	}
+	return nil
+}
+
+// isAgentEnv takes a source with a prefix for another one: it gives other variables.
+func isAgentEnv(s corev1.EnvFromSource) bool {
+	return s.Prefix == "" && s.ConfigMapRef != nil && s.ConfigMapRef.Name == agentEnvFrom().ConfigMapRef.Name
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// A handler answers a review with a patch of its own making, which is sent as it is.
+type handler func(r *review.Request) (patch.Patch, error)
+
+// An edit changes a Pod, or the template of a Pod.
+type edit func(r *review.Request, p *corev1.Pod) error
+
+// A denial is the error of a handler that refuses the object. Any other one is a failure.
+type denial string
+
+func (d denial) Error() string { return string(d) }
+
+// ServeHTTP implements http.Handler.
+func (h handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r, err := review.Decode(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	d, p, err := h.decide(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(review.AppendMutating(nil, r, d, p))
+}
+
+func (h handler) decide(r *review.Request) (*review.Decision, patch.Patch, error) {
+	if r.Object == nil {
+		return review.Allow(), nil, nil
+	}
+	p, err := h(r)
+	var no denial
+	if errors.As(err, &no) {
+		return review.Deny(metav1.Status{Reason: metav1.StatusReasonForbidden, Message: string(no)}), nil, nil
+	}
+	return review.Allow(), p, err
+}
+
+// typed is a handler that changes a Go value. What the type does not know stays as it is.
+func typed[T any](change func(r *review.Request, object *T) error) handler {
+	return func(r *review.Request) (patch.Patch, error) {
+		var base patch.Base
+		object := new(T)
+		if _, err := base.Decode(r.Object, 0, 0, object); err != nil {
+			return nil, err
+		}
+		if err := change(r, object); err != nil {
+			return nil, err
+		}
+		return base.Diff(object)
+	}
+}
+
+func pods(e edit) handler { return typed(e) }
+
+func deployments(e edit) handler {
+	return typed(func(r *review.Request, d *appsv1.Deployment) error {
+		t := &d.Spec.Template
+		p := corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
+		err := e(r, &p)
+		t.ObjectMeta, t.Spec = p.ObjectMeta, p.Spec
+		return err
+	})
+}
+
+// document is a handler that reads the object as it is written, and writes its operations by hand.
+func document(operations func(doc map[string]any) patch.Patch) handler {
+	return func(r *review.Request) (patch.Patch, error) {
+		var doc map[string]any
+		if err := json.Unmarshal(r.Object, &doc); err != nil {
+			return nil, err
+		}
+		return operations(doc), nil
+	}
+}
+
+// add is the operation that puts a value in.
+func add(at patch.Pointer, value any) patch.Operation {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // the values are those of this package
+	}
+	return patch.Operation{Op: patch.Add, Path: at, Value: raw}
+}
+
+// member looks up a value below doc. A null is as good as nothing.
+func member[T any](doc map[string]any, names ...string) (value T, ok bool) {
+	var at any = doc
+	for _, name := range names {
+		inner, _ := at.(map[string]any)
+		at = inner[name]
+	}
+	value, ok = at.(T)
+	return value, ok
+}
+
+// put sets doc[names[0]][names[1]]… to a value, with the parents that are missing.
+func put(doc map[string]any, value any, names ...string) patch.Operation {
+	var at patch.Pointer
+	for i, name := range names {
+		at = at.Append(name)
+		inner, ok := doc[name].(map[string]any)
+		if !ok {
+			for j := len(names) - 1; j > i; j-- {
+				value = map[string]any{names[j]: value}
+			}
+			break
+		}
+		doc = inner
+	}
+	return add(at, value)
+}

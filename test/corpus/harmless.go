@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// N1 to N4 and N7: odd, and right. N5 is with P25, N6 and N9 with P18, N8 with P24, N10 to N12 with P21.
+
+func harmless() []Case {
+	return []Case{
+		onPods("N1 overwrites a policy field", policy).advice(),
+		onPods("N1 overwrites a policy field, declared", policy).
+			except("/spec/automountServiceAccountToken", "", "no Pod gets a token"),
+		onPods("N1 overwrites the value of a variable", constantPort).advice(),
+		onPods("N1 overwrites the value of a variable, declared", constantPort).
+			except("/spec/containers/*/env/*/value", "", "PORT is ours").
+			except("/spec/initContainers/*/env/*/value", "", "PORT is ours"),
+		onPods("N1 overwrites its own annotation", annotatedStatus).advice(),
+		onPods("N2 denies a conflicting object in every call", deniesConflict),
+		shuffledCase(),
+		onPods("N4 iterates a map into labels and annotations", labelsFromMap),
+		onPods("N4 iterates a map into nodeSelector", nodeSelectorFromMap),
+		onPods("N4 iterates a map into limits", limitsFromMap),
+		counterCase("N7 counts its calls", func(p *corev1.Pod, _ int64) { annotate(p, "agent/ok", "yes") }),
+		cachingCase(),
+	}
+}
+
+func policy(_ *review.Request, p *corev1.Pod) error {
+	p.Spec.AutomountServiceAccountToken = ptr.To(false)
+	return nil
+}
+
+// deniesConflict cannot serve a Pod in the namespaces of its node.
+func deniesConflict(r *review.Request, p *corev1.Pod) error {
+	if p.Spec.HostPID || p.Annotations["agent/mode"] == "off" {
+		return denial("the agent needs a process namespace of its own")
+	}
+	annotate(p, "agent/mode", "on")
+	return sidecarIfAbsent(r, p)
+}
+
+// shuffledCase sends its operations in varying order.
+func shuffledCase() Case {
+	return documentCase("N3 operations in varying order", func(doc map[string]any) patch.Patch {
+		var p, parents patch.Patch
+		annotations, ok := member[map[string]any](doc, "metadata", "annotations")
+		if !ok {
+			parents = patch.Patch{add("/metadata/annotations", map[string]string{})}
+		}
+		for name, value := range settings() {
+			if annotations["agent-"+name] != value {
+				p = append(p, add("/metadata/annotations/agent-"+patch.Pointer(name), value))
+			}
+		}
+		if len(p) == 0 {
+			return nil
+		}
+		rand.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
+		return append(parents, p...)
+	})
+}
+
+func labelsFromMap(r *review.Request, p *corev1.Pod) error {
+	for name, value := range settings() {
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels["agent-"+name] = value
+	}
+	return mapIntoMap(r, p)
+}
+
+func nodeSelectorFromMap(_ *review.Request, p *corev1.Pod) error {
+	for name, value := range settings() {
+		if p.Spec.NodeSelector == nil {
+			p.Spec.NodeSelector = map[string]string{}
+		}
+		p.Spec.NodeSelector["agent-"+name] = value
+	}
+	return nil
+}
+
+func limitsFromMap(_ *review.Request, p *corev1.Pod) error {
+	limits := map[corev1.ResourceName]string{corev1.ResourceMemory: "128Mi", corev1.ResourceCPU: "500m", corev1.ResourceEphemeralStorage: "1Gi"}
+	if p.Spec.Resources != nil {
+		return nil
+	}
+	for name, limit := range limits {
+		for _, c := range everyContainer(p) {
+			defaultLimit(c, name, resource.MustParse(limit))
+		}
+	}
+	return nil
+}
+
+// most is how many answers are remembered.
+const most = 256
+
+// cachingCase remembers its answers by the object that they are for.
+func cachingCase() Case {
+	return podCase("N7 caches its answers", func() http.Handler {
+		var mu sync.Mutex
+		known := map[string]patch.Patch{}
+		inner := pods(tokenMounted)
+		return handler(func(r *review.Request) (patch.Patch, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if p, ok := known[string(r.Object)]; ok {
+				return p, nil
+			}
+			p, err := inner(r)
+			if len(known) == most {
+				clear(known)
+			}
+			if err == nil {
+				known[string(r.Object)] = p
+			}
+			return p, err
+		})
+	})
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// B01 to B14: lists and structs that grow, lose something, or are looked for in the wrong place.
+
+func listMistakes() []Case {
+	return []Case{
+		onPods("B01 native sidecar, looked for among the containers", nativeLookedForElsewhere).breaks("L1"),
+		onPods("B02 sidecar known by its image", sidecarByImage).breaks("L4a", "L5"),
+		onPods("B03 processes containers up to its own", upToOwn).breaks("L4b"),
+		onPods("B04 takes the last container for its own", lastIsOwn).breaks("L4b", "L1"),
+		onPods("B05 affinity replaced where there is no node affinity", affinityReplaced).breaks("L5", "L10"),
+		onPods("B06 resources replaced where there is no limit", resourcesReplaced).breaks("L5", "L10"),
+		onPods("B07 spread constraint known by its whole content", spread(func(a, b corev1.TopologySpreadConstraint) bool {
+			return equality.Semantic.DeepEqual(a, b)
+		})).breaks("L5", "L4a"),
+		onPods("B08 requirement in each node selector term", requirementInTerms).breaks("L1"),
+		podCase("B09 front insertion shifts the places of the others", ofHandler(byHand(shiftedPlaces))).breaks("L1", "L10"),
+		podCase("B10 makes the annotations for each key", ofHandler(byHand(mapForEachKey))).breaks("L1", "L10"),
+		podCase("B11 always sends its label", ofHandler(byHand(alwaysSends))).breaks("L1", "L10"),
+		podCase("B12 removes an annotation that may be missing", ofHandler(byHand(removesMissing))).breaks("L10", "L2").
+			samples(simplePod(map[string]string{legacyKey: "on", "team": "shop"})).
+			except("/metadata/annotations/"+pointerToken(legacyKey), "", "the old switch is gone"),
+		podCase("B13 writes the variables as its types know them", ofHandler(handler(envRewritten))).breaks("L9"),
+		onPods("B14 network appended unless the list begins with it", networkByPrefix).breaks("L1").
+			samples(simplePod(map[string]string{"k8s.v1.cni.cncf.io/networks": "macvlan@eth1"})),
+	}
+}
+
+func nativeLookedForElsewhere(_ *review.Request, p *corev1.Pod) error {
+	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "mesh-proxy" }) {
+		return nil
+	}
+	p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{
+		Name: "mesh-proxy", Image: "registry.example.com/mesh/proxy:1.24", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+	})
+	return nil
+}
+
+func sidecarByImage(_ *review.Request, p *corev1.Pod) error {
+	const image = "registry.example.com/metrics:v3"
+	if !slices.ContainsFunc(everyContainer(p), func(c *corev1.Container) bool { return c.Image == image }) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "metrics", Image: image})
+	}
+	return nil
+}
+
+func upToOwn(r *review.Request, p *corev1.Pod) error {
+	if err := sidecarIfAbsent(r, p); err != nil {
+		return err
+	}
+	for _, c := range appContainers(p) {
+		if c.Name == side().Name {
+			break
+		}
+		ensureEnv(c, "AGENT_ADDRESS", "localhost:8126")
+	}
+	return nil
+}
+
+func lastIsOwn(r *review.Request, p *corev1.Pod) error {
+	if err := sidecarIfAbsent(r, p); err != nil {
+		return err
+	}
+	for i := range len(p.Spec.Containers) - 1 {
+		ensureEnv(&p.Spec.Containers[i], "AGENT_ADDRESS", "localhost:8126")
+	}
+	return nil
+}
+
+func affinityReplaced(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
+		return nil
+	}
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "example.com/pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"general"}}},
+		}}},
+	}}
+	return nil
+}
+
+func resourcesReplaced(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if len(c.Resources.Limits) == 0 && p.Spec.Resources == nil {
+			c.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: overhead.DeepCopy()}}
+		}
+	}
+	return nil
+}
+
+// requirementInTerms restricts what there is: terms are alternatives.
+func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
+	own := corev1.NodeSelectorRequirement{Key: "example.com/tenant", Operator: corev1.NodeSelectorOpIn, Values: []string{"shop"}}
+	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		setKey(&p.Spec.NodeSelector, own.Key, own.Values[0])
+		return nil
+	}
+	terms := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, own)
+	}
+	return nil
+}
+
+// shiftedPlaces inserts its container first, and then adds a variable at the places that the other
+// containers had before.
+func shiftedPlaces(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	var ops []op
+	if !named(doc, "agent") {
+		ops = append(ops, op{Op: "add", Path: "/spec/containers/0", Value: tree{"name": "agent", "image": "registry.example.com/agent:v1", "env": []any{}}})
+	}
+	for i, c := range objectsAt(doc, "spec", "containers") {
+		own := tree{"name": "AGENT", "value": "on"}
+		env := objectsAt(c, "env")
+		if c["name"] == "agent" || slices.ContainsFunc(env, func(e tree) bool { return e["name"] == own["name"] }) {
+			continue
+		}
+		path := string(patch.Pointer("/spec/containers").Index(i).Append("env"))
+		if len(env) == 0 {
+			ops = append(ops, op{Op: "add", Path: path, Value: []any{own}})
+		} else {
+			ops = append(ops, op{Op: "add", Path: path + "/-", Value: own})
+		}
+	}
+	return ops, nil
+}
+
+func mapForEachKey(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	annotations, _ := member[tree](doc, "metadata", "annotations")
+	var ops []op
+	for _, name := range []string{"agent-version", "agent-config"} {
+		if annotations[name] == "v1" {
+			continue
+		}
+		if annotations == nil {
+			ops = append(ops, op{Op: "add", Path: "/metadata/annotations", Value: tree{}})
+		}
+		ops = append(ops, op{Op: "add", Path: "/metadata/annotations/" + name, Value: "v1"})
+	}
+	return ops, nil
+}
+
+func alwaysSends(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	if _, ok := member[tree](doc, "metadata", "labels"); !ok {
+		return []op{{Op: "add", Path: "/metadata/labels", Value: tree{"example.com/mutated": "true"}}}, nil
+	}
+	return []op{{Op: "add", Path: "/metadata/labels/example.com~1mutated", Value: "true"}}, nil
+}
+
+const legacyKey = "legacy.example.com/inject"
+
+func removesMissing(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	if annotations, _ := member[tree](doc, "metadata", "annotations"); len(annotations) > 0 {
+		return []op{{Op: "remove", Path: "/metadata/annotations/" + pointerToken(legacyKey)}}, nil
+	}
+	return nil, nil
+}
+
+// envRewritten sends the whole list of variables.
+func envRewritten(r *review.Request) (patch.Patch, error) {
+	var p corev1.Pod
+	if err := json.Unmarshal(r.Object, &p); err != nil {
+		return nil, err
+	}
+	var ops patch.Patch
+	for i, c := range p.Spec.Containers {
+		if findEnv(&c, "AGENT") == nil {
+			ops = append(ops, add(patch.Pointer("/spec/containers").Index(i).Append("env"), append(c.Env, agentEnv())))
+		}
+	}
+	return ops, nil
+}
+
+func networkByPrefix(_ *review.Request, p *corev1.Pod) error {
+	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
+	value := p.Annotations[key]
+	switch {
+	case value == "":
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, network)
+	case !strings.HasPrefix(value, network):
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value+","+network)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// V31 to V37: broken webhooks that a harness misses if it is too kind to what is changed, to what is
+// written once, or to what others do to objects.
+
+func lostChangePatterns() []Case {
+	return []Case{
+		onPods("V31 signs the images and denies others later", signsImages).breaks("L4a"),
+		onDeployments("V32 replaces the annotations of the template", replacesAnnotations).breaks("L10", "L5"),
+		onPods("V33 keeps none but its own name server", ownNameserver).breaks("L10", "L5"),
+		onPods("V34 keeps none but its own finalizer", onlyOwnFinalizer).breaks("L10", "L5"),
+		onPods("V35 replaces the tolerations of its key, and others", ownTolerations).breaks("L10", "L5"),
+		onPods("V36 mounts once, and knows by an annotation", mountsOnce).breaks("L4b"),
+		onPods("V37 tells the sidecar of the containers of the first call", tellsSidecar).breaks("L4b", "L11"),
+	}
+}
+
+func signsImages(_ *review.Request, p *corev1.Pod) error {
+	var images []string
+	for _, c := range everyContainer(p) {
+		if c.Name == "app" || c.Name == "app-1" || c.Name == "app-10" {
+			images = append(images, c.Image)
+		}
+	}
+	signature := hash(images)
+	if known, ok := p.Annotations["agent/signature"]; ok && known != signature && len(known) == len(signature) {
+		return denial("the images are not those that were signed")
+	}
+	annotate(p, "agent/signature", signature)
+	return nil
+}
+
+func replacesAnnotations(_ *review.Request, p *corev1.Pod) error {
+	if p.Annotations["agent/ok"] != "yes" {
+		p.Annotations = map[string]string{"agent/ok": "yes"}
+	}
+	return nil
+}
+
+func ownNameserver(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.DNSConfig == nil {
+		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
+	}
+	p.Spec.DNSConfig.Nameservers = []string{"192.0.2.10"}
+	return nil
+}
+
+func onlyOwnFinalizer(_ *review.Request, p *corev1.Pod) error {
+	if !slices.Contains(p.Finalizers, "bugs.example.com/agent") {
+		p.Finalizers = []string{"bugs.example.com/agent"}
+	}
+	return nil
+}
+
+func ownTolerations(_ *review.Request, p *corev1.Pod) error {
+	if !slices.Contains(p.Spec.Tolerations, agentToleration()) {
+		p.Spec.Tolerations = []corev1.Toleration{agentToleration()}
+	}
+	return nil
+}
+
+func mountsOnce(_ *review.Request, p *corev1.Pod) error {
+	if err := ensureVolume(p, token()); err != nil {
+		return err
+	}
+	if p.Annotations["agent/mounted-in"] != "" {
+		return nil
+	}
+	annotate(p, "agent/mounted-in", hash(foreign(p)))
+	return tokenMounted(nil, p)
+}
+
+// tellsSidecar makes the sidecar once, with what is known then.
+func tellsSidecar(_ *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, side().Name) {
+		return nil
+	}
+	c := side()
+	ensureEnv(&c, "CONTAINERS", strings.Join(foreign(p, side().Name), ","))
+	p.Spec.Containers = append(p.Spec.Containers, c)
+	return nil
+}

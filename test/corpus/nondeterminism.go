@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P17, P22 and P23: the answer depends on something that is not in the request.
+
+func nondeterministicPatterns() []Case {
+	return []Case{
+		onPods("P17 map iteration decides list order", mapOrder).breaks("L3"),
+		counterCase("P22 process counter", func(p *corev1.Pod, n int64) {
+			if len(p.Spec.Containers) > 0 {
+				setEnv(&p.Spec.Containers[0], "PORT", strconv.FormatInt(15000+n, 10))
+			}
+		}).breaks("L1", "L3"),
+		onPods("P23 wall clock in the object", lastSeen).breaks("L1", "L3"),
+	}
+}
+
+func nondeterministicLookalikes() []Case {
+	return []Case{
+		onPods("P17 sorted keys", sortedOrder),
+		onPods("P17 iterates into a map field", mapIntoMap),
+		onPods("P22 constant", constantPort),
+		onPods("P22 derived from the object", derivedPort),
+		counterCase("P22 counter that feeds metrics only", func(p *corev1.Pod, _ int64) { setPort(p, 15000) }),
+		onPods("P23 no clock", func(_ *review.Request, p *corev1.Pod) error {
+			annotate(p, "agent/seen", "yes")
+			return nil
+		}),
+		onPods("P23 time set once, declared", firstSeen).
+			except("/metadata/annotations/agent~1first-seen", "", "the time of the first call"),
+	}
+}
+
+// settings are several, so that their order is seldom the same.
+func settings() map[string]string {
+	return map[string]string{"A": "1", "B": "2", "C": "3", "D": "4"}
+}
+
+func mapOrder(_ *review.Request, p *corev1.Pod) error {
+	if len(p.Spec.Containers) == 0 {
+		return nil
+	}
+	for name, value := range settings() {
+		ensureEnv(&p.Spec.Containers[0], name, value)
+	}
+	return nil
+}
+
+func sortedOrder(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		for _, name := range slices.Sorted(maps.Keys(settings())) {
+			ensureEnv(c, name, settings()[name])
+		}
+	}
+	return nil
+}
+
+func mapIntoMap(_ *review.Request, p *corev1.Pod) error {
+	for name, value := range settings() {
+		annotate(p, "agent/"+name, value)
+	}
+	return nil
+}
+
+// counterCase is a handler with a counter of calls.
+func counterCase(name string, change func(p *corev1.Pod, n int64)) Case {
+	return podCase(name, func() http.Handler {
+		var calls atomic.Int64
+		return pods(func(_ *review.Request, p *corev1.Pod) error {
+			change(p, calls.Add(1))
+			return nil
+		})
+	})
+}
+
+func setPort(p *corev1.Pod, port int) {
+	for _, c := range everyContainer(p) {
+		setEnvValue(c, "PORT", strconv.Itoa(port))
+	}
+}
+
+// setEnvValue enforces a value, but not over a reference: that would take the user's key away.
+func setEnvValue(c *corev1.Container, name, value string) {
+	if e := findEnv(c, name); e == nil || e.ValueFrom == nil {
+		setEnv(c, name, value)
+	}
+}
+
+func constantPort(_ *review.Request, p *corev1.Pod) error {
+	setPort(p, 15000)
+	return nil
+}
+
+// derivedPort takes what no webhook changes.
+func derivedPort(r *review.Request, p *corev1.Pod) error {
+	setPort(p, 15000+len(r.Namespace))
+	return nil
+}
+
+func lastSeen(_ *review.Request, p *corev1.Pod) error {
+	annotate(p, "agent/last-seen", time.Now().Format(time.RFC3339Nano))
+	return nil
+}
+
+func firstSeen(_ *review.Request, p *corev1.Pod) error {
+	if _, ok := p.Annotations["agent/first-seen"]; ok {
+		return nil
+	}
+	annotate(p, "agent/first-seen", time.Now().Format(time.RFC3339Nano))
+	return nil
+}

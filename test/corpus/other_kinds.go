@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// B49 to B60 and B63 to B70: broken webhooks for other kinds than Pods.
+
+func otherKinds() []Case {
+	return []Case{
+		onKind("B49 Service: one port for each number", "v1", "services", servicePortsByNumber).breaks("L10", "L5"),
+		onKind("B50 Ingress: TLS for the hosts that are there", "networking.k8s.io/v1", "ingresses", tlsAtFirst).
+			samples(sampleIngress()).breaks("L4b"),
+		onKind("B51 Deployment: a label that the selector may select by", "apps/v1", "deployments", nameLabel).breaks("L1", "L5"),
+		onKind("B52 Deployment: none unavailable, whatever the surge", "apps/v1", "deployments", noneUnavailable).breaks("L1", "L5"),
+		onKind("B53 StatefulSet: labels its claims, in updates, too", "apps/v1", "statefulsets", claimsLabelled).
+			samples(statefulSetWithClaims()).breaks("L6"),
+		onKind("B54 Job: template in updates", "batch/v1", "jobs", jobTraced).breaks("L6"),
+		onKind("B55 ConfigMap: data of what is immutable", "v1", "configmaps", immutableData).breaks("L6"),
+		onKind("B56 Namespace: team from the second part of the name", "v1", "namespaces", teamFromName).
+			samples(sampleNamespace("team-shop")).breaks("L2"),
+		onKind("B57 PodDisruptionBudget: a minimum beside a maximum", "policy/v1", "poddisruptionbudgets", minimumBeside).
+			samples(sampleBudget()).breaks("L1", "L5"),
+		widgetCase("B58 explicit zeros are lost", roundTrip[countingWidget](func(w *countingWidget) {
+			setKey(&w.Spec.Tags, "counted", "yes")
+		})).samples(zeroWidget()).breaks("L10", "L9", "L5"),
+		widgetCase("B59 denies changes of what is deleted", typed(frozenWhenDeleted)).breaks("L6"),
+		oneVersion(),
+		onKind("B63 HorizontalPodAutoscaler: at least two", "autoscaling/v2", "horizontalpodautoscalers", atLeastTwo).
+			samples(sampleAutoscaler()).breaks("L1", "L5"),
+		onKind("B64 ServiceAccount: pull secret, looked for among the other secrets", "v1", "serviceaccounts", secretElsewhere).breaks("L1"),
+		onKind("B65 PersistentVolumeClaim: selector in updates, too", "v1", "persistentvolumeclaims", tierSelected).
+			samples(sampleClaim()).breaks("L6"),
+		widgetCase("B66 memory is a text", typed(textMemory)).samples(sampleWidget(), numberWidget()).breaks("L2"),
+		widgetCase("B67 says that it was updated", mapped(saysUpdated)).breaks("L6"),
+		kindCase("B68 gateway: numbers as floats", "net.example.com/v1alpha1", "gateways", byHand(floatNumbers)).
+			samples(sampleGateway()).breaks("L10", "L9"),
+		kindCase("B69 Job: Pods that fail for good, whatever their restart policy", "batch/v1", "jobs", typed(failsForGood)).breaks("L1", "L5"),
+		kindCase("B70 CronJob: labels of the template replaced", "batch/v1", "cronjobs", byHand(templateLabels)).breaks("L10", "L5"),
+	}
+}
+
+func servicePortsByNumber(_ *review.Request, s *corev1.Service) error {
+	s.Spec.Ports = byName(s.Spec.Ports, func(p corev1.ServicePort) int32 { return p.Port })
+	setKey(&s.Annotations, "example.com/ports", "checked")
+	return nil
+}
+
+func tlsAtFirst(_ *review.Request, i *networkingv1.Ingress) error {
+	if len(i.Spec.TLS) > 0 {
+		return nil
+	}
+	var hosts []string
+	for _, rule := range i.Spec.Rules {
+		if rule.Host != "" {
+			hosts = append(hosts, rule.Host)
+		}
+	}
+	if len(hosts) > 0 {
+		i.Spec.TLS = []networkingv1.IngressTLS{{Hosts: hosts, SecretName: "wildcard"}}
+	}
+	return nil
+}
+
+func nameLabel(_ *review.Request, d *appsv1.Deployment) error {
+	if len(d.Name) <= 63 && !strings.Contains(d.Name, ".") {
+		for _, key := range []string{"app", "app.kubernetes.io/name"} {
+			if _, ok := d.Spec.Template.Labels[key]; ok {
+				d.Spec.Template.Labels[key] = d.Name
+			}
+		}
+	}
+	setKey(&d.Spec.Template.Labels, "example.com/named", "yes")
+	return nil
+}
+
+func noneUnavailable(_ *review.Request, d *appsv1.Deployment) error {
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return nil
+	}
+	if d.Spec.Strategy.RollingUpdate == nil {
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
+	}
+	d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+	return nil
+}
+
+func statefulSetWithClaims() *appsv1.StatefulSet {
+	claim := *sampleClaim()
+	claim.TypeMeta, claim.Namespace = typeOf("", ""), ""
+	return &appsv1.StatefulSet{
+		TypeMeta: typeOf("apps/v1", "StatefulSet"), ObjectMeta: metaOf("db"),
+		Spec: appsv1.StatefulSetSpec{
+			ServiceName: "db", Selector: sampleBudget().Spec.Selector, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
+			Template: corev1.PodTemplateSpec{ObjectMeta: labelledPod("app", "web").ObjectMeta, Spec: simplePod(nil).Spec},
+		},
+	}
+}
+
+func claimsLabelled(_ *review.Request, s *appsv1.StatefulSet) error {
+	for i := range s.Spec.VolumeClaimTemplates {
+		setKey(&s.Spec.VolumeClaimTemplates[i].Labels, "example.com/backup", "daily")
+	}
+	return nil
+}
+
+func jobTraced(_ *review.Request, j *batchv1.Job) error {
+	setKey(&j.Spec.Template.Annotations, "trace.example.com/enabled", "true")
+	return nil
+}
+
+// immutableData may not be changed once it is stored, not even by a webhook.
+func immutableData(_ *review.Request, c *corev1.ConfigMap) error {
+	if _, taken := c.BinaryData["ca.crt"]; !taken {
+		setKey(&c.Data, "ca.crt", "-----BEGIN CERTIFICATE-----")
+	}
+	return nil
+}
+
+func teamFromName(_ *review.Request, n *corev1.Namespace) error {
+	setKey(&n.Labels, "example.com/team", strings.Split(n.Name, "-")[1])
+	return nil
+}
+
+func minimumBeside(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
+	if b.Spec.MinAvailable == nil {
+		b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1))
+	}
+	return nil
+}
+
+type countingWidget struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   map[string]any `json:"metadata"`
+	Spec       struct {
+		Options string            `json:"options,omitempty"`
+		Retries int64             `json:"retries,omitempty"`
+		Mode    string            `json:"mode,omitempty"`
+		Memory  any               `json:"memory,omitempty"`
+		Tags    map[string]string `json:"tags,omitempty"`
+		Extra   json.RawMessage   `json:"extra,omitempty"`
+		Stores  []json.RawMessage `json:"stores,omitempty"`
+		Steps   []json.RawMessage `json:"steps,omitempty"`
+	} `json:"spec"`
+}
+
+func frozenWhenDeleted(_ *review.Request, w *widget) error {
+	if w.DeletionTimestamp != nil {
+		return denial("the widget is being deleted")
+	}
+	annotateWidget(w)
+	return nil
+}
+
+// oneVersion reads one version of reviews, and is registered for two.
+func oneVersion() Case {
+	inner := pods(tokenMounted)
+	return podCase("B60 registered for v1beta1, reads v1 only", func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if !readsV1(req) {
+				http.Error(w, "unexpected review", http.StatusBadRequest)
+				return
+			}
+			inner.ServeHTTP(w, req)
+		})
+	}).breaks("L8")
+}
+
+func atLeastTwo(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
+	h.Spec.MinReplicas = ptr.To(max(ptr.Deref(h.Spec.MinReplicas, 1), 2))
+	return nil
+}
+
+func secretElsewhere(_ *review.Request, a *corev1.ServiceAccount) error {
+	const name = "registry-mirror"
+	if !slices.ContainsFunc(a.Secrets, func(s corev1.ObjectReference) bool { return s.Name == name }) {
+		a.ImagePullSecrets = append(a.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	return nil
+}
+
+// tierSelected chooses among volumes. A claim that is there keeps what it has.
+func tierSelected(_ *review.Request, c *corev1.PersistentVolumeClaim) error {
+	if c.Spec.Selector == nil && c.Spec.DataSource == nil && c.Spec.DataSourceRef == nil {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "gold"}}
+	}
+	return nil
+}
+
+type memoryWidget struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Memory string `json:"memory,omitempty"`
+	} `json:"spec"`
+}
+
+func textMemory(_ *review.Request, w *memoryWidget) error {
+	setKey(&w.Metadata.Annotations, "example.com/memory", cmp.Or(w.Spec.Memory, "none"))
+	return nil
+}
+
+func saysUpdated(r *review.Request, doc tree) error {
+	if r.Operation == admissionv1.Update {
+		at(doc, "metadata", "annotations")["example.com/phase"] = "updated"
+	} else {
+		at(doc, "metadata", "annotations")["example.com/phase"] = "created"
+	}
+	return nil
+}
+
+// floatNumbers sends back the specification as it was decoded, with one field more.
+func floatNumbers(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	spec, ok := member[tree](doc, "spec")
+	if !ok || spec["class"] != nil {
+		return nil, nil
+	}
+	spec["class"] = "internal"
+	return []op{{Op: "replace", Path: "/spec", Value: spec}}, nil
+}
+
+func failsForGood(r *review.Request, j *batchv1.Job) error {
+	if r.Operation == admissionv1.Create && j.Spec.PodFailurePolicy == nil {
+		j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+			Action:          batchv1.PodFailurePolicyActionIgnore,
+			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+		}}}
+	}
+	return nil
+}
+
+func templateLabels(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+	const key = "example.com/scheduled"
+	path := []string{"spec", "jobTemplate", "spec", "template", "metadata"}
+	metadata, ok := member[tree](doc, path...)
+	switch {
+	case textAt(metadata, "labels", key) == "true":
+		return nil, nil
+	case !ok:
+		return []op{{Op: "add", Path: "/" + strings.Join(path, "/"), Value: tree{"labels": tree{key: "true"}}}}, nil
+	}
+	return []op{{Op: "add", Path: "/" + strings.Join(path, "/") + "/labels", Value: tree{key: "true"}}}, nil
+}

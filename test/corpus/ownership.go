@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P04 and P12: the handler takes its own output for the user's, or the user's for its own.
+
+func ownershipPatterns() []Case {
+	return []Case{
+		onPods("P04 refuses its own output", refusesOwnEnv).breaks("L2"),
+		onPods("P04 refuses its own annotation", refusesOwnAnnotation).breaks("L2"),
+		onPods("P12 override honoured once", overrideOnce).breaks("L1", "L5").samples(podWithOwnAgent()),
+	}
+}
+
+func ownershipLookalikes() []Case {
+	return []Case{
+		onPods("P04 refuses another value only", refusesOtherEnv),
+		onPods("P12 fills only what is nil", fillsNil).samples(podWithOwnAgent()),
+		onPods("P12 fills only what is nil, and so does a rival", fillsNil).samples(podWithOwnAgent()).
+			against(rivalFillsNil).advice(),
+	}
+}
+
+func refusesOwnEnv(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		if findEnv(c, "AGENT_ID") != nil {
+			return denial("AGENT_ID is reserved")
+		}
+		ensureEnv(c, "AGENT_ID", "7")
+	}
+	return nil
+}
+
+func refusesOwnAnnotation(_ *review.Request, p *corev1.Pod) error {
+	if _, ok := p.Annotations["agent/id"]; ok {
+		return denial("agent/id is reserved")
+	}
+	annotate(p, "agent/id", "7")
+	return nil
+}
+
+func refusesOtherEnv(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		for _, e := range c.Env {
+			if e.Name == "AGENT_ID" && (e.Value != "7" || e.ValueFrom != nil) {
+				return denial("AGENT_ID is reserved")
+			}
+		}
+		ensureEnv(c, "AGENT_ID", "7")
+	}
+	return nil
+}
+
+const (
+	agentUser = 1337
+	injected  = "agent/status"
+)
+
+func userOf(uid int64) *corev1.SecurityContext {
+	return &corev1.SecurityContext{RunAsUser: ptr.To(uid)}
+}
+
+func overrideOnce(_ *review.Request, p *corev1.Pod) error {
+	template := side()
+	template.SecurityContext = userOf(agentUser)
+	if c := container(p, template.Name); c == nil {
+		p.Spec.Containers = append(p.Spec.Containers, template)
+	} else {
+		if p.Annotations[injected] == "" && c.SecurityContext != nil {
+			template.SecurityContext = c.SecurityContext
+		}
+		c.SecurityContext = template.SecurityContext
+	}
+	annotate(p, injected, "injected")
+	return nil
+}
+
+func fillsNil(r *review.Request, p *corev1.Pod) error {
+	if err := sidecarIfAbsent(r, p); err != nil {
+		return err
+	}
+	defaultUser(p, agentUser)
+	annotate(p, injected, "injected")
+	return nil
+}
+
+func rivalFillsNil(_ *review.Request, p *corev1.Pod) error {
+	defaultUser(p, 2000)
+	return nil
+}
+
+// defaultUser sets the uid of the sidecar where nobody has.
+func defaultUser(p *corev1.Pod, uid int64) {
+	c := container(p, side().Name)
+	if c == nil || isWindows(p) {
+		return
+	}
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	if c.SecurityContext.RunAsUser == nil {
+		c.SecurityContext.RunAsUser = ptr.To(uid)
+	}
+}
+
+func podWithOwnAgent() *corev1.Pod {
+	agent := side()
+	agent.SecurityContext = userOf(1000)
+	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}, agent}})
+}

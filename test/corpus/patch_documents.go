@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P13 to P16 and P25: patches that do not say what was meant.
+
+func patchDocumentPatterns() []Case {
+	return []Case{
+		documentCase("P13 replaces the whole map", replacesMap("metadata")).breaks("L10"),
+		deploymentCase("P13 replaces the whole map", document(replacesMap("spec", "template", "metadata"))).breaks("L10"),
+		documentCase("P14 replaces the whole list", replacesList).breaks("L10", "L5"),
+		documentCase("P15 slash not escaped", slashNotEscaped).breaks("L10"),
+		documentCase("P15 missing parent", missingParent).breaks("L10"),
+		roundTripCase("P16 typed round trip drops unknown fields", roundTrip[corev1.Pod](annotatePod)).breaks("L9"),
+		deploymentCase("P16 typed round trip drops unknown fields", roundTrip[appsv1.Deployment](annotateDeployment)).breaks("L9"),
+		documentCase("P25 removes in ascending order", removesAscending).breaks("L10").samples(podWithLegacy()),
+	}
+}
+
+func patchDocumentLookalikes() []Case {
+	return []Case{
+		documentCase("P13 adds the key, or the map", addsKey("metadata")),
+		deploymentCase("P13 adds the key, or the map", document(addsKey("spec", "template", "metadata"))),
+		documentCase("P14 appends to the list, or adds it", appendsToList),
+		documentCase("P15 escaped, with its parent", escaped),
+		roundTripCase("P16 diff before and after", diffBeforeAfter[corev1.Pod](annotatePod)),
+		deploymentCase("P16 diff before and after", diffBeforeAfter[appsv1.Deployment](annotateDeployment)),
+		documentCase("P16 operations by hand", addsKey("metadata")),
+		documentCase("P25 removes in descending order", removesDescending).samples(podWithLegacy()),
+		documentCase("N5 removes legacy elements, declared", removesDescending).samples(podWithLegacy()).
+			except("/spec/volumes/*", "", "legacy volumes are gone from the cluster").
+			except("/spec/containers/*/volumeMounts/*", "", "mounts of legacy volumes").
+			except("/spec/initContainers/*/volumeMounts/*", "", "mounts of legacy volumes"),
+	}
+}
+
+func documentCase(name string, operations func(doc map[string]any) patch.Patch) Case {
+	return podCase(name, func() http.Handler { return document(operations) })
+}
+
+func roundTripCase(name string, h handler) Case {
+	return podCase(name, func() http.Handler { return h })
+}
+
+func isOK(doc map[string]any, at []string) bool {
+	ok, _ := member[string](doc, with(at, "annotations", "agent/ok")...)
+	return ok == "yes"
+}
+
+// with appends to a copy.
+func with(at []string, names ...string) []string { return append(at[:len(at):len(at)], names...) }
+
+func replacesMap(at ...string) func(map[string]any) patch.Patch {
+	return func(doc map[string]any) patch.Patch {
+		if isOK(doc, at) {
+			return nil
+		}
+		return patch.Patch{put(doc, map[string]string{"agent/ok": "yes"}, with(at, "annotations")...)}
+	}
+}
+
+func addsKey(at ...string) func(map[string]any) patch.Patch {
+	return func(doc map[string]any) patch.Patch {
+		if isOK(doc, at) {
+			return nil
+		}
+		return patch.Patch{put(doc, "yes", with(at, "annotations", "agent/ok")...)}
+	}
+}
+
+func setup() corev1.Container {
+	return corev1.Container{Name: "setup", Image: "registry.example.com/setup:v1"}
+}
+
+// named reports whether a container has the name.
+func named(doc map[string]any, name string) bool {
+	for _, list := range []string{"initContainers", "containers"} {
+		elements, _ := member[[]any](doc, "spec", list)
+		for _, e := range elements {
+			if c, _ := e.(map[string]any); c["name"] == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func replacesList(doc map[string]any) patch.Patch {
+	if named(doc, "setup") {
+		return nil
+	}
+	return patch.Patch{add("/spec/initContainers", []corev1.Container{setup()})}
+}
+
+func appendsToList(doc map[string]any) patch.Patch {
+	if named(doc, "setup") {
+		return nil
+	}
+	if _, ok := member[[]any](doc, "spec", "initContainers"); ok {
+		return patch.Patch{add("/spec/initContainers/-", setup())}
+	}
+	return replacesList(doc)
+}
+
+func slashNotEscaped(doc map[string]any) patch.Patch {
+	var p patch.Patch
+	if _, ok := member[map[string]any](doc, "metadata", "annotations"); !ok {
+		p = append(p, add("/metadata/annotations", map[string]string{}))
+	}
+	return append(p, add("/metadata/annotations/agent.io/status", "ok"))
+}
+
+func missingParent(doc map[string]any) patch.Patch {
+	if status, _ := member[string](doc, "metadata", "annotations", "agent.io/status"); status == "ok" {
+		return nil
+	}
+	return patch.Patch{add("/metadata/annotations/agent.io~1status", "ok")}
+}
+
+func escaped(doc map[string]any) patch.Patch {
+	if status, _ := member[string](doc, "metadata", "annotations", "agent.io/status"); status == "ok" {
+		return nil
+	}
+	return patch.Patch{put(doc, "ok", "metadata", "annotations", "agent.io/status")}
+}
+
+func annotatePod(p *corev1.Pod) { annotate(p, "agent/ok", "yes") }
+
+func annotateDeployment(d *appsv1.Deployment) {
+	if d.Spec.Template.Annotations == nil {
+		d.Spec.Template.Annotations = map[string]string{}
+	}
+	d.Spec.Template.Annotations["agent/ok"] = "yes"
+}
+
+// roundTrip compares what came with what its own type can hold.
+func roundTrip[T any](change func(*T)) handler {
+	return func(r *review.Request) (patch.Patch, error) {
+		object := new(T)
+		if err := json.Unmarshal(r.Object, object); err != nil {
+			return nil, err
+		}
+		change(object)
+		after, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		return patch.Documents(r.Object, after)
+	}
+}
+
+// diffBeforeAfter compares two encodings of the same type. What they have in common may not be in
+// the document, so the paths must be checked by whoever changes more than annotations.
+func diffBeforeAfter[T any](change func(*T)) handler {
+	return func(r *review.Request) (patch.Patch, error) {
+		object := new(T)
+		if err := json.Unmarshal(r.Object, object); err != nil {
+			return nil, err
+		}
+		before, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		change(object)
+		after, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		return patch.Documents(before, after)
+	}
+}
+
+// legacy finds the places of the elements of a list whose name begins with "legacy-".
+func legacy(list []any) []int {
+	var places []int
+	for i, e := range list {
+		v, _ := e.(map[string]any)
+		if name, _ := v["name"].(string); strings.HasPrefix(name, "legacy-") {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+func remove(at patch.Pointer, i int) patch.Operation {
+	return patch.Operation{Op: patch.Remove, Path: at.Index(i)}
+}
+
+func removesAscending(doc map[string]any) patch.Patch {
+	var p patch.Patch
+	volumes, _ := member[[]any](doc, "spec", "volumes")
+	for _, i := range legacy(volumes) {
+		p = append(p, remove("/spec/volumes", i))
+	}
+	return p
+}
+
+// removesDescending removes the mounts, too: without their volumes the Pod would be refused.
+func removesDescending(doc map[string]any) patch.Patch {
+	var p patch.Patch
+	removeFrom := func(at patch.Pointer, list []any) {
+		places := legacy(list)
+		for k := len(places) - 1; k >= 0; k-- {
+			p = append(p, remove(at, places[k]))
+		}
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, _ := member[[]any](doc, "spec", list)
+		for i, e := range containers {
+			c, _ := e.(map[string]any)
+			mounts, _ := member[[]any](c, "volumeMounts")
+			removeFrom(patch.Pointer("/spec").Append(list).Index(i).Append("volumeMounts"), mounts)
+		}
+	}
+	volumes, _ := member[[]any](doc, "spec", "volumes")
+	removeFrom("/spec/volumes", volumes)
+	return p
+}
+
+func podWithLegacy() *corev1.Pod {
+	return samplePod(nil, corev1.PodSpec{
+		Volumes:    []corev1.Volume{emptyDir("legacy-a"), emptyDir("keep")},
+		Containers: []corev1.Container{{Name: "app", Image: "app:v1"}},
+	})
+}

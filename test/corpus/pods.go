@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// side is the container that the sidecar injectors inject.
+func side() corev1.Container {
+	return corev1.Container{Name: "agent", Image: "registry.example.com/agent:v1"}
+}
+
+// everyContainer returns the containers that a mutating webhook may change on a create.
+func everyContainer(p *corev1.Pod) []*corev1.Container {
+	var all []*corev1.Container
+	for i := range p.Spec.InitContainers {
+		all = append(all, &p.Spec.InitContainers[i])
+	}
+	for i := range p.Spec.Containers {
+		all = append(all, &p.Spec.Containers[i])
+	}
+	return all
+}
+
+// container finds a container by its name, which is unique in the whole Pod.
+func container(p *corev1.Pod, name string) *corev1.Container {
+	for _, c := range everyContainer(p) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// nameTaken reports whether no new container can have the name.
+func nameTaken(p *corev1.Pod, name string) bool {
+	return container(p, name) != nil ||
+		slices.ContainsFunc(p.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
+
+func hasVolume(p *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+}
+
+func addVolume(p *corev1.Pod, v corev1.Volume) { p.Spec.Volumes = append(p.Spec.Volumes, v) }
+
+func addMount(c *corev1.Container, m corev1.VolumeMount) { c.VolumeMounts = append(c.VolumeMounts, m) }
+
+func mountsVolume(c *corev1.Container, name string) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name })
+}
+
+func findEnv(c *corev1.Container, name string) *corev1.EnvVar {
+	for i := range c.Env {
+		if c.Env[i].Name == name {
+			return &c.Env[i]
+		}
+	}
+	return nil
+}
+
+// ensureEnv leaves a variable of the user alone.
+func ensureEnv(c *corev1.Container, name, value string) {
+	if findEnv(c, name) == nil {
+		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+}
+
+// setEnv enforces a value.
+func setEnv(c *corev1.Container, name, value string) {
+	if e := findEnv(c, name); e != nil {
+		e.Value, e.ValueFrom = value, nil
+		return
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+}
+
+func annotate(p *corev1.Pod, key, value string) {
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[key] = value
+}
+
+// ensureVolume recognises the own volume by name and content.
+func ensureVolume(p *corev1.Pod, want corev1.Volume) error {
+	for _, v := range p.Spec.Volumes {
+		if v.Name != want.Name {
+			continue
+		}
+		if !sameSource(v.VolumeSource, want.VolumeSource) {
+			return denial("the volume " + v.Name + " is reserved")
+		}
+		return nil
+	}
+	addVolume(p, want)
+	return nil
+}
+
+// ensureMount recognises the own mount by its path.
+func ensureMount(c *corev1.Container, want corev1.VolumeMount) error {
+	for _, d := range c.VolumeDevices {
+		if samePath(d.DevicePath, want.MountPath) {
+			return denial("the path " + want.MountPath + " is reserved")
+		}
+	}
+	for _, m := range c.VolumeMounts {
+		if !samePath(m.MountPath, want.MountPath) {
+			continue
+		}
+		if m.Name != want.Name {
+			return denial("the path " + want.MountPath + " is reserved")
+		}
+		return nil
+	}
+	addMount(c, want)
+	return nil
+}
+
+func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
+
+// ensureMounted is ensureVolume, and ensureMount in every container.
+func ensureMounted(p *corev1.Pod, v corev1.Volume, at string) error {
+	if err := ensureVolume(p, v); err != nil {
+		return err
+	}
+	for _, c := range everyContainer(p) {
+		if err := ensureMount(c, corev1.VolumeMount{Name: v.Name, MountPath: at}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameSource compares volumes before and after the API server filled in the defaults.
+func sameSource(a, b corev1.VolumeSource) bool {
+	return equality.Semantic.DeepEqual(defaulted(a), defaulted(b))
+}
+
+func defaulted(s corev1.VolumeSource) *corev1.VolumeSource {
+	out := s.DeepCopy()
+	fill := func(mode **int32) {
+		if *mode == nil {
+			*mode = ptr.To[int32](0o644)
+		}
+	}
+	if out.Secret != nil {
+		fill(&out.Secret.DefaultMode)
+	}
+	if out.ConfigMap != nil {
+		fill(&out.ConfigMap.DefaultMode)
+	}
+	return out
+}
+
+func emptyDir(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+}
+
+func secretVolume(name, secret string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}}
+}
+
+func configVolume(name, config string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: config},
+	}}}
+}
+
+// isWindows reports whether the API server refuses the security settings of Linux.
+func isWindows(p *corev1.Pod) bool { return p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows }
+
+// samplePod is a Pod that a user gives.
+func samplePod(annotations map[string]string, spec corev1.PodSpec) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "sample", Namespace: "default", Annotations: annotations},
+		Spec:       spec,
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// Random composes a correct handler for new Pods of 2 to 6 edits, each of which ensures something
+// else. buggy returns the same handler with edit i broken in one way, and false where there is no
+// such edit. Equal seeds give equal handlers.
+func Random(seed int64) (correct Case, buggy func(i int) (Case, bool)) {
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	parts := compose(r)
+	correct = composed(fmt.Sprintf("seed %d: %s", seed, describe(parts, -1, "")), parts, -1, bug{})
+	return correct, func(i int) (Case, bool) {
+		if i < 0 || i >= len(parts) {
+			return Case{}, false
+		}
+		b := parts[i].bugs[rand.New(rand.NewPCG(uint64(seed), uint64(i)+2)).IntN(len(parts[i].bugs))]
+		name := fmt.Sprintf("seed %d, %d broken: %s", seed, i, describe(parts, i, b.name))
+		return composed(name, parts, i, b).breaks(b.laws...), true
+	}
+}
+
+// A part is one of the edits of a random handler.
+type part struct {
+	name   string
+	ensure edit
+	bugs   []bug
+}
+
+// A bug is a way to break a part. The laws are those that may be named for it.
+type bug struct {
+	name string
+	laws []string
+	new  func() edit
+}
+
+func broken(name string, e edit, laws ...string) bug {
+	return bug{name: name, laws: laws, new: func() edit { return e }}
+}
+
+// A mould has what the parts of one handler are made with.
+type mould struct {
+	*rand.Rand
+	word string   // of this part
+	own  []string // the names of the containers that the parts add
+}
+
+// A maker makes a part. No two parts of a handler are of one maker, so that they do not write the
+// same field.
+type maker func(m *mould) part
+
+func compose(r *rand.Rand) []part {
+	makers := slices.Concat(metadataParts, containerParts, podParts)
+	chosen := r.Perm(len(makers))[:2+r.IntN(5)]
+	words := make([]string, len(chosen))
+	for i := range words {
+		words[i] = randomWord(r) + "-" + string(rune('a'+i))
+	}
+	parts := make([]part, len(chosen))
+	for i, k := range chosen {
+		parts[i] = makers[k](&mould{Rand: r, word: words[i], own: words})
+	}
+	return parts
+}
+
+func randomWord(r *rand.Rand) string {
+	word := make([]byte, 3+r.IntN(6))
+	for i := range word {
+		word[i] = byte('a' + r.IntN(26))
+	}
+	return string(word)
+}
+
+func describe(parts []part, at int, how string) string {
+	var names []string
+	for i, p := range parts {
+		if i == at {
+			names = append(names, p.name+" ("+how+")")
+			continue
+		}
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// composed is the handler of all parts, one of them broken.
+func composed(name string, parts []part, at int, b bug) Case {
+	c := podCase(name, func() http.Handler {
+		edits := make([]edit, len(parts))
+		for i, p := range parts {
+			edits[i] = p.ensure
+			if i == at {
+				edits[i] = b.new()
+			}
+		}
+		return pods(func(r *review.Request, p *corev1.Pod) error {
+			for _, e := range edits {
+				if err := e(r, p); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	short, _, _ := strings.Cut(name, ":")
+	c.Webhook = registration(short, "", "pods", create)
+	return c
+}
+
+// others are the containers that no part of the handler added. What is done to them alone does
+// not depend on the order of the parts.
+func (m *mould) others(p *corev1.Pod) []*corev1.Container {
+	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
+}
+
+// each is an edit of every container that is not the handler's own.
+func (m *mould) each(change func(c *corev1.Container) error) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		for _, c := range m.others(p) {
+			if err := change(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// early is an edit of every container that is left out when the first one looks done.
+func (m *mould) early(done func(c *corev1.Container) bool, e edit) bug {
+	return broken("early return", func(r *review.Request, p *corev1.Pod) error {
+		if slices.ContainsFunc(m.others(p), done) {
+			return nil
+		}
+		return e(r, p)
+	}, "L4b", "L5")
+}
+
+// denied is an edit that refuses Pods.
+func denied(when func(p *corev1.Pod) bool, e edit) bug {
+	return broken("refuses its own output", func(r *review.Request, p *corev1.Pod) error {
+		if when(p) {
+			return denial("this is reserved")
+		}
+		return e(r, p)
+	}, "L2")
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// M01 to M11: the second call does something again, in ways that the patterns of the public list do not show.
+
+func repeatedChangePatterns() []Case {
+	return []Case{
+		onPods("M01 toggles a value", toggled).breaks("L1"),
+		onPods("M02 shortens a label to more than it allows", shortenedTo(16)).breaks("L1"),
+		onPods("M03 compares with a template that has no defaults", comparedWhole).breaks("L1"),
+		onPods("M04 requests more than the limit", requested(false)).breaks("L1"),
+		deploymentCase("M05 a summary that holds itself", typed(summarized(""))).breaks("L1"),
+		onPods("M06 owner reference in every call", owned(false)).breaks("L1"),
+		onPods("M07 finalizer in every call", finalized(false)).breaks("L1"),
+		onPods("M08 compares pointers", spread(samePointers)).breaks("L1"),
+		onPods("M09 puts itself before the path", pathBefore(false)).breaks("L1"),
+		onPods("M10 needs two calls", inTwoCalls).breaks("L1"),
+		onPods("M11 no map, no label", intoNilMap(false)).breaks("L2"),
+	}
+}
+
+func repeatedChangeLookalikes() []Case {
+	return []Case{
+		onPods("M01 sets a value", func(_ *review.Request, p *corev1.Pod) error {
+			if _, ok := p.Annotations["agent/turn"]; !ok {
+				annotate(p, "agent/turn", "on")
+			}
+			return nil
+		}),
+		onPods("M02 shortens a label to what it allows", shortenedTo(10)),
+		onPods("M03 compares what it sets", sidecarInPlace),
+		onPods("M04 requests no more than the limit", requested(true)),
+		deploymentCase("M05 a summary without itself", typed(summarized("agent/"))),
+		onPods("M06 owner reference once", owned(true)),
+		onPods("M07 finalizer once", finalized(true)),
+		onPods("M08 compares values", spread(sameKeys)),
+		onPods("M09 puts itself before the path once", pathBefore(true)),
+		onPods("M10 needs one call", func(r *review.Request, p *corev1.Pod) error {
+			annotate(p, "agent/stage", "done")
+			return sidecarIfAbsent(r, p)
+		}),
+		onPods("M11 makes the map", intoNilMap(true)),
+	}
+}
+
+func toggled(_ *review.Request, p *corev1.Pod) error {
+	if p.Annotations["agent/turn"] == "on" {
+		annotate(p, "agent/turn", "off")
+		return nil
+	}
+	annotate(p, "agent/turn", "on")
+	return nil
+}
+
+// shortenedTo keeps so much of the beginning of long labels, and their hash.
+func shortenedTo(begin int) edit {
+	const most = 20
+	return func(_ *review.Request, p *corev1.Pod) error {
+		for key, value := range p.Labels {
+			if len(value) > most {
+				p.Labels[key] = value[:begin] + "-" + hash(value)[:8]
+			}
+		}
+		return nil
+	}
+}
+
+func comparedWhole(_ *review.Request, p *corev1.Pod) error {
+	want := side()
+	if c := container(p, want.Name); c == nil {
+		p.Spec.Containers = append(p.Spec.Containers, want)
+	} else if !equality.Semantic.DeepEqual(*c, want) {
+		*c = want
+	}
+	return nil
+}
+
+func requested(minded bool) edit {
+	least := resource.MustParse("1Gi")
+	return func(_ *review.Request, p *corev1.Pod) error {
+		if p.Spec.Resources != nil {
+			return nil
+		}
+		for _, c := range everyContainer(p) {
+			want := least
+			if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && minded && limit.Cmp(want) < 0 {
+				want = limit
+			}
+			if request := c.Resources.Requests[corev1.ResourceMemory]; request.Cmp(want) < 0 {
+				if c.Resources.Requests == nil {
+					c.Resources.Requests = corev1.ResourceList{}
+				}
+				c.Resources.Requests[corev1.ResourceMemory] = want.DeepCopy()
+			}
+		}
+		return nil
+	}
+}
+
+// summarized lists the keys of the annotations of the template, in one of them.
+func summarized(without string) func(*review.Request, *appsv1.Deployment) error {
+	return func(_ *review.Request, d *appsv1.Deployment) error {
+		t := &d.Spec.Template
+		var all []string
+		for key, value := range t.Annotations {
+			if without == "" || !strings.HasPrefix(key, without) {
+				all = append(all, key+"="+value)
+			}
+		}
+		slices.Sort(all)
+		setKey(&t.Annotations, "agent/all", strings.Join(all, ","))
+		return nil
+	}
+}
+
+func owned(minded bool) edit {
+	own := metav1.OwnerReference{APIVersion: "bugs.example.com/v1", Kind: "Widget", Name: "agent", UID: "0b2f8a1e-5b0a-4f0e-9a51-0d2b8f3c6a01"}
+	return func(_ *review.Request, p *corev1.Pod) error {
+		if !minded || !slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == own.UID }) {
+			p.OwnerReferences = append(p.OwnerReferences, own)
+		}
+		return nil
+	}
+}
+
+func finalized(minded bool) edit {
+	return func(r *review.Request, p *corev1.Pod) error {
+		if minded {
+			return finalizer(r, p)
+		}
+		p.Finalizers = append(p.Finalizers, ownFinalizer)
+		return nil
+	}
+}
+
+// spread ensures a constraint, and has its own idea of which are the same.
+func spread(same func(a, b corev1.TopologySpreadConstraint) bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		own := corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: "bugs.example.com/rack", WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bugs.example.com/app": "agent"}},
+		}
+		if !slices.ContainsFunc(p.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return same(c, own) }) {
+			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, own)
+		}
+		return nil
+	}
+}
+
+func samePointers(a, b corev1.TopologySpreadConstraint) bool {
+	return a.TopologyKey == b.TopologyKey && a.LabelSelector == b.LabelSelector
+}
+
+// sameKeys compares what the API server wants to be there once.
+func sameKeys(a, b corev1.TopologySpreadConstraint) bool {
+	return a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable
+}
+
+func pathBefore(minded bool) edit {
+	const bin = "/agent/bin"
+	return func(_ *review.Request, p *corev1.Pod) error {
+		for _, c := range everyContainer(p) {
+			e := findEnv(c, "AGENT_PATH")
+			switch {
+			case e == nil:
+				ensureEnv(c, "AGENT_PATH", bin)
+			case e.ValueFrom != nil:
+				return denial("AGENT_PATH must be a plain value")
+			case !minded || !slices.Contains(strings.Split(e.Value, ":"), bin):
+				e.Value = strings.TrimSuffix(bin+":"+e.Value, ":")
+			}
+		}
+		return nil
+	}
+}
+
+func inTwoCalls(r *review.Request, p *corev1.Pod) error {
+	if p.Annotations["agent/stage"] == "" {
+		annotate(p, "agent/stage", "begun")
+		return nil
+	}
+	return sidecarIfAbsent(r, p)
+}
+
+func intoNilMap(minded bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		if p.Labels == nil && minded {
+			p.Labels = map[string]string{}
+		}
+		p.Labels["bugs.example.com/seen"] = "yes"
+		return nil
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P20: the right patch in the wrong envelope.
+
+func envelopePatterns() []Case {
+	return []Case{
+		envelopeCase("P20 patchType missing", func(e *envelope) { delete(e.Response, "patchType") }).breaks("L8"),
+		envelopeCase("P20 uid not copied", func(e *envelope) { e.Response["uid"] = "" }).breaks("L8"),
+		envelopeCase("P20 apiVersion empty", func(e *envelope) { e.APIVersion = "" }).breaks("L8"),
+		envelopeCase("P20 kind empty", func(e *envelope) { e.Kind = "" }).breaks("L8"),
+		envelopeCase("P20 answers v1 to v1beta1", func(e *envelope) { e.APIVersion = review.V1.APIVersion() }).breaks("L8"),
+		envelopeCase("P20 patchType without a patch", func(e *envelope) { e.Response["patchType"] = "JSONPatch" }).breaks("L8"),
+		envelopeCase("P20 no patch for v1beta1", func(e *envelope) {
+			if e.APIVersion == review.V1beta1.APIVersion() {
+				delete(e.Response, "patch")
+				delete(e.Response, "patchType")
+			}
+		}).breaks("L8"),
+		envelopesCase("P20 answers in the version of the first review", func() func(*envelope) {
+			var once sync.Once
+			var first string
+			return func(e *envelope) {
+				once.Do(func() { first = e.APIVersion })
+				e.APIVersion = first
+			}
+		}).breaks("L8"),
+	}
+}
+
+func envelopeLookalikes() []Case {
+	return []Case{
+		envelopeCase("P20 envelope by hand", func(*envelope) {}),
+		func() Case {
+			c := envelopeCase("P20 answers v1, asks for v1 only", func(e *envelope) { e.APIVersion = review.V1.APIVersion() })
+			c.Webhook.AdmissionReviewVersions = []string{"v1"}
+			return c
+		}(),
+	}
+}
+
+// An envelope is an AdmissionReview that says what it is told to.
+type envelope struct {
+	APIVersion string         `json:"apiVersion,omitempty"`
+	Kind       string         `json:"kind,omitempty"`
+	Response   map[string]any `json:"response"`
+}
+
+// envelopeCase is the mounted token, written into an envelope that spoil may change.
+func envelopeCase(name string, spoil func(*envelope)) Case {
+	return envelopesCase(name, func() func(*envelope) { return spoil })
+}
+
+// envelopesCase is envelopeCase with what each instance knows for itself.
+func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
+	return podCase(name, func() http.Handler {
+		spoil := newSpoil()
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			e, err := answer(body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			spoil(e)
+			out, err := json.Marshal(e)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Write(out)
+		})
+	})
+}
+
+func answer(body []byte) (*envelope, error) {
+	r, err := review.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	d, p, err := pods(tokenMounted).decide(r)
+	if err != nil {
+		return nil, err
+	}
+	response := map[string]any{"uid": r.UID, "allowed": d.Allowed()}
+	if len(p) > 0 {
+		response["patch"] = p.AppendJSON(nil) // a []byte is written in base64
+		response["patchType"] = "JSONPatch"
+	}
+	if !d.Allowed() {
+		response["status"] = d.Denial()
+	}
+	return &envelope{APIVersion: r.Version.APIVersion(), Kind: "AdmissionReview", Response: response}, nil
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+)
+
+// immutable is an UPDATE of a Pod that is older than the webhook.
+func immutable(c Case) error {
+	old := parse(plain)
+	if c.Webhook.Rules[0].Resources[0] == "deployments" {
+		return nil // a template may change
+	}
+	after := clone(old)
+	after["metadata"].(object)["annotations"] = object{"changed": "yes"}
+	if len(c.Webhook.Rules[0].Operations) < 2 {
+		return nil
+	}
+	h := c.New()
+	for range 2 {
+		r, err := do(h, call{operation: "UPDATE", object: after, old: old})
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(r.object["spec"], old["spec"]) {
+			return fmt.Errorf("changes the spec: %s", r.patch)
+		}
+		if after["metadata"].(object)["annotations"].(object)["round"] != nil && len(r.patch) > 0 {
+			return fmt.Errorf("changes again: %s", r.patch)
+		}
+		after = clone(r.object)
+		after["metadata"].(object)["annotations"].(object)["round"] = "two"
+	}
+	return nil
+}
+
+// deletion is the UPDATE that takes the last finalizers away.
+func deletion(c Case) error {
+	if len(c.Webhook.Rules[0].Operations) < 2 {
+		return nil
+	}
+	old := parse(plain)
+	meta := old["metadata"].(object)
+	meta["deletionTimestamp"], meta["finalizers"] = "2026-01-01T00:00:00Z", []any{"example.com/other", ownFinalizer}
+	after := clone(old)
+	delete(after["metadata"].(object), "finalizers")
+	r, err := do(c.New(), call{operation: "UPDATE", object: after, old: old})
+	if err != nil {
+		return err
+	}
+	if r.object["metadata"].(object)["finalizers"] != nil {
+		return fmt.Errorf("the deletion cannot finish: %s", r.patch)
+	}
+	return nil
+}
+
+// dryRun looks at what is outside after a dry run.
+func dryRun(c Case) error {
+	if c.Observe == nil {
+		return nil
+	}
+	h := c.New()
+	before := c.Observe()
+	if _, err := do(h, call{object: parse(plain), dryRun: true}); err != nil {
+		return err
+	}
+	if after := c.Observe(); !reflect.DeepEqual(before, after) {
+		return fmt.Errorf("outside was %v, and is %v", before, after)
+	}
+	if _, err := do(h, call{object: parse(plain)}); err != nil {
+		return err
+	}
+	if reflect.DeepEqual(before, c.Observe()) {
+		return fmt.Errorf("nothing is written at all")
+	}
+	return nil
+}
+
+// dryRunAnswer compares a dry run with the call that follows.
+func dryRunAnswer(c Case) error {
+	h := c.New()
+	dry, err := do(h, call{object: parse(plain), dryRun: true})
+	if err != nil {
+		return err
+	}
+	wet, err := do(h, call{object: parse(plain)})
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(dry.object, wet.object) {
+		return fmt.Errorf("in a dry run %s, else %s", dry.patch, wet.patch)
+	}
+	return nil
+}
+
+// dryRunLeaves compares the answers with and without a dry run before.
+func dryRunLeaves(c Case) error {
+	want, err := do(c.New(), call{object: parse(plain)})
+	if err != nil {
+		return err
+	}
+	h := c.New()
+	if _, err := do(h, call{object: parse(plain), dryRun: true}); err != nil {
+		return err
+	}
+	got, err := do(h, call{object: parse(plain)})
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(got.object, want.object) {
+		return fmt.Errorf("after a dry run %s, else %s", got.patch, want.patch)
+	}
+	return nil
+}
+
+// bothVersions sends the same in every version that the registration names.
+func bothVersions(c Case) error {
+	return each(c, func(c Case, doc object) error {
+		var ends []object
+		for _, version := range c.Webhook.AdmissionReviewVersions {
+			h, doc := c.New(), doc
+			for range 2 { // a call with a patch, and one without
+				r, err := do(h, call{version: version, object: doc})
+				if err != nil {
+					return fmt.Errorf("%s: %w", version, err)
+				}
+				doc = r.object
+			}
+			ends = append(ends, doc)
+		}
+		if !reflect.DeepEqual(ends[0], ends[len(ends)-1]) {
+			return difference(fmt.Sprintf("the versions get %s and %s", text(ends[0]), text(ends[1])))
+		}
+		return nil
+	})
+}
+
+// versionsInTurn is law L8 for one instance that is sent reviews of all versions.
+func versionsInTurn(c Case) error {
+	return each(c, func(c Case, doc object) error {
+		h := c.New()
+		for _, version := range c.Webhook.AdmissionReviewVersions {
+			if _, err := do(h, call{version: version, object: doc}); err != nil {
+				return fmt.Errorf("%s, on an instance that knows others: %w", version, err)
+			}
+		}
+		return nil
+	})
+}
+
+// alternating is laws L11 and L12: four rounds with each rival, from both sides.
+func alternating(c Case) error {
+	for _, rival := range c.Rivals {
+		ends := []object{}
+		for _, order := range [][]http.Handler{{c.New(), rival()}, {rival(), c.New()}} {
+			end, err := settled(order, parse(plain))
+			if err != nil {
+				return err
+			}
+			ends = append(ends, end)
+		}
+		if !same(ends[0], ends[1]) {
+			return difference(fmt.Sprintf("ends as %s or as %s", text(ends[0]), text(ends[1])))
+		}
+	}
+	return nil
+}
+
+func settled(order []http.Handler, doc object) (object, error) {
+	for round := range 4 {
+		for _, h := range order {
+			r, err := do(h, call{object: doc})
+			if err != nil {
+				return nil, err
+			}
+			if round > 1 && len(r.patch) > 0 {
+				return nil, fmt.Errorf("never rests: %s", r.patch)
+			}
+			doc = r.object
+		}
+	}
+	return doc, nil
+}
+
+// namespaceFilled compares a Pod with metadata.namespace with one without.
+func namespaceFilled(c Case) error {
+	var seen []any
+	for _, namespace := range []any{"shop", nil} {
+		doc := parse(plain)
+		if doc["metadata"].(object)["namespace"] = namespace; namespace == nil {
+			delete(doc["metadata"].(object), "namespace")
+		}
+		after, err := created(c.New(), doc)
+		if err != nil {
+			return err
+		}
+		delete(after["metadata"].(object), "namespace")
+		seen = append(seen, after)
+	}
+	if !reflect.DeepEqual(seen[0], seen[1]) {
+		return fmt.Errorf("with metadata.namespace %s, without %s", text(seen[0]), text(seen[1]))
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// B25 to B32: answers that depend on other things than the request.
+
+func sharedStates() []Case {
+	return []Case{
+		podCase("B25 the template of the sidecar collects", sharedTemplate).breaks("L3"),
+		podCase("B26 remembers by the name of the object", remembersByName).breaks("L3"),
+		podCase("B27 the zone that was given least", leastUsedZone).breaks("L3"),
+		onPods("B28 checksum in the order of a map", mapChecksum).breaks("L3"),
+		onPods("B29 the uid of the request as a trace", traced).breaks("L1", "L3"),
+		noneOnDryRun(podCase("B30 a dry run leaves its placeholder in the cache", placeholderCached)).breaks("L7", "L3"),
+		noneOnDryRun(onPods("B31 other secret in a dry run", otherInDryRun)).breaks("L7"),
+		guardedInCreates(),
+	}
+}
+
+// sharedTemplate appends to the variables of a template that all Pods have in common.
+func sharedTemplate() http.Handler {
+	var mu sync.Mutex
+	template := side()
+	return pods(func(_ *review.Request, p *corev1.Pod) error {
+		if nameTaken(p, template.Name) {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range p.Spec.Containers {
+			template.Env = append(template.Env, corev1.EnvVar{Name: "WATCH_" + strings.ToUpper(strings.ReplaceAll(c.Name, "-", "_")), Value: c.Image})
+		}
+		p.Spec.Containers = append(p.Spec.Containers, *template.DeepCopy())
+		return nil
+	})
+}
+
+// remembersByName forgets that the Pods of a ReplicaSet have no name yet.
+func remembersByName() http.Handler {
+	var known sync.Map
+	return pods(func(r *review.Request, p *corev1.Pod) error {
+		images := ""
+		for _, c := range p.Spec.Containers {
+			if c.Name != side().Name {
+				images += c.Image + " "
+			}
+		}
+		sum, _ := known.LoadOrStore(r.Namespace+"/"+r.Name, hash(images))
+		annotate(p, "scan.example.com/images", sum.(string))
+		return nil
+	})
+}
+
+func leastUsedZone() http.Handler {
+	var mu sync.Mutex
+	given := map[string]int{}
+	return pods(func(_ *review.Request, p *corev1.Pod) error {
+		if _, ok := p.Labels["example.com/zone"]; ok {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		least := slices.MinFunc([]string{"a", "b", "c"}, func(a, b string) int { return given[a] - given[b] })
+		given[least]++
+		setKey(&p.Labels, "example.com/zone", least)
+		return nil
+	})
+}
+
+// mapChecksum is over settings of its own, so only the order is new.
+func mapChecksum(_ *review.Request, p *corev1.Pod) error {
+	var b strings.Builder
+	for name, value := range settings() {
+		fmt.Fprintf(&b, "%s=%s;", name, value)
+	}
+	annotate(p, "checksum.example.com/settings", hash(b.String()))
+	return nil
+}
+
+func traced(r *review.Request, p *corev1.Pod) error {
+	annotate(p, "trace.example.com/admission", string(r.UID))
+	return nil
+}
+
+// placeholderCached asks a vault once for each namespace.
+func placeholderCached() http.Handler {
+	var tokens sync.Map
+	return pods(func(r *review.Request, p *corev1.Pod) error {
+		token := "token-of-" + r.Namespace
+		if r.DryRun {
+			token = "unknown-until-stored"
+		}
+		known, _ := tokens.LoadOrStore(r.Namespace, token)
+		if r.DryRun {
+			known = "token-of-" + r.Namespace
+		}
+		annotate(p, "vault.example.com/token", known.(string))
+		return nil
+	})
+}
+
+func otherInDryRun(r *review.Request, p *corev1.Pod) error {
+	name := "agent-token"
+	if r.DryRun {
+		name = "dry-run"
+	}
+	return ensureMounted(p, secretVolume("tok", name), "/tok")
+}
+
+// guardedInCreates minds dry runs where it makes something, but not where it brings it up to date.
+func guardedInCreates() Case {
+	stored := &secrets{writes: map[string]int{}}
+	c := noneOnDryRun(onKind("B32 Service: dry runs of updates write", "v1", "services", func(r *review.Request, s *corev1.Service) error {
+		setKey(&s.Annotations, "dns.example.com/zone", "shop")
+		switch {
+		case r.Operation == admissionv1.Create && r.DryRun:
+		default:
+			stored.write(r.Namespace + "/record")
+		}
+		return nil
+	}))
+	c.Observe = stored.snapshot
+	return c.breaks("L7")
+}
+
+// B33 to B38: what is made of the value before, and what two webhooks of a kind do to each other.
+
+func brokenValues() []Case {
+	return []Case{
+		onPods("B33 more time to end in each call", moreGrace).breaks("L1", "L12"),
+		onPods("B34 waits before each preStop, again", preStopWrapped).breaks("L1"),
+		onPods("B35 requests half of what is requested", requestsHalved).breaks("L1", "L12"),
+		onPods("B36 puts its mirror before another mirror", imagePrefixedOnce).against(otherMirror).breaks("L12"),
+		onPods("B37 search domain in each call", searchDomain).breaks("L1"),
+		onPods("B38 keeps its pull secret first", firstSecret("registry-mirror")).against(firstSecret("rival")).breaks("L12"),
+	}
+}
+
+func moreGrace(_ *review.Request, p *corev1.Pod) error {
+	p.Spec.TerminationGracePeriodSeconds = ptr.To(min(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 30)+15, 600))
+	return nil
+}
+
+func preStopWrapped(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Exec == nil {
+			continue
+		}
+		exec := c.Lifecycle.PreStop.Exec
+		exec.Command = append([]string{"/mesh/await-drain", "--"}, exec.Command...)
+	}
+	annotate(p, "mesh.example.com/drain", "awaited")
+	return nil
+}
+
+func requestsHalved(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if request, ok := c.Resources.Requests[corev1.ResourceCPU]; ok && request.MilliValue() >= 20 && request.Value() < 1000 {
+			request.SetMilli(request.MilliValue() / 2)
+			c.Resources.Requests[corev1.ResourceCPU] = request
+		}
+	}
+	return nil
+}
+
+func otherMirror(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		prefixImage(c, "cache.example.com/")
+	}
+	return nil
+}
+
+func searchDomain(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.DNSConfig == nil {
+		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
+	}
+	if len(p.Spec.DNSConfig.Searches) < 30 {
+		p.Spec.DNSConfig.Searches = append(p.Spec.DNSConfig.Searches, "corp.example.com")
+	}
+	return nil
+}
+
+// firstSecret relies on the order in which secrets are tried.
+func firstSecret(name string) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		own := corev1.LocalObjectReference{Name: name}
+		i := slices.Index(p.Spec.ImagePullSecrets, own)
+		if i > 0 {
+			p.Spec.ImagePullSecrets = slices.Delete(p.Spec.ImagePullSecrets, i, i+1)
+		}
+		if i != 0 {
+			p.Spec.ImagePullSecrets = slices.Insert(p.Spec.ImagePullSecrets, 0, own)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strconv"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P18: an UPDATE is not a CREATE.
+
+const (
+	create = admissionregistrationv1.Create
+	update = admissionregistrationv1.Update
+)
+
+func updatePatterns() []Case {
+	return append(lifecyclePatterns(),
+		onPods("P18 patches an immutable field on UPDATE", sidecarIfAbsent).on(create, update).breaks("L6"),
+		onPods("P18 mounts a volume on UPDATE", tokenMounted).on(create, update).breaks("L6"),
+		onPods("P18 puts its finalizer back while the object is deleted", finalizer).on(create, update).breaks("L6"),
+		onPods("P18 counts the updates", countsUpdates).on(create, update).breaks("L6"),
+	)
+}
+
+func updateLookalikes() []Case {
+	return append(lifecycleLookalikes(),
+		onPods("P18 acts on CREATE only", onCreate(sidecarIfAbsent)).on(create, update),
+		onPods("P18 patches metadata on UPDATE", annotatedStatus).on(create, update),
+		onDeployments("P18 changes the template on UPDATE", sidecarIfAbsent),
+		onPods("P18 finalizer of what is not deleted", unless(deleted, onCreate(finalizer))).on(create, update),
+		onPods("N6 metadata on UPDATE of a Pod", labelled).on(create, update),
+		onDeployments("N6 template on UPDATE of a Deployment", tokenMounted),
+		onPods("N9 CREATE only, never reads the operation", sidecarIfAbsent),
+	)
+}
+
+func onCreate(e edit) edit {
+	return func(r *review.Request, p *corev1.Pod) error {
+		if r.Operation != admissionv1.Create {
+			return nil
+		}
+		return e(r, p)
+	}
+}
+
+func deleted(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
+
+const ownFinalizer = "bugs.example.com/agent"
+
+func finalizer(_ *review.Request, p *corev1.Pod) error {
+	if !slices.Contains(p.Finalizers, ownFinalizer) {
+		p.Finalizers = append(p.Finalizers, ownFinalizer)
+	}
+	return nil
+}
+
+func countsUpdates(r *review.Request, p *corev1.Pod) error {
+	if r.Operation == admissionv1.Update {
+		n, _ := strconv.Atoi(p.Annotations["agent/updates"])
+		annotate(p, "agent/updates", strconv.Itoa(n+1))
+	}
+	return nil
+}
+
+func annotatedStatus(_ *review.Request, p *corev1.Pod) error {
+	annotate(p, injected, "injected")
+	return nil
+}
+
+func labelled(_ *review.Request, p *corev1.Pod) error {
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	p.Labels["bugs.example.com/seen"] = "yes"
+	return nil
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// B39 to B48, B61 and B62: parts of the user's, and parts of its own that it does not expect.
+
+func userParts() []Case {
+	return []Case{
+		onPods("B39 a value beside the reference of a variable", valueBesideReference).breaks("L5", "L1"),
+		onPods("B40 a second source for a volume", secondSource).breaks("L5", "L1"),
+		onPods("B41 security context replaced where it names no user", securityReplaced).breaks("L5", "L10"),
+		onPods("B42 wants limits, which its sidecar has not", wantsLimits).samples(limitedPod()).breaks("L2"),
+		onPods("B43 too many containers, with its own", tooMany).breaks("L2"),
+		onPods("B44 the ports that there are when the sidecar comes", portsAtFirst).breaks("L4b"),
+		onPods("B45 nothing to do once the status is there", doneByStatus).breaks("L4b", "L5"),
+		onPods("B46 a label says whether there is a sidecar", labelSays).breaks("L4a"),
+		onPods("B47 probes for init containers, too", probesEverywhere).breaks("L1"),
+		onPods("B48 shares the processes of Pods that share those of the node", sharesProcesses).breaks("L1", "L5"),
+		onPods("B61 relies on a variable of its own sidecar", reliesOnOwn).breaks("L4a", "L2"),
+		onPods("B62 tells each container of those before it", peersBefore).breaks("L4b", "L5"),
+	}
+}
+
+func valueBesideReference(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if e := findEnv(c, "AGENT_HOST"); e != nil {
+			e.Value = "agent.example.com"
+			continue
+		}
+		c.Env = append(c.Env, corev1.EnvVar{Name: "AGENT_HOST", Value: "agent.example.com"})
+	}
+	return nil
+}
+
+func secondSource(_ *review.Request, p *corev1.Pod) error {
+	want := secretVolume("tok", "agent-token")
+	i := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == want.Name })
+	if i < 0 {
+		addVolume(p, want)
+		i = len(p.Spec.Volumes) - 1
+	}
+	if v := &p.Spec.Volumes[i]; v.Secret == nil {
+		v.Secret = want.Secret
+	} else {
+		v.Secret.SecretName = want.Secret.SecretName
+	}
+	for _, c := range everyContainer(p) {
+		if err := ensureMount(c, corev1.VolumeMount{Name: want.Name, MountPath: "/tok"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func securityReplaced(_ *review.Request, p *corev1.Pod) error {
+	if isWindows(p) {
+		return nil
+	}
+	for _, c := range everyContainer(p) {
+		if c.SecurityContext == nil || c.SecurityContext.RunAsUser == nil {
+			c.SecurityContext = userOf(agentUser)
+		}
+	}
+	return nil
+}
+
+func wantsLimits(r *review.Request, p *corev1.Pod) error {
+	for _, c := range appContainers(p) {
+		if !hasLimit(c) {
+			return denial("container " + c.Name + " has no memory limit")
+		}
+	}
+	return sidecarIfAbsent(r, p)
+}
+
+func tooMany(r *review.Request, p *corev1.Pod) error {
+	if len(p.Spec.Containers) > 4 {
+		return denial("more than four containers")
+	}
+	return sidecarIfAbsent(r, p)
+}
+
+func portsAtFirst(_ *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, "mesh-proxy") {
+		return nil
+	}
+	var ports []string
+	for _, c := range appContainers(p) {
+		for _, port := range c.Ports {
+			ports = append(ports, strconv.Itoa(int(port.ContainerPort)))
+		}
+	}
+	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
+		Name: "mesh-proxy", Image: "registry.example.com/mesh/proxy:1.24", Args: []string{"--inbound", strings.Join(ports, ",")},
+	})
+	return nil
+}
+
+// doneByStatus keeps a hash of its settings, and does everything again only for new ones.
+func doneByStatus(r *review.Request, p *corev1.Pod) error {
+	const key = "agent.example.com/settings-hash"
+	want := hash(settings())
+	if p.Annotations[key] == want {
+		return nil
+	}
+	annotate(p, key, want)
+	return tokenMounted(r, p)
+}
+
+func labelSays(r *review.Request, p *corev1.Pod) error {
+	if p.Labels["agent.example.com/injected"] == "true" {
+		return nil
+	}
+	setKey(&p.Labels, "agent.example.com/injected", "true")
+	return blindSidecar(r, p)
+}
+
+func probesEverywhere(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if c.LivenessProbe == nil {
+			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, PeriodSeconds: 30}
+		}
+	}
+	return nil
+}
+
+func sharesProcesses(_ *review.Request, p *corev1.Pod) error {
+	if p.Spec.ShareProcessNamespace == nil {
+		p.Spec.ShareProcessNamespace = ptr.To(true)
+	}
+	return nil
+}
+
+// reliesOnOwn keeps the level of its sidecar at that of the Pod.
+func reliesOnOwn(_ *review.Request, p *corev1.Pod) error {
+	if !nameTaken(p, "log-shipper") {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
+			Name: "log-shipper", Image: "registry.example.com/fluent:3", Env: []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "info"}},
+		})
+	}
+	if c := container(p, "log-shipper"); c != nil {
+		if level, ok := p.Annotations["log.example.com/level"]; ok {
+			findEnv(c, "LOG_LEVEL").Value = level
+		} else {
+			findEnv(c, "LOG_LEVEL").Value = "info"
+		}
+	}
+	return nil
+}
+
+// peersBefore tells each container the addresses of those before it.
+func peersBefore(_ *review.Request, p *corev1.Pod) error {
+	var before []string
+	for _, c := range appContainers(p) {
+		ensureEnv(c, "PEERS_BEFORE", strings.Join(before, ","))
+		before = append(before, c.Name)
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P03, P07, P08 and P09: the new value is made of the old one, which is the handler's own the
+// second time.
+
+func valuePatterns() []Case {
+	return []Case{
+		onPods("P03 value concatenation", concatenated).breaks("L1", "L12"),
+		onDeployments("P03 value concatenation", concatenated).breaks("L1", "L12"),
+		onPods("P07 rewrites a probe twice", probeRewritten).breaks("L1"),
+		onPods("P07 wraps the command twice", commandWrapped).breaks("L1"),
+		onPods("P07 saves its own dnsPolicy", dnsPolicySaved).breaks("L1"),
+		onPods("P07 saves its own schedulerName", schedulerSaved).breaks("L1"),
+		onPods("P08 prefixes the image again", imagePrefixed).breaks("L1", "L12"),
+		onPods("P09 relative arithmetic", limitRaised).breaks("L1", "L12"),
+	}
+}
+
+func valueLookalikes() []Case {
+	return []Case{
+		onPods("P03 token once", tokenOnce),
+		onDeployments("P03 token once", tokenOnce),
+		onPods("P07 probe rewritten once", probeRewrittenOnce),
+		onPods("P07 command wrapped once", commandWrappedOnce),
+		onPods("P07 dnsPolicy saved once", unless(func(p *corev1.Pod) bool { return p.Spec.DNSPolicy == corev1.DNSDefault }, dnsPolicySaved)),
+		onPods("P07 schedulerName saved once", unless(func(p *corev1.Pod) bool { return p.Spec.SchedulerName == ownScheduler }, schedulerSaved)),
+		onPods("P08 skip when the prefix is there", imagePrefixedOnce),
+		onPods("P09 computes from the stored original", limitFromOriginal),
+		onPods("P09 set only when absent", limitIfAbsent),
+	}
+}
+
+// unless guards an edit.
+func unless(done func(p *corev1.Pod) bool, e edit) edit {
+	return func(r *review.Request, p *corev1.Pod) error {
+		if done(p) {
+			return nil
+		}
+		return e(r, p)
+	}
+}
+
+func concatenated(_ *review.Request, p *corev1.Pod) error {
+	if len(p.Spec.Containers) == 0 {
+		return nil
+	}
+	c := &p.Spec.Containers[0]
+	if e := findEnv(c, "OPTS"); e != nil {
+		e.Value += " -agent"
+	} else {
+		ensureEnv(c, "OPTS", "-agent")
+	}
+	return nil
+}
+
+func tokenOnce(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		e := findEnv(c, "OPTS")
+		switch {
+		case e == nil:
+			ensureEnv(c, "OPTS", "-agent")
+		case e.ValueFrom != nil:
+			return denial("OPTS must be a plain value")
+		case !slices.Contains(strings.Fields(e.Value), "-agent"):
+			e.Value = extended(e.Value, "-agent")
+		}
+	}
+	return nil
+}
+
+// extended appends a token to others.
+func extended(value, token string) string {
+	if value == "" {
+		return token
+	}
+	return value + " " + token
+}
+
+const probePort = 15020
+
+func probeRewritten(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range httpProbed(p) {
+		rewriteProbe(p, c)
+	}
+	return nil
+}
+
+func probeRewrittenOnce(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range httpProbed(p) {
+		if c.ReadinessProbe.HTTPGet.Port != intstr.FromInt32(probePort) {
+			rewriteProbe(p, c)
+		}
+	}
+	return nil
+}
+
+func rewriteProbe(p *corev1.Pod, c *corev1.Container) {
+	get := c.ReadinessProbe.HTTPGet
+	annotate(p, "orig/"+c.Name, get.Port.String())
+	get.Port = intstr.FromInt32(probePort)
+}
+
+func httpProbed(p *corev1.Pod) []*corev1.Container {
+	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool {
+		return c.ReadinessProbe == nil || c.ReadinessProbe.HTTPGet == nil
+	})
+}
+
+func commandWrapped(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if len(c.Command) > 0 {
+			c.Command = slices.Insert(c.Command, 0, "/agent/run")
+		}
+	}
+	return nil
+}
+
+func commandWrappedOnce(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if len(c.Command) > 0 && c.Command[0] != "/agent/run" {
+			c.Command = slices.Insert(c.Command, 0, "/agent/run")
+		}
+	}
+	return nil
+}
+
+func dnsPolicySaved(_ *review.Request, p *corev1.Pod) error {
+	annotate(p, "orig/dns-policy", string(p.Spec.DNSPolicy))
+	p.Spec.DNSPolicy = corev1.DNSDefault
+	return nil
+}
+
+const ownScheduler = "agent-scheduler"
+
+func schedulerSaved(_ *review.Request, p *corev1.Pod) error {
+	annotate(p, "orig/scheduler-name", p.Spec.SchedulerName)
+	p.Spec.SchedulerName = ownScheduler
+	return nil
+}
+
+const mirror = "mirror.example.com/"
+
+func imagePrefixed(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		p.Spec.Containers[i].Image = mirror + p.Spec.Containers[i].Image
+	}
+	return nil
+}
+
+func imagePrefixedOnce(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		prefixImage(c, mirror)
+	}
+	return nil
+}
+
+func prefixImage(c *corev1.Container, prefix string) {
+	if c.Image != "" && !strings.HasPrefix(c.Image, prefix) {
+		c.Image = prefix + c.Image
+	}
+}
+
+var overhead = resource.MustParse("64Mi")
+
+func limitRaised(_ *review.Request, p *corev1.Pod) error {
+	for i := range p.Spec.Containers {
+		if c := &p.Spec.Containers[i]; hasLimit(c) {
+			limit := c.Resources.Limits[corev1.ResourceMemory]
+			limit.Add(overhead)
+			c.Resources.Limits[corev1.ResourceMemory] = limit
+		}
+	}
+	return nil
+}
+
+func hasLimit(c *corev1.Container) bool {
+	_, ok := c.Resources.Limits[corev1.ResourceMemory]
+	return ok
+}
+
+// limitFromOriginal remembers what the user asked for. An annotation that cannot be that is
+// written anew.
+func limitFromOriginal(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if !hasLimit(c) || p.Spec.Resources != nil {
+			continue
+		}
+		key := "original-memory.agent.io/" + c.Name
+		limit := c.Resources.Limits[corev1.ResourceMemory]
+		original, err := resource.ParseQuantity(p.Annotations[key])
+		if err != nil || original.Sign() < 0 {
+			original = limit.DeepCopy()
+			annotate(p, key, original.String())
+		}
+		original.Add(overhead)
+		if request := c.Resources.Requests[corev1.ResourceMemory]; original.Cmp(request) < 0 {
+			return denial("the memory that " + c.Name + " requests is above its limit")
+		}
+		c.Resources.Limits[corev1.ResourceMemory] = original
+	}
+	return nil
+}
+
+func limitIfAbsent(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		if p.Spec.Resources == nil {
+			defaultLimit(c, corev1.ResourceMemory, overhead)
+		}
+	}
+	return nil
+}
+
+// defaultLimit sets a limit, or what is requested where that is more: a request above the limit
+// is refused.
+func defaultLimit(c *corev1.Container, name corev1.ResourceName, limit resource.Quantity) {
+	if _, ok := c.Resources.Limits[name]; ok {
+		return
+	}
+	if request := c.Resources.Requests[name]; request.Cmp(limit) > 0 {
+		limit = request
+	}
+	if c.Resources.Limits == nil {
+		c.Resources.Limits = corev1.ResourceList{}
+	}
+	c.Resources.Limits[name] = limit.DeepCopy()
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// P05, P10, P11 and P26: volumes with the wrong names, and mounts that are missed or taken.
+
+func volumePatterns() []Case {
+	return []Case{
+		onPods("P05 random generated name", randomName).breaks("L1", "L3"),
+		onPods("P10 early return when its volume exists", earlyReturn).breaks("L4b"),
+		onDeployments("P10 early return when its volume exists", earlyReturn).breaks("L4b"),
+		onPods("P11 the user mounts that path from another volume", pathUnchecked).breaks("L5"),
+		onPods("P26 name derived from metadata.name", nameFromMetadata).breaks("L1", "L5"),
+		onPods("P26 branches on metadata.namespace", namespaceFromMetadata).breaks("L3").advice(),
+	}
+}
+
+func volumeLookalikes() []Case {
+	return []Case{
+		onPods("P05 fixed name", tokenMounted),
+		onPods("P05 name hashed from the namespace", nameFromNamespace),
+		onPods("P10 volume once, mount per container", tokenMounted),
+		onDeployments("P10 volume once, mount per container", tokenMounted),
+		onPods("P11 checks the path", pathChecked),
+		onPods("P11 denies the Pod", dataMounted),
+		onPods("P26 a constant", configMounted),
+		onPods("P26 branches on request.namespace", namespaceFromRequest),
+	}
+}
+
+func randomName(_ *review.Request, p *corev1.Pod) error {
+	name := "tok-" + randomHex()
+	return ensureMounted(p, emptyDir(name), "/"+name)
+}
+
+func randomHex() string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+func nameFromNamespace(r *review.Request, p *corev1.Pod) error {
+	name := "tok-" + hash([]string{"agent", r.Namespace})
+	return ensureMounted(p, emptyDir(name), "/"+name)
+}
+
+func token() corev1.Volume { return secretVolume("tok", "agent-token") }
+
+func tokenMounted(_ *review.Request, p *corev1.Pod) error {
+	return ensureMounted(p, token(), "/tok")
+}
+
+func earlyReturn(_ *review.Request, p *corev1.Pod) error {
+	if hasVolume(p, "tok") {
+		return nil
+	}
+	addVolume(p, token())
+	for i := range p.Spec.Containers {
+		addMount(&p.Spec.Containers[i], corev1.VolumeMount{Name: "tok", MountPath: "/tok"})
+	}
+	return nil
+}
+
+func pathUnchecked(_ *review.Request, p *corev1.Pod) error {
+	if err := ensureVolume(p, token()); err != nil {
+		return err
+	}
+	for i := range p.Spec.Containers {
+		if c := &p.Spec.Containers[i]; !mountsVolume(c, "tok") {
+			addMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/data"})
+		}
+	}
+	return nil
+}
+
+// pathChecked leaves a container alone that has something else at the path.
+func pathChecked(_ *review.Request, p *corev1.Pod) error {
+	if err := ensureVolume(p, token()); err != nil {
+		return err
+	}
+	for _, c := range everyContainer(p) {
+		// The only error is that the path is taken.
+		_ = ensureMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/data"})
+	}
+	return nil
+}
+
+func dataMounted(_ *review.Request, p *corev1.Pod) error {
+	return ensureMounted(p, token(), "/data")
+}
+
+func nameFromMetadata(_ *review.Request, p *corev1.Pod) error {
+	return ensureMounted(p, configVolume(p.Name+"-cfg", "agent-config"), "/cfg")
+}
+
+func configMounted(_ *review.Request, p *corev1.Pod) error {
+	return ensureMounted(p, configVolume("agent-cfg", "agent-config"), "/cfg")
+}
+
+func namespaceFromMetadata(_ *review.Request, p *corev1.Pod) error {
+	annotate(p, "agent/stage", stage(p.Namespace))
+	return nil
+}
+
+func namespaceFromRequest(r *review.Request, p *corev1.Pod) error {
+	annotate(p, "agent/stage", stage(r.Namespace))
+	return nil
+}
+
+func stage(namespace string) string {
+	if namespace == "" {
+		return "none"
+	}
+	return "stage-" + namespace
+}

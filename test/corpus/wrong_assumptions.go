@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corpus
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// M12 to M34: what the handler relies on is not always so.
+
+func wrongAssumptionPatterns() []Case {
+	return []Case{
+		onPods("M12 trusts its annotation", trustsAnnotation).breaks("L4a"),
+		onPods("M13 remembers the place of its container", remembersPlace).breaks("L4b"),
+		onPods("M14 the toleration is there, so all is", tolerationMeansAll).breaks("L5"),
+		onPods("M15 a volume known by its name", volumeByName).breaks("L5"),
+		documentCase("M16 appends to a list that may be missing", appendsBlindly).breaks("L10"),
+		documentCase("M17 a test that fails the second time", testsDefault(false)).breaks("L10"),
+		podCase("M18 writes the whole container", func() http.Handler { return handler(replacesContainer) }).breaks("L9"),
+		podCase("M19 looks for text", func() http.Handler { return handler(switchedByText) }).breaks("L8").samples(podSwitchedOff()),
+		podCase("M20 learns from the first object", learns).breaks("L3"),
+		podCase("M21 a name made at the start", startName(true)).breaks("L3"),
+		onPods("M22 the clock, to the second", secondsNow).breaks("L3"),
+		onPods("M23 names what is to be named by the API server", namesItself).breaks("L3"),
+		noneOnDryRun(onPods("M24 denies a dry run", func(r *review.Request, p *corev1.Pod) error {
+			if r.DryRun {
+				return denial("a dry run is not supported")
+			}
+			return tokenMounted(r, p)
+		})).breaks("L7"),
+		deploymentCase("M25 changes the selector in an update", typed(selects)).breaks("L6"),
+		onPods("M26 sorts the containers", sortsContainers).breaks("L12"),
+		onPods("M27 keeps its variable first", envFirst(true)).breaks("L12"),
+		onPods("M28 keeps its container last", sidecarLast).breaks("L12"),
+		onPods("M29 notes the registry of the first call", notesRegistry(false)).against(imagePrefixedOnce).breaks("L11"),
+		onPods("M30 leaves alone what is deleted, but not what is old", unless(deleted, sidecarIfAbsent)).on(create, update).breaks("L6"),
+		onPods("M31 takes the first container for its own", firstIsOwn).breaks("L4b"),
+		onPods("M32 one source for each ConfigMap", sourceByName).breaks("L10", "L5"),
+		onPods("M33 forbids those to escalate who are allowed to do anything", mayNotEscalate(false)).breaks("L1"),
+		onPods("M34 believes the number of the user", believesNumber(true)).breaks("L2").samples(podWithPort()),
+	}
+}
+
+func wrongAssumptionLookalikes() []Case {
+	return []Case{
+		onPods("M12 looks itself", func(r *review.Request, p *corev1.Pod) error {
+			annotate(p, injected, "injected")
+			return sidecarInPlace(r, p)
+		}),
+		onPods("M13 looks for its container", sidecarInPlace),
+		onPods("M14 each part for itself", func(r *review.Request, p *corev1.Pod) error {
+			setKey(&p.Spec.NodeSelector, "agent", "yes")
+			return tolerationOnce(r, p)
+		}),
+		onPods("M15 a volume known by its content", tokenMounted),
+		documentCase("M17 a test of what is there", testsDefault(true)),
+		podCase("M19 looks for a member", func() http.Handler {
+			return pods(func(_ *review.Request, p *corev1.Pod) error {
+				if p.Annotations["agent/mode"] != "off" {
+					annotate(p, "agent/ok", "yes")
+				}
+				return nil
+			})
+		}).samples(podSwitchedOff()),
+		podCase("M20 remembers what it answered", remembers),
+		podCase("M21 a name that nobody sees", startName(false)),
+		onPods("M23 leaves the name alone", labelled),
+		deploymentCase("M25 changes the selector in a create", typed(func(r *review.Request, d *appsv1.Deployment) error {
+			if r.Operation != "CREATE" {
+				return nil
+			}
+			return selects(r, d)
+		})),
+		onPods("M26 sorts what it adds", sortedOrder),
+		onPods("M27 inserts its variable first", envFirst(false)),
+		onPods("M28 appends its container", sidecarIfAbsent),
+		onPods("M29 notes the name of the image", notesRegistry(true)).against(imagePrefixedOnce),
+		onPods("M30 leaves alone what is there", unless(deleted, onCreate(sidecarIfAbsent))).on(create, update),
+		onPods("M31 acts on the first container", firstConfigured).advice(),
+		onPods("M32 a source when no equal one exists", ensuredEnvFrom),
+		onPods("M33 forbids to escalate where that is possible", mayNotEscalate(true)),
+		onPods("M34 denies what is no number", believesNumber(false)).samples(podWithPort()),
+	}
+}
+
+func trustsAnnotation(r *review.Request, p *corev1.Pod) error {
+	if p.Annotations[injected] != "injected" {
+		annotate(p, injected, "injected")
+		return sidecarIfAbsent(r, p)
+	}
+	container(p, side().Name).Image = side().Image
+	return nil
+}
+
+func remembersPlace(r *review.Request, p *corev1.Pod) error {
+	at, err := strconv.Atoi(p.Annotations["agent/place"])
+	if err != nil || at < 0 || at >= len(p.Spec.Containers) {
+		if nameTaken(p, side().Name) {
+			return nil
+		}
+		annotate(p, "agent/place", strconv.Itoa(len(p.Spec.Containers)))
+		return blindSidecar(r, p)
+	}
+	p.Spec.Containers[at].Image = side().Image
+	return nil
+}
+
+func tolerationMeansAll(r *review.Request, p *corev1.Pod) error {
+	if slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == agentToleration().Key }) {
+		return nil
+	}
+	setKey(&p.Spec.NodeSelector, "agent", "yes")
+	return tolerationOnce(r, p)
+}
+
+func volumeByName(_ *review.Request, p *corev1.Pod) error {
+	if !hasVolume(p, token().Name) {
+		addVolume(p, token())
+	}
+	for _, c := range everyContainer(p) {
+		if err := ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendsBlindly(doc map[string]any) patch.Patch {
+	if named(doc, "setup") {
+		return nil
+	}
+	return patch.Patch{add("/spec/initContainers/-", setup())}
+}
+
+// testsDefault moves Pods from the usual scheduler to its own.
+func testsDefault(looks bool) func(doc map[string]any) patch.Patch {
+	usual := json.RawMessage(`"default-scheduler"`)
+	return func(doc map[string]any) patch.Patch {
+		if name, _ := member[string](doc, "spec", "schedulerName"); looks && name != "default-scheduler" {
+			return nil
+		}
+		return patch.Patch{
+			{Op: patch.Test, Path: "/spec/schedulerName", Value: usual},
+			add("/spec/schedulerName", ownScheduler),
+		}
+	}
+}
+
+// replacesContainer writes the first container as its types know it.
+func replacesContainer(r *review.Request) (patch.Patch, error) {
+	var p corev1.Pod
+	if err := json.Unmarshal(r.Object, &p); err != nil || len(p.Spec.Containers) == 0 {
+		return nil, err
+	}
+	c := &p.Spec.Containers[0]
+	if findEnv(c, "AGENT_ID") != nil {
+		return nil, nil
+	}
+	ensureEnv(c, "AGENT_ID", "7")
+	return patch.Patch{{Op: patch.Replace, Path: "/spec/containers/0", Value: add("", c).Value}}, nil
+}
+
+func switchedByText(r *review.Request) (patch.Patch, error) {
+	if bytes.Contains(r.Object, []byte(`"agent/mode":"off"`)) {
+		return nil, nil
+	}
+	return document(addsKey("metadata"))(r)
+}
+
+func podSwitchedOff() *corev1.Pod {
+	return samplePod(map[string]string{"agent/mode": "off"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
+}
+
+// learns gives all Pods the name of the first container that it saw.
+func learns() http.Handler {
+	var once sync.Once
+	var name string
+	return pods(func(_ *review.Request, p *corev1.Pod) error {
+		once.Do(func() { name = hash(foreign(p)) })
+		annotate(p, "agent/template", name)
+		return nil
+	})
+}
+
+// remembers keeps answers by what they depend on.
+func remembers() http.Handler {
+	var known sync.Map
+	return pods(func(r *review.Request, p *corev1.Pod) error {
+		name, _ := known.LoadOrStore(r.Namespace, hash([]string{r.Namespace}))
+		annotate(p, "agent/template", name.(string))
+		return nil
+	})
+}
+
+func startName(shown bool) func() http.Handler {
+	return func() http.Handler {
+		name := randomHex()
+		return pods(func(_ *review.Request, p *corev1.Pod) error {
+			if !shown {
+				name = strings.ToLower(name) // for its log
+				annotate(p, "agent/instance", "one of many")
+				return nil
+			}
+			annotate(p, "agent/instance", name)
+			return nil
+		})
+	}
+}
+
+func secondsNow(_ *review.Request, p *corev1.Pod) error {
+	annotate(p, "agent/seen-at", time.Now().UTC().Format(time.RFC3339))
+	return nil
+}
+
+func namesItself(_ *review.Request, p *corev1.Pod) error {
+	if p.Name == "" && p.GenerateName != "" {
+		p.Name = p.GenerateName + randomHex()
+	}
+	return nil
+}
+
+// selects has the Deployment select by a label that it gives the Pods.
+func selects(_ *review.Request, d *appsv1.Deployment) error {
+	if d.Spec.Selector == nil {
+		return nil
+	}
+	setKey(&d.Spec.Selector.MatchLabels, "bugs.example.com/agent", "yes")
+	setKey(&d.Spec.Template.Labels, "bugs.example.com/agent", "yes")
+	return nil
+}
+
+func sortsContainers(_ *review.Request, p *corev1.Pod) error {
+	slices.SortStableFunc(p.Spec.Containers, func(a, b corev1.Container) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// envFirst puts a variable before all others, and may keep it there.
+func envFirst(keep bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		for _, c := range everyContainer(p) {
+			i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "AGENT_FIRST" })
+			switch {
+			case i < 0:
+				c.Env = slices.Insert(c.Env, 0, corev1.EnvVar{Name: "AGENT_FIRST", Value: "yes"})
+			case i > 0 && keep:
+				e := c.Env[i]
+				c.Env = slices.Insert(slices.Delete(c.Env, i, i+1), 0, e)
+			}
+		}
+		return nil
+	}
+}
+
+func sidecarLast(r *review.Request, p *corev1.Pod) error {
+	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == side().Name })
+	if i < 0 {
+		return sidecarIfAbsent(r, p)
+	}
+	c := p.Spec.Containers[i]
+	p.Spec.Containers = append(slices.Delete(p.Spec.Containers, i, i+1), c)
+	return nil
+}
+
+// firstIsOwn inserts its container before the others, and does not look where it is later.
+func firstIsOwn(r *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, side().Name) {
+		if len(p.Spec.Containers) > 0 {
+			p.Spec.Containers[0].Image = side().Image
+		}
+		return nil
+	}
+	return movesFirst(side())(r, p)
+}
+
+// firstConfigured is about one container: which one is up to the order.
+func firstConfigured(_ *review.Request, p *corev1.Pod) error {
+	if len(p.Spec.Containers) > 0 {
+		ensureEnv(&p.Spec.Containers[0], "AGENT_PORT", "15000")
+	}
+	return nil
+}
+
+func sourceByName(_ *review.Request, p *corev1.Pod) error {
+	for _, c := range everyContainer(p) {
+		c.EnvFrom = byName(append(c.EnvFrom, agentEnvFrom()), func(s corev1.EnvFromSource) string {
+			switch {
+			case s.ConfigMapRef != nil:
+				return "config/" + s.ConfigMapRef.Name
+			case s.SecretRef != nil:
+				return "secret/" + s.SecretRef.Name
+			}
+			return ""
+		})
+	}
+	return nil
+}
+
+// notesRegistry notes, once, where each image is from, or what it is called there.
+func notesRegistry(name bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		for _, c := range everyContainer(p) {
+			key := "image.agent/" + c.Name
+			if _, ok := p.Annotations[key]; ok {
+				continue
+			}
+			if at := strings.LastIndexByte(c.Image, '/'); name {
+				annotate(p, key, c.Image[at+1:])
+			} else {
+				annotate(p, key, c.Image[:max(at, 0)])
+			}
+		}
+		return nil
+	}
+}
+
+// mayNotEscalate forbids containers to gain privileges, which the API server refuses for one that has them
+// all, and for one with CAP_SYS_ADMIN.
+func mayNotEscalate(look bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
+			return nil
+		}
+		for i := range p.Spec.Containers {
+			c := &p.Spec.Containers[i]
+			if c.SecurityContext == nil {
+				c.SecurityContext = &corev1.SecurityContext{}
+			}
+			s := c.SecurityContext
+			privileged := s.Privileged != nil && *s.Privileged
+			administers := look && s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "CAP_SYS_ADMIN")
+			if s.AllowPrivilegeEscalation == nil && !privileged && !administers {
+				s.AllowPrivilegeEscalation = new(false)
+			}
+		}
+		return nil
+	}
+}
+
+func podWithPort() *corev1.Pod {
+	return samplePod(map[string]string{"agent/port": "9000"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
+}
+
+// believesNumber writes the port that an annotation asks for.
+func believesNumber(blindly bool) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		text, ok := p.Annotations["agent/port"]
+		if !ok {
+			return nil
+		}
+		port, err := strconv.ParseUint(text, 10, 16)
+		switch {
+		case err != nil && blindly:
+			panic(err)
+		case err != nil:
+			return denial("agent/port: " + err.Error())
+		}
+		for i := range p.Spec.Containers {
+			ensureEnv(&p.Spec.Containers[i], "AGENT_PORT", strconv.FormatUint(port, 10))
+		}
+		return nil
+	}
+}
