@@ -34,6 +34,18 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "array", "object"}[k]
 }
 
+// Noun returns the kind with its article, for messages: "an object", "a string", "null".
+func (k Kind) Noun() string {
+	switch k {
+	case Null:
+		return "null"
+	case Object, Array:
+		return "an " + k.String()
+	default:
+		return "a " + k.String()
+	}
+}
+
 // A SyntaxError says where a text stops being JSON.
 type SyntaxError struct {
 	// Offset is the number of bytes before the fault.

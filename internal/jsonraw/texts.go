@@ -2,7 +2,10 @@
 
 package jsonraw
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // pieceBytes is how much memory a string that is kept may hold on to besides its own.
 const pieceBytes = 1 << 10
@@ -24,4 +27,17 @@ func (t *Texts) Text(b []byte) string {
 	start := t.piece.Len()
 	t.piece.Write(b)
 	return t.piece.String()[start:]
+}
+
+// AppendString appends s to dst as a JSON string. Invalid UTF-8 becomes the replacement character.
+func AppendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if b := s[i]; b < ' ' || b == '"' || b == '\\' || b >= 0x7f {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
 }

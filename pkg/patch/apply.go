@@ -5,26 +5,17 @@ package patch
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"sort"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
-	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/jsondiff"
 	"github.com/admitkit/admitkit/internal/jsonraw"
-	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// mostCopied bounds how many bytes the copies of one patch may make together, as the API server
-// does (JSONPatchMaxCopyBytes): copies of copies grow fast. The library takes the bound from a
-// variable of its own only. A program that has set it keeps its own bound.
-const mostCopied = 3 << 20
-
-func init() {
-	if jsonpatch.AccumulatedCopySizeLimit == 0 {
-		jsonpatch.AccumulatedCopySizeLimit = mostCopied
-	}
-}
+// maxCopied bounds how many bytes the copies of one patch may make together, because copies of copies
+// grow fast. It is the API server's bound (JSONPatchMaxCopyBytes in k8s.io/apiserver).
+const maxCopied = 3 << 20
 
 // Apply returns the document with the patch applied as the API server does it, with the same
 // library. To that, more is allowed than to RFC 6902: a Replace adds the member that is missing,
@@ -66,33 +57,59 @@ func Apply(doc []byte, p Patch) ([]byte, error) {
 	return nil, fmt.Errorf("operation %d, %s: %w", k, p[k].Op, faultOf(before, p[k], err))
 }
 
-// applicable finds what no patch applies to.
+// applicable returns an error for a document that no patch applies to.
 func applicable(doc []byte) error {
+	if err := jsondiff.CheckSyntax(doc); err != nil {
+		return converted(err)
+	}
 	c := jsonraw.At(doc, 0, 0)
-	if len(c.Rest()) == 0 {
-		return &Error{Err: errEmpty}
-	}
-	var outline decode.Outline
-	if err := outline.Scan(doc, shapes.Of(reflect.TypeFor[any]())); err != nil {
-		return unreadable(err)
-	}
 	if kind := c.Kind(); kind != jsonraw.Object && kind != jsonraw.Array {
-		return &Error{Err: fmt.Errorf("want an object or an array, got %s", withArticle(kind))}
+		return &Error{Err: fmt.Errorf("want an object or an array, got %s", kind.Noun())}
 	}
 	return nil
 }
 
-// applyAll also turns a panic into an error: the library has one where a patch makes members of
-// a null that was copied, or tests a list with a null in it.
+// applyAll applies p with the library. It turns a panic into an error: the library panics where a patch
+// adds members to a null that was copied, or tests a list that holds a null.
 func applyAll(doc []byte, p Patch) (result []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the API server fails too: %v", r)
 		}
 	}()
+	if err := checkCopies(doc, p); err != nil {
+		return nil, err
+	}
+	return applyUnbounded(doc, p)
+}
+
+func applyUnbounded(doc []byte, p Patch) ([]byte, error) {
 	decoded, err := jsonpatch.DecodePatch(p.AppendJSON(nil))
 	if err != nil {
 		return nil, err
 	}
 	return decoded.Apply(bytes.TrimLeft(doc, " \t\r\n"))
+}
+
+var errCopiesTooLarge = fmt.Errorf("the copies of the patch are more than %d bytes together", maxCopied)
+
+// checkCopies enforces maxCopied. The library has that bound only as a global variable, which belongs to
+// the program. So the document is brought step by step to each copy, and what it will copy is counted.
+// A step that fails ends the check without an error, because the whole patch then fails as well.
+func checkCopies(doc []byte, p Patch) error {
+	copied, applied := 0, 0
+	for i := range p {
+		if p[i].Op != Copy {
+			continue
+		}
+		var err error
+		if doc, err = applyUnbounded(doc, p[applied:i]); err != nil {
+			return nil //nolint:nilerr // the whole patch fails with this error
+		}
+		applied = i
+		if copied += len(valueAt(doc, p[i].From)); copied > maxCopied {
+			return errCopiesTooLarge
+		}
+	}
+	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strconv"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
@@ -18,9 +16,8 @@ import (
 // words name neither the source of a move nor what is missing. What it says counts where nothing
 // else is found: the rules are its own.
 func faultOf(doc []byte, op Operation, err error) *Error {
-	var tooMuch *jsonpatch.AccumulatedCopySizeError
-	if errors.As(err, &tooMuch) {
-		return &Error{op.Path, fmt.Errorf("the copies of the patch are more than %d bytes together", jsonpatch.AccumulatedCopySizeLimit)}
+	if errors.Is(err, errCopiesTooLarge) {
+		return &Error{op.Path, err}
 	}
 	var fault *Error
 	switch op.Op {
@@ -128,7 +125,7 @@ func notInside(at, here Pointer, v any) *Error {
 	}
 	text, _ := json.Marshal(v) // it was decoded from JSON
 	c := jsonraw.At(text, 0, 0)
-	return &Error{at, fmt.Errorf("%s is %s, not an object or an array", called(here), withArticle(c.Kind()))}
+	return &Error{at, fmt.Errorf("%s is %s, not an object or an array", called(here), c.Kind().Noun())}
 }
 
 func child(v any, token string) (any, bool) {

@@ -2,7 +2,7 @@
 
 package patch
 
-import "sync"
+import "github.com/admitkit/admitkit/internal/jsondiff"
 
 // Diff returns the patch that carries raw over to after, a value that raw was decoded into
 // and that may have been changed since: a struct, or a map as in an Unstructured, or a
@@ -39,24 +39,25 @@ import "sync"
 //
 // raw must be what after was decoded from. Diff does not decode it once more: that a value does
 // not fit the type is noticed only where the values themselves must be compared, and else it is
-// replaced, or taken for what the type has there. [Base.Decode] refuses such a document.
+// replaced, or taken for what the type has there.
 //
 // It fails with an [*Error] when raw is not a JSON object, has a duplicate name where that matters
 // (see [ErrDuplicateName]), or when it would have to guess (see [ErrAlike]); with the encoder's
 // error when a value does not encode; and when after is anything but a struct, a map that is not
 // nil, or a pointer to one, or encodes to no object. after must not change meanwhile.
 func Diff(raw []byte, after any) (Patch, error) {
-	b := bases.Get().(*Base)
-	b.raw, b.shape = raw, nil
-	p, err := b.diff(after)
-	b.raw = nil
-	if cap(b.outline) <= mostPooledParts {
-		bases.Put(b)
-	}
-	return p, err
+	p, err := jsondiff.Diff(raw, after, fromOperations)
+	return p, converted(err)
 }
 
-var bases = sync.Pool{New: func() any { return new(Base) }}
-
-// mostPooledParts bounds the memory that lies in the pool for the sake of a few large documents.
-const mostPooledParts = 1 << 15
+// fromOperations returns the engine's operations as a patch, nil if there are none.
+func fromOperations(ops []jsondiff.Operation) Patch {
+	if len(ops) == 0 {
+		return nil
+	}
+	p := make(Patch, len(ops))
+	for i, op := range ops {
+		p[i] = Operation{Op: Op(op.Op), Path: Pointer(op.Path), From: Pointer(op.From), Value: op.Value}
+	}
+	return p
+}

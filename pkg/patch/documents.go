@@ -5,6 +5,8 @@ package patch
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/admitkit/admitkit/internal/jsondiff"
 )
 
 // Documents returns the patch that makes after of before, for documents that no Go type
@@ -26,17 +28,16 @@ import (
 // It fails with an [*Error] when one of them is not JSON or has a duplicate name anywhere (see
 // [ErrDuplicateName]).
 func Documents(before, after []byte) (Patch, error) {
-	b, err := parse(before)
+	b, err := jsondiff.Parse(before)
 	if err != nil {
-		return nil, fmt.Errorf("before: %w", err)
+		return nil, fmt.Errorf("before: %w", converted(err))
 	}
-	a, err := parse(after)
+	a, err := jsondiff.Parse(after)
 	if err != nil {
-		return nil, fmt.Errorf("after: %w", err)
+		return nil, fmt.Errorf("after: %w", converted(err))
 	}
-	d := differ{untyped: true}
-	d.value("", b, a, b, shape{})
-	return d.result()
+	ops, err := jsondiff.Documents(b, a)
+	return fromOperations(ops), converted(err)
 }
 
 // Values is [Documents] of the encodings of two Go values, such as the map[string]any of
@@ -44,11 +45,11 @@ func Documents(before, after []byte) (Patch, error) {
 // string. Where one value was decoded from a document that is at hand, [Diff] does better: it
 // keeps what the Go type does not know.
 func Values(before, after any) (Patch, error) {
-	b, err := encoded(before)
+	b, err := jsondiff.Encode(before)
 	if err != nil {
 		return nil, fmt.Errorf("before: %w", err)
 	}
-	a, err := encoded(after)
+	a, err := jsondiff.Encode(after)
 	if err != nil {
 		return nil, fmt.Errorf("after: %w", err)
 	}

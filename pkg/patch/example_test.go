@@ -136,21 +136,3 @@ func ExamplePointer() {
 	// true
 	// metadata annotations example.com/a
 }
-
-func ExampleBase() {
-	type Settings struct {
-		Labels map[string]string `json:"labels,omitempty"`
-	}
-	raw := []byte(`{"labels":{"app":"web"},"newerField":true}`)
-
-	var base patch.Base
-	var settings Settings
-	if _, err := base.Decode(raw, 0, 0, &settings); err != nil {
-		fmt.Println(err)
-		return
-	}
-	settings.Labels["tier"] = "front"
-	p, err := base.Diff(&settings)
-	fmt.Println(string(p.AppendJSON(nil)), err)
-	// Output: [{"op":"add","path":"/labels/tier","value":"front"}] <nil>
-}

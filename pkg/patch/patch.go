@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch makes, reads and applies JSON Patches (RFC 6902) as the API server understands
+// Package patch computes, reads and applies JSON Patches (RFC 6902) as the API server understands
 // them. It needs no cluster and no webhook.
 //
-//   - [Diff] carries what a program changed in a Go value over to the document that the value
-//     was decoded from. The patch holds that change and nothing else: fields that the Go type
-//     does not know stay where they are, in the list element that they belong to. A [Base]
-//     decodes the document, too, and makes the same patch for less.
+//   - [Diff] returns the patch for the changes that a program made to a Go value. The patch holds these
+//     changes and nothing else: fields that the Go type does not know stay where they are, in the list
+//     element that they belong to.
 //   - [Documents] and [Values] compare documents that no Go type describes.
 //   - [Apply] applies a patch, [Parse] reads one, [Patch.AppendJSON] writes it.
 //   - A [Pointer] is a place in a document.
 //
-// The difference is found by going through document and Go value side by side, so it costs little
-// where little changed, and near-linear time else; the comment of [Diff] has the rules.
+// Diff walks the document and the Go value side by side. It costs little where little changed and
+// near-linear time otherwise. Its comment states the rules.
 //
 // All functions are safe for concurrent use. Nothing they return shares memory with their
 // arguments.
@@ -64,13 +63,13 @@ func (p Patch) AppendJSON(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"op":`...)
-		dst = appendString(dst, string(op.Op))
+		dst = jsonraw.AppendString(dst, string(op.Op))
 		if op.takesFrom() {
 			dst = append(dst, `,"from":`...)
-			dst = appendString(dst, string(op.From))
+			dst = jsonraw.AppendString(dst, string(op.From))
 		}
 		dst = append(dst, `,"path":`...)
-		dst = appendString(dst, string(op.Path))
+		dst = jsonraw.AppendString(dst, string(op.Path))
 		if op.takesValue() && len(op.Value) > 0 {
 			dst = append(dst, `,"value":`...)
 			dst = append(dst, op.Value...)
@@ -95,7 +94,7 @@ func (p Patch) MarshalJSON() ([]byte, error) {
 func Parse(data []byte) (Patch, error) {
 	c := jsonraw.At(data, 0, 0)
 	if kind := c.Kind(); kind != jsonraw.Array && kind != jsonraw.Null && kind != jsonraw.Invalid {
-		return nil, fmt.Errorf("want a list of operations, got %s", withArticle(kind))
+		return nil, fmt.Errorf("want a list of operations, got %s", kind.Noun())
 	}
 	var list []written
 	if err := decode.Unmarshal(data, &list); err != nil {
@@ -184,16 +183,3 @@ func (op *Operation) known() bool { return op.takesFrom() || op.takesValue() || 
 func (op *Operation) takesFrom() bool { return op.Op == Move || op.Op == Copy }
 
 func (op *Operation) takesValue() bool { return op.Op == Add || op.Op == Replace || op.Op == Test }
-
-// appendString quotes s, which is valid UTF-8 or becomes so.
-func appendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if b := s[i]; b < ' ' || b == '"' || b == '\\' || b >= 0x7f {
-			quoted, _ := json.Marshal(s) // a string always marshals
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/internal/original"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -23,8 +24,8 @@ type typedCall[T any] struct {
 	req    Request[T]
 	object T
 	read   bool
-	misfit error       // why the object is not a T
-	origin *patch.Base // what object was decoded from, if it may be mutated
+	misfit error              // why the object is not a T
+	origin *original.Document // what object was decoded from, if it may be mutated
 }
 
 // ReadObject decodes the object. That it is not a T must not hide that it is none of the
@@ -47,13 +48,13 @@ func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
 		return decode.At(body, offset, objectDepth, content(&c.object), nil)
 	}
 	if c.origin == nil {
-		c.origin = origins.Get().(*patch.Base)
+		c.origin = origins.Get().(*original.Document)
 	}
 	return c.origin.Decode(body, offset, objectDepth, content(&c.object))
 }
 
 // origins are used again when the patch is made: they are of no interest to a handler.
-var origins = sync.Pool{New: func() any { return new(patch.Base) }}
+var origins = sync.Pool{New: func() any { return new(original.Document) }}
 
 // mostKeptBytes bounds the objects of which the memory to know where their values are is used
 // again. It may be ten times that of an object.

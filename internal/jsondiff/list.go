@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ const none = -1
 // A list is what the documents have at one place, or a part of it: b (before), a (after), and
 // r (raw), which has as many elements as b.
 type list struct {
-	at      Pointer
+	at      string
 	first   int // the index of the first element of a part
 	b, a, r []node
 	elem    shape
 }
 
-func (l *list) index(i int) Pointer { return l.at.Index(l.first + i) }
+func (l *list) index(i int) string { return elementPointer(l.at, l.first+i) }
 
 // differing returns the part between the equal elements in front and those at the end.
 func (l *list) differing() *list {
@@ -40,7 +40,7 @@ func (l *list) differing() *list {
 	return &part
 }
 
-func (d *differ) list(at Pointer, before, after, raw *node, s shape) {
+func (d *differ) list(at string, before, after, raw *node, s shape) {
 	d.open(at, before, after, raw)
 	l := &list{at: at, b: before.elems(), a: after.elems(), r: raw.elems(), elem: s.elem()}
 	if len(l.r) != len(l.b) {

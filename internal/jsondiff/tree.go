@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 // A differ collects operations. Its methods compare b (before) with a (after) at one place
 // and write what turns r (what is in the raw document there) into the wanted value.
 type differ struct {
-	ops     Patch
+	ops     []Operation
 	untyped bool // no Go type knows which key the elements of a list have
 	err     error
 }
 
-func (d *differ) result() (Patch, error) {
+func (d *differ) result() ([]Operation, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -25,7 +25,7 @@ func (d *differ) result() (Patch, error) {
 }
 
 // fail notes the first error; what is done after it is in vain.
-func (d *differ) fail(at Pointer, err *Error) {
+func (d *differ) fail(at string, err *Error) {
 	if d.err == nil {
 		d.err = &Error{Pointer: at + err.Pointer, Err: err.Err}
 	}
@@ -36,8 +36,8 @@ func (d *differ) fail(at Pointer, err *Error) {
 const lazyLevels = 20
 
 // open opens the nodes that stand at one place in their documents.
-func (d *differ) open(at Pointer, nodes ...*node) {
-	deep := strings.Count(string(at), "/") >= lazyLevels
+func (d *differ) open(at string, nodes ...*node) {
+	deep := strings.Count(at, "/") >= lazyLevels
 	for _, n := range nodes {
 		if n == nil {
 			continue
@@ -48,7 +48,7 @@ func (d *differ) open(at Pointer, nodes ...*node) {
 	}
 }
 
-func (d *differ) set(at Pointer, present bool, value *node) {
+func (d *differ) set(at string, present bool, value *node) {
 	op := Add
 	if present {
 		op = Replace
@@ -56,12 +56,12 @@ func (d *differ) set(at Pointer, present bool, value *node) {
 	d.ops = append(d.ops, Operation{Op: op, Path: at, Value: bytes.Clone(value.raw)})
 }
 
-func (d *differ) remove(at Pointer) {
+func (d *differ) remove(at string) {
 	d.ops = append(d.ops, Operation{Op: Remove, Path: at})
 }
 
 // value compares two values that are both there; r is nil when raw has nothing.
-func (d *differ) value(at Pointer, b, a, r *node, s shape) {
+func (d *differ) value(at string, b, a, r *node, s shape) {
 	switch {
 	case s.same(b, a), a.kind() == jsonraw.Null && s.isCollection() && b.empty():
 	case r == nil:
@@ -81,7 +81,7 @@ func all(kind jsonraw.Kind, b, a, r *node) bool {
 
 var emptyObject = &node{raw: []byte("{}"), kids: &kids{}}
 
-func (d *differ) object(at Pointer, b, a, r *node, s shape) {
+func (d *differ) object(at string, b, a, r *node, s shape) {
 	d.open(at, b, a, r)
 	mb, ma := b.members(), a.members()
 	for len(mb)+len(ma) > 0 {
@@ -95,7 +95,7 @@ func (d *differ) object(at Pointer, b, a, r *node, s shape) {
 			y, name, ma = &ma[0].node, ma[0].name, ma[1:]
 		}
 		if x == nil || y == nil || !same(x, y) {
-			d.member(at.Append(string(name)), x, y, r.member(name), s.member(string(name)))
+			d.member(memberPointer(at, string(name)), x, y, r.member(name), s.member(string(name)))
 		}
 	}
 }
@@ -111,7 +111,7 @@ func compareFirst(x, y []member) int {
 	return bytes.Compare(x[0].name, y[0].name)
 }
 
-func (d *differ) member(at Pointer, b, a, r *node, s shape) {
+func (d *differ) member(at string, b, a, r *node, s shape) {
 	switch {
 	case b != nil && a != nil:
 		d.value(at, b, a, r, s)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/admitkit/admitkit/internal/original"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -59,7 +60,7 @@ func TestBaseDecodeRefuses(t *testing.T) {
 		{"a depth that there cannot be", `{}`, 0, 10001, new(settings), 0, "", "depth 10001 is not between 0 and 10000"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			var base patch.Base
+			var base original.Document
 			if _, err := base.Decode([]byte(`{"labels":{"a":"b"}}`), 0, 0, new(settings)); err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func TestBaseDecodeRefuses(t *testing.T) {
 	}
 }
 
-func checkBase(t *testing.T, base *patch.Base, raw, want string, edit func(*settings)) {
+func checkBase(t *testing.T, base *original.Document, raw, want string, edit func(*settings)) {
 	t.Helper()
 	var s settings
 	if end, err := base.Decode([]byte(raw), 0, 0, &s); err != nil || end != len(raw) {
@@ -94,7 +95,7 @@ func checkBase(t *testing.T, base *patch.Base, raw, want string, edit func(*sett
 }
 
 func TestBaseDiffBeforeDecode(t *testing.T) {
-	var base patch.Base
+	var base original.Document
 	if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "nothing was decoded") {
 		t.Errorf("got %s and error %v", p.AppendJSON(nil), err)
 	}
@@ -103,7 +104,7 @@ func TestBaseDiffBeforeDecode(t *testing.T) {
 // TestBaseDiffOfAnotherType changes the type from one call to the next, and back.
 func TestBaseDiffOfAnotherType(t *testing.T) {
 	raw := []byte(`{"labels":{"a":"b"},"ports":[{"number":1,"x":2}]}`)
-	var base patch.Base
+	var base original.Document
 	var s settings
 	if _, err := base.Decode(raw, 0, 0, &s); err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func TestBaseDiffOfAnotherType(t *testing.T) {
 
 // TestBaseOfOneDocumentAfterTheOther has documents of which the parts stand at other places.
 func TestBaseOfOneDocumentAfterTheOther(t *testing.T) {
-	var base patch.Base
+	var base original.Document
 	for _, row := range []struct{ raw, want string }{
 		{`{"labels":{"x":"y"},"ports":[{"number":1},{"number":2}]}`, `[{"op":"add","path":"/labels/a","value":"b"}]`},
 		{`{"unknown":[1,2,{"labels":{}}]}`, `[{"op":"add","path":"/labels","value":{"a":"b"}}]`},
@@ -152,7 +153,7 @@ func TestTwoBasesAtOnce(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, team := range []string{"red", "blue"} {
 		wait.Go(func() {
-			var base patch.Base
+			var base original.Document
 			for range 200 {
 				checkBase(t, &base, `{"labels":{"team":"none"},"ports":[{"number":1}]}`,
 					`[{"op":"replace","path":"/labels/team","value":"`+team+`"}]`, func(s *settings) { s.Labels["team"] = team })
@@ -167,7 +168,7 @@ func TestDiffRefusesItsArguments(t *testing.T) {
 	var nilPod *corev1.Pod
 	var nothing any
 	text, list := "text", []int{1}
-	const bytesAre, want = "after is bytes: the difference of two documents is made by Documents", "want a struct, a map or a pointer to one, got after of type "
+	const bytesAre, want = "after is bytes: use Documents to compare two documents", "want a struct, a map or a pointer to one, got after of type "
 	for _, row := range []struct {
 		reason, raw string
 		after       any
@@ -253,7 +254,7 @@ func TestErrDuplicateName(t *testing.T) {
 		if !errors.Is(err, patch.ErrDuplicateName) || !errors.As(err, &fault) || fault.Pointer.FieldPath() != row.at {
 			t.Errorf("%s: got %s and error %v, want one at %s", row.reason, p.AppendJSON(nil), err, row.at)
 		}
-		var base patch.Base
+		var base original.Document
 		if _, err := base.Decode([]byte(row.raw), 0, 0, new(settings)); err != nil {
 			t.Errorf("%s: decoding refuses it: %v", row.reason, err)
 		}
@@ -278,7 +279,7 @@ func TestDiffOfWhatDoesNotFit(t *testing.T) {
 		if got := string(p.AppendJSON(nil)); (err == nil) != (row.want != "") || err == nil && got != row.want {
 			t.Errorf("%s: got %s and error %v, want %s", row.reason, got, err, row.want)
 		}
-		var base patch.Base
+		var base original.Document
 		if _, err := base.Decode([]byte(row.raw), 0, 0, new(settings)); err == nil {
 			t.Errorf("%s: a Base decodes it", row.reason)
 		}

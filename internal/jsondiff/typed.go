@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ type walker struct {
 	next  int            // the place of the part to compare next
 	c     jsonraw.Cursor // for texts with escapes
 	path  []place
-	ops   Patch
+	ops   []Operation
 	// assumed are the lists on the way, of which the first so many are sure.
 	assumed []assumption
 	sure    int
@@ -69,15 +69,13 @@ const (
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
 
-// walk compares raw, one whole document, with v.
-func walk(raw []byte, parts decode.Outline, v reflect.Value, s *shapes.Shape) (Patch, error) {
+// walk compares raw, one whole document, with v and appends the operations to ops.
+func walk(ops []Operation, raw []byte, parts decode.Outline, v reflect.Value, s *shapes.Shape) ([]Operation, error) {
 	w := walkers.Get().(*walker)
 	defer w.release()
-	w.raw, w.parts = raw, parts
-	if err := w.value(v, s, ""); err != nil {
-		return nil, err
-	}
-	return w.ops, nil
+	w.raw, w.parts, w.ops = raw, parts, ops
+	err := w.value(v, s, "")
+	return w.ops, err
 }
 
 func (w *walker) release() {
@@ -117,7 +115,7 @@ func (w *walker) name(p *decode.Part) []byte {
 	return name
 }
 
-func (w *walker) pointer() Pointer {
+func (w *walker) pointer() string {
 	var room [128]byte
 	p := room[:0]
 	for _, at := range w.path {
@@ -131,7 +129,7 @@ func (w *walker) pointer() Pointer {
 			p = appendToken(p, at.name)
 		}
 	}
-	return Pointer(p)
+	return string(p)
 }
 
 // appendToken escapes a name as RFC 6901 says.
@@ -160,9 +158,6 @@ func (w *walker) located(err error) error {
 func (w *walker) op(op Op, value []byte) error {
 	if err := w.differs(); err != nil {
 		return err
-	}
-	if w.ops == nil {
-		w.ops = make(Patch, 0, 4)
 	}
 	w.ops = append(w.ops, Operation{Op: op, Path: w.pointer(), Value: value})
 	return nil

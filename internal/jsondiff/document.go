@@ -1,55 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/admitkit/admitkit/internal/encode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
-
-// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice. Appliers
-// see the last such member only, decoders may merge them, so no patch is certain to mean the same
-// to both. The API server never sends such objects.
-//
-// [Documents] and [Values] return it for any such object. [Diff] does for the name of a field of a
-// struct, whether something is changed there or not; for any name of an object that is compared
-// with a map, if the map changed; and for any name of one that is compared as a document, which is
-// what happens to a list that changed, element by element where these did, and to a value of a type
-// that encodes itself. Other members that the type does not know, and an object that goes or is
-// replaced as a whole by something that is none, may have names twice.
-var ErrDuplicateName = errors.New("duplicate name")
-
-// ErrAlike is the cause of an [Error] about a list from which one of several elements was
-// taken that are equal to the Go type but not in the document, so that nothing tells which. A
-// projection should name the member that tells the elements of a list apart.
-var ErrAlike = errors.New("elements look alike to the Go type, so it is not known which of them is to go")
-
-// An Error says where a document could not be compared, or which place a patch does not find.
-type Error struct {
-	// Pointer is the place in the document.
-	Pointer Pointer
-	// Err is the cause: [ErrDuplicateName], [ErrAlike], a syntax error, or why a patch failed.
-	Err error
-}
-
-func (e *Error) Error() string {
-	if e.Pointer == "" {
-		return e.Err.Error()
-	}
-	return fmt.Sprintf("%s: %v", e.Pointer.FieldPath(), e.Err)
-}
-
-func (e *Error) Unwrap() error { return e.Err }
 
 // A node is one value of a document. What is inside it is read when it is asked for, since most
 // of a document is what it was.
@@ -142,14 +104,6 @@ func (n *node) find(name string) (*node, bool) {
 	return nil, false
 }
 
-// encoded writes a Go value as a document. The same value always gives the same document.
-func encoded(v any) ([]byte, error) {
-	if v == nil {
-		return []byte("null"), nil
-	}
-	return encodeValue(reflect.ValueOf(v))
-}
-
 // encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
 // the value has an address.
 func encodeValue(v reflect.Value) ([]byte, error) {
@@ -226,16 +180,16 @@ type step struct {
 	elem  bool
 }
 
-func (p *parser) pointer() Pointer {
-	var b strings.Builder
+func (p *parser) pointer() string {
+	at := ""
 	for _, s := range p.path {
-		name := string(s.name)
 		if s.elem {
-			name = strconv.Itoa(s.index)
+			at = elementPointer(at, s.index)
+		} else {
+			at = memberPointer(at, string(s.name))
 		}
-		b.WriteString("/" + escapeToken.Replace(name))
 	}
-	return Pointer(b.String())
+	return at
 }
 
 func (p *parser) value(open bool) (n node, err error) {

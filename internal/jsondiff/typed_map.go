@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 import (
 	"errors"
@@ -172,7 +172,7 @@ func (t textTable) compare(w *walker, key []byte) (bool, error) {
 func (t textTable) keys() []string { return keys(t) }
 
 func (t textTable) add(w *walker, key string) error {
-	return w.op(Add, appendString(nil, t[key]))
+	return w.op(Add, jsonraw.AppendString(nil, t[key]))
 }
 
 type resourceTable corev1.ResourceList

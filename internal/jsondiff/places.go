@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 // places tells where the elements of a list stand while it is put into a new order, from the
 // front: the elements done so far are in their order, each right behind its predecessor. In

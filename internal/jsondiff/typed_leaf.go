@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package jsondiff
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func (w *walker) text(want string) error {
 		return w.text(string([]rune(want))) // with U+FFFD for each byte that is not, as encoding/json does
 	}
 	w.skip()
-	return w.op(Replace, appendString(nil, want))
+	return w.op(Replace, jsonraw.AppendString(nil, want))
 }
 
 // isText steps over the next value if it is this text, and not an empty one, which counts as

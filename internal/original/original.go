@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package original decodes a received document and later computes the patch for the changed value, in the
+// types of pkg/patch. It exists so that pkg/webhook can decode an object while it reads the review around
+// it, which pkg/patch need not offer to everybody.
+package original
+
+import (
+	"errors"
+
+	"github.com/admitkit/admitkit/internal/jsondiff"
+	"github.com/admitkit/admitkit/pkg/patch"
+)
+
+// A Document is a received document that a value was decoded from. The zero value is ready. It is not safe
+// for concurrent use.
+type Document struct{ engine jsondiff.Original }
+
+// Decode decodes the value at an offset of data into the zero value that into points to, see
+// [jsondiff.Original.Decode]. An error about the document is a [*patch.Error].
+func (d *Document) Decode(data []byte, offset, depth int, into any) (end int, err error) {
+	end, err = d.engine.Decode(data, offset, depth, into)
+	return end, located(err)
+}
+
+// Diff returns the patch that [patch.Diff] returns for the document and after, and fails as it does. It also
+// fails if the last Decode failed or there was none.
+func (d *Document) Diff(after any) (patch.Patch, error) {
+	ops, err := d.engine.Diff(after)
+	if err != nil || len(ops) == 0 {
+		return nil, located(err)
+	}
+	p := make(patch.Patch, len(ops))
+	for i, op := range ops {
+		p[i] = patch.Operation{Op: patch.Op(op.Op), Path: patch.Pointer(op.Path), From: patch.Pointer(op.From), Value: op.Value}
+	}
+	return p, nil
+}
+
+// Reset drops the document and keeps the memory for another one.
+func (d *Document) Reset() { d.engine.Reset() }
+
+func located(err error) error {
+	var e *jsondiff.Error
+	if errors.As(err, &e) {
+		return &patch.Error{Pointer: patch.Pointer(e.Pointer), Err: e.Err}
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/admitkit/admitkit/internal/jsondiff"
+)
+
+// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice. Libraries
+// that apply patches see only the last such member, and decoders may merge them, so no patch
+// certainly means the same to both. The API server never sends such objects.
+//
+// [Documents] and [Values] return it for any such object. [Diff] returns it in three cases: for the name
+// of a struct's field, whether or not the field changed; for any name of an object that is compared with
+// a map that changed; and for any name of an object that is compared as a document, which happens to
+// list elements that changed and to values of types that encode themselves. Duplicate names are
+// accepted among other members that the Go type does not know, and inside a value that is
+// removed or replaced as a whole.
+var ErrDuplicateName = jsondiff.ErrDuplicateName
+
+// ErrAlike is the cause of an [Error] about a list that lost one of several elements that are equal
+// to the Go type but differ in the document, so that it is not known which one was removed. A
+// projection avoids it by naming the field that tells the elements apart.
+var ErrAlike = jsondiff.ErrAlike
+
+// An Error says where a document could not be compared, or which place a patch does not find.
+type Error struct {
+	// Pointer is the place in the document.
+	Pointer Pointer
+	// Err is the cause: [ErrDuplicateName], [ErrAlike], a syntax error, or why a patch failed.
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Pointer == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.Pointer.FieldPath(), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// converted returns an error of the engine as an [*Error], and any other error as it is.
+func converted(err error) error {
+	var located *jsondiff.Error
+	if errors.As(err, &located) {
+		return &Error{Pointer: Pointer(located.Pointer), Err: located.Err}
+	}
+	return err
+}
