@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks the pages of this folder: their Go code compiles, their links lead
-// somewhere, and the index names each of them. Other files of the project are checked by
-// hack/docs.
+// Package docs checks the Go code, harness reports and log messages in the pages of this folder.
+// Package hack/docs checks links, the index and console transcripts.
 //
 // A fenced block marked "go" is one of three things:
 //

@@ -92,7 +92,7 @@ func TestRefresh(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := os.ReadFile("../../docs/performance.md")
+	page, err := os.ReadFile("../../docs/benchmarks/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks that what the Markdown files point at exists: files,
-// headings and make targets.
+// Package docs checks the Markdown files of the repository: links and make targets lead somewhere,
+// the index links every page, and output that a page shows is what a command prints.
 package docs
 
 import (
@@ -51,6 +51,34 @@ func TestLinksResolve(t *testing.T) {
 				t.Errorf("%s: link %s: %s has no such heading", path, target, file)
 			}
 		}
+	}
+}
+
+// TestIndexLinksEveryPage requires a link in docs/README.md to each page, exported API and
+// monitoring file below docs.
+func TestIndexLinksEveryPage(t *testing.T) {
+	docs := filepath.Join(root, "docs")
+	index := filepath.Join(docs, "README.md")
+	text, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{index: true}
+	for _, target := range links(string(text)) {
+		file, _, _ := strings.Cut(target, "#")
+		linked[filepath.Join(docs, file)] = true
+	}
+	err = filepath.WalkDir(docs, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) == ".go" {
+			return err
+		}
+		if !linked[path] {
+			t.Errorf("docs/README.md has no link to %s", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -71,13 +71,30 @@ func checkTranscript(script, file, command, output string) error {
 	return fmt.Errorf("%s has no file %s", script, file)
 }
 
+// varying are the parts of an output that differ from run to run, and the words that scripts put in
+// their place.
+var varying = []struct {
+	pattern *regexp.Regexp
+	mask    string
+}{
+	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `), "TT:TT:TT "},
+	{regexp.MustCompile(`\d+\.\d ms`), "N ms"},
+}
+
+func masked(text string) string {
+	for _, v := range varying {
+		text = v.pattern.ReplaceAllString(text, v.mask)
+	}
+	return text
+}
+
 func checkExcerpt(script, lines string) error {
 	text, err := os.ReadFile(filepath.Join(root, script))
 	if err != nil {
 		return err
 	}
-	rest := string(text)
-	for part := range strings.SplitSeq(lines, "...\n") {
+	rest := masked(string(text))
+	for part := range strings.SplitSeq(masked(lines), "...\n") {
 		_, after, found := strings.Cut(rest, "\n"+part)
 		if !found {
 			return fmt.Errorf("%s does not have, after what is above it:\n%s", script, part)

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("update", false, "write the rules into docs/lint.md")
+var rewrite = flag.Bool("update", false, "write the rules into docs/lint-rules.md")
 
-// TestTheGuideListsTheRules holds the tables of docs/lint.md against Rules.
+// TestTheGuideListsTheRules holds the tables of docs/lint-rules.md against Rules.
 func TestTheGuideListsTheRules(t *testing.T) {
-	const file, begin, end = "../../docs/lint.md", "<!-- rules: go test ./pkg/lint -run Guide -update -->\n", "<!-- end of rules -->\n"
+	const file, begin, end = "../../docs/lint-rules.md", "<!-- rules: go test ./pkg/lint -run Guide -update -->\n", "<!-- end of rules -->\n"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
