@@ -327,7 +327,7 @@ func TestGuideShowsTheLessons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(pages(t)["idempotence.md"], "\n## Law by law\n")
+	_, section, _ := strings.Cut(pages(t)["idempotence.md"], "\n## Fix a fault\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	tested := withoutIndent(string(source))
 	blocks := 0
