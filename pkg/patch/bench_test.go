@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -140,7 +140,7 @@ func BenchmarkBase(b *testing.B) {
 }
 
 func benchmarkBase(b *testing.B, name string, raw []byte, after, into any) {
-	var base original.Document
+	var base received.Document
 	if _, err := base.Decode(raw, 0, 0, into); err != nil {
 		b.Fatal(err)
 	}

@@ -46,6 +46,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // converted returns an error of the engine as an [*Error], and any other error as it is.
 func converted(err error) error {
+	if err == nil {
+		return nil // before located is allocated
+	}
 	var located *jsondiff.Error
 	if errors.As(err, &located) {
 		return &Error{Pointer: Pointer(located.Pointer), Err: located.Err}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -24,7 +24,7 @@ func nested(level, inner string) []byte {
 // diffOf changes what raw decodes to, and returns the patch.
 func diffOf(t *testing.T, raw []byte, change func(map[string]any)) (patch.Patch, error) {
 	t.Helper()
-	var b original.Document
+	var b received.Document
 	var object map[string]any
 	if _, err := b.Decode(raw, 0, 0, &object); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func each(object map[string]any, change func(map[string]any)) {
 
 func TestErrorsInsideNestedListsEndTheComparison(t *testing.T) {
 	raw := nested(`{"kids":[{"name":"a","spec":`, `{"x":1,"x":2}`)
-	var b original.Document
+	var b received.Document
 	var object map[string]any
 	if _, err := b.Decode(raw, 0, 0, &object); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -180,7 +180,7 @@ func (c *counts) add(o *oracleCase, checked int) {
 func baseDiff(raw []byte, after any) (patch.Patch, error) {
 	body := slices.Concat([]byte(`{"object":`), raw, []byte(`}`))
 	start := len(`{"object":`)
-	var b original.Document
+	var b received.Document
 	end, err := b.Decode(body, start, 1, reflect.New(reflect.TypeOf(after).Elem()).Interface())
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -60,7 +60,7 @@ func TestBaseDecodeRefuses(t *testing.T) {
 		{"a depth that there cannot be", `{}`, 0, 10001, new(settings), 0, "", "depth 10001 is not between 0 and 10000"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			var base original.Document
+			var base received.Document
 			if _, err := base.Decode([]byte(`{"labels":{"a":"b"}}`), 0, 0, new(settings)); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestBaseDecodeRefuses(t *testing.T) {
 	}
 }
 
-func checkBase(t *testing.T, base *original.Document, raw, want string, edit func(*settings)) {
+func checkBase(t *testing.T, base *received.Document, raw, want string, edit func(*settings)) {
 	t.Helper()
 	var s settings
 	if end, err := base.Decode([]byte(raw), 0, 0, &s); err != nil || end != len(raw) {
@@ -95,7 +95,7 @@ func checkBase(t *testing.T, base *original.Document, raw, want string, edit fun
 }
 
 func TestBaseDiffBeforeDecode(t *testing.T) {
-	var base original.Document
+	var base received.Document
 	if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "nothing was decoded") {
 		t.Errorf("got %s and error %v", p.AppendJSON(nil), err)
 	}
@@ -104,7 +104,7 @@ func TestBaseDiffBeforeDecode(t *testing.T) {
 // TestBaseDiffOfAnotherType changes the type from one call to the next, and back.
 func TestBaseDiffOfAnotherType(t *testing.T) {
 	raw := []byte(`{"labels":{"a":"b"},"ports":[{"number":1,"x":2}]}`)
-	var base original.Document
+	var base received.Document
 	var s settings
 	if _, err := base.Decode(raw, 0, 0, &s); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestBaseDiffOfAnotherType(t *testing.T) {
 
 // TestBaseOfOneDocumentAfterTheOther has documents of which the parts stand at other places.
 func TestBaseOfOneDocumentAfterTheOther(t *testing.T) {
-	var base original.Document
+	var base received.Document
 	for _, row := range []struct{ raw, want string }{
 		{`{"labels":{"x":"y"},"ports":[{"number":1},{"number":2}]}`, `[{"op":"add","path":"/labels/a","value":"b"}]`},
 		{`{"unknown":[1,2,{"labels":{}}]}`, `[{"op":"add","path":"/labels","value":{"a":"b"}}]`},
@@ -153,7 +153,7 @@ func TestTwoBasesAtOnce(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, team := range []string{"red", "blue"} {
 		wait.Go(func() {
-			var base original.Document
+			var base received.Document
 			for range 200 {
 				checkBase(t, &base, `{"labels":{"team":"none"},"ports":[{"number":1}]}`,
 					`[{"op":"replace","path":"/labels/team","value":"`+team+`"}]`, func(s *settings) { s.Labels["team"] = team })
@@ -254,7 +254,7 @@ func TestErrDuplicateName(t *testing.T) {
 		if !errors.Is(err, patch.ErrDuplicateName) || !errors.As(err, &fault) || fault.Pointer.FieldPath() != row.at {
 			t.Errorf("%s: got %s and error %v, want one at %s", row.reason, p.AppendJSON(nil), err, row.at)
 		}
-		var base original.Document
+		var base received.Document
 		if _, err := base.Decode([]byte(row.raw), 0, 0, new(settings)); err != nil {
 			t.Errorf("%s: decoding refuses it: %v", row.reason, err)
 		}
@@ -279,7 +279,7 @@ func TestDiffOfWhatDoesNotFit(t *testing.T) {
 		if got := string(p.AppendJSON(nil)); (err == nil) != (row.want != "") || err == nil && got != row.want {
 			t.Errorf("%s: got %s and error %v, want %s", row.reason, got, err, row.want)
 		}
-		var base original.Document
+		var base received.Document
 		if _, err := base.Decode([]byte(row.raw), 0, 0, new(settings)); err == nil {
 			t.Errorf("%s: a Base decodes it", row.reason)
 		}

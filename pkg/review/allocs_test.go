@@ -6,6 +6,7 @@ package review
 
 import (
 	"encoding/json"
+	"github.com/admitkit/admitkit/internal/wire"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,11 +49,11 @@ func TestDecodeAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		memory.req = Request{}
 		memory.req.UserInfo.Groups = memory.groups[:0]
-		if err := DecodeInto(&memory.req, body, nil); err != nil {
+		if err := wire.Decode(memory.req.target(), body, nil); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 0 {
-		t.Errorf("DecodeInto: %v allocations, want none", n)
+		t.Errorf("wire.Decode: %v allocations, want none", n)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admitkit/admitkit/internal/wire"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -31,7 +32,7 @@ func AppendMutating(dst []byte, req *Request, d *Decision, p patch.Patch) []byte
 }
 
 func appendReview(dst []byte, req *Request, d *Decision, p patch.Patch) []byte {
-	dst = append(dst, `{"kind":"`+reviewKind+`","apiVersion":"`+group+`/`...)
+	dst = append(dst, `{"kind":"`+wire.Kind+`","apiVersion":"`+wire.Group+`/`...)
 	dst = append(dst, req.Version...)
 	dst = append(dst, `","response":{"uid":`...)
 	dst = appendString(dst, string(req.UID))

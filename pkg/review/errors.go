@@ -4,30 +4,30 @@ package review
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/admitkit/admitkit/internal/wire"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
 // The causes of an [*Error]; test for them with errors.Is.
 var (
 	// ErrSyntax: the body is not one JSON document.
-	ErrSyntax = errors.New("not JSON")
+	ErrSyntax = wire.ErrSyntax
 	// ErrShape: a member has another JSON type than the protocol says.
-	ErrShape = errors.New("wrong type")
+	ErrShape = wire.ErrShape
 	// ErrNotReview: the document is not of kind AdmissionReview.
-	ErrNotReview = errors.New("not an AdmissionReview")
+	ErrNotReview = wire.ErrNotReview
 	// ErrVersion: an AdmissionReview of a version this package does not speak.
-	ErrVersion = errors.New("unknown AdmissionReview version")
+	ErrVersion = wire.ErrVersion
 	// ErrNoRequest: an AdmissionReview without a request.
-	ErrNoRequest = errors.New("no request")
+	ErrNoRequest = wire.ErrNoRequest
 	// ErrNoUID: a request without a uid, so that no response can be matched to it.
-	ErrNoUID = errors.New("no uid")
+	ErrNoUID = wire.ErrNoUID
 )
 
 // An Error says why a body is not an AdmissionReview that can be answered. It implements
@@ -69,8 +69,8 @@ func (e *Error) Status() metav1.Status {
 		Reason:   metav1.StatusReasonBadRequest,
 		Message:  e.Error(),
 		Details: &metav1.StatusDetails{
-			Group: group,
-			Kind:  reviewKind,
+			Group: wire.Group,
+			Kind:  wire.Kind,
 			UID:   e.UID,
 			Causes: []metav1.StatusCause{{
 				Type: metav1.CauseTypeFieldValueInvalid, Field: e.Pointer.FieldPath(), Message: e.Err.Error(),
@@ -79,33 +79,15 @@ func (e *Error) Status() metav1.Status {
 	}
 }
 
-// A pathError records one step of the place while a failure unwinds, so that the good path
-// pays nothing for places.
-type pathError struct {
-	name string
-	err  error
-}
-
-func (e *pathError) Error() string { return fmt.Sprintf("%s: %v", e.name, e.err) }
-func (e *pathError) Unwrap() error { return e.err }
-
-func within(name string, err error) error {
-	if err == nil {
-		return nil
+// located returns the decoder's error as an [*Error].
+func located(err error) error {
+	var e *wire.Error
+	if !errors.As(err, &e) {
+		return err
 	}
-	return &pathError{name: name, err: err}
-}
-
-func withinIndex(i int, err error) error {
-	if err == nil {
-		return nil
+	at := patch.Pointer("")
+	for _, name := range e.Path {
+		at = at.Append(name)
 	}
-	return within(strconv.Itoa(i), err)
+	return &Error{Version: Version(e.Version), UID: e.UID, Offset: e.Offset, Pointer: at, Err: e.Err}
 }
-
-type shapeError struct {
-	offset int
-	text   string
-}
-
-func (e *shapeError) Error() string { return e.text }

@@ -20,7 +20,7 @@ func TestWhatIsRememberedIsWhatWouldBeRead(t *testing.T) {
 		v1(`{"uid":"u","kind":{"version":"v1","kind":1}}`),
 		v1(`{"uid":"u","kind":{"version":"v1","kind":1}}`),
 		v1(`{"uid":"u","kind":{},"requestKind":{}}`),
-		v1(`{"uid":"u","kind":{"version":"` + strings.Repeat("v", 2*mostRemembered) + `"},"requestKind":{"version":"v1"}}`),
+		v1(`{"uid":"u","kind":{"version":"` + strings.Repeat("v", 1024) + `"},"requestKind":{"version":"v1"}}`),
 		v1(`{"uid":"u","resource":{"version":"v1","resource":"pods"},"requestResource":{"version":"v1","resource":"pods"}}`),
 		v1(`{"uid":"u","resource":{"resource":"nodes"},"resource":{"version":"v1","resource":"pods"}}`),
 		v1(`{"uid":"u","resource":{"version":"v1","resource":"pods"`),

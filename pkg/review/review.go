@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admitkit/admitkit/internal/wire"
 )
 
 // Version is a version of the AdmissionReview envelope in API group admission.k8s.io.
@@ -28,17 +30,12 @@ type Version string
 
 // The versions an API server may be asked to send in admissionReviewVersions.
 const (
-	V1      Version = "v1"
-	V1beta1 Version = "v1beta1"
-)
-
-const (
-	group      = "admission.k8s.io"
-	reviewKind = "AdmissionReview"
+	V1      Version = wire.V1
+	V1beta1 Version = wire.V1beta1
 )
 
 // APIVersion returns the apiVersion of the envelope, "admission.k8s.io/v1" for [V1].
-func (v Version) APIVersion() string { return group + "/" + string(v) }
+func (v Version) APIVersion() string { return wire.Group + "/" + string(v) }
 
 // Metadata is an AdmissionRequest without its three documents. The fields have the names
 // and meanings of k8s.io/api/admission/v1.AdmissionRequest.
@@ -78,6 +75,27 @@ type Request struct {
 	OldObject []byte
 	// Options is a meta.k8s.io/v1 CreateOptions, UpdateOptions or DeleteOptions: nil on CONNECT.
 	Options []byte
+}
+
+// Decode reads an AdmissionReview in one validating pass, as sigs.k8s.io/json does for the API server:
+// unknown members are ignored, names are case-sensitive, null means absent, and the last of several members
+// with one name wins (objects and lists merge).
+//
+// The documents of the request share memory with body, which must not change while they are in use.
+// Nothing else does. Every error is an [*Error] with the version and the uid, as far as they could be read.
+func Decode(body []byte) (*Request, error) {
+	req := new(Request)
+	if err := wire.Decode(req.target(), body, nil); err != nil {
+		return nil, located(err)
+	}
+	return req, nil
+}
+
+func (r *Request) target() wire.Target {
+	return wire.Target{
+		Version: (*string)(&r.Version), Metadata: (*wire.Metadata)(&r.Metadata),
+		Object: &r.Object, OldObject: &r.OldObject, Options: &r.Options,
+	}
 }
 
 // AdmissionRequest returns the request as the API type, with copies of the documents.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admitkit/admitkit/internal/wire"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -63,7 +64,7 @@ type outcome struct {
 
 // A call is an exchange with a handler of one sort: typedCall or rawCall.
 type call interface {
-	review.ObjectReader
+	wire.ObjectReader
 	base() *exchange
 	// accept is called once the request was read and is one for the hook. It may decide by
 	// itself, and the handler is then not called.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -17,7 +17,7 @@ import (
 var fixed = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
 
 // changes returns the patch from the object as received to what the handler made of it.
-func changes[T any](before *original.Document, after *T) (patch.Patch, error) {
+func changes[T any](before *received.Document, after *T) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
 	}

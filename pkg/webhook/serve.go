@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -134,7 +135,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 		x.observed.bodyBytes = len(body)
 	}
 	b.wire.UserInfo.Groups = x.groups[:0]
-	if err := review.DecodeInto(&b.wire, body, c); err != nil {
+	if err := received.Review(&b.wire, body, c); err != nil {
 		return err
 	}
 	x.ctx.know(&b.wire.Metadata)

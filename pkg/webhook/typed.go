@@ -9,7 +9,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -25,7 +25,7 @@ type typedCall[T any] struct {
 	object T
 	read   bool
 	misfit error              // why the object is not a T
-	origin *original.Document // what object was decoded from, if it may be mutated
+	origin *received.Document // what object was decoded from, if it may be mutated
 }
 
 // ReadObject decodes the object. That it is not a T must not hide that it is none of the
@@ -48,13 +48,13 @@ func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
 		return decode.At(body, offset, objectDepth, content(&c.object), nil)
 	}
 	if c.origin == nil {
-		c.origin = origins.Get().(*original.Document)
+		c.origin = origins.Get().(*received.Document)
 	}
 	return c.origin.Decode(body, offset, objectDepth, content(&c.object))
 }
 
 // origins are used again when the patch is made: they are of no interest to a handler.
-var origins = sync.Pool{New: func() any { return new(original.Document) }}
+var origins = sync.Pool{New: func() any { return new(received.Document) }}
 
 // mostKeptBytes bounds the objects of which the memory to know where their values are is used
 // again. It may be ten times that of an object.

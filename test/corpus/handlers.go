@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admitkit/admitkit/internal/original"
+	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -64,7 +64,7 @@ func (h handler) decide(r *review.Request) (*review.Decision, patch.Patch, error
 // typed is a handler that changes a Go value. What the type does not know stays as it is.
 func typed[T any](change func(r *review.Request, object *T) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
-		var base original.Document
+		var base received.Document
 		object := new(T)
 		if _, err := base.Decode(r.Object, 0, 0, object); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/internal/wire"
 )
 
 // An objectReader reads with a cursor and keeps what it has read.
@@ -24,13 +25,21 @@ func (r *objectReader) ReadObject(body []byte, offset int) (int, error) {
 	return c.Offset(), err
 }
 
+// decodeWith decodes as pkg/webhook does: with a reader of the object and memory for the groups.
+func decodeWith(req *Request, body []byte, object wire.ObjectReader) error {
+	if err := wire.Decode(req.target(), body, object); err != nil {
+		return located(err)
+	}
+	return nil
+}
+
 // sameWithReader checks that a reader of the object changes nothing for the rest.
 func sameWithReader(t *testing.T, body []byte, want *Request, wantErr error) {
 	t.Helper()
 	var got Request
 	var reader objectReader
 	got.UserInfo.Groups = make([]string, 0, 2)
-	err := DecodeInto(&got, body, &reader)
+	err := decodeWith(&got, body, &reader)
 	if fmt.Sprintf("%#v", err) != fmt.Sprintf("%#v", wantErr) && fmt.Sprint(err) != fmt.Sprint(wantErr) {
 		t.Fatalf("%.2000q: with a reader of the object: %v, without: %v", body, err, wantErr)
 	}
@@ -44,11 +53,11 @@ func sameWithReader(t *testing.T, body []byte, want *Request, wantErr error) {
 		t.Fatalf("%.2000q: with a reader of the object (-without +with)\n-%s\n+%s", body, show(want), show(&got))
 	}
 	if got.Object != nil && (len(reader.offsets) == 0 || string(reader.last) != string(got.Object)) {
-		t.Fatalf("%.2000q: the object is %q, the reader was last told of %q", body, got.Object, reader.last)
+		t.Fatalf("%.2000q: the object is %q, the reader last read %q", body, got.Object, reader.last)
 	}
 }
 
-func TestDecodeIntoTellsTheReaderOfEachObject(t *testing.T) {
+func TestReaderGetsEachObject(t *testing.T) {
 	for _, row := range []struct {
 		reason  reason
 		body    string
@@ -63,14 +72,14 @@ func TestDecodeIntoTellsTheReaderOfEachObject(t *testing.T) {
 		row.reason.run(t, func(t *testing.T) {
 			var req Request
 			var reader objectReader
-			if err := DecodeInto(&req, []byte(row.body), &reader); err != nil || !reflect.DeepEqual(reader.offsets, row.offsets) {
-				t.Errorf("told of %d, want %d; %v", reader.offsets, row.offsets, err)
+			if err := decodeWith(&req, []byte(row.body), &reader); err != nil || !reflect.DeepEqual(reader.offsets, row.offsets) {
+				t.Errorf("read at %d, want %d; %v", reader.offsets, row.offsets, err)
 			}
 		})
 	}
 }
 
-// A badReader returns what it is.
+// A badReader returns its own fields.
 type badReader struct {
 	end int
 	err error
@@ -78,7 +87,7 @@ type badReader struct {
 
 func (r badReader) ReadObject([]byte, int) (int, error) { return r.end, r.err }
 
-func TestDecodeIntoDoesNotTrustTheReader(t *testing.T) {
+func TestReaderIsNotTrusted(t *testing.T) {
 	body := []byte(v1(`{"uid":"u","object":{}}`))
 	for _, row := range []struct {
 		reason reason
@@ -91,7 +100,7 @@ func TestDecodeIntoDoesNotTrustTheReader(t *testing.T) {
 		{because("an end in the middle of something"), badReader{end: 94}, `cannot read the AdmissionReview: not JSON: unexpected end of JSON after an object member at byte 95`},
 	} {
 		row.reason.run(t, func(t *testing.T) {
-			err := DecodeInto(new(Request), body, row.reader)
+			err := decodeWith(new(Request), body, row.reader)
 			var e *Error
 			if !errors.As(err, &e) || err.Error() != row.want || !errors.Is(err, ErrSyntax) {
 				t.Errorf("(-want +got)\n-%s\n+%v", row.want, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package review
+package wire
 
 import "github.com/admitkit/admitkit/internal/jsonraw"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package review
+package wire
 
 import (
 	"errors"
@@ -13,37 +13,21 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// Decode reads an AdmissionReview in one validating pass. Unknown members are ignored, names
-// are case-sensitive, of duplicate names the last one counts (objects and lists merge), and
-// null is as good as absent: what sigs.k8s.io/json does for the API server.
-//
-// The documents of the request share memory with body, which must not change while they are
-// in use; nothing else does. Every error is an [*Error]; it holds the version and uid as far
-// as they could be read.
-func Decode(body []byte) (*Request, error) {
-	req := new(Request)
-	if err := DecodeInto(req, body, nil); err != nil {
-		return nil, err
-	}
-	return req, nil
-}
-
-// An ObjectReader takes part in the pass of [DecodeInto].
+// An ObjectReader reads the new object while [Decode] reads the review around it.
 type ObjectReader interface {
-	// ReadObject reads the new object, which starts at an offset of body and is inside two JSON
-	// objects, and returns the offset of its end. It is not called for null; where the name is
-	// there twice, it is called twice, and the last one counts. Later in the body may stand that
-	// the object is of another kind than expected, so the reader keeps to itself what is wrong
-	// with it, unless it is not JSON: that is an error, and ends the pass.
+	// ReadObject reads the object that begins at an offset of body, inside two JSON objects, and returns
+	// the offset of its end. It is not called for null. It is called twice if the name is there twice, and
+	// the last object counts. The kind may only follow later in the body, so an object that does not fit the
+	// reader's type is no error here. An object that is not JSON is an error and ends the pass.
 	ReadObject(body []byte, offset int) (end int, err error)
 }
 
-// DecodeInto is [Decode] into a request that is zero but for a list of zero length in
-// UserInfo.Groups, which may bring its memory. If object is not nil, it reads the new object
-// in the course of the pass, so that no byte is looked at twice.
-func DecodeInto(req *Request, body []byte, object ObjectReader) error {
+// Decode reads a review into the target's fields, which are zero except that UserInfo.Groups may be a list of
+// zero length with memory to use. If object is not nil, it reads the new object in the same pass. The documents
+// of the request share memory with body. Every error is an [*Error].
+func Decode(to Target, body []byte, object ObjectReader) error {
 	p := piecePool.Get().(*pieces)
-	d := decoder{c: jsonraw.At(body, 0, 0), body: body, req: req, reader: object, pieces: p}
+	d := decoder{c: jsonraw.At(body, 0, 0), body: body, to: to, reader: object, pieces: p}
 	err := d.envelope()
 	if err == nil {
 		err = d.c.End()
@@ -62,7 +46,7 @@ func DecodeInto(req *Request, body []byte, object ObjectReader) error {
 type decoder struct {
 	c          jsonraw.Cursor
 	body       []byte
-	req        *Request
+	to         Target
 	reader     ObjectReader
 	pieces     *pieces
 	apiVersion string
@@ -85,7 +69,8 @@ func (d *decoder) envelope() error {
 			return d.text(&d.apiVersion)
 		default: // inReviewRequest
 			if d.hasRequest = d.c.Kind() != jsonraw.Null; !d.hasRequest {
-				*d.req = Request{}
+				*d.to.Version, *d.to.Metadata = "", Metadata{}
+				*d.to.Object, *d.to.OldObject, *d.to.Options = nil, nil, nil
 			}
 			return d.object(requestNames, d.request)
 		}
@@ -94,32 +79,32 @@ func (d *decoder) envelope() error {
 
 // check runs after the pass, since members come in any order.
 func (d *decoder) check() error {
-	d.req.Version = d.version()
+	*d.to.Version = d.version()
 	switch {
-	case d.kind != reviewKind:
+	case d.kind != Kind:
 		return fmt.Errorf("%w: kind is %q", ErrNotReview, d.kind)
-	case d.req.Version == "":
-		return within("apiVersion", fmt.Errorf("%w: %q is neither %s nor %s", ErrVersion, d.apiVersion, V1.APIVersion(), V1beta1.APIVersion()))
+	case *d.to.Version == "":
+		return within("apiVersion", fmt.Errorf("%w: %q is neither %s nor %s", ErrVersion, d.apiVersion, Group+"/"+V1, Group+"/"+V1beta1))
 	case !d.hasRequest:
 		return within("request", ErrNoRequest)
-	case d.req.UID == "":
+	case d.to.Metadata.UID == "":
 		return within("request", within("uid", ErrNoUID))
 	}
 	return nil
 }
 
-func (d *decoder) version() Version {
+func (d *decoder) version() string {
 	switch d.apiVersion {
-	case group + "/" + string(V1):
+	case Group + "/" + V1:
 		return V1
-	case group + "/" + string(V1beta1):
+	case Group + "/" + V1beta1:
 		return V1beta1
 	}
 	return ""
 }
 
 func (d *decoder) fillRequestForm() {
-	r := d.req
+	r := d.to.Metadata
 	if r.RequestKind == (metav1.GroupVersionKind{}) {
 		r.RequestKind = r.Kind
 	}
@@ -132,7 +117,7 @@ func (d *decoder) fillRequestForm() {
 }
 
 func (d *decoder) request(place int) error {
-	r := d.req
+	r := d.to.Metadata
 	switch place {
 	case inRequestUID:
 		return d.text((*string)(&r.UID))
@@ -161,11 +146,11 @@ func (d *decoder) request(place int) error {
 	case inRequestObject:
 		return d.newObject()
 	case inRequestOldObject:
-		return d.raw(&r.OldObject)
+		return d.raw(d.to.OldObject)
 	case inRequestDryRun:
 		return d.boolean(&r.DryRun)
 	default: // inRequestOptions
-		return d.raw(&r.Options)
+		return d.raw(d.to.Options)
 	}
 }
 
@@ -182,7 +167,7 @@ func (d *decoder) gvr(gvr *metav1.GroupVersionResource) error {
 }
 
 func (d *decoder) userInfo(place int) error {
-	u := &d.req.UserInfo
+	u := &d.to.Metadata.UserInfo
 	switch place {
 	case inUserUsername:
 		return d.text(&u.Username)
@@ -224,7 +209,7 @@ func (d *decoder) extra(u *authenticationv1.UserInfo) error {
 func (d *decoder) newObject() error {
 	kind, start := d.c.Kind(), d.c.Offset()
 	if d.reader == nil || kind == jsonraw.Null || kind == jsonraw.Invalid {
-		return d.raw(&d.req.Object)
+		return d.raw(d.to.Object)
 	}
 	end, err := d.reader.ReadObject(d.body, start)
 	switch {
@@ -234,7 +219,7 @@ func (d *decoder) newObject() error {
 		return fmt.Errorf("%w: the object at byte %d was read up to byte %d of %d", ErrSyntax, start, end, len(d.body))
 	}
 	d.c = jsonraw.At(d.body, end, objectDepth)
-	d.req.Object = d.c.Since(start)
+	*d.to.Object = d.c.Since(start)
 	return nil
 }
 
@@ -352,13 +337,13 @@ func (d *decoder) nullOr(want jsonraw.Kind) error {
 
 // fail finishes an error that was collected while unwinding.
 func (d *decoder) fail(err error) error {
-	e := &Error{Version: d.version(), UID: d.req.UID, Offset: d.c.Offset()}
+	e := &Error{Version: d.version(), UID: d.to.Metadata.UID, Offset: d.c.Offset()}
 	for {
 		var p *pathError
 		if !errors.As(err, &p) {
 			break
 		}
-		e.Pointer, err = e.Pointer.Append(p.name), p.err
+		e.Path, err = append(e.Path, p.name), p.err
 	}
 	var syntax *jsonraw.SyntaxError
 	var shape *shapeError

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package original decodes a received document and later computes the patch for the changed value, in the
-// types of pkg/patch. It exists so that pkg/webhook can decode an object while it reads the review around
-// it, which pkg/patch need not offer to everybody.
-package original
+package received
 
 import (
 	"errors"
@@ -41,6 +38,9 @@ func (d *Document) Diff(after any) (patch.Patch, error) {
 func (d *Document) Reset() { d.engine.Reset() }
 
 func located(err error) error {
+	if err == nil {
+		return nil // before e is allocated
+	}
 	var e *jsondiff.Error
 	if errors.As(err, &e) {
 		return &patch.Error{Pointer: patch.Pointer(e.Pointer), Err: e.Err}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package review
+package wire
 
 import (
 	"bytes"
@@ -31,10 +31,10 @@ func (p *pieces) text(b []byte) string {
 // frequent returns the constant for what nearly every review holds, or nothing.
 func frequent(b []byte) string {
 	switch string(b) {
-	case reviewKind:
-		return reviewKind
-	case group + "/" + string(V1):
-		return group + "/" + string(V1)
+	case Kind:
+		return Kind
+	case Group + "/" + V1:
+		return Group + "/" + V1
 	case "CREATE":
 		return "CREATE"
 	case "UPDATE":

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package received reads what the API server sent, in the types of pkg/review and pkg/patch, with two
+// liberties that only pkg/webhook needs and that are therefore not public: an object is decoded while the
+// review around it is read, and memory is reused from call to call.
+package received
+
+import (
+	"errors"
+
+	"github.com/admitkit/admitkit/internal/wire"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// Review is [review.Decode] into a request that is zero, except that UserInfo.Groups may be a list of zero
+// length with memory to use. If object is not nil, it reads the new object in the same pass.
+func Review(req *review.Request, body []byte, object wire.ObjectReader) error {
+	err := wire.Decode(wire.Target{
+		Version: (*string)(&req.Version), Metadata: (*wire.Metadata)(&req.Metadata),
+		Object: &req.Object, OldObject: &req.OldObject, Options: &req.Options,
+	}, body, object)
+	if err == nil {
+		return nil
+	}
+	var e *wire.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	located := &review.Error{Version: review.Version(e.Version), UID: e.UID, Offset: e.Offset, Err: e.Err}
+	for _, name := range e.Path {
+		located.Pointer = located.Pointer.Append(name)
+	}
+	return located
+}
