@@ -85,6 +85,7 @@ var imports = map[string]string{
 	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
 	"adapt":                   "github.com/admitkit/admitkit/pkg/webhook/adapt",
 	"manifest":                "github.com/admitkit/admitkit/pkg/webhook/manifest",
+	"apiserverauth":           "github.com/admitkit/admitkit/pkg/apiserverauth",
 	"certs":                   "github.com/admitkit/admitkit/pkg/certs",
 	"install":                 "github.com/admitkit/admitkit/pkg/install",
 	"metrics":                 "github.com/admitkit/admitkit/pkg/metrics",

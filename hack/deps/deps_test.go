@@ -19,13 +19,14 @@ const module = "github.com/admitkit/admitkit"
 // layers names, for each package below pkg/, which others it may need,
 // directly or not. Packages below one of these belong to its layer.
 var layers = map[string][]string{
-	"patch":   nil,
-	"review":  {"patch"},
-	"certs":   {"patch", "review"},
-	"webhook": {"patch", "review"},
-	"install": {"patch", "review", "webhook", "certs"},
-	"metrics": {"patch", "review", "webhook", "certs", "install"},
-	"tracing": {"patch", "review", "webhook"},
+	"patch":         nil,
+	"review":        {"patch"},
+	"certs":         {"patch", "review"},
+	"apiserverauth": nil,
+	"webhook":       {"patch", "review"},
+	"install":       {"patch", "review", "webhook", "certs"},
+	"metrics":       {"patch", "review", "webhook", "certs", "install"},
+	"tracing":       {"patch", "review", "webhook"},
 	// These two serve any webhook, so they never see our hook types.
 	"chain":       {"patch", "review", "certs"},
 	"idempotence": {"patch", "review", "certs", "chain"},
@@ -49,7 +50,7 @@ var heavy = []struct {
 		allowed: []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
 	{
-		layers:    []string{"certs", "install"},
+		layers:    []string{"certs", "install", "apiserverauth"},
 		forbidden: []string{"sigs.k8s.io/controller-runtime", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers"},
 		allowed:   []string{"k8s.io/client-go/kubernetes/scheme"},
 	},

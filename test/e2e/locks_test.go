@@ -14,7 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/admitkit/admitkit/internal/devcert"
-	installing "github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/apiserverauth"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -31,7 +31,7 @@ type lock struct {
 
 // A caller is one way to call a lock.
 type caller struct {
-	show    installing.APIServerUser // credentials
+	show    apiserverauth.User // credentials
 	byURL   bool
 	refusal string // for the user, empty if it is let in
 	client  admissionregistrationv1.WebhookClientConfig
@@ -44,7 +44,7 @@ var locks = map[string]*lock{"certificate": {}, "token": {}, "password": {}}
 // returns the file that tells it.
 func prepareLocks(dir string) (admissionConfiguration string) {
 	GinkgoHelper()
-	var users []installing.APIServerUser
+	var users []apiserverauth.User
 	for kind, l := range locks {
 		l.kind = kind
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func prepareLocks(dir string) (admissionConfiguration string) {
 		}
 	}
 	kubeconfigFile := filepath.Join(dir, "webhooks.kubeconfig")
-	configuration, kubeconfig, err := installing.APIServerFiles(installing.APIServerOptions{KubeconfigFile: kubeconfigFile, Users: users})
+	configuration, kubeconfig, err := apiserverauth.Files(apiserverauth.Options{KubeconfigFile: kubeconfigFile, Users: users})
 	Expect(err).NotTo(HaveOccurred())
 	written(dir, "webhooks.kubeconfig", kubeconfig)
 	return written(dir, "admission.yaml", configuration)
@@ -85,7 +85,7 @@ func written(dir, name string, content []byte) (path string) {
 }
 
 // at gives a caller its address, and returns what the API server shows there, if anything.
-func (l *lock) at(name string, c *caller) []installing.APIServerUser {
+func (l *lock) at(name string, c *caller) []apiserverauth.User {
 	if c.byURL {
 		c.show.URL = "https://" + l.listener.Addr().String()
 		c.client.URL = &c.show.URL
@@ -97,7 +97,7 @@ func (l *lock) at(name string, c *caller) []installing.APIServerUser {
 	if c.show.CertFile+c.show.TokenFile+c.show.Token+c.show.Username == "" {
 		return nil
 	}
-	return []installing.APIServerUser{c.show}
+	return []apiserverauth.User{c.show}
 }
 
 const missingText = "the webhook server asks for %s, and the call has none"
@@ -108,11 +108,11 @@ func (l *lock) takeCertificates(path func(name, content string) string) {
 	Expect(err).NotTo(HaveOccurred())
 	second, err := devcert.NewCA()
 	Expect(err).NotTo(HaveOccurred())
-	issued := func(ca *devcert.CA, commonName string) installing.APIServerUser {
+	issued := func(ca *devcert.CA, commonName string) apiserverauth.User {
 		cert, key, err := ca.Client(commonName)
 		Expect(err).NotTo(HaveOccurred())
 		name := fmt.Sprintf("%s-%p", commonName, ca)
-		return installing.APIServerUser{CertFile: path(name+".crt", string(cert)), KeyFile: path(name+".key", string(key))}
+		return apiserverauth.User{CertFile: path(name+".crt", string(cert)), KeyFile: path(name+".key", string(key))}
 	}
 	l.content = map[string]string{"right": string(first.Bundle), "next": string(second.Bundle), "both": string(first.Bundle) + string(second.Bundle)}
 	l.file = path("ca.crt", l.content["right"])
@@ -122,7 +122,7 @@ func (l *lock) takeCertificates(path func(name, content string) string) {
 		"by-url":  {show: issued(first, "kube-apiserver"), byURL: true},
 		"next":    {show: issued(second, "kube-apiserver"), refusal: "the client certificate is not valid: x509: certificate signed by unknown authority"},
 		"other":   {show: issued(first, "somebody"), refusal: `the client certificate is not one of those that may call this webhook server: it is for subject "CN=somebody"`},
-		"token":   {show: installing.APIServerUser{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a client certificate")},
+		"token":   {show: apiserverauth.User{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a client certificate")},
 		"nothing": {refusal: fmt.Sprintf(missingText, "a client certificate")},
 	}
 }
@@ -133,10 +133,10 @@ func (l *lock) takeTokens(path func(name, content string) string) {
 	l.file = path("tokens", l.content["right"])
 	l.auth = webhook.ClientAuth{TokenFile: l.file}
 	l.callers = map[string]*caller{
-		"right":    {show: installing.APIServerUser{TokenFile: path("token", "t0ken-1-of-2026-xyz\n")}},
-		"by-url":   {show: installing.APIServerUser{Token: "t0ken-1-of-2026-xyz"}, byURL: true},
-		"next":     {show: installing.APIServerUser{TokenFile: path("next-token", "t0ken-2-of-2026-xyz")}, refusal: unknown},
-		"password": {show: installing.APIServerUser{Username: "api", Password: "t0ken-1-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a bearer token")},
+		"right":    {show: apiserverauth.User{TokenFile: path("token", "t0ken-1-of-2026-xyz\n")}},
+		"by-url":   {show: apiserverauth.User{Token: "t0ken-1-of-2026-xyz"}, byURL: true},
+		"next":     {show: apiserverauth.User{TokenFile: path("next-token", "t0ken-2-of-2026-xyz")}, refusal: unknown},
+		"password": {show: apiserverauth.User{Username: "api", Password: "t0ken-1-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a bearer token")},
 		"nothing":  {refusal: fmt.Sprintf(missingText, "a bearer token")},
 	}
 }
@@ -147,11 +147,11 @@ func (l *lock) takePasswords(path func(name, content string) string) {
 	l.file = path("passwords", l.content["right"])
 	l.auth = webhook.ClientAuth{BasicFile: l.file}
 	l.callers = map[string]*caller{
-		"right":   {show: installing.APIServerUser{Username: "api", Password: "1: 2"}},
-		"by-url":  {show: installing.APIServerUser{Username: "api", Password: "1: 2"}, byURL: true},
-		"next":    {show: installing.APIServerUser{Username: "api", Password: "2"}, refusal: unknown},
-		"other":   {show: installing.APIServerUser{Username: "ipa", Password: "1: 2"}, refusal: unknown},
-		"token":   {show: installing.APIServerUser{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a user name and password")},
+		"right":   {show: apiserverauth.User{Username: "api", Password: "1: 2"}},
+		"by-url":  {show: apiserverauth.User{Username: "api", Password: "1: 2"}, byURL: true},
+		"next":    {show: apiserverauth.User{Username: "api", Password: "2"}, refusal: unknown},
+		"other":   {show: apiserverauth.User{Username: "ipa", Password: "1: 2"}, refusal: unknown},
+		"token":   {show: apiserverauth.User{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a user name and password")},
 		"nothing": {refusal: fmt.Sprintf(missingText, "a user name and password")},
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/problem"
-	"github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/apiserverauth"
 	"github.com/admitkit/admitkit/pkg/webhook"
 	"github.com/admitkit/admitkit/pkg/webhook/manifest"
 )
@@ -114,7 +114,7 @@ func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating 
 		return problem.New("--form=static: %w", err).Hint("leave the clientConfig out of the registration, and name --url https://HOST:PORT")
 	}
 	name := strings.TrimSuffix(c.Name, manifest.StaticSuffix)
-	o := install.APIServerOptions{}
+	o := apiserverauth.Options{}
 	if mutating != nil {
 		o.MutatingManifests = path.Join(serverDir, "mutating")
 		s.add("mutating/"+name, true, mutating)
@@ -123,7 +123,7 @@ func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating 
 		o.ValidatingManifests = path.Join(serverDir, "validating")
 		s.add("validating/"+name, true, validating)
 	}
-	text, _, err := install.APIServerFiles(o)
+	text, _, err := apiserverauth.Files(o)
 	if err != nil {
 		return problem.New("--server-dir: %w", err)
 	}

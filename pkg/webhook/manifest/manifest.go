@@ -29,7 +29,7 @@ const StaticSuffix = ".static.k8s.io"
 // ManifestBasedAdmissionControlConfig. Names get the suffix that they need. A webhook that is served by a Service is
 // an error: in static manifests there are URLs only.
 //
-// The API server wants the two kinds in folders of their own, which install.APIServerFiles names to it. It calls the
+// The API server wants the two kinds in folders of their own, which apiserverauth.Files names to it. It calls the
 // webhooks before all others, and, unlike others, for webhook configurations and admission policies, too.
 func Static(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {

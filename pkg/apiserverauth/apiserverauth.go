@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package install
+// Package apiserverauth generates the two files that kube-apiserver needs to authenticate itself to
+// admission webhooks: an AdmissionConfiguration and a kubeconfig. By default an API server sends no
+// credentials. The webhook server's side is webhook.ClientAuth.
+package apiserverauth
 
 import (
 	"errors"
@@ -19,79 +22,79 @@ import (
 	"github.com/admitkit/admitkit/internal/credentials"
 )
 
-// APIServerOptions say how API servers make themselves known to webhook servers: by default
-// not at all. What the webhook servers ask for is webhook.ClientAuth. They also say where there
-// are configurations of webhooks besides those that came by the API.
-type APIServerOptions struct {
-	// KubeconfigFile is where the kubeconfig will be for the API server, which may be in a
-	// container: an absolute path. Required with Users.
+// Options name the credentials that API servers send to webhooks, and the folders of static
+// webhook configurations.
+type Options struct {
+	// KubeconfigFile is the absolute path of the kubeconfig, as the API server sees it: the API
+	// server may run in a container. Required with Users.
 	KubeconfigFile string
-	// Users are the credentials, one for each host. Webhooks at other hosts get none. Required
-	// unless there are manifests.
-	Users []APIServerUser
-	// MutatingManifests and ValidatingManifests are the folders where the API server will find
-	// static manifests, as manifest.Static makes them: absolute paths, or empty. Each kind has a
-	// folder of its own. An API server before 1.36 does not know the field and does not start; nor
-	// does 1.36 without its feature gate ManifestBasedAdmissionControlConfig, nor any without the folder.
+	// Users are the credentials, one for each host. Webhooks at other hosts receive none. Required
+	// unless a folder of manifests is set.
+	Users []User
+	// MutatingManifests and ValidatingManifests are the absolute paths of the folders from which
+	// the API server loads static manifests, as manifest.Static makes them. Empty means none. Each
+	// kind needs its own folder. The API server does not start if it is older than 1.36, if its
+	// feature gate ManifestBasedAdmissionControlConfig is off, or if the folder does not exist.
 	MutatingManifests, ValidatingManifests string
 }
 
-// An APIServerUser is what an API server shows to the webhooks at one host. One of Service, URL
-// and Host says which, and there is a client certificate, or a token, or a name with password,
-// or a client certificate with one of the others. Who is shown a token or a password can pass
-// for the API server elsewhere, so webhooks of different owners should have different ones.
-type APIServerUser struct {
-	// Service is that of a webhook's clientConfig, with its port.
+// A User holds the credentials that an API server sends to the webhooks at one host. Set exactly
+// one of Service, URL and Host. Set a client certificate, a token, or a user name with a password;
+// a client certificate may be combined with one of the others. A webhook that receives a token or
+// a password can impersonate the API server elsewhere, so do not share one between owners.
+type User struct {
+	// Service is the service of a webhook's clientConfig, with its port.
 	Service *admissionregistrationv1.ServiceReference
-	// URL is that of a webhook's clientConfig.
+	// URL is the url of a webhook's clientConfig.
 	URL string
-	// Host is host:port, or *.parent.domain:port for all hosts below, where the port may be
-	// missing if it is 443. The longest match counts.
+	// Host is host:port, or *.parent.domain:port for all hosts below that domain. The port may be
+	// omitted if it is 443. The longest match counts.
 	Host string
 
-	// CertFile and KeyFile hold a client certificate and its key in PEM, by absolute paths. The
-	// API server sees new ones within five minutes.
+	// CertFile and KeyFile are the absolute paths of a client certificate and its key in PEM. The
+	// API server reloads them within five minutes.
 	CertFile, KeyFile string
-	// TokenFile holds a bearer token, by an absolute path. The API server sees a new one within
-	// a minute. Token is the token itself, which changes when the API server starts.
+	// TokenFile is the absolute path of a file with a bearer token. The API server reloads it
+	// within a minute. Token is the token itself; the API server reads it only when it starts.
 	TokenFile, Token string
-	// Username and Password do, too.
+	// Username and Password are the credentials of HTTP basic authentication. The API server reads
+	// them only when it starts.
 	Username, Password string
 }
 
-// APIServerFiles returns two files for the API servers of a cluster, always the same for the
-// same options: the one that the flag --admission-control-config-file names, and the kubeconfig
-// that goes to o.KubeconfigFile. If there is a file of the first kind already, add the plugins
-// to it. The kubeconfig may hold secrets; without Users it is nil.
-func APIServerFiles(o APIServerOptions) (admissionConfiguration, kubeconfig []byte, err error) {
-	users, err := namedUsers(o.Users)
+// Files returns the content of the two files: the one for the flag
+// --admission-control-config-file, and the kubeconfig to store at o.KubeconfigFile. Equal options
+// give equal files. If the API server already has an admission configuration, add the plugins to
+// it. The kubeconfig may contain secrets. Without Users the kubeconfig is nil.
+func Files(o Options) (admissionConfiguration, kubeconfig []byte, err error) {
+	users, err := kubeconfigUsersOf(o.Users)
 	if err := errors.Join(o.check(), err); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the files for the API server: %w", err)
 	}
-	admissionConfiguration, err = written(
+	admissionConfiguration, err = marshalWithComment(
 		"# For the flag --admission-control-config-file of kube-apiserver.\n",
 		admission{APIVersion: "apiserver.config.k8s.io/v1", Kind: "AdmissionConfiguration", Plugins: o.plugins()})
 	if err != nil || len(users) == 0 {
 		return admissionConfiguration, nil, err
 	}
-	kubeconfig, err = written(
-		"# What kube-apiserver shows to webhooks. Of a kubeconfig it reads the users only, named by\n# the hosts of the webhooks.\n",
+	kubeconfig, err = marshalWithComment(
+		"# The credentials that kube-apiserver sends to webhooks. It reads only the users of this\n# kubeconfig. The name of a user is the host of the webhooks.\n",
 		kubeconfigUsers{APIVersion: "v1", Kind: "Config", Users: users})
 	return admissionConfiguration, kubeconfig, err
 }
 
-func (o *APIServerOptions) check() error {
+func (o *Options) check() error {
 	var errs []error
 	absolute := func(field, value string) {
 		if !path.IsAbs(value) {
-			errs = append(errs, fmt.Errorf("%s is %q: the API server wants an absolute path", field, value))
+			errs = append(errs, fmt.Errorf("%s is %q: the API server needs an absolute path", field, value))
 		}
 	}
 	manifests := o.MutatingManifests != "" || o.ValidatingManifests != ""
 	if o.KubeconfigFile != "" || !manifests || len(o.Users) > 0 {
 		absolute("KubeconfigFile", o.KubeconfigFile)
 		if len(o.Users) == 0 {
-			errs = append(errs, errors.New("there are no Users: without, the API server needs no files"))
+			errs = append(errs, errors.New("Users is empty: an API server without credentials needs no files"))
 		}
 	}
 	if o.MutatingManifests != "" {
@@ -106,8 +109,8 @@ func (o *APIServerOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// plugins are those that there is something to say to.
-func (o *APIServerOptions) plugins() []admissionPlugin {
+// plugins returns the webhook admission plugins that have a kubeconfig or a folder of manifests.
+func (o *Options) plugins() []admissionPlugin {
 	var all []admissionPlugin
 	for _, p := range []struct{ name, manifests string }{
 		{"MutatingAdmissionWebhook", o.MutatingManifests}, {"ValidatingAdmissionWebhook", o.ValidatingManifests},
@@ -121,8 +124,8 @@ func (o *APIServerOptions) plugins() []admissionPlugin {
 	return all
 }
 
-// The two documents, as far as they are needed. The API server's own types would bring all of
-// its admission code along.
+// These types have only the fields that Files writes. The API server's own types would link all of
+// its admission code.
 type (
 	admission struct {
 		APIVersion string            `json:"apiVersion"`
@@ -145,10 +148,10 @@ type (
 		Users      []kubeconfigUser `json:"users"`
 	}
 	kubeconfigUser struct {
-		Name string `json:"name"`
-		User shown  `json:"user"`
+		Name string          `json:"name"`
+		User userCredentials `json:"user"`
 	}
-	shown struct {
+	userCredentials struct {
 		ClientCertificate string `json:"client-certificate,omitempty"`
 		ClientKey         string `json:"client-key,omitempty"`
 		TokenFile         string `json:"tokenFile,omitempty"`
@@ -158,13 +161,13 @@ type (
 	}
 )
 
-func written(comment string, document any) ([]byte, error) {
+func marshalWithComment(comment string, document any) ([]byte, error) {
 	text, err := yaml.Marshal(document)
 	return append([]byte(comment), text...), err
 }
 
-// namedUsers sorts the users by name.
-func namedUsers(users []APIServerUser) ([]kubeconfigUser, error) {
+// kubeconfigUsersOf checks the users and returns them sorted by name.
+func kubeconfigUsersOf(users []User) ([]kubeconfigUser, error) {
 	var all []kubeconfigUser
 	var errs []error
 	seen := map[string]int{}
@@ -181,16 +184,16 @@ func namedUsers(users []APIServerUser) ([]kubeconfigUser, error) {
 			errs = append(errs, fmt.Errorf("Users[%d]: %s has the credentials of Users[%d] already", i, name, first))
 		}
 		seen[name] = i
-		all = append(all, kubeconfigUser{name, shown{u.CertFile, u.KeyFile, u.TokenFile, u.Token, u.Username, u.Password}})
+		all = append(all, kubeconfigUser{name, userCredentials{u.CertFile, u.KeyFile, u.TokenFile, u.Token, u.Username, u.Password}})
 	}
 	slices.SortFunc(all, func(a, b kubeconfigUser) int { return strings.Compare(a.Name, b.Name) })
 	return all, errors.Join(errs...)
 }
 
-// name is what the API server looks for: see defaultAuthenticationInfoResolver in
-// k8s.io/apiserver/pkg/util/webhook. It has a port always: without, which the API server knows
-// for 443, *.domain:443 would come before host.domain.
-func (u *APIServerUser) name() (string, error) {
+// name returns the user's name in the kubeconfig, by which the API server finds it: see
+// defaultAuthenticationInfoResolver in k8s.io/apiserver/pkg/util/webhook. It always has a port: the
+// API server would prefer *.domain:443 to a host.domain without one.
+func (u *User) name() (string, error) {
 	var name string
 	var err error
 	switch {
@@ -204,7 +207,7 @@ func (u *APIServerUser) name() (string, error) {
 		return "", errors.New("set one of Service, URL and Host")
 	}
 	if err == nil && name == "kubernetes.default.svc:443" {
-		err = errors.New("kubernetes.default.svc:443 is the API server itself, which uses other credentials for it")
+		err = errors.New("kubernetes.default.svc:443 is the API server itself, which authenticates to itself in another way")
 	}
 	return name, err
 }
@@ -226,13 +229,13 @@ func urlHost(text string) (string, error) {
 		return "", fmt.Errorf("URL is %q: want https://host[:port], as in the webhook's configuration", text)
 	}
 	if u.Port() == "" {
-		return net.JoinHostPort(u.Host, "443"), nil // [::1] gets a second pair of brackets there, too
+		return net.JoinHostPort(u.Host, "443"), nil // the API server also puts a second pair of brackets around [::1]
 	}
 	return u.Host, nil
 }
 
-// patternHost refuses names by which nothing is ever found, and those that show credentials to
-// webhooks of others, which could then pass for an API server.
+// patternHost refuses names that the API server would never look up. It also refuses wildcards that
+// send the credentials to the webhooks of others, who could then impersonate the API server.
 func patternHost(name string) (string, error) {
 	host, port, err := net.SplitHostPort(name)
 	if err != nil {
@@ -247,7 +250,7 @@ func patternHost(name string) (string, error) {
 	parent, wild := strings.CutPrefix(host, "*.")
 	switch {
 	case host == "*", wild && !strings.Contains(parent, "."):
-		return "", fmt.Errorf("Host is %q: that would show the credentials to webhooks of others; name a service, or *.namespace.svc", name)
+		return "", fmt.Errorf("Host is %q: that would send the credentials to webhooks of others; name a service, or *.namespace.svc", name)
 	case !wild && net.ParseIP(host) != nil:
 	case len(validation.IsDNS1123Subdomain(parent)) > 0:
 		return "", fmt.Errorf("Host is %q: want host:port or *.parent.domain:port, in lower case", name)
@@ -255,7 +258,7 @@ func patternHost(name string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-func (u *APIServerUser) checkCredentials(name string) error {
+func (u *User) checkCredentials(name string) error {
 	for _, file := range []struct{ field, path string }{{"CertFile", u.CertFile}, {"KeyFile", u.KeyFile}, {"TokenFile", u.TokenFile}} {
 		if file.path != "" && !path.IsAbs(file.path) {
 			return fmt.Errorf("%s for %s is %q: want an absolute path on the API server", file.field, name, file.path)
@@ -268,9 +271,9 @@ func (u *APIServerUser) checkCredentials(name string) error {
 	case u.TokenFile != "" && u.Token != "":
 		return fmt.Errorf("TokenFile and Token for %s: set one", name)
 	case token && basic:
-		return fmt.Errorf("a token and a password for %s: with both every call fails; set one", name)
+		return fmt.Errorf("a token and a password for %s: every call with both fails; set one", name)
 	case !cert && !token && !basic:
-		return fmt.Errorf("there are no credentials for %s: set CertFile and KeyFile, TokenFile, or Username and Password", name)
+		return fmt.Errorf("no credentials for %s: set CertFile and KeyFile, TokenFile, or Username and Password", name)
 	case token && u.Token != "":
 		if err := credentials.CheckToken(u.Token); err != nil {
 			return fmt.Errorf("Token for %s %w", name, err)
