@@ -17,7 +17,7 @@ func newAdd(s *screen.Screen) *cobra.Command {
 		Use:     "add",
 		Short:   "Extend a scaffolded project",
 		GroupID: "write",
-		Long:    `Extend a project that "admitkit init" made, without touching what is yours in it.`,
+		Long:    `Extend a project that "admitkit init" generated. Your own code is not changed.`,
 		Example: `
 admitkit add hook --mutate configmaps
 admitkit add hook --validate batch/v1/jobs,batch/v1/cronjobs`,
@@ -31,14 +31,18 @@ func newAddHook(s *screen.Screen) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook",
 		Short: "Add hooks to a scaffolded project",
-		Long: `Add hooks to the project of the current folder, which "admitkit init" made.
+		Long: `Add hooks to the project in the current folder, which "admitkit init" generated.
 
-Each hook is a file and a test in hooks, a test with a real API server in e2e, and
-a sample of its kind in samples. Files that are there are never changed, but for
-those that follow from the hooks: the list in hooks/hooks.go, unless you have edited it,
-what the program prints into config, and go.mod and go.sum by go mod tidy.
+For each hook this writes four files: the hook and its unit test in hooks/, a
+test with a real API server in e2e/, and a sample object in samples/.
 
-Kinds are named as for "admitkit init": see its help. If a file is there already, or the
+Existing files are not changed, except for those that are derived from the hooks:
+
+  hooks/hooks.go   the list of hooks, unless you have edited it
+  config/          the manifests that the program prints
+  go.mod, go.sum   by "go mod tidy"
+
+Kinds are named as for "admitkit init". If one of the new files exists, or if the
 program does not compile with the new hooks, nothing is changed.`,
 		Example: `
 admitkit add hook --mutate configmaps
@@ -47,7 +51,7 @@ admitkit add hook --validate example.com/v1/gadgets=example.com/shop-webhooks/ap
 		Args: arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			progress := s.Progress()
-			o.Tell = func(what string) { progress.Step("%s", what) }
+			o.Progress = func(step string) { progress.Step("%s", step) }
 			result, err := scaffold.Add(c.Context(), o)
 			progress.Done()
 			if err != nil {
@@ -59,12 +63,12 @@ admitkit add hook --validate example.com/v1/gadgets=example.com/shop-webhooks/ap
 		},
 	}
 	kindFlags(c, &o)
-	c.Flags().StringVar(&o.Dir, "dir", "", "folder of the project, or one in it (default the current one)")
-	c.Flags().BoolVar(&o.SkipTidy, "skip-tidy", false, "do not run go mod tidy")
+	c.Flags().StringVar(&o.Dir, "dir", "", "folder of the project, or a folder in it (default the current folder)")
+	c.Flags().BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy"`)
 	return c
 }
 
-// printFiles lists what was written besides the hooks themselves.
+// printFiles lists the files that were written, without the hooks themselves.
 func printFiles(s *screen.Screen, r *scaffold.Result) {
 	fmt.Fprintln(s.Out)
 	for _, name := range r.Created {

@@ -22,14 +22,14 @@ func newAPIServer(s *screen.Screen) *cobra.Command {
 		Short: "Build, find and start a real API server",
 		Long: `Build, find and start a real API server.
 
-kube-apiserver, etcd and kubectl are looked for in this order:
+admitkit looks for kube-apiserver, etcd and kubectl in this order:
 
-  1. $KUBEBUILDER_ASSETS
-  2. what "admitkit apiserver install" built: below $ADMITKIT_CACHE, or else in
-     the user's folder for caches (in a checkout of admitkit: in its .cache)
-  3. what setup-envtest downloaded, the newest version first
+  1. the folder $KUBEBUILDER_ASSETS, if it is set
+  2. the binaries that "admitkit apiserver install" built: in $ADMITKIT_CACHE, or
+     in your cache folder (in a checkout of admitkit: its folder .cache)
+  3. the binaries that setup-envtest downloaded, newest version first
 
-"admitkit dev", "verify --server" and "explain" use what is found.`,
+"admitkit dev" and "admitkit verify" use these binaries.`,
 		GroupID: "tools",
 	}
 	c.AddCommand(newAPIServerInstall(s), newAPIServerPath(s), newAPIServerStart(s))
@@ -41,12 +41,12 @@ func newAPIServerInstall(s *screen.Screen) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Build kube-apiserver, etcd and kubectl, once",
-		Long: `Build kube-apiserver, etcd and kubectl from Go modules that are pinned by
-version and checksum inside admitkit, and print the folder that holds them.
+		Long: `Build kube-apiserver, etcd and kubectl from source, and print the folder with the
+binaries. admitkit pins the Go modules by version and checksum.
 
-This needs Go, a module proxy (or a module cache that has everything), about
-5 minutes on 2 cores, and 200 MB. What is there already is not built again.
-With $KUBEBUILDER_ASSETS set, that folder is used and nothing is built.`,
+This needs Go, a module proxy or a complete module cache, 200 MB of disk, and
+about 5 minutes on 2 cores. Binaries that exist are not built again. If
+$KUBEBUILDER_ASSETS is set, install prints that folder and builds nothing.`,
 		Example: `
 admitkit apiserver install
 admitkit apiserver install --list
@@ -56,9 +56,9 @@ ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case list:
-				return listPlaces(s)
+				return listCandidates(s)
 			case printPath:
-				dir, err := build.Chosen()
+				dir, err := build.Target()
 				if err == nil {
 					fmt.Fprintln(s.Out, dir)
 				}
@@ -77,34 +77,34 @@ ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
 			return err
 		},
 	}
-	c.Flags().BoolVar(&list, "list", false, "list where binaries are looked for and what is there; build nothing")
-	c.Flags().BoolVar(&printPath, "print-path", false, "print the folder that install uses; build nothing")
-	c.Flags().BoolVar(&force, "force", false, "build again what is there")
+	c.Flags().BoolVar(&list, "list", false, "list the folders that admitkit searches and their state; build nothing")
+	c.Flags().BoolVar(&printPath, "print-path", false, "print the folder that install would use; build nothing")
+	c.Flags().BoolVar(&force, "force", false, "build again even if the binaries exist")
 	c.MarkFlagsMutuallyExclusive("list", "print-path", "force")
 	return c
 }
 
-// listPlaces prints each place with what is there.
-func listPlaces(s *screen.Screen) error {
-	places, err := build.Places()
+// listCandidates prints each folder that is searched, with its state.
+func listCandidates(s *screen.Screen) error {
+	candidates, err := build.Candidates()
 	if err != nil {
 		return err
 	}
 	p := s.Painter()
-	used := slices.IndexFunc(places, func(place build.Place) bool {
-		return len(place.Missing) == 0 || place.Name == build.Assets
+	used := slices.IndexFunc(candidates, func(c build.Candidate) bool {
+		return len(c.Missing) == 0 || c.Source == build.Assets
 	})
-	for i, place := range places {
+	for i, c := range candidates {
 		state := "complete"
 		switch {
-		case len(place.Missing) == len(build.Binaries):
-			state = "nothing there"
-		case len(place.Missing) > 0:
-			state = "lacks " + strings.Join(place.Missing, ", ")
+		case len(c.Missing) == len(build.Binaries):
+			state = "empty"
+		case len(c.Missing) > 0:
+			state = "lacks " + strings.Join(c.Missing, ", ")
 		case i == used:
 			state = p.Green("in use")
 		}
-		fmt.Fprintf(s.Out, "%s: %s\n  %s\n", p.Bold(place.Name), state, place.Dir)
+		fmt.Fprintf(s.Out, "%s: %s\n  %s\n", p.Bold(c.Source), state, c.Dir)
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ func newAPIServerPath(s *screen.Screen) *cobra.Command {
 	return &cobra.Command{
 		Use:   "path",
 		Short: "Print the folder with kube-apiserver, etcd and kubectl",
-		Long: `Print the folder with kube-apiserver, etcd and kubectl, and nothing else.
-If they are nowhere on this machine, the exit code is 2.`,
+		Long: `Print the folder with kube-apiserver, etcd and kubectl, and nothing else. If this
+machine has none, the exit code is 2.`,
 		Example: `
 admitkit apiserver path
 export KUBEBUILDER_ASSETS=$(admitkit apiserver path)
@@ -134,14 +134,14 @@ func newAPIServerStart(s *screen.Screen) *cobra.Command {
 	var o play.Options
 	c := &cobra.Command{
 		Use:   "start [-- COMMAND [ARGUMENTS]]",
-		Short: "Start a real API server to play with",
-		Long: `Start a real kube-apiserver with its etcd on 127.0.0.1, and print the line that
-has kubectl use it. There are no nodes and no controllers: objects are stored,
-defaulted, validated and admitted, and nothing runs.
+		Short: "Start a real API server for experiments",
+		Long: `Start a real kube-apiserver with etcd on 127.0.0.1, and print the "export
+KUBECONFIG=" line for kubectl. There are no nodes and no controllers: the server
+stores, defaults, validates and admits objects, but nothing runs.
 
-It ends with Ctrl-C, and its data with it. With a COMMAND, that is run with
-KUBECONFIG set (and kubectl on its PATH); the server ends when it does, and the
-exit code is that of the command.`,
+Ctrl-C stops the server and deletes its data. With COMMAND, start runs it with
+KUBECONFIG set and kubectl on its PATH. The server stops when the command ends,
+and the exit code is that of the command.`,
 		Example: `
 admitkit apiserver start
 admitkit apiserver start -- kubectl create namespace shop
@@ -153,15 +153,15 @@ admitkit apiserver start --feature-gates MutatingAdmissionPolicy=true --flag v=4
 				return arguments()(c, args)
 			}
 			if o.Port < 0 || o.Port > math.MaxUint16 {
-				return problem.New("--port %d: a port is a number from 1 to %d, or 0 for any that is free", o.Port, math.MaxUint16)
+				return problem.New("--port %d is not a port: it takes a number from 1 to %d, or 0 for a free port", o.Port, math.MaxUint16)
 			}
 			o.Command = args
 			return play.Run(c.Context(), s, o)
 		},
 	}
-	c.Flags().IntVar(&o.Port, "port", 0, "port to listen on (default any that is free)")
-	c.Flags().StringVar(&o.AuditLog, "audit-log", "", "write an audit log into this file, as admitkit audit reads it")
+	c.Flags().IntVar(&o.Port, "port", 0, "port to listen on (default a free port)")
+	c.Flags().StringVar(&o.AuditLog, "audit-log", "", `write an audit log to this file, for "admitkit audit"`)
 	c.Flags().StringVar(&o.FeatureGates, "feature-gates", "", "feature gates, such as NAME=true,OTHER=false")
-	c.Flags().StringArrayVar(&o.Flags, "flag", nil, "a flag for kube-apiserver, as NAME=VALUE; may be repeated")
+	c.Flags().StringArrayVar(&o.Flags, "flag", nil, "flag for kube-apiserver, as NAME=VALUE; can be repeated")
 	return c
 }

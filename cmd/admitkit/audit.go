@@ -21,48 +21,55 @@ func newAudit(s *screen.Screen) *cobra.Command {
 	var since, until string
 	c := &cobra.Command{
 		Use:     "audit FILE...",
-		Short:   "Tell from audit logs what webhooks did",
-		GroupID: "judge",
-		Long: `Tell from the audit logs of the API server what webhooks did: calls, changes,
-patches, denials and failures of each, and what should not be: requests that
-were let pass because a webhook failed, webhooks that change the same object
-again and again, two that take back each other's changes, patches that change
-nothing, slow ones.
+		Short:   "Report what webhooks did, from API server audit logs",
+		GroupID: "check",
+		Long: `Report what webhooks did, from the audit logs of the API server. For each webhook,
+audit counts calls, changes, patches, denials and failures. Its findings are:
 
-It needs events of audit.k8s.io as JSON, one a line, as the API server writes
-them with --audit-log-path; files may be compressed with gzip, and "-" is
-standard input. The level of the audit policy decides what can be told:
+  - requests that were admitted because a webhook failed
+  - webhooks that change the same object again and again
+  - two webhooks that revert each other's changes
+  - patches that change nothing
+  - slow webhooks
+
+audit reads events of audit.k8s.io as JSON, one per line, as the API server
+writes them with --audit-log-path. Files can be compressed with gzip, and "-" is
+standard input. The level of the audit policy limits what audit can report:
 
   Metadata   calls of mutating webhooks, and whether they changed the object;
-             denials, failures, audit annotations; the time spent in webhooks,
-             of requests that took more than 500 ms
-  Request    also the patches: fields that two webhooks contend for, elements
-             added twice, patches that change nothing
+             denials, failures and audit annotations; the time in webhooks, for
+             requests that took more than 500 ms
+  Request    also the patches: fields that two webhooks both change, elements
+             that are added twice, patches that change nothing
 
-Calls of validating webhooks that allowed a request are not recorded at any
-level. Each request is counted once, however many files it is in. Memory does
-not grow with the logs.
+The API server records no calls of validating webhooks that allowed the request,
+at any level. audit counts a request once, even if several files contain it. Its
+memory use does not grow with the size of the logs.
 
-Lines that are no event are skipped, counted and named. One that is too long, or
-not JSON, or JSON in which an event may be wrapped, may have been an event; only
-a last line that is not written to its end yet does not count.
+audit skips lines that are not events, counts them and names them. A skipped line
+may have been an event if it is too long, is not JSON, or is JSON that may wrap
+an event. An incomplete last line does not count.
 
-Exit codes: 0 nothing but advice, 1 there are errors or warnings, 2 there was
-no audit event, or nothing was found and a file could be read only in part or
-has lines that may have been events.`,
-		Example: `admitkit audit /var/log/kubernetes/audit.log
+Exit codes:
+
+  0  no findings except advice
+  1  at least one error or warning
+  2  there was no audit event; or nothing was found, but part of a file could not
+     be read or skipped lines may have been events`,
+		Example: `
+admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html
 ssh control-plane-0 sudo cat /var/log/kubernetes/audit.log | admitkit audit -
 admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 		Args: arguments("FILE..."),
 	}
 	flags := c.Flags()
-	flags.StringVar(&since, "since", "", "leave out requests before `TIME`, as in 2006-01-02T15:04:05Z, or so long ago, as in 90m")
-	flags.StringVar(&until, "until", "", "leave out requests from `TIME` on")
-	flags.StringSliceVar(&o.Webhooks, "webhook", nil, "only the webhook `NAME`, or CONFIGURATION/NAME; may be repeated")
-	flags.IntVar(&o.Top, "top", o.Top, "show `N` rows of a table, and N findings of a kind")
-	flags.DurationVar(&o.Slow, "slow", o.Slow, "`DURATION` in webhooks that makes a request a finding")
-	flags.IntVar(&o.Again, "again", o.Again, "`N` changes of the same object by a webhook are a finding")
+	flags.StringVar(&since, "since", "", "skip requests before `TIME`, such as 2006-01-02T15:04:05Z, or 90m for 90 minutes ago")
+	flags.StringVar(&until, "until", "", "skip requests at `TIME` and later")
+	flags.StringSliceVar(&o.Webhooks, "webhook", nil, "report only on the webhook `NAME`, or CONFIGURATION/NAME; can be repeated")
+	flags.IntVar(&o.Top, "top", o.Top, "show at most `N` rows of each table, and N findings of each kind")
+	flags.DurationVar(&o.Slow, "slow", o.Slow, "report requests that spend at least `DURATION` in webhooks")
+	flags.IntVar(&o.Again, "again", o.Again, "report a webhook that changes the same object `N` times")
 	out := outputFlag(c, "text", "json", "junit", "html")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		err := auditOptions(&o, since, until, time.Now())
@@ -83,36 +90,36 @@ admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 		case report.Found():
 			return problem.ErrFound
 		case len(report.Incomplete) > 0:
-			return problem.New("nothing was found, but not all of the logs could be read: %s", strings.Join(report.Incomplete, "; "))
+			return problem.New("nothing was found, but part of the logs could not be read: %s", strings.Join(report.Incomplete, "; "))
 		}
 		return nil
 	}
 	return c
 }
 
-// auditOptions checks the options, and reads the times.
+// auditOptions checks the options and parses --since and --until.
 func auditOptions(o *audit.Options, since, until string, now time.Time) (err error) {
-	if o.Since, err = moment("since", since, now); err != nil {
+	if o.Since, err = parseTime("since", since, now); err != nil {
 		return err
 	}
-	if o.Until, err = moment("until", until, now); err != nil {
+	if o.Until, err = parseTime("until", until, now); err != nil {
 		return err
 	}
 	switch {
 	case !o.Since.IsZero() && !o.Until.IsZero() && !o.Since.Before(o.Until):
 		return problem.New("--since=%s is not before --until=%s", since, until)
 	case o.Top < 1:
-		return problem.New("--top=%d: it takes one or more", o.Top)
+		return problem.New("--top=%d is too small: the minimum is 1", o.Top)
 	case o.Again < 2:
-		return problem.New("--again=%d: it takes two or more", o.Again)
+		return problem.New("--again=%d is too small: the minimum is 2", o.Again)
 	case o.Slow <= 0:
-		return problem.New("--slow=%s: it takes a time above 0", o.Slow)
+		return problem.New("--slow=%s is not above 0", o.Slow)
 	}
 	return nil
 }
 
-// moment reads a time, or how long ago it was.
-func moment(flag, text string, now time.Time) (time.Time, error) {
+// parseTime parses a time, or a duration before now.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -151,6 +158,6 @@ func writeAudit(s *screen.Screen, out *screen.Outputs, r *audit.Report) error {
 		case "html":
 			return r.Page().Write(w)
 		}
-		return fmt.Errorf("no form %q", form)
+		return fmt.Errorf("unknown output format %q", form)
 	})
 }

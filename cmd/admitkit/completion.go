@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// What the values of flags are, by the names that they have in all commands. Commands register those
-// of their own. A shell offers files for a flag that nothing is said of.
+// Completions for the values of flags, by flag name; a name means the same in all commands. A command registers
+// completions of its own where it needs others.
 var (
 	fixedFlags = map[string][]string{
 		"color":      {"auto", "always", "never"},
@@ -20,16 +20,16 @@ var (
 	dirFlags  = []string{"dir", "store", "hook", "admitkit"}
 )
 
-// completions tells shells what the values of flags and arguments may be, where the commands have
-// not said it themselves.
-func completions(c *cobra.Command, flags *pflag.FlagSet) {
+// registerCompletions adds shell completions for flags and arguments that have none yet. Without a registration, a
+// shell would offer file names.
+func registerCompletions(c *cobra.Command, flags *pflag.FlagSet) {
 	nothing := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveNoFileComp)
 	isFile := map[string]bool{}
 	for _, name := range append(yamlFlags, fileFlags...) {
 		isFile[name] = true
 	}
 	for _, name := range yamlFlags {
-		_ = c.MarkFlagFilename(name, "yaml", "yml", "json") // few commands have all of them
+		_ = c.MarkFlagFilename(name, "yaml", "yml", "json") // it fails if the command has no such flag
 	}
 	for _, name := range dirFlags {
 		_ = c.MarkFlagDirname(name)
@@ -49,11 +49,11 @@ func completions(c *cobra.Command, flags *pflag.FlagSet) {
 		c.ValidArgsFunction = nothing
 	}
 	for _, sub := range c.Commands() {
-		completions(sub, sub.LocalNonPersistentFlags())
+		registerCompletions(sub, sub.LocalNonPersistentFlags())
 	}
 }
 
-// takesFiles are the commands with arguments that are files, folders or command lines.
+// takesFiles lists the commands whose arguments are files, folders or command lines.
 var takesFiles = map[string]bool{
 	"admitkit dev":             true,
 	"admitkit manifests":       true,

@@ -17,31 +17,38 @@ func newDev(s *screen.Screen) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "dev [PACKAGE]",
-		Short: "Run the hooks of this project behind a real API server, rebuilt on change",
-		Long: `Run hooks behind a real API server on this machine, and tell of each of their
-calls: who asked for what, what the hook answered, and its patch as a diff.
+		Short: "Run hooks behind a real API server, and rebuild them on change",
+		Long: `Run hooks behind a real API server on this machine, and print each call: the
+user and the request, the hook's response, and its patch as a diff.
 
 PACKAGE is a folder or an import path with hooks: exported variables of type
-*webhook.Hook, functions that return one, or func Hooks() []*webhook.Hook. It is
-./hooks where that exists, or else the current folder. When its source changes,
-or that of a package of the module that it imports, the hooks are built anew and
-take over. Calls that come meanwhile wait for them, within their timeout. If the
-build fails, that is shown and the hooks from before go on. A registration that
-has changed is registered anew.
+*webhook.Hook, functions that return one, or func Hooks() []*webhook.Hook. The
+default is ./hooks if that folder exists, and otherwise the current folder.
 
-The API server is found as "admitkit apiserver path" does, and built if it is
-nowhere. It goes, with all objects, when dev ends: by Ctrl-C.
+When the source of the hooks changes, dev rebuilds and restarts them. The source
+includes the packages of the module that PACKAGE imports. Calls during a build
+wait for the new hooks, within their timeout. If the build fails, dev prints the
+errors and keeps the previous hooks running. If the registration of a hook has
+changed, dev applies the new one.
 
-With --url, the hooks are those of a webhook in any language that runs already.
+dev uses the API server that "admitkit apiserver path" finds, and builds one if
+there is none. Ctrl-C ends dev, stops the API server and deletes its objects.
 
-With --cluster, the hooks are registered in the cluster of your kubeconfig, which
-calls this machine. So that this does no harm, failures are ignored (unless
---fail says otherwise), timeouts are 5 seconds at the most, kube-system is left
-out, and the registrations have names of their own. They are removed at the end,
-and those of a dev that was killed when it starts the next time.
+With --url, dev registers a webhook in any language that is already running.
 
--o json prints a JSON object a line: "event" is admission, ready, rebuilt,
-buildFailed, crashed or applyFailed.`,
+With --cluster, dev registers the hooks in the cluster of your kubeconfig, and
+the cluster calls this machine. To keep the cluster working:
+
+  - failurePolicy is Ignore, unless --fail keeps the policy of the hooks
+  - timeouts are at most 5 seconds
+  - kube-system is excluded
+  - the registrations have names of their own
+
+dev removes the registrations when it ends. If it was killed, the next dev
+removes them.
+
+-o json prints one JSON object per line. Its "event" is admission, ready,
+rebuilt, buildFailed, crashed or applyFailed.`,
 		Example: `
 admitkit dev
 admitkit dev ./internal/webhooks --apply config/crd --apply samples/
@@ -63,26 +70,26 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 			case output == "json":
 				o.JSON = true
 			case toFile:
-				return problem.New("-o %s: lines appear as things happen, on standard output only", output).Hint("admitkit dev -o %s >%s", form, file)
+				return problem.New("-o %s: dev prints to standard output only", output).Hint("admitkit dev -o %s >%s", form, file)
 			default:
-				return problem.New("-o %s: there are text and json", output)
+				return problem.New("-o %s is unknown: it takes text or json", output)
 			}
 			return dev.Run(c.Context(), s, o)
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&output, "output", "o", "text", "form of the lines: text or json")
-	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder with objects to apply at the start; may be repeated")
-	f.StringVar(&o.URL, "url", "", "where a webhook runs already, http or https")
-	f.StringArrayVar(&o.Files, "webhook-configuration", nil, "file with the registration of the webhook at --url; may be repeated")
-	f.StringVar(&o.CAFile, "ca-file", "", "file with the CA, in PEM, of the webhook at --url")
-	f.StringArrayVar(&o.Flags, "flag", nil, "a flag for kube-apiserver, as NAME=VALUE; may be repeated")
-	f.IntVar(&o.Port, "port", 0, "port of the API server (default any that is free)")
-	f.BoolVar(&o.Cluster, "cluster", false, "register in the cluster of the kubeconfig")
+	f.StringVarP(&output, "output", "o", "text", "output format: text or json")
+	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder with objects to apply at the start; can be repeated")
+	f.StringVar(&o.URL, "url", "", "http or https URL of a webhook that is already running")
+	f.StringArrayVar(&o.Files, "webhook-configuration", nil, "file with the registration of the webhook at --url; can be repeated")
+	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA certificates of the webhook at --url")
+	f.StringArrayVar(&o.Flags, "flag", nil, "flag for kube-apiserver, as NAME=VALUE; can be repeated")
+	f.IntVar(&o.Port, "port", 0, "port of the API server (default a free port)")
+	f.BoolVar(&o.Cluster, "cluster", false, "register the hooks in the cluster of the kubeconfig")
 	o.Where.Add(f)
-	f.StringVar(&o.Advertise, "advertise", "", "with --cluster: HOST or HOST:PORT where the cluster reaches this machine (default its address towards the cluster)")
-	f.BoolVar(&o.Fail, "fail", false, "with --cluster: keep the failurePolicy of the hooks, so that failures of this machine stop requests")
-	f.BoolVarP(&o.Yes, "yes", "y", false, "with --cluster: do not ask")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	f.StringVar(&o.Advertise, "advertise", "", "with --cluster: HOST or HOST:PORT under which the cluster reaches this machine (default the address of this machine towards the cluster)")
+	f.BoolVar(&o.Fail, "fail", false, "with --cluster: keep the failurePolicy of the hooks; requests then fail if this machine does not answer")
+	f.BoolVarP(&o.Yes, "yes", "y", false, "with --cluster: do not ask for confirmation")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	return c
 }

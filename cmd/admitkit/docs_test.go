@@ -18,7 +18,9 @@ import (
 
 const docsFolder = "../../docs/cli"
 
-// TestDocs holds docs/cli against the commands. To write it: go test ./cmd/admitkit -run TestDocs -update
+// TestDocs compares docs/cli with the help of the commands. To write the pages, run:
+//
+//	go test ./cmd/admitkit -run TestDocs -update
 func TestDocs(t *testing.T) {
 	want := map[string]string{"README.md": contents(quietRoot())}
 	for _, c := range documented(quietRoot()) {
@@ -37,7 +39,7 @@ func TestDocs(t *testing.T) {
 	const how = "run go test ./cmd/admitkit -run TestDocs -update"
 	for name, text := range want {
 		if got, err := os.ReadFile(filepath.Join(docsFolder, name)); err != nil || string(got) != text {
-			t.Errorf("docs/cli/%s is not what the command says of itself: %s", name, how)
+			t.Errorf("docs/cli/%s differs from the help of the command: %s", name, how)
 		}
 	}
 	files, err := os.ReadDir(docsFolder)
@@ -46,18 +48,15 @@ func TestDocs(t *testing.T) {
 	}
 	for _, f := range files {
 		if _, known := want[f.Name()]; !known {
-			t.Errorf("docs/cli/%s is of no command: remove it", f.Name())
+			t.Errorf("docs/cli/%s belongs to no command: remove it", f.Name())
 		}
 	}
 }
 
-// TestHelpIsComplete: what the reference is made from is there.
+// TestHelpIsComplete checks that every command has a long text and examples, and every flag a usage.
 func TestHelpIsComplete(t *testing.T) {
 	for _, c := range documented(quietRoot()) {
-		if c.Parent() == nil || c.Name() == "version" {
-			continue
-		}
-		if c.Long == "" {
+		if c.Long == "" && c.Name() != "version" {
 			t.Errorf("%s: no long text", c.CommandPath())
 		}
 		if c.Example == "" && !c.HasSubCommands() {
@@ -68,7 +67,7 @@ func TestHelpIsComplete(t *testing.T) {
 				t.Errorf("%s --%s: the usage is %q, want a phrase without a full stop", c.CommandPath(), f.Name, f.Usage)
 			}
 			if name, _ := pflag.UnquoteUsage(f); name != strings.ToUpper(name) {
-				t.Errorf("%s --%s: help calls its value %s, a name of Go", c.CommandPath(), f.Name, name)
+				t.Errorf("%s --%s: help prints the Go type %s for its value, want a word in capitals", c.CommandPath(), f.Name, name)
 			}
 		})
 	}
@@ -80,7 +79,7 @@ func quietRoot() *cobra.Command {
 	return root
 }
 
-// documented are the commands of the reference, parents first.
+// documented returns the commands that have a page, parents first.
 func documented(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, sub := range c.Commands() {
@@ -95,27 +94,31 @@ func fileOf(c *cobra.Command) string {
 	return strings.ReplaceAll(c.CommandPath(), " ", "-") + ".md"
 }
 
+// contents returns the text of docs/cli/README.md: the commands, under one heading for each task.
 func contents(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The commands\n\n%s.\n\n| Command | What it does |\n|---|---|\n", root.Short)
-	for _, c := range documented(root) {
-		if c != root {
-			fmt.Fprintf(&b, "| [%s](%s) | %s |\n", c.CommandPath(), fileOf(c), strings.ReplaceAll(c.Short, "|", `\|`))
+	fmt.Fprintf(&b, "# The command line\n\n%s. The flags of all commands and the exit codes are on the page\n[%s](%s).\n", root.Short, root.CommandPath(), fileOf(root))
+	for _, group := range root.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n\n| Command | Use |\n|---|---|\n", strings.TrimSuffix(group.Title, ":"))
+		for _, top := range root.Commands() {
+			if top.GroupID != group.ID || top.Name() == "help" || top.Name() == "completion" {
+				continue
+			}
+			for _, c := range documented(top) {
+				fmt.Fprintf(&b, "| [%s](%s) | %s |\n", c.CommandPath(), fileOf(c), strings.ReplaceAll(c.Short, "|", `\|`))
+			}
 		}
 	}
-	fmt.Fprintf(&b, `
-Flags of all commands, and the exit codes: [%s](%s).
+	b.WriteString(`
+Your shell can complete commands, flags and file names. ` + "`admitkit completion bash --help`" + ` explains how to install
+the completion; zsh, fish and powershell work too.
 
-These pages are written from the commands' own help:
-`+"`go test ./cmd/admitkit -run TestDocs -update`"+`.
-
-For completion of commands, flags and files, `+"`admitkit completion bash --help`"+` says what to put where; there are
-zsh, fish and powershell, too.
-`, root.CommandPath(), fileOf(root))
+These pages are generated from the help of the commands: ` + "`go test ./cmd/admitkit -run TestDocs -update`" + `.
+`)
 	return b.String()
 }
 
-// reference is the page of a command.
+// reference returns the text of a command's page.
 func reference(c *cobra.Command) string {
 	var b strings.Builder
 	long := c.Long
@@ -129,7 +132,7 @@ func reference(c *cobra.Command) string {
 	}
 	fence(&b, use)
 	if long != c.Short+"." {
-		b.WriteString("## What it does\n\n")
+		b.WriteString("## Description\n\n")
 		fence(&b, long)
 	}
 	if c.Example != "" {
@@ -137,7 +140,7 @@ func reference(c *cobra.Command) string {
 		fence(&b, strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
 	flags(&b, "Flags", c.LocalNonPersistentFlags())
-	flags(&b, "Flags of this command and those below it", c.PersistentFlags())
+	flags(&b, "Flags of this command and its subcommands", c.PersistentFlags())
 	var below []string
 	for _, sub := range c.Commands() {
 		if !sub.Hidden && sub.Name() != "help" && sub.Name() != "completion" {

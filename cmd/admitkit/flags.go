@@ -13,13 +13,13 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
-// placeholders are what help says in place of the values of flags, where that is neither told by the usage, in
-// backquotes, nor the last word of the flag's name.
+// placeholders holds the words that help prints for the values of flags. A flag needs none if its usage has the word
+// in backquotes, or if the word is the last part of the flag's name. A key is a flag, or a command and a flag.
 var placeholders = map[string]string{
 	"advertise":                     "HOST[:PORT]",
 	"allow":                         "RIGHT",
 	"apply":                         "FILE|DIR",
-	"certs":                         "WHO",
+	"certs":                         "SOURCE",
 	"color":                         "WHEN",
 	"expect-called":                 "WEBHOOK",
 	"expect-not-called":             "WEBHOOK",
@@ -30,7 +30,7 @@ var placeholders = map[string]string{
 	"hook":                          "PACKAGE",
 	"kubernetes":                    "VERSION",
 	"observe":                       "COMMAND",
-	"output":                        "FORM",
+	"output":                        "FORMAT",
 	"probe":                         "[WEBHOOK=]HOST:PORT",
 	"server-dir":                    "DIR",
 	"serving-cert":                  "[WEBHOOK=]FILE",
@@ -39,11 +39,11 @@ var placeholders = map[string]string{
 	"explain webhook-configuration": "FILE|DIR",
 }
 
-// named has the help of all commands name the values of flags in words, and not by Go's types.
-func named(c *cobra.Command, flags *pflag.FlagSet) {
+// nameFlagValues makes the help of a command and its subcommands print words for the values of flags, not Go types.
+func nameFlagValues(c *cobra.Command, flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)
-		if name == "" || name == strings.ToUpper(name) { // takes no value, or one that has a name
+		if name == "" || name == strings.ToUpper(name) { // a boolean flag, or the usage has the word
 			return
 		}
 		shown := &namedValue{Value: f.Value, name: placeholder(c.Name(), f)}
@@ -56,7 +56,7 @@ func named(c *cobra.Command, flags *pflag.FlagSet) {
 		}
 	})
 	for _, sub := range c.Commands() {
-		named(sub, sub.LocalNonPersistentFlags())
+		nameFlagValues(sub, sub.LocalNonPersistentFlags())
 	}
 }
 
@@ -78,7 +78,7 @@ func placeholder(command string, f *pflag.Flag) string {
 	return strings.ToUpper(f.Name[strings.LastIndex(f.Name, "-")+1:])
 }
 
-// A namedValue is a value with a name for help.
+// A namedValue is the value of a flag, with the word that help prints for it.
 type namedValue struct {
 	pflag.Value
 	name string
@@ -86,18 +86,18 @@ type namedValue struct {
 
 func (v *namedValue) Type() string { return v.name }
 
-// A namedList is that of a flag that may be repeated.
+// A namedList is a namedValue for a flag that can be repeated.
 type namedList struct {
 	*namedValue
 	pflag.SliceValue
 }
 
-// flagError tells of flags that are nearly right, too.
+// flagError adds hints to an error about flags: names similar to an unknown one, and the command's help.
 func flagError(c *cobra.Command, err error) error {
 	p := problem.New("%w", err)
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
-		near := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands only
+		near := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra suggests only commands, so make one per flag
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			near.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 		})

@@ -21,30 +21,33 @@ func newInit(s *screen.Screen) *cobra.Command {
 		GroupID: "write",
 		Long: `Scaffold a webhook project that builds, tests and deploys.
 
-The folder NAME gets a Go program with a hook for each kind: those of --mutate
-give new objects a label, those of --validate demand it. That is a rule to
-begin with; put your own in its place. Each hook has a test, mutating ones
-are held against the laws of reinvocation as well, and a test with a real API
-server. "make" in the folder shows what else there is: an image, manifests for
-a highly available deployment, a CI workflow.
+This writes a Go program into the folder NAME, with one hook for each kind. A
+hook of --mutate sets a label on new objects; a hook of --validate requires that
+label. Replace these rules with your own.
 
-A kind is PLURAL, or GROUP/VERSION/PLURAL where that is not clear (apps/v1/deployments),
-or PLURAL.GROUP. A kind of your own needs its Go type, an import path and a name:
+Each hook has a unit test and a test with a real API server. Mutating hooks are
+also tested for reinvocation safety. Run "make" in the folder to see the rest: an
+image, manifests for a highly available deployment, and a CI workflow.
+
+A kind is PLURAL, such as pods. If a plural is ambiguous, use GROUP/VERSION/PLURAL
+or PLURAL.GROUP, such as apps/v1/deployments. A custom resource also needs the
+import path and the name of its Go type:
 
   example.com/v1/widgets=example.com/shop/api/v1.Widget
 
-If the package is in the module of the new project, a type and a definition to begin
-with are written. If it is in another module, that is fetched, or found where
---replace says; if the API server is to know it in tests, put its definition into
-e2e/testdata in place of the one that is written there.
+If that package belongs to the new module, init writes a Go type and a
+CustomResourceDefinition for you to complete. If it belongs to another module,
+the go command fetches that module, or uses the folder that --replace names. Then
+replace the generated CustomResourceDefinition in e2e/testdata with the real one.
 
-The program makes its own certificates and registers its hooks. With --certs cert-manager
-it reads the certificates of cert-manager, and the hooks are registered by YAML.
+By default the program creates its own certificates and registers its own hooks.
+With --certs cert-manager it uses certificates from cert-manager, and YAML
+manifests register the hooks.
 
-Until admitkit is published, the go.mod of the project points at the checkout that this
-program was built from, or the one that --admitkit names.
+Until admitkit is published, go.mod points at the checkout from which this program
+was built, or at the one that --admitkit names.
 
-All of the project is written or, if something goes wrong, nothing. Needs Go.`,
+init needs Go. If a step fails, nothing is written.`,
 		Example: `
 admitkit init shop-webhooks --mutate pods --validate apps/v1/deployments
 admitkit init shop-webhooks --mutate pods,configmaps --module example.com/shop --certs cert-manager
@@ -63,7 +66,7 @@ admitkit init --list-kinds`,
 			}
 			o.Name = args[0]
 			progress := s.Progress()
-			o.Tell = func(what string) { progress.Step("%s", what) }
+			o.Progress = func(step string) { progress.Step("%s", step) }
 			result, err := scaffold.Init(c.Context(), o)
 			progress.Done()
 			if err != nil {
@@ -76,26 +79,26 @@ admitkit init --list-kinds`,
 	flags := c.Flags()
 	kindFlags(c, &o)
 	flags.StringVar(&o.Module, "module", "", "module path (default example.com/NAME)")
-	flags.StringVar(&o.Domain, "domain", "", "domain name that ends the names of webhooks and begins labels (default that of the module)")
-	flags.StringVar(&o.Dir, "dir", "", "folder of the project, which must not be there, or be empty (default NAME)")
-	flags.StringVar(&o.Certs, "certs", scaffold.SelfManaged, "who makes the certificates: "+scaffold.SelfManaged+" or "+scaffold.CertManager)
-	flags.StringArrayVar(&o.Replace, "replace", nil, "folder of a module, as `MODULE=DIR`, for go.mod; may be repeated")
-	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit for go.mod to point at (default the one that this program was built from)")
-	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, "do not complete go.mod and go.sum: run go mod tidy yourself")
+	flags.StringVar(&o.Domain, "domain", "", "domain for the names of webhooks and labels (default the domain of the module path)")
+	flags.StringVar(&o.Dir, "dir", "", "folder of the project, which must be empty or not exist (default NAME)")
+	flags.StringVar(&o.Certs, "certs", scaffold.SelfManaged, "source of the certificates: "+scaffold.SelfManaged+" or "+scaffold.CertManager)
+	flags.StringArrayVar(&o.Replace, "replace", nil, "use the folder of a module instead of a release, as `MODULE=DIR`; can be repeated")
+	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, for go.mod (default the checkout from which this program was built)")
+	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy", which completes go.mod and go.sum`)
 	flags.BoolVar(&kinds, "list-kinds", false, "print the built-in kinds and exit")
-	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.SelfManaged, scaffold.CertManager}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.SelfManaged, scaffold.CertManager}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	return c
 }
 
-// kindFlags adds the flags that name kinds.
+// kindFlags adds the flags --mutate and --validate.
 func kindFlags(c *cobra.Command, o *scaffold.Options) {
-	c.Flags().StringSliceVar(&o.Mutate, "mutate", nil, "`KIND` that a mutating hook is for; may be repeated, or a list with commas")
-	c.Flags().StringSliceVar(&o.Validate, "validate", nil, "`KIND` that a validating hook is for; may be repeated, or a list with commas")
-	_ = c.RegisterFlagCompletionFunc("mutate", completeKinds) // the flags are there
+	c.Flags().StringSliceVar(&o.Mutate, "mutate", nil, "`KIND` that gets a mutating hook; can be repeated, or a list with commas")
+	c.Flags().StringSliceVar(&o.Validate, "validate", nil, "`KIND` that gets a validating hook; can be repeated, or a list with commas")
+	_ = c.RegisterFlagCompletionFunc("mutate", completeKinds) // it fails only without the flag
 	_ = c.RegisterFlagCompletionFunc("validate", completeKinds)
 }
 
-// completeKinds completes the last one of a list with commas: by its plural, if that tells which one it is.
+// completeKinds completes the last kind of a list with commas. It offers the plural alone if only one kind has it.
 func completeKinds(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	same := map[string]int{}
@@ -126,17 +129,17 @@ func printKinds(s *screen.Screen) error {
 			return err
 		}
 	}
-	s.Note("those with a ! are what Kubernetes itself writes or depends on: a hook for them says what to beware of")
+	s.Note("Kubernetes itself writes or depends on the kinds with a !: the comment of a generated hook says what to consider")
 	return nil
 }
 
-// printProject says what was made and what to do next.
+// printProject prints the hooks of a new project and the next steps.
 func printProject(s *screen.Screen, r *scaffold.Result, skipped bool) {
 	p := s.Painter()
 	fmt.Fprintf(s.Out, "%s: %d files\n\n", p.Bold(r.Dir), len(r.Created))
 	printHooks(s, r)
 	if r.Project.Checkout != "" {
-		s.Note("go.mod uses the checkout of admitkit in %s, until admitkit is published", r.Project.Checkout)
+		s.Note("go.mod uses the checkout of admitkit in %s until admitkit is published", r.Project.Checkout)
 	}
 	for _, note := range r.Notes {
 		s.Note("%s", note)
@@ -148,11 +151,10 @@ func printProject(s *screen.Screen, r *scaffold.Result, skipped bool) {
 	if skipped {
 		fmt.Fprintln(s.Out, "  go mod tidy")
 	}
-	fmt.Fprint(s.Out, "  make test   # unit tests, and tests with a real API server\n  make run    # try it, and edit it while it runs\n"+
-		"  git init    # for a repository of its own: .github has a CI workflow\n")
+	fmt.Fprint(s.Out, "  make test   # unit tests, and tests with a real API server\n  make run    # run the hooks; they are rebuilt when you edit them\n"+
+		"  git init    # a repository of its own; .github has a CI workflow\n")
 }
 
-// printHooks lists the new hooks.
 func printHooks(s *screen.Screen, r *scaffold.Result) {
 	width := 0
 	for _, h := range r.Hooks {

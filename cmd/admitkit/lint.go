@@ -21,69 +21,76 @@ func newLint(s *screen.Screen) *cobra.Command {
 	var explain string
 	c := &cobra.Command{
 		Use:     "lint [FILE|DIR|-]...",
-		Short:   "Hold webhook configurations against the good practices",
-		GroupID: "judge",
-		Long: `Hold webhook configurations against the good practices: what the API server
-refuses, what locks a cluster out of itself, what is called too often, too long
-or not at all, and certificates that do not fit.
+		Short:   "Check webhook configurations against good practices",
+		GroupID: "check",
+		Long: `Check webhook configurations against good practices. lint finds configurations
+that the API server rejects, webhooks that can lock up a cluster, webhooks that
+are called too often, too slowly or never, and certificates that do not match.
 
-It reads files, folders (.yaml, .yml and .json, and those below) and standard
-input; with --cluster, the configurations of the current kubeconfig's cluster.
-The more it sees, the more exact it is: give it the Namespaces, Services and
-Deployments of the webhook too. What it cannot know it does not report: a label
-that nobody showed it may be there or not. Of a folder, files without objects
-and patches of kustomize are left out.
+lint reads files, standard input, and folders with their subfolders (.yaml, .yml
+and .json). With --cluster it reads the configurations of your kubeconfig's
+cluster. In folders it skips files without objects and kustomize patches.
 
-A finding that is meant to be is suppressed with a reason, by an annotation of
-the configuration,
+Give lint the Namespaces, Services and Deployments of the webhook too: it then
+finds more. lint does not report what it cannot know, such as a problem that
+depends on the labels of a Namespace that it has not read.
+
+To suppress a finding, give the reason in an annotation of the configuration:
 
   lint.admitkit.dev/ignore: "AK203=it guards kube-system on purpose"
 
-where AK203@policy.example.com is about one webhook, or in a file
-(` + lint.DefaultConfig + ` if there is one, or --config):
+AK203@policy.example.com suppresses the rule for one webhook only. Suppressions
+can also be in a file, ` + lint.DefaultConfig + ` or the one that --config names:
 
   ignore:
   - rule: AK203
     object: ValidatingWebhookConfiguration/policy
     reason: it guards kube-system on purpose
 
-reinvocationPolicy IfNeeded wants a proof: results of "admitkit verify -o json"
-in the annotation lint.admitkit.dev/proof: "sidecar.example.com=proof.json", a
-file beside the configuration's. None is read for --cluster and standard input.
+For reinvocationPolicy IfNeeded, lint asks for a proof that the webhook is safe
+to call again: the results of "admitkit verify -o json". Name the file, relative
+to that of the configuration, in an annotation of the configuration:
 
-Exit codes: 0 nothing of --fail-on or worse was found, 1 something was, 2 it
-could not be told.`,
+  lint.admitkit.dev/proof: "sidecar.example.com=proof.json"
+
+lint reads no proofs with --cluster or from standard input.
+
+Exit codes:
+
+  0  no finding of the --fail-on severity or worse
+  1  at least one such finding
+  2  the input could not be read, or the command failed`,
 		Example: `
 admitkit lint config/
 kustomize build config/default | admitkit lint -
 
-# all that is in a cluster, with results for a code scanner
+# all configurations of a cluster, with results for a code scanner
 admitkit lint --cluster -o text -o sarif=lint.sarif
 
-# does the certificate that is served fit?
+# compare the caBundle with the certificate that the webhook serves
 kubectl -n shop port-forward service/hook 9443:443 &
 admitkit lint --cluster --probe hook.example.com=127.0.0.1:9443
 admitkit lint webhooks.yaml --serving-cert tls.crt
 
-# what a rule is about, and all of them
+# explain one rule, and list all rules
 admitkit lint --explain AK201
 admitkit lint --rules`,
 	}
 	outputs := outputFlag(c, lint.Forms()...)
 	flags := c.Flags()
-	flags.BoolVar(&o.Cluster, "cluster", false, "read from the cluster instead of files")
+	flags.BoolVar(&o.Cluster, "cluster", false, "read the configurations of a cluster instead of files")
 	o.Flags.Add(flags)
-	flags.StringVar(&o.Severity, "severity", "advice", "the least severity that is shown and counts: error, warning or advice")
-	flags.StringVar(&o.FailOn, "fail-on", "warning", "the least severity that makes the exit code 1: error, warning or advice")
-	flags.StringVar(&o.Config, "config", "", "file with suppressions (default "+lint.DefaultConfig+", if it is there)")
-	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "[WEBHOOK=]FILE with the certificate that is served, as in tls.crt; may be repeated")
-	flags.StringArrayVar(&o.Probe, "probe", nil, "[WEBHOOK=]HOST:PORT where to see which certificate is served; may be repeated")
-	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire so soon")
-	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "leave aside what only API servers of other versions do (default that of the cluster, or all)")
+	flags.StringVar(&o.Severity, "severity", "advice", "lowest severity to report: error, warning or advice")
+	flags.StringVar(&o.FailOn, "fail-on", "warning", "lowest severity that makes the exit code 1: error, warning or advice")
+	flags.StringVar(&o.Config, "config", "", "file with suppressions (default "+lint.DefaultConfig+" if it exists)")
+	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "[WEBHOOK=]FILE with the serving certificate, as in tls.crt; can be repeated")
+	flags.StringArrayVar(&o.Probe, "probe", nil, "[WEBHOOK=]HOST:PORT to connect to, to read the serving certificate; can be repeated")
+	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire within this time")
+	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "version of the API server: skip findings about other versions (default the version of the cluster, or all versions)")
 	flags.BoolVar(&list, "rules", false, "list the rules")
-	flags.StringVar(&explain, "explain", "", "say all about a rule, by its ID")
+	flags.StringVar(&explain, "explain", "", "explain the rule with this ID")
 	for _, name := range []string{"severity", "fail-on"} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"error", "warning", "advice"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"error", "warning", "advice"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	}
 	_ = c.RegisterFlagCompletionFunc("explain", completeRules)
 	c.MarkFlagsMutuallyExclusive("rules", "explain", "cluster")
@@ -102,9 +109,9 @@ admitkit lint --rules`,
 			}
 			return outputs.Write(s, func(form string, w io.Writer, p screen.Painter) error { return lint.WriteRule(rule, form, w, p) })
 		case o.Cluster && len(args) > 0:
-			return problem.New("--cluster reads no files: %s is one argument too many", args[0]).Hint("%s --help", c.CommandPath())
+			return problem.New("lint: unexpected argument %q: --cluster reads no files", args[0]).Hint("%s --help", c.CommandPath())
 		case !o.Cluster && len(args) == 0:
-			return problem.New("%s: FILE is missing", below(c)).Hint("admitkit lint config/, or admitkit lint --cluster")
+			return problem.New("lint: argument FILE is missing").Hint("admitkit lint config/, or admitkit lint --cluster")
 		}
 		report, err := lint.Run(c.Context(), s, o)
 		if err != nil {

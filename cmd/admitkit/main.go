@@ -14,17 +14,19 @@ import (
 
 func main() {
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
-		ending = append(ending, syscall.SIGHUP) // the terminal is closed
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		ending = append(ending, syscall.SIGHUP) // sent when the terminal is closed
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ending...)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // an error of the write instead; ignored, programs that we start would ignore it too
+	// A write to a closed pipe must return an error instead of ending the process. Ignoring SIGPIPE would do that too,
+	// but the programs started from here would inherit it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s := screen.New()
 	var code int
 	if screen.Terminal(s.Out) {
 		code = run(ctx, s, os.Args[1:])
 	} else {
-		code = runInto(ctx, s, os.Args[1:])
+		code = runIntoPipe(ctx, s, os.Args[1:])
 	}
 	stop()
 	os.Exit(code)

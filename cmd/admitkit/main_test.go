@@ -13,19 +13,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "write the output of commands into the transcripts")
+var update = flag.Bool("update", false, "update the transcripts and docs/cli with the current output")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"admitkit": main, "served": serveBeside})
 }
 
-// TestTranscripts runs the command lines of testdata, each in a folder and a process of its own.
+// TestTranscripts runs the scripts of testdata, each in a folder of its own.
 func TestTranscripts(t *testing.T) {
 	source, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output() // they depend on $HOME
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output() // the defaults depend on $HOME, which testscript changes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestTranscripts(t *testing.T) {
 			}
 			e.Setenv("GOCACHE", goCache)
 			e.Setenv("GOMODCACHE", goModCache)
-			e.Setenv("ADMITKIT_SRC", source) // of the module, for modules that require it
+			e.Setenv("ADMITKIT_SRC", source) // for scripts whose modules require admitkit
 			return nil
 		},
 	})

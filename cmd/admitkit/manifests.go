@@ -20,37 +20,41 @@ func newManifests(s *screen.Screen) *cobra.Command {
 	var outputs *screen.Outputs
 	c := &cobra.Command{
 		Use:   "manifests [PACKAGE]",
-		Short: "Print the configuration objects of hooks",
+		Short: "Print the webhook configurations of hooks",
 		Long: `Print the objects that register the hooks of a Go package with an API server:
 a MutatingWebhookConfiguration, a ValidatingWebhookConfiguration, or both.
 
-PACKAGE is a folder or an import path; ./hooks if there is such a folder, or
-else the working directory. Its hooks are what its function Hooks returns,
+PACKAGE is a folder or an import path. The default is ./hooks if that folder
+exists, and otherwise the working directory. The hooks are the result of this
+function, which can also return an error:
 
   func Hooks() []*webhook.Hook
 
-(an error as second result is fine), or else its exported variables of type
-*webhook.Hook and its exported functions without parameters that return one.
-They are built with the go command; nothing is written into their folder.
+Without it, the hooks are the exported variables of type *webhook.Hook, and the
+results of exported functions without parameters that return one. The go command
+builds the package; nothing is written into its folder.
 
-Every field is written out: an unset failurePolicy is Fail, matchPolicy is
-Equivalent, timeoutSeconds 5, sideEffects None, and the namespaceSelector
-leaves out kube-system and the namespace of the webhook itself.
+All fields are explicit. An unset failurePolicy is Fail, matchPolicy is
+Equivalent, timeoutSeconds is 5, sideEffects is None, and the namespaceSelector
+excludes kube-system and the namespace of the webhook.
 
-In a project of "admitkit init", --service and --cert-manager are by default
-what its own program has. Its "make manifests" writes what its deployment needs:
-these objects with cert-manager, and otherwise only the rights, since the program
-registers the hooks itself.
+In a project of "admitkit init", the defaults of --service and --cert-manager
+come from the project. "make manifests" in the project writes the manifests of
+its deployment: with cert-manager these objects, and otherwise only the RBAC
+rules, because the program registers its own hooks.
 
---form chooses the kind of API server:
+--form selects the API servers that can use the output:
 
-  v1       all since Kubernetes 1.16
-  v1beta1  those before 1.22; matchConditions are refused
-  static   files that the API server reads as it starts (manifest-based
-           admission: 1.36 with its feature gate, or later), with the
-           AdmissionConfiguration that names them: by URL only
+  v1       Kubernetes 1.16 and later
+  v1beta1  Kubernetes before 1.22; matchConditions are rejected
+  static   files that the API server reads when it starts (manifest-based
+           admission control, from Kubernetes 1.37, or 1.36 with its gate), and the
+           AdmissionConfiguration that names them; needs --url
 
-Exit codes: 0 the objects are written, 2 they are not.`,
+Exit codes:
+
+  0  all objects were written
+  2  nothing was written`,
 		Example: `
 admitkit manifests | admitkit lint -
 admitkit manifests --service shop/webhook --cert-manager shop/webhook-tls
@@ -72,7 +76,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 			}
 			form := outputs.String()
 			if dir != "" && form != "yaml" && form != "json" {
-				return problem.New("--dir and -o %s: there are two places to write to", form).Hint("--dir DIR -o json")
+				return problem.New("--dir and -o %s both name an output", form).Hint("--dir DIR -o json")
 			}
 			if err := outputs.Check(s); err != nil {
 				return err
@@ -81,7 +85,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 			if err != nil {
 				return err
 			}
-			if _, err := o.Configuration(); err != nil { // before the hooks are built
+			if _, err := o.Configuration(); err != nil { // checked first, because the build takes long
 				return err
 			}
 			p, err := gohooks.BuildOn(c.Context(), s, pkg)
@@ -94,7 +98,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 				return err
 			}
 			if taken != "" {
-				s.Note("as in the project: %s", taken)
+				s.Note("defaults from the project: %s", taken)
 			}
 			for _, note := range set.Notes {
 				s.Note("%s", note)
@@ -114,40 +118,40 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	}
 	outputs = outputFlag(c, "yaml", "json")
 	f := c.Flags()
-	f.StringVar(&o.Form, "form", manifests.V1, "v1, v1beta1 or static")
-	f.StringVar(&o.Name, "name", "", "metadata.name of the objects (default that of the service)")
+	f.StringVar(&o.Form, "form", manifests.V1, "form of the objects: v1, v1beta1 or static")
+	f.StringVar(&o.Name, "name", "", "metadata.name of the objects (default the name of the service)")
 	f.StringVar(&o.Service, "service", "", "`NAMESPACE/NAME[:PORT]` of the Service in front of the hooks")
-	f.StringVar(&o.URL, "url", "", "`URL` where the hooks are, if there is no Service: https://HOST[:PORT][/PATH]")
-	f.StringVar(&o.CAFile, "ca-file", "", "`FILE` with the CA certificates in PEM for the caBundle")
-	f.StringVar(&o.CertManager, "cert-manager", "", "`NAMESPACE/CERTIFICATE` from which cert-manager fills in the caBundle")
-	f.StringVar(&o.Namespace, "namespace", "", "namespace that the hooks run in, which the namespaceSelector leaves out (default that of the service)")
-	f.StringArrayVar(&o.Labels, "label", nil, "`KEY=VALUE` for the objects; may be repeated")
-	f.StringArrayVar(&o.Annotations, "annotation", nil, "`KEY=VALUE` for the objects; may be repeated")
-	f.StringVar(&dir, "dir", "", "write one file for each object into `DIR`, all of them or none, in place of standard output")
-	f.StringVar(&o.ServerDir, "server-dir", "/etc/kubernetes/admission", "where the API server will find what is in DIR, for --form static")
-	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	f.StringVar(&o.URL, "url", "", "`URL` of the hooks, if there is no Service: https://HOST[:PORT][/PATH]")
+	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` with the CA certificates for the caBundle")
+	f.StringVar(&o.CertManager, "cert-manager", "", "`NAMESPACE/CERTIFICATE` whose CA cert-manager writes into the caBundle")
+	f.StringVar(&o.Namespace, "namespace", "", "namespace of the hooks, which the namespaceSelector excludes (default the namespace of the service)")
+	f.StringArrayVar(&o.Labels, "label", nil, "label for the objects, as `KEY=VALUE`; can be repeated")
+	f.StringArrayVar(&o.Annotations, "annotation", nil, "annotation for the objects, as `KEY=VALUE`; can be repeated")
+	f.StringVar(&dir, "dir", "", "write one file per object into `DIR` instead of standard output; all files or none are written")
+	f.StringVar(&o.ServerDir, "server-dir", "/etc/kubernetes/admission", "folder of the API server's machine to which you copy DIR, for --form static")
+	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	_ = c.MarkFlagDirname("dir")
 	return c
 }
 
-// folderOf is where a package is, or may be.
+// folderOf returns the folder of a package, or the working directory for an import path.
 func folderOf(pkg string) string {
 	if info, err := os.Stat(pkg); err == nil && info.IsDir() {
 		return pkg
 	}
-	return "." // of an import path
+	return "."
 }
 
 func writeManifests(s *screen.Screen, set *manifests.Set, dir, form string) error {
-	written, left, err := set.WriteDir(dir, form)
+	written, stale, err := set.WriteDir(dir, form)
 	if err != nil {
 		return err
 	}
 	for _, name := range written {
 		s.Note("wrote %s", name)
 	}
-	for _, name := range left {
-		s.Note("%s is from before, and no hook is in it any more: remove it", name)
+	for _, name := range stale {
+		s.Note("%s is from an earlier run and has no hooks now: remove it", name)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// Package narrow holds one of the hooks of package hooks, for fewer objects.
+// staticHooks has two packages. Package narrow has one hook of package hooks, with an objectSelector.
 const staticHooks = `
 -- hooks/hooks.go --
 package hooks
@@ -56,7 +56,7 @@ var Keeper = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 	Name: "keeper.example.com", Rules: webhook.Rules(webhook.OnCreate("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")),
 }, func(_ context.Context, req *webhook.Request[admissionregistrationv1.MutatingWebhookConfiguration]) error {
 	if req.Name == "unwanted" {
-		return webhook.Deny("nobody wants it")
+		return webhook.Deny("the name is forbidden")
 	}
 	return nil
 })
@@ -116,20 +116,20 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-// admitkit runs a command line that holds, and returns what it prints.
+// admitkit runs a command that must succeed, and returns its output.
 func admitkit(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	s := &screen.Screen{In: strings.NewReader(""), Out: &out, Err: &errOut, Colour: "never", Getenv: func(string) string { return "" }}
-	if code := run(t.Context(), s, args); code != exitHolds {
+	if code := run(t.Context(), s, args); code != exitOK {
 		t.Fatalf("exit %d:\n%s", code, &errOut)
 	}
 	return out.String(), errOut.String()
 }
 
-// A staticServer is an API server that has static manifests, and the files that it has them from.
+// A staticServer is an API server with static webhook manifests.
 type staticServer struct {
-	dir     string // the admission files
+	dir     string // folder of the manifests
 	module  string
 	process *gohooks.Process
 	*apiserver.Server
@@ -172,7 +172,7 @@ func (s *staticServer) flags() map[string][]string {
 	}
 }
 
-// write has the command write the static manifests of a package.
+// write runs admitkit manifests for a package, which writes its static manifests.
 func (s *staticServer) write(t *testing.T, pkg string) (stderr string) {
 	t.Helper()
 	caFile := filepath.Join(s.module, "ca.crt")
@@ -182,13 +182,13 @@ func (s *staticServer) write(t *testing.T, pkg string) (stderr string) {
 	return stderr
 }
 
-// create asks for a ConfigMap that is not kept.
+// create sends a dry-run request for a ConfigMap.
 func (s *staticServer) create(ctx context.Context, data map[string]string) (*corev1.ConfigMap, error) {
 	return s.client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}, Data: data},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// dryRun has kubectl apply manifests, without keeping them.
+// dryRun applies manifests with kubectl as a dry run.
 func (s *staticServer) dryRun(t *testing.T, manifests string) {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -203,17 +203,17 @@ func (s *staticServer) dryRun(t *testing.T, manifests string) {
 	}
 }
 
-// await waits until something is so.
+// await waits until a condition is true.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); !so(); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it did not come true: %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 	}
 }
 
-// TestStaticManifests: the real API server calls the hooks that it knows from files alone.
+// TestStaticManifests checks that a real API server calls hooks that only static manifests register.
 func TestStaticManifests(t *testing.T) {
 	s := startStatic(t)
 	ctx, bad := t.Context(), map[string]string{"bad": "yes"}
@@ -230,10 +230,10 @@ func TestStaticManifests(t *testing.T) {
 	if err != nil || len(mutating.Items) != 0 {
 		t.Errorf("%v: %v", mutating, err)
 	}
-	// Of all webhooks only static ones are called for configurations.
+	// Webhook configurations reach static webhooks, and no others.
 	_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "unwanted"}}, metav1.CreateOptions{})
-	if err == nil || !strings.Contains(err.Error(), "nobody wants it") {
+	if err == nil || !strings.Contains(err.Error(), "the name is forbidden") {
 		t.Errorf("got %v", err)
 	}
 	_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -242,25 +242,25 @@ func TestStaticManifests(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	// What is for other API servers can be applied to this one as well.
+	// The forms for other API servers can also be applied to this one.
 	for _, form := range []string{"yaml", "json"} {
 		manifests, _ := admitkit(t, "manifests", filepath.Join(s.module, "hooks"), "--service", "shop/webhook", "--label", "app=shop", "-o", form)
 		s.dryRun(t, manifests)
 	}
 
-	// A file that changes, and one that goes, count at once.
+	// The API server notices changed and removed files.
 	notes := s.write(t, "narrow")
 	old := filepath.Join(s.dir, "mutating", "shop.yaml")
-	if want := old + " is from before, and no hook is in it any more: remove it\n"; !strings.HasSuffix(notes, want) {
+	if want := old + " is from an earlier run and has no hooks now: remove it\n"; !strings.HasSuffix(notes, want) {
 		t.Errorf("notes %q", notes)
 	}
-	await(t, "the guard is for fewer", func() bool { _, err := s.create(ctx, bad); return err == nil })
+	await(t, "the guard selects fewer objects", func() bool { _, err := s.create(ctx, bad); return err == nil })
 	if err := os.Remove(old); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "nothing is stamped", func() bool { got, err := s.create(ctx, nil); return err == nil && got.Labels["stamped"] == "" })
 
-	// One that is wrong counts for nothing: what was read before stays, and a metric tells.
+	// An invalid file is ignored: the previous manifests stay active, and a metric counts the failure.
 	s.write(t, "hooks")
 	await(t, "the guard is back", func() bool { _, err := s.create(ctx, bad); return err != nil })
 	writeFile(t, filepath.Join(s.dir, "validating", "wrong.yaml"), "kind: nonsense")
@@ -274,7 +274,7 @@ func TestStaticManifests(t *testing.T) {
 	}
 }
 
-// TestBadStatic: what the command refuses, or never writes, keeps an API server from starting.
+// TestBadStatic checks that manifests which the command rejects, or never writes, stop an API server from starting.
 func TestBadStatic(t *testing.T) {
 	s := &staticServer{dir: t.TempDir(), module: hooksModule(t, staticHooks)}
 	admitkit(t, "manifests", filepath.Join(s.module, "hooks"), "--form", "static", "--url", "https://127.0.0.1:9443", "--name", "shop", "--server-dir", s.dir, "--dir", s.dir)
@@ -290,10 +290,10 @@ func TestBadStatic(t *testing.T) {
 			writeFile(t, file, strings.Replace(right, row.from, row.to, 1))
 			server, err := apiserver.Start(t.Context(), s.flags())
 			if err == nil {
-				_ = server.Stop() // the test has failed
-				t.Fatal("it started")
+				_ = server.Stop() // the test has failed already
+				t.Fatal("the API server started")
 			}
-			t.Log(err) // docs/manifests.md quotes these
+			t.Log(err) // docs/manifests.md quotes these messages
 			if !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v\nwant %s", err, row.want)
 			}

@@ -12,14 +12,15 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// errUnread is why a command ends of which nobody reads the output any more.
-var errUnread = errors.New("the output is closed")
+// errOutputClosed is the cause of a context that ends because standard output was closed.
+var errOutputClosed = errors.New("the output is closed")
 
-// A pipe is standard output that a reader may close, as head does: that is no error, and ends the command in order.
+// A pipe writes to standard output that its reader may close, as head does. Closing is not an error: the pipe
+// cancels the command's context and drops the rest of the output.
 type pipe struct {
 	w      io.Writer
 	closed atomic.Bool
-	end    context.CancelCauseFunc
+	cancel context.CancelCauseFunc
 }
 
 func (p *pipe) Write(text []byte) (int, error) {
@@ -29,16 +30,16 @@ func (p *pipe) Write(text []byte) (int, error) {
 	n, err := p.w.Write(text)
 	if errors.Is(err, syscall.EPIPE) {
 		p.closed.Store(true)
-		p.end(errUnread)
+		p.cancel(errOutputClosed)
 		return len(text), nil
 	}
 	return n, err
 }
 
-// runInto is run for standard output that may be closed: the exit code is of what was found until then.
-func runInto(ctx context.Context, s *screen.Screen, args []string) int {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	s.Out = &pipe{w: s.Out, end: end}
+// runIntoPipe is run for standard output that may be closed. The exit code then stands for the findings so far.
+func runIntoPipe(ctx context.Context, s *screen.Screen, args []string) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.Out = &pipe{w: s.Out, cancel: cancel}
 	return run(ctx, s, args)
 }

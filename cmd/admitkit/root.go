@@ -15,9 +15,9 @@ import (
 
 // The exit codes of all commands.
 const (
-	exitHolds        = 0
-	exitFound        = 1
-	exitCouldNotTell = 2
+	exitOK        = 0
+	exitFound     = 1
+	exitUndecided = 2
 )
 
 // run runs the command line and returns the exit code.
@@ -28,10 +28,10 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	var exit problem.Exit
 	switch {
 	case err == nil:
-		return exitHolds
+		return exitOK
 	case errors.Is(err, problem.ErrFound):
 		return exitFound
-	case errors.Is(context.Cause(ctx), errUnread): // nor does anybody ask why it ended
+	case errors.Is(context.Cause(ctx), errOutputClosed): // the reader has gone: print nothing
 	case ctx.Err() != nil:
 		s.Problem(errors.New("interrupted"))
 	case errors.As(err, &exit):
@@ -39,10 +39,10 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	default:
 		s.Problem(err)
 	}
-	return exitCouldNotTell
+	return exitUndecided
 }
 
-// newRoot returns the command with all others below it.
+// newRoot returns the root command with all subcommands.
 func newRoot(s *screen.Screen) *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
@@ -50,52 +50,67 @@ func newRoot(s *screen.Screen) *cobra.Command {
 		Short: "Scaffold, run, verify, lint and explain Kubernetes admission webhooks",
 		Long: `Scaffold, run, verify, lint and explain Kubernetes admission webhooks.
 
-Exit codes: 0 it holds, 1 something was found, 2 it could not be told.`,
+"verify", "lint", "explain" and "audit" work with webhooks in any language.
+"init", "add", "manifests" and "dev" are for hooks in Go; "dev --url" runs a
+webhook in any language.
+
+Exit codes of all commands:
+
+  0  success, and nothing was found
+  1  a problem was found, such as a law that fails or a lint finding
+  2  the command failed, or too little is known for an answer
+
+The help of a command says more where the command needs it.`,
+		Example: `
+admitkit init shop-webhooks --mutate pods
+admitkit lint config/
+admitkit explain -f pod.yaml --cluster
+admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt -f pod.yaml`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.PersistentFlags().StringVar(&s.Colour, "color", "auto", "colours: auto, always or never")
-	root.PersistentFlags().BoolVarP(&s.Quiet, "quiet", "q", false, "leave out notes and progress")
+	root.PersistentFlags().StringVar(&s.Colour, "color", "auto", "when to use colours: auto, always or never")
+	root.PersistentFlags().BoolVarP(&s.Quiet, "quiet", "q", false, "print no notes and no progress")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		switch s.Colour {
 		case "auto", "always", "never":
 			return nil
 		}
-		return problem.New("--color=%s: there are auto, always and never", s.Colour)
+		return problem.New("--color=%s is unknown: it takes auto, always or never", s.Colour)
 	}
 	root.Version = currentVersions().String()
 	root.SetVersionTemplate("{{.Version}}")
-	root.Flags().Bool("version", false, `print what "admitkit version" does`)
+	root.Flags().Bool("version", false, `print the versions, as "admitkit version" does`)
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "write", Title: "Write a webhook:"},
-		&cobra.Group{ID: "judge", Title: "Judge a webhook, in any language:"},
+		&cobra.Group{ID: "check", Title: "Check a webhook, in any language:"},
 		&cobra.Group{ID: "tools", Title: "Tools:"},
 	)
 	root.AddCommand(commands(s)...)
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
-	root.InitDefaultCompletionCmd() // cobra would add them later, and less strict
-	helps(root)
-	strict(root)
-	completions(root, root.PersistentFlags())
-	named(root, root.PersistentFlags())
-	root.SetUsageTemplate(usageOf(root.UsageTemplate()))
+	root.InitDefaultCompletionCmd() // now, so that the functions below see it
+	refuseHelpOfUnknown(root)
+	refuseUnknownSubcommands(root)
+	registerCompletions(root, root.PersistentFlags())
+	nameFlagValues(root, root.PersistentFlags())
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	return root
 }
 
-// usageOf has the usage of a command that only holds others leave out the line for using it alone, and lines that
-// are too long go on below.
-func usageOf(template string) string {
+// usageTemplate changes cobra's template in two ways. It leaves out the line that runs a command alone, for a
+// command that only has subcommands. It wraps the flags at 80 columns.
+func usageTemplate(template string) string {
 	template = strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
 	return strings.ReplaceAll(template, "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 ")
 }
 
-// helps has the command help fail for what is no command.
-func helps(root *cobra.Command) {
+// refuseHelpOfUnknown makes "help NAME" fail if NAME is not a command.
+func refuseHelpOfUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, help := range root.Commands() {
 		if help.Name() != "help" {
@@ -122,7 +137,6 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return unknown.Hint("%s --help", c.CommandPath())
 }
 
-// commands returns every command.
 func commands(s *screen.Screen) []*cobra.Command {
 	return []*cobra.Command{
 		newInit(s),
@@ -138,8 +152,8 @@ func commands(s *screen.Screen) []*cobra.Command {
 	}
 }
 
-// arguments is for the Args of a command: it takes as many as it names, and a last name that ends in "..." stands
-// for one or more.
+// arguments returns the argument check for a command that takes one argument for each name. A last name that ends
+// in "..." stands for one or more.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		last := ""
@@ -148,27 +162,30 @@ func arguments(names ...string) cobra.PositionalArgs {
 		}
 		switch {
 		case len(args) < len(names):
-			return problem.New("%s: %s is missing", below(c), strings.TrimSuffix(names[len(args)], "...")).Hint("%s --help", c.CommandPath())
+			return problem.New("%s: argument %s is missing", subcommandPath(c), strings.TrimSuffix(names[len(args)], "...")).Hint("%s --help", c.CommandPath())
 		case len(args) > len(names) && !strings.HasSuffix(last, "..."):
-			return problem.New("%s: %q is one argument too many", below(c), args[len(names)]).Hint("%s --help", c.CommandPath())
+			return problem.New("%s: unexpected argument %q", subcommandPath(c), args[len(names)]).Hint("%s --help", c.CommandPath())
 		}
 		return nil
 	}
 }
 
-// below names a command as an error does, which begins with the name of the program.
-func below(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
+// subcommandPath returns the path of a command without the program's name, with which every error line begins.
+func subcommandPath(c *cobra.Command) string {
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+}
 
-// outputFlag adds -o.
+// outputFlag adds the flag -o to a command.
 func outputFlag(c *cobra.Command, forms ...string) *screen.Outputs {
 	o := screen.NewOutputs(forms...)
 	c.Flags().VarP(o, "output", "o", o.Usage())
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	return o
 }
 
-// strict has a command that only holds others refuse names that it does not know.
-func strict(c *cobra.Command) {
+// refuseUnknownSubcommands makes each command that only has subcommands fail for an unknown name. It also indents
+// the examples of all commands.
+func refuseUnknownSubcommands(c *cobra.Command) {
 	if c.HasSubCommands() && !c.Runnable() {
 		c.Args = cobra.ArbitraryArgs
 		c.RunE = func(c *cobra.Command, args []string) error {
@@ -179,7 +196,7 @@ func strict(c *cobra.Command) {
 		}
 	}
 	for _, sub := range c.Commands() {
-		strict(sub)
+		refuseUnknownSubcommands(sub)
 	}
 	if c.Example != "" {
 		c.Example = "  " + strings.ReplaceAll(strings.TrimSpace(c.Example), "\n", "\n  ")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestStartup: help and completion are quick as long as packages do no work before main. What others do
-// cannot be helped; ours allocate little. docs/dependencies.md has the time that it takes.
+// TestStartup bounds what each package of this module allocates before main, so that help and completion start
+// quickly. docs/dependencies.md has the measured time.
 func TestStartup(t *testing.T) {
 	c := exec.Command("admitkit", "--help") // testscript.Main has it on PATH
 	c.Env = append(os.Environ(), "GODEBUG=inittrace=1")
@@ -19,8 +19,8 @@ func TestStartup(t *testing.T) {
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
 	}
-	const most = 64 << 10
-	known := map[string]int{ // tables that are wanted at once by nearly every command that needs the package
+	const limit = 64 << 10
+	higher := map[string]int{ // packages with tables that nearly every command needs
 		"pkg/idempotence":  1 << 20,
 		"internal/builtin": 512 << 10,
 		"pkg/chain":        128 << 10,
@@ -41,11 +41,11 @@ func TestStartup(t *testing.T) {
 				}
 			}
 		}
-		if bytes > max(most, known[name]) {
-			t.Errorf("%s allocates %d bytes before main: move that into a sync.OnceValue", name, bytes)
+		if bytes > max(limit, higher[name]) {
+			t.Errorf("%s allocates %d bytes before main: use sync.OnceValue", name, bytes)
 		}
 	}
 	if seen == 0 {
-		t.Errorf("nothing of ours in the trace:\n%.500s", &trace)
+		t.Errorf("the trace has no package of this module:\n%.500s", &trace)
 	}
 }

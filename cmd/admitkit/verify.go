@@ -21,60 +21,62 @@ func newVerify(s *screen.Screen) *cobra.Command {
 	var o verify.Options
 	c := &cobra.Command{
 		Use:     "verify",
-		Short:   "Hold a mutating webhook against the laws of reinvocation",
-		GroupID: "judge",
+		Short:   "Test that a mutating webhook is safe to call again",
+		GroupID: "check",
 		Args:    arguments(),
-		Long: `Hold a mutating webhook, in any language, against the laws of reinvocation.
+		Long: `Test that a mutating webhook, in any language, is safe to call again.
 
-The API server may call a mutating webhook several times for what is one object
-to its user: again in the same request, when another webhook changed something,
-at every update, after a restore. verify calls the webhook as the API server
-does, with objects that it makes of your samples, and puts other parties' edits
-in between. What breaks a law is made small and reported with its cause and
-what usually mends it. docs/idempotence.md explains the laws and the report.
+The API server can call a mutating webhook several times for one object: again in
+the same request after another webhook's change, at every update, and after a
+restore. verify calls the webhook as the API server does. It generates objects
+from your samples, and edits them between two calls as users, controllers and
+other webhooks do. It then checks laws, such as "a second call changes nothing".
+For a law that fails, verify reports a minimal object, the cause and a likely
+fix. docs/idempotence.md explains the laws and the report.
 
-The webhook is served somewhere: by a program on this machine, or behind
-"kubectl port-forward". --webhook-configuration says what it is called for:
-operations, kinds, selectors, review versions, side effects. Without --url, its
-clientConfig says where it is served; with --url, only the caBundle of it
-counts, and that only without --ca-file. Without a configuration, the webhook
-is taken to be called for CREATE of the kinds of the samples.
+The webhook must be running: on this machine, or behind "kubectl port-forward".
+--webhook-configuration has its operations, kinds, selectors, review versions
+and side effects. Without --url, verify calls the address in its clientConfig.
+With --url and without --ca-file, verify takes only the caBundle from it. Without
+a configuration, verify assumes CREATE of the kinds of the samples.
 
--f names objects: samples that the webhook changes, definitions of custom
-resources, and namespaces with their labels. Nothing is created anywhere: the
-webhook gets the objects, and nobody else.
+-f has sample objects that the webhook changes, CustomResourceDefinitions, and
+Namespaces with their labels. verify sends objects only to the webhook and
+creates none in a cluster.
 
-Between two calls, objects are defaulted and validated by a real API server if
-there is one on this machine (see "admitkit apiserver path"), and in process
-otherwise. The same command line makes the same calls in the same order.
+Between two calls, a real API server on this machine defaults and validates the
+objects, if there is one (see "admitkit apiserver path"). Otherwise verify does
+that in process. The same command line makes the same calls in the same order.
 
-Exit codes: 0 all laws hold, 1 a law is broken, 2 it cannot be told: the webhook
-cannot be reached, or too little could be tried, which the results say. So it is
-after Ctrl-C, with the results until then. A law that is broken counts for more
-than one of which too little is known. Advice alone is 0.`,
+Exit codes:
+
+  0  all laws pass; there may be advice
+  1  at least one law fails
+  2  no law fails, but verify has no verdict: the webhook cannot be reached, too
+     few cases ran, or Ctrl-C ended the run; the results say which`,
 		Example: `
 admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt \
     --webhook-configuration config/webhook/manifests.yaml -f config/samples
 
-# two replicas, which must agree; and results for CI
+# two replicas, which must give the same answers, and results for CI
 admitkit verify --url https://127.0.0.1:9443/mutate --url https://127.0.0.1:9444/mutate \
     --ca-file ca.crt --webhook-configuration webhooks.yaml -f pod.yaml -o text -o junit=verify.xml
 
-# in a cluster: after kubectl -n shop port-forward service/hook 9443:443
+# a webhook of a cluster, after: kubectl -n shop port-forward service/hook 9443:443
 kubectl get mutatingwebhookconfiguration hook -o yaml |
     admitkit verify --webhook-configuration - --url https://127.0.0.1:9443/mutate \
     --server-name hook.shop.svc -f pod.yaml
 
-# what it writes elsewhere must not change in a dry run
+# a dry run must not change the webhook's database
 admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt -f pod.yaml \
     --observe 'psql -Atc "select count(*) from tokens"'
 
-# several webhooks together, in the API server's order
+# several webhooks together, in the order in which the API server calls them
 admitkit verify --chain mesh.yaml --chain token.yaml \
     --url mesh.example.com=https://127.0.0.1:9443/inject --url token.example.com=https://127.0.0.1:9444/ \
     --ca-file ca.crt -f pod.yaml
 
-# hooks written with admitkit
+# a Go package of hooks written with admitkit
 admitkit verify --hook ./hooks -f config/samples`,
 	}
 	outputs := outputFlag(c, "text", "json", "junit", "html")
@@ -101,7 +103,7 @@ admitkit verify --hook ./hooks -f config/samples`,
 	return c
 }
 
-// exclusive refuses flags of one group together.
+// exclusive returns an error if two flags of one group are set.
 func exclusive(c *cobra.Command, groups [][]string) error {
 	for _, group := range groups {
 		first := ""
@@ -118,11 +120,11 @@ func exclusive(c *cobra.Command, groups [][]string) error {
 	return nil
 }
 
-// quietLibraries keeps what Kubernetes' libraries log away from what is printed.
+// quietLibraries discards the logs of the Kubernetes libraries.
 func quietLibraries() { klog.SetLogger(logr.Discard()) }
 
-// moreMemory has the garbage collector run less often: a run makes many small objects and keeps few. The function
-// that it returns undoes that.
+// moreMemory makes the garbage collector run less often, because a run allocates many short-lived objects. The
+// returned function restores the previous setting.
 func moreMemory() func() {
 	before := debug.SetGCPercent(400)
 	return func() { debug.SetGCPercent(before) }
@@ -130,31 +132,31 @@ func moreMemory() func() {
 
 func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f := c.Flags()
-	f.SortFlags = false // those that matter first, and in the line that makes a run again
-	f.StringArrayVar(&o.URLs, "url", nil, "URL of the webhook; several are replicas, which must agree; with --chain: NAME=URL")
-	f.StringVar(&o.CAFile, "ca-file", "", "file with the CA of the webhook's server, PEM (default the caBundle of the configuration, or what this machine trusts)")
-	f.StringArrayVar(&o.Configurations, "webhook-configuration", nil, "file with the MutatingWebhookConfiguration, - for standard input (default one among the objects of -f)")
-	f.StringArrayVarP(&o.Files, "filename", "f", nil, "file or folder with samples, CustomResourceDefinitions and Namespaces; may be repeated")
-	f.StringVar(&o.Webhook, "webhook", "", "name of the webhook, if the configuration has several (default the one at the path of --url)")
-	f.StringArrayVar(&o.Chain, "chain", nil, "file with configurations of which all webhooks are tested together; may be repeated")
-	f.StringVar(&o.Hook, "hook", "", "Go package with hooks of admitkit, which is built and served, such as ./hooks")
-	f.StringVar(&o.Exceptions, "exceptions", "", "YAML file with what is intended: a list of path, law and reason")
-	f.StringVar(&o.Observe, "observe", "", "command for sh whose output must not change over a dry run")
-	f.StringSliceVar(&o.Laws, "law", nil, "law to test, such as L1 (default all); may be repeated")
-	f.StringSliceVar(&o.Without, "without", nil, "law to leave out; may be repeated")
-	f.Int64Var(&o.Seed, "seed", idempotence.DefaultSeed, "what the objects and edits are made of: another seed, other objects")
-	f.IntVar(&o.Objects, "objects", idempotence.DefaultObjects, "how many objects to make")
-	f.DurationVar(&o.Budget, "budget", idempotence.DefaultBudget, "how long it may take; what is not done then is inconclusive")
-	f.BoolVar(&o.Server, "server", false, "use a real API server between two calls, or fail")
-	f.BoolVar(&o.InProcess, "in-process", false, "use no real API server")
-	f.StringVar(&o.ServerName, "server-name", "", "name that the server's certificate has to be for (default the host of the URL)")
-	f.StringVar(&o.ClientCert, "client-cert", "", "file with a client certificate, for webhooks that want to know who calls")
-	f.StringVar(&o.ClientKey, "client-key", "", "file with its key")
-	f.StringVar(&o.TokenFile, "token-file", "", "file with a bearer token, for the same")
-	f.StringVar(&o.Store, "store", "", "folder in which cases that fail are kept, and tried first by the next run")
-	f.StringVar(&o.Replay, "replay", "", "file of such a folder: try that case, and nothing else")
+	f.SortFlags = false // the help and the line that repeats a run have the most important flags first
+	f.StringArrayVar(&o.URLs, "url", nil, "URL of the webhook; several URLs are replicas, which must give the same answers; with --chain: NAME=URL")
+	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA of the webhook's server (default the caBundle of the configuration, or the system's CAs)")
+	f.StringArrayVar(&o.Configurations, "webhook-configuration", nil, "file with the MutatingWebhookConfiguration, or - for standard input (default the one among the objects of -f)")
+	f.StringArrayVarP(&o.Files, "filename", "f", nil, "file or folder with samples, CustomResourceDefinitions and Namespaces; can be repeated")
+	f.StringVar(&o.Webhook, "webhook", "", "name of the webhook, if the configuration has several (default the one with the path of --url)")
+	f.StringArrayVar(&o.Chain, "chain", nil, "file with configurations whose webhooks are all tested together; can be repeated")
+	f.StringVar(&o.Hook, "hook", "", "Go package with hooks of admitkit, such as ./hooks; verify builds and runs it")
+	f.StringVar(&o.Exceptions, "exceptions", "", "YAML file with intended failures: a list of path, law and reason")
+	f.StringVar(&o.Observe, "observe", "", "shell command whose output must not change during a dry run")
+	f.StringSliceVar(&o.Laws, "law", nil, "law to test, such as L1 (default all laws); can be repeated")
+	f.StringSliceVar(&o.Without, "without", nil, "law to skip; can be repeated")
+	f.Int64Var(&o.Seed, "seed", idempotence.DefaultSeed, "random seed of the generated objects and edits")
+	f.IntVar(&o.Objects, "objects", idempotence.DefaultObjects, "number of objects to generate")
+	f.DurationVar(&o.Budget, "budget", idempotence.DefaultBudget, "time limit; laws that are unfinished then are inconclusive")
+	f.BoolVar(&o.Server, "server", false, "require a real API server between two calls")
+	f.BoolVar(&o.InProcess, "in-process", false, "do not use a real API server")
+	f.StringVar(&o.ServerName, "server-name", "", "name that the server's certificate must be valid for (default the host of the URL)")
+	f.StringVar(&o.ClientCert, "client-cert", "", "file with a client certificate, for webhooks that authenticate the API server")
+	f.StringVar(&o.ClientKey, "client-key", "", "file with the key of the client certificate")
+	f.StringVar(&o.TokenFile, "token-file", "", "file with a bearer token, for webhooks that authenticate the API server")
+	f.StringVar(&o.Store, "store", "", "folder to store failing cases in; the next run tries them first")
+	f.StringVar(&o.Replay, "replay", "", "file of such a folder: run only this case")
 	for _, name := range []string{"ca-file", "webhook-configuration", "filename", "chain", "exceptions", "client-cert", "client-key", "token-file", "replay"} {
-		_ = c.MarkFlagFilename(name) // the flag is there
+		_ = c.MarkFlagFilename(name) // it fails only without the flag
 	}
 	_ = c.MarkFlagDirname("store")
 	_ = c.MarkFlagDirname("hook")
@@ -167,7 +169,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	}
 }
 
-// verifyLine is the command line without what differs from run to run.
+// verifyLine returns the command line without the flags that differ between runs, such as --seed.
 func verifyLine(c *cobra.Command) string {
 	words := []string{c.CommandPath()}
 	c.Flags().Visit(func(f *pflag.Flag) {

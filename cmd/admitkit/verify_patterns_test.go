@@ -35,8 +35,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// How many objects are made: enough for the patterns, and few enough for a test of all of them. With -full it is as
-// many as the command makes by itself, and patterns in Python have all laws tried, too, as those in Go always have:
+// The numbers of objects to generate: enough to find the patterns, and few enough for a quick test. With -full the
+// test generates as many as the command does by default, and runs all laws for patterns in Python:
 //
 //	go test ./cmd/admitkit -run TestVerifyPatterns -full -timeout 1h
 const (
@@ -44,18 +44,18 @@ const (
 	objectsOfLookalike = 2
 )
 
-var full = flag.Bool("full", false, "have the patterns verified as users do: with 40 objects and all laws")
+var full = flag.Bool("full", false, "verify the patterns as users do: with 40 objects and all laws")
 
-// A served is a webhook of the patterns as its user knows it: an address and some files.
+// A served is a running webhook of the patterns, with the flags and files for admitkit verify.
 type served struct {
-	laws   []string // that it breaks
-	advice bool     // or is told about
+	laws   []string // laws that the webhook fails
+	advice bool     // whether the finding may be advice
 	urls   []string
-	files  map[string]any // by the flag that takes them
+	files  map[string]any // content of files, by flag
 	flags  []string
 }
 
-// verified runs the command line.
+// verified runs admitkit verify.
 func (w *served) verified(t *testing.T, objects int) (*idempotence.Report, int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func (w *served) verified(t *testing.T, objects int) (*idempotence.Report, int) 
 	return report, code
 }
 
-// judge holds what the command says against what is known of the webhook.
+// judge compares the findings of the command with the laws that the webhook is known to fail.
 func (w *served) judge(t *testing.T) {
 	t.Parallel()
 	broken := len(w.laws) > 0
@@ -115,7 +115,7 @@ func (w *served) judge(t *testing.T) {
 	}
 }
 
-// breaks reports whether a law is one of those that the webhook is known to break: L4 is L4a or L4b.
+// breaks reports whether the webhook is known to fail a law. L4 in the list of laws stands for L4a and L4b.
 func (w *served) breaks(law idempotence.Law) bool {
 	return slices.Contains(w.laws, string(law)) || slices.Contains(w.laws, strings.TrimRight(string(law), "ab"))
 }
@@ -126,7 +126,7 @@ func text(report *idempotence.Report) string {
 	return b.String()
 }
 
-// configurationOf registers a webhook.
+// configurationOf returns a configuration with one webhook.
 func configurationOf(w admissionregistrationv1.MutatingWebhook) *admissionregistrationv1.MutatingWebhookConfiguration {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
@@ -134,16 +134,16 @@ func configurationOf(w admissionregistrationv1.MutatingWebhook) *admissionregist
 	}
 }
 
-// listOf is a file of objects.
+// listOf returns a List of objects, as the content of a file.
 func listOf[T any](objects []T) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// TestVerifyPatternsOfGo has the command find every pattern of the corpus, and flag no look-alike, behind
-// servers in Go.
+// TestVerifyPatternsOfGo checks that the command finds every public pattern of the corpus and flags no look-alike,
+// for servers in Go.
 func TestVerifyPatternsOfGo(t *testing.T) {
 	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {
-		if c.Name[0] == 'P' || c.Name[0] == 'N' { // those of the public list
+		if c.Name[0] == 'P' || c.Name[0] == 'N' { // the public ones
 			t.Run(c.Name, func(t *testing.T) { servedByGo(t, c).judge(t) })
 		}
 	}
@@ -156,7 +156,7 @@ func servedByGo(t *testing.T, c corpus.Case) *served {
 		return chainedByGo(t, c)
 	}
 	handler := c.New()
-	if c.Observe != nil { // what it writes elsewhere is in a file, for the command to see
+	if c.Observe != nil { // write the observed state to a file, for --observe
 		state := filepath.Join(t.TempDir(), "state")
 		handler = writing(t, handler, state, c.Observe)
 		w.flags = append(w.flags, "--observe", "cat "+state)
@@ -181,7 +181,7 @@ func servedByGo(t *testing.T, c corpus.Case) *served {
 	return w
 }
 
-// chainedByGo is a pattern that shows together with other webhooks only.
+// chainedByGo serves a pattern that fails only together with other webhooks.
 func chainedByGo(t *testing.T, c corpus.Case) *served {
 	t.Helper()
 	server := serving(t, c.New())
@@ -191,7 +191,7 @@ func chainedByGo(t *testing.T, c corpus.Case) *served {
 		other := c.Webhook
 		other.Name = fmt.Sprintf("rival-%d.example.com", i)
 		chain.Webhooks = append(chain.Webhooks, other)
-		w.urls = append(w.urls, other.Name+"="+serving(t, rival()).URL) // the servers' certificates are one
+		w.urls = append(w.urls, other.Name+"="+serving(t, rival()).URL) // all servers have the same certificate
 	}
 	w.files["--chain"] = chain
 	return w
@@ -200,7 +200,7 @@ func chainedByGo(t *testing.T, c corpus.Case) *served {
 func serving(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some of them panic
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some handlers panic
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
@@ -210,7 +210,7 @@ func caOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// writing is a handler that keeps a file with what it has written elsewhere.
+// writing wraps a handler, and writes the observed state to a file after each call.
 func writing(t *testing.T, handler http.Handler, file string, observe func() any) http.Handler {
 	save := func() {
 		text, err := json.Marshal(observe())
@@ -228,7 +228,7 @@ func writing(t *testing.T, handler http.Handler, file string, observe func() any
 	})
 }
 
-// fieldPath writes a JSON pointer as a path of an exception.
+// fieldPath converts a JSON pointer to the path of an exception.
 func fieldPath(pointer string) string {
 	var b strings.Builder
 	for _, token := range strings.Split(pointer, "/")[1:] {
@@ -237,7 +237,7 @@ func fieldPath(pointer string) string {
 	return b.String()
 }
 
-// A pythonCase is what the server in Python says of one of its webhooks.
+// A pythonCase describes one webhook of the Python server, as the server reports it.
 type pythonCase struct {
 	Path, Pattern, Title, Resource, Effects, Observed string
 	Laws, Operations, Versions                        []string
@@ -245,7 +245,7 @@ type pythonCase struct {
 	Exceptions                                        []map[string]string
 }
 
-// TestVerifyPatternsOfPython is the same for two replicas in another language.
+// TestVerifyPatternsOfPython does the same for two replicas of a server in Python.
 func TestVerifyPatternsOfPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Fatal("this test needs Python 3 on PATH, such as Debian's package python3: ", err)
@@ -270,7 +270,7 @@ func TestVerifyPatternsOfPython(t *testing.T) {
 			if c.Exceptions != nil {
 				w.files["--exceptions"] = c.Exceptions
 			}
-			for _, law := range idempotence.Laws { // as the other laws are tried behind servers in Go
+			for _, law := range idempotence.Laws { // the test in Go runs the other laws
 				if w.breaks(law) && !*full {
 					w.flags = append(w.flags, "--law", string(law))
 				}
@@ -307,7 +307,7 @@ func (c *pythonCase) registration() admissionregistrationv1.MutatingWebhook {
 	return w
 }
 
-// pythonCertificates are a CA, and files with a certificate of it for 127.0.0.1.
+// pythonCertificates returns a CA, and files with a certificate and key for 127.0.0.1.
 func pythonCertificates(t *testing.T) (ca []byte, cert, key string) {
 	t.Helper()
 	authority, err := devcert.NewCA()
@@ -334,8 +334,8 @@ func pythonCertificates(t *testing.T) (ca []byte, cert, key string) {
 	return authority.Bundle, cert, key
 }
 
-// startPython starts a replica, which ends with the test, and returns its URL. The order of its sets
-// depends on the seed.
+// startPython starts a replica, which ends with the test, and returns its URL. The iteration order of its sets depends
+// on the seed.
 func startPython(t *testing.T, seed, cert, key, state string) string {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), "python3", filepath.Join("testdata", "patterns", "webhook.py"), cert, key, state)

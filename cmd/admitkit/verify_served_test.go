@@ -21,12 +21,12 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// inTranscripts is where the server of a transcript is, in what is typed and in what is printed.
+// inTranscripts replaces the server's address in the arguments and the output of transcripts.
 const inTranscripts = "127.0.0.1:9443"
 
-// served runs a command line beside a webhook, for transcripts: "exec served P10 admitkit verify --url
-// https://127.0.0.1:9443/mutate". What is served is a case of the corpus, by the beginning of its name, or a
-// server that is wrong in a way. The server's CA is in the file ca.crt.
+// serveBeside is the main function of the program "served" in transcripts. It serves a webhook while it runs a
+// command: "exec served P10 admitkit verify --url https://127.0.0.1:9443/mutate". The first argument is a prefix of
+// the name of a case of the corpus, or a faulty server. The server's CA is in the file ca.crt.
 func serveBeside() {
 	code, err := serveAndRun(os.Args[1], os.Args[2:])
 	if err != nil {
@@ -73,7 +73,8 @@ func serveAndRun(what string, line []string) (int, error) {
 	return runBeside(server.Listener.Addr().String(), line)
 }
 
-// plain hides that a listener's connections are of TLS: Go's server would tell those who come without it.
+// plain hides that the connections of a listener use TLS. Otherwise Go's server would answer clients that use plain
+// HTTP with an explanation.
 type plain struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -82,7 +83,7 @@ func (p plain) Accept() (net.Conn, error) {
 	return struct{ net.Conn }{c}, err
 }
 
-// runBeside runs a command that knows the server by another address.
+// runBeside runs a command and replaces the server's address in its arguments and output.
 func runBeside(address string, line []string) (int, error) {
 	for i := range line {
 		line[i] = strings.ReplaceAll(line[i], inTranscripts, address)
@@ -90,7 +91,7 @@ func runBeside(address string, line []string) (int, error) {
 	command := exec.Command(line[0], line[1:]...)
 	var out, complaints strings.Builder
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, &out, &complaints
-	signal.Ignore(os.Interrupt) // the command ends, and then this
+	signal.Ignore(os.Interrupt) // the command handles it; this program ends after the command
 	err := command.Run()
 	for to, text := range map[io.Writer]string{os.Stdout: out.String(), os.Stderr: complaints.String()} {
 		if _, err := io.WriteString(to, strings.ReplaceAll(text, address, inTranscripts)); err != nil {
@@ -103,7 +104,7 @@ func runBeside(address string, line []string) (int, error) {
 	return 0, err
 }
 
-// wrongServers are no webhooks.
+// wrongServers holds servers that are not webhooks.
 var wrongServers = map[string]http.HandlerFunc{
 	"page": func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -143,7 +144,7 @@ func handlerOf(what string) (http.Handler, error) {
 	return nil, fmt.Errorf("nothing is called %q: there are cases of the corpus, and %v", what, slices.Sorted(maps.Keys(wrongServers)))
 }
 
-// around is a webhook with something in front of it.
+// around puts a handler in front of a webhook, such as a redirect or a check of a token.
 func around(what string, handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)

@@ -21,19 +21,19 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// TestVerifyIsInterrupted: whenever it is, there is one line, exit code 2, and nothing is left behind but what was found
-// by then, marked as such.
+// TestVerifyIsInterrupted checks that an interrupted run prints one line and exits with 2. It leaves only the results
+// so far, which say that the run was interrupted.
 func TestVerifyIsInterrupted(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		at   int64 // the call that Ctrl-C comes with
+		at   int64 // number of the webhook call that interrupts the run
 		more []string
-		want string // in the results, or "" for none
+		want string // part of the results; "" if there are none
 	}{
 		{"at the first call", 1, nil, ""},
-		{"before anything is known", 100, nil, ""},
+		{"before any result", 100, nil, ""},
 		{"in the middle", 200, nil, "\nL1 VIOLATED"},
-		{"while a command runs that takes long", 2, []string{"--observe", "exec 3>running; echo begun >&3; sleep 1000"}, ""},
+		{"during a slow observe command", 2, []string{"--observe", "exec 3>running; echo begun >&3; sleep 1000"}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -68,7 +68,7 @@ func TestVerifyIsInterrupted(t *testing.T) {
 			s := &screen.Screen{In: strings.NewReader(""), Out: &out, Err: &complaints, Colour: "never", Quiet: true, Getenv: os.Getenv}
 			code := run(ctx, s, append([]string{"verify", "--in-process", "-q", "--url", server.URL, "--ca-file", "ca.crt", "-f", "pod.yaml",
 				"--store", "cases", "-o", "text", "-o", "junit=report.xml"}, row.more...))
-			if code != exitCouldNotTell || !strings.HasSuffix(complaints.String(), "admitkit: interrupted\n") {
+			if code != exitUndecided || !strings.HasSuffix(complaints.String(), "admitkit: interrupted\n") {
 				t.Errorf("exit code %d, %s", code, complaints.Bytes())
 			}
 			left, err := filepath.Glob("*report*")
@@ -85,14 +85,14 @@ func TestVerifyIsInterrupted(t *testing.T) {
 			select {
 			case <-ended:
 			case <-time.After(time.Minute):
-				t.Error("the command goes on")
+				t.Error("the observe command is still running")
 			}
 		})
 	}
 }
 
-// interruptedByChild interrupts when a child process writes to a pipe with a name, and tells when all have ended that
-// could write to it.
+// interruptedByChild calls interrupt when a child process writes to a named pipe. It closes ended when all processes
+// that could write to the pipe have ended.
 func interruptedByChild(t *testing.T, pipe string, interrupt func(), ended chan struct{}) {
 	t.Helper()
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// versions are of this program, and of what it is made from.
+// versions holds the versions of this program and of its dependencies.
 type versions struct {
 	Admitkit   string `json:"admitkit"`
-	Kubernetes string `json:"kubernetes"` // of the libraries
+	Kubernetes string `json:"kubernetes"` // version of k8s.io/api
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`
 }
@@ -42,7 +42,8 @@ func (v versions) String() string {
 func newVersion(s *screen.Screen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of admitkit, Kubernetes' libraries and Go",
+		Short:   "Print the versions of admitkit, the Kubernetes libraries and Go",
+		Example: "admitkit version\nadmitkit version -o json",
 		GroupID: "tools",
 		Args:    arguments(),
 	}

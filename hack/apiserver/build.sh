@@ -9,9 +9,9 @@
 #
 # Environment:
 #   KUBEBUILDER_ASSETS  a folder with the three binaries: used as it is, nothing is built
-#   ADMITKIT_CACHE      where built things are kept (default: .cache in the repository)
+#   ADMITKIT_CACHE      folder for the binaries (default: .cache in the repository)
 #
-# The folder goes to standard output, everything else to standard error.
+# Standard output is the folder, standard error is everything else.
 set -euo pipefail
 
 command -v go >/dev/null || { echo "apiserver: Go is not installed (https://go.dev/dl)" >&2; exit 1; }
@@ -20,7 +20,7 @@ if [[ -n ${ADMITKIT_CACHE-} ]]; then
 	ADMITKIT_CACHE=$(cd "$ADMITKIT_CACHE" && pwd)
 	export ADMITKIT_CACHE
 fi
-if [[ -d ${KUBEBUILDER_ASSETS-} ]]; then # a path that starts from where the caller is
+if [[ -d ${KUBEBUILDER_ASSETS-} ]]; then # it may be relative to the caller's folder
 	KUBEBUILDER_ASSETS=$(cd "$KUBEBUILDER_ASSETS" && pwd)
 	export KUBEBUILDER_ASSETS
 fi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Apiserver builds kube-apiserver, etcd and kubectl, as `admitkit apiserver install` does, for the
-// scripts of this repository. It imports next to nothing, so it starts at once.
+// Apiserver builds kube-apiserver, etcd and kubectl for the scripts of this repository, as "admitkit apiserver
+// install" does. It imports nothing from Kubernetes, so it starts at once.
 //
 //	go run ./hack/apiserver                     build what is missing, print the folder
 //	go run ./hack/apiserver --print-path        print the folder only
@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	case args[0] == "--print-path" && len(args) == 1:
-		dir, err := build.Chosen()
+		dir, err := build.Target()
 		if err == nil {
 			fmt.Println(dir)
 		}

@@ -15,8 +15,8 @@ const pinned = "internal/apiserver/build/pinned"
 
 var kubernetes = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v1\.(\S+)`)
 
-// update gives the pins their true names in a folder of their own, has the go command change and
-// tidy them, and brings them back.
+// update copies the pinned go.mod and go.sum into a temporary module, lets the go command change and tidy them, and
+// copies them back.
 func update(ctx context.Context, modules []string) error {
 	dir, err := os.MkdirTemp("", "admitkit-pinned-")
 	if err != nil {
@@ -62,7 +62,7 @@ func update(ctx context.Context, modules []string) error {
 	return nil
 }
 
-// staging has the modules that Kubernetes is made of follow its version: v0.37.2 for v1.37.2.
+// staging sets the staging modules of Kubernetes to the new version: v0.37.2 for kubernetes v1.37.2.
 func staging(mod []byte, modules []string) []byte {
 	old := kubernetes.FindSubmatch(mod)
 	for _, m := range modules {

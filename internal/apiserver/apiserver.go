@@ -2,8 +2,8 @@
 
 // Package apiserver runs a real kube-apiserver and etcd on this machine, on loopback only.
 //
-// Nothing outlives the program: Stop ends both and removes their data, on Linux both are killed when
-// the program dies, and elsewhere, or if that fails, the next Run ends what was left (see leftovers).
+// Neither outlives the program for long. Stop ends both and removes their data. If the program is killed, the kernel
+// kills both on Linux. Elsewhere, the next Run ends them (see removeLeftovers).
 package apiserver
 
 import (
@@ -24,32 +24,31 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
-// Assets returns the folder with kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS, or else what
-// was built, or else what setup-envtest downloaded.
+// Assets returns the folder with kube-apiserver, etcd and kubectl, as build.Find does.
 func Assets(context.Context) (string, error) { return build.Find() }
 
 // A Server is a running API server with its etcd.
 type Server struct {
-	// Config is for clients; its user is in system:masters.
+	// Config connects clients as a user of the group system:masters.
 	Config *rest.Config
-	// Kubeconfig is the same for kubectl.
+	// Kubeconfig has the same connection, for kubectl.
 	Kubeconfig []byte
 	// Dir is the folder with the binaries.
 	Dir string
 
 	data      *dataDir
-	processes []*process // the last one is the API server
+	processes []*process // etcd, then the API server
 	done      chan struct{}
 	stop      sync.Once
 }
 
-// Options say what server it is to be.
+// Options configure the API server. The zero value is the default configuration on a free port.
 type Options struct {
-	// Flags are those of kube-apiserver, such as {"v": {"2"}}, instead of ours of the same name.
+	// Flags are flags for kube-apiserver, such as {"v": {"2"}}. They replace default flags of the same name.
 	Flags map[string][]string
-	// Files are for flags that name a file: the content of each, such as {"audit-policy-file": …}.
+	// Files holds the content of files, by the flag that names the file, such as {"audit-policy-file": …}.
 	Files map[string][]byte
-	// Port is the one to listen on; 0: any.
+	// Port is the port to listen on; 0 is a free port.
 	Port int
 }
 
@@ -67,7 +66,7 @@ func Run(ctx context.Context, o Options) (*Server, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	if o.Port != 0 && !free(o.Port) { // before all the work
+	if o.Port != 0 && !free(o.Port) {
 		return nil, problem.New("port %d is in use", o.Port)
 	}
 	removeLeftovers()
@@ -90,7 +89,7 @@ func run(ctx context.Context, binaries string, o Options) (_ *Server, err error)
 	s := &Server{Dir: binaries, data: data, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			_ = s.Stop() // the first error says more
+			_ = s.Stop() // its error matters less than err
 		}
 	}()
 	etcd, err := s.startEtcd(ctx)
@@ -100,20 +99,20 @@ func run(ctx context.Context, binaries string, o Options) (_ *Server, err error)
 	return s, s.startAPIServer(ctx, etcd, o)
 }
 
-// Done is closed when the API server has ended, by Stop or otherwise.
+// Done returns a channel that is closed when the API server has ended, by Stop or otherwise.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err says why the API server, or its etcd, has ended without Stop.
+// Err returns why the API server or etcd has ended without Stop, or nil.
 func (s *Server) Err() error {
 	for _, p := range s.processes {
-		if err := p.crashed(); err != nil {
+		if err := p.crash(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Version asks the server for its version, such as v1.36.3.
+// Version requests the server's version, such as v1.36.3.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	client, err := rest.HTTPClientFor(s.Config)
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	return v.GitVersion, err
 }
 
-// Kubectl returns the command that runs kubectl against a kubeconfig file.
+// Kubectl returns a command that runs kubectl with a kubeconfig file.
 func (s *Server) Kubectl(ctx context.Context, kubeconfig string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Dir, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
@@ -153,13 +152,13 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// WriteFile writes a file that goes when the server goes, such as a kubeconfig, and returns its path.
+// WriteFile writes a file, such as a kubeconfig, that Stop removes, and returns its path.
 func (s *Server) WriteFile(name string, content []byte) (string, error) {
 	path := filepath.Join(s.data.path, name)
 	return path, os.WriteFile(path, content, 0o600)
 }
 
-// arguments writes flags as a command line, in a fixed order.
+// arguments returns flags as command-line arguments, sorted by name.
 func arguments(flags map[string][]string) []string {
 	var all []string
 	for _, name := range sortedKeys(flags) {

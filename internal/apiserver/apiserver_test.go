@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// emptyTemp makes an empty folder the one for temporary files.
+// emptyTemp sets TMPDIR to an empty folder.
 func emptyTemp(t *testing.T) string {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -67,7 +67,7 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhy(t *testing.T) {
+func TestStartReportsCause(t *testing.T) {
 	taken, err := net.Listen("tcp", address(0))
 	if err != nil {
 		t.Fatal(err)
@@ -78,10 +78,10 @@ func TestStartSaysWhy(t *testing.T) {
 		options      Options
 		want         []string
 	}{
-		{"flag", "a flag that is not there is named", Options{Flags: map[string][]string{"no-such-flag": {"1"}}}, []string{"unknown flag: --no-such-flag"}},
-		{"gate", "a feature gate that is not there is named", Options{Flags: map[string][]string{"feature-gates": {"NoSuch=true"}}}, []string{"NoSuch"}},
-		{"file", "a file that is not there is named", Options{Flags: map[string][]string{"audit-policy-file": {"/no/such"}, "audit-log-path": {"-"}}}, []string{"/no/such"}},
-		{"port", "nobody wants another port than the one that was asked for", Options{Port: taken.Addr().(*net.TCPAddr).Port}, []string{"port", "is in use"}},
+		{"flag", "an unknown flag is named", Options{Flags: map[string][]string{"no-such-flag": {"1"}}}, []string{"unknown flag: --no-such-flag"}},
+		{"gate", "an unknown feature gate is named", Options{Flags: map[string][]string{"feature-gates": {"NoSuch=true"}}}, []string{"NoSuch"}},
+		{"file", "a missing file is named", Options{Flags: map[string][]string{"audit-policy-file": {"/no/such"}, "audit-log-path": {"-"}}}, []string{"/no/such"}},
+		{"port", "a requested port is not replaced by another", Options{Port: taken.Addr().(*net.TCPAddr).Port}, []string{"port", "is in use"}},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestStartIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestCrashIsTold(t *testing.T) {
+func TestCrashIsReported(t *testing.T) {
 	emptyTemp(t)
 	s, err := Start(t.Context(), nil)
 	if err != nil {
@@ -135,14 +135,14 @@ func TestCrashIsTold(t *testing.T) {
 	select {
 	case <-s.Done():
 	case <-time.After(time.Minute):
-		t.Fatal("nobody was told")
+		t.Fatal("Done is not closed")
 	}
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: signal: killed") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// What a program that was killed has left behind goes with the next start; what is in use stays.
+// TestLeftovers checks that the leftovers of a killed program are removed, and that a server in use stays.
 func TestLeftovers(t *testing.T) {
 	emptyTemp(t)
 	abandoned, err := Start(t.Context(), nil)
@@ -158,7 +158,7 @@ func TestLeftovers(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	abandoned.data.unlock() // as the death of the program does, but for what Linux kills itself
+	abandoned.data.unlock() // as if the program had died and its processes had survived
 	removeLeftovers()
 	for _, p := range abandoned.processes {
 		<-p.done
@@ -187,10 +187,10 @@ func TestMessage(t *testing.T) {
 		failed             bool
 	}{
 		{"etcd writes JSON", `{"level":"fatal","msg":"discovery failed","error":"bind: address already in use"}`, "discovery failed: bind: address already in use", true},
-		{"most of it is of no interest", `{"level":"info","msg":"ready"}`, "ready", false},
-		{"the head of klog says nothing", `E1122 17:00:00.000000   12 run.go:72] "command failed" err="x"`, `"command failed" err="x"`, true},
-		{"a flag that is unknown", "Error: unknown flag: --x", "Error: unknown flag: --x", true},
-		{"nothing", "", "", false},
+		{"information is not a failure", `{"level":"info","msg":"ready"}`, "ready", false},
+		{"the klog header is removed", `E1122 17:00:00.000000   12 run.go:72] "command failed" err="x"`, `"command failed" err="x"`, true},
+		{"an unknown flag", "Error: unknown flag: --x", "Error: unknown flag: --x", true},
+		{"an empty line", "", "", false},
 	}
 	for _, row := range rows {
 		if text, failed := message(row.line); text != row.text || failed != row.failed {

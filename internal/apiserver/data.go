@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/flock"
 )
 
-// A dataDir is a folder for all that a server needs: keys, the data of etcd, and for who comes
-// after us, should we be killed, a lock that we hold and the ids of the processes.
+// A dataDir is the folder of one server: keys and the data of etcd. A lock and the process ids in it let a later
+// program clean up if this one is killed.
 type dataDir struct {
 	path   string
 	unlock func()
@@ -26,7 +26,7 @@ const (
 )
 
 func newDataDir() (*dataDir, error) {
-	// Nobody takes it for a leftover before it is locked, since it has another name until then.
+	// Until the folder is locked it has another prefix, so that removeLeftovers in another program skips it.
 	unfinished, err := os.MkdirTemp("", "admitkit-new-")
 	if err != nil {
 		return nil, err
@@ -45,7 +45,8 @@ func newDataDir() (*dataDir, error) {
 	return &dataDir{path, unlock}, nil
 }
 
-func (d *dataDir) remember(pid int) error {
+// recordPID adds a process id to the folder.
+func (d *dataDir) recordPID(pid int) error {
 	f, err := os.OpenFile(filepath.Join(d.path, pidFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -63,24 +64,24 @@ func (d *dataDir) remove() error {
 	return err
 }
 
-// removeLeftovers ends the processes and removes the data of servers whose program was killed: their
-// lock is free. It does what it can; what is somebody else's stays.
+// removeLeftovers ends the processes and removes the data of servers whose program was killed, which frees the lock.
+// It ignores errors, such as folders of other users.
 func removeLeftovers() {
-	if !flock.Tells {
+	if !flock.Supported {
 		return
 	}
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	if err != nil {
-		return // the pattern is ours, but for what the folder is called
+		return // the name of the temporary folder makes the pattern invalid
 	}
 	for _, path := range left {
 		unlock, err := flock.Try(filepath.Join(path, lockFile))
 		if err != nil {
-			continue // it is in use, or somebody else's
+			continue // it is in use, or belongs to another user
 		}
 		ended := true
-		for _, pid := range remembered(path) {
-			ended = killIf(pid, path) && ended
+		for _, pid := range recordedPIDs(path) {
+			ended = killIfRunning(pid, path) && ended
 		}
 		if ended {
 			os.RemoveAll(path)
@@ -89,10 +90,10 @@ func removeLeftovers() {
 	}
 }
 
-func remembered(path string) []int {
+func recordedPIDs(path string) []int {
 	text, err := os.ReadFile(filepath.Join(path, pidFile))
 	if err != nil {
-		return nil // killed before it started one
+		return nil // the program was killed before it started a process
 	}
 	var pids []int
 	for _, line := range strings.Fields(string(text)) {

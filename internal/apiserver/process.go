@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// errPortTaken is in the error of a process that wanted to listen where somebody else does.
+// errPortTaken is wrapped in the error of a process whose port another process listens on.
 var errPortTaken = errors.New("the port is in use")
 
 // A process is an etcd or a kube-apiserver.
 type process struct {
 	name    string
 	cmd     *exec.Cmd
-	log     *tail
-	done    chan struct{} // closed when it has ended
-	err     error         // of its end, once done is closed
-	stopped bool          // guarded by mu: we ended it
+	log     *logTail
+	done    chan struct{} // closed when the process has ended
+	err     error         // result of Wait; set before done is closed
+	stopped bool          // whether end was called; guarded by mu
 	mu      sync.Mutex
 }
 
-// start starts a binary and remembers it.
+// start starts a binary and records its process id.
 func (s *Server) start(name string, flags map[string][]string) (*process, error) {
-	p := &process{name: name, log: &tail{}, done: make(chan struct{})}
+	p := &process{name: name, log: &logTail{}, done: make(chan struct{})}
 	p.cmd = exec.Command(filepath.Join(s.Dir, name), arguments(flags)...)
 	p.cmd.Dir = s.data.path
 	p.cmd.Env = os.Environ()
@@ -41,7 +41,7 @@ func (s *Server) start(name string, flags map[string][]string) (*process, error)
 	dieWithParent(p.cmd)
 	started := make(chan error)
 	go func() {
-		// On Linux the child dies with the thread that started it.
+		// Pdeathsig: on Linux the child dies with the thread that started it, so the thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -55,30 +55,31 @@ func (s *Server) start(name string, flags map[string][]string) (*process, error)
 		return nil, err
 	}
 	s.processes = append(s.processes, p)
-	return p, s.data.remember(p.cmd.Process.Pid)
+	return p, s.data.recordPID(p.cmd.Process.Pid)
 }
 
-// ready waits until a GET succeeds.
-func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s is not ready after %s", p.name, patience))
+// waitReady waits until a GET of the URL returns 200 OK.
+func (p *process) waitReady(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("%s is not ready after %s", p.name, startTimeout))
 	defer cancel()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
+	retry := time.NewTicker(50 * time.Millisecond)
+	defer retry.Stop()
 	for {
-		if get(ctx, client, url) {
-			return p.crashed() // then somebody else has the port, and answered
+		if succeeds(ctx, client, url) {
+			return p.crash() // after a crash, another process on the port answered
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w%s", context.Cause(ctx), p.log.lastWords())
+			return fmt.Errorf("%w%s", context.Cause(ctx), p.log.errors())
 		case <-p.done:
-			return p.crashed()
-		case <-again.C:
+			return p.crash()
+		case <-retry.C:
 		}
 	}
 }
 
-func get(ctx context.Context, client *http.Client, url string) bool {
+// succeeds reports whether a GET of the URL returns 200 OK.
+func succeeds(ctx context.Context, client *http.Client, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -94,8 +95,8 @@ func get(ctx context.Context, client *http.Client, url string) bool {
 	return err == nil && response.StatusCode == http.StatusOK
 }
 
-// crashed says why the process has ended by itself; nil if it has not.
-func (p *process) crashed() error {
+// crash returns why the process has ended by itself. It returns nil for a process that runs or was stopped.
+func (p *process) crash() error {
 	select {
 	case <-p.done:
 	default:
@@ -103,19 +104,19 @@ func (p *process) crashed() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	words := p.log.lastWords()
+	logged := p.log.errors()
 	switch {
 	case p.stopped:
 		return nil
-	case strings.Contains(words, "address already in use"):
-		return fmt.Errorf("%s: %w%s", p.name, errPortTaken, words)
+	case strings.Contains(logged, "address already in use"):
+		return fmt.Errorf("%s: %w%s", p.name, errPortTaken, logged)
 	case p.err == nil:
-		return fmt.Errorf("%s ended%s", p.name, words)
+		return fmt.Errorf("%s ended%s", p.name, logged)
 	}
-	return fmt.Errorf("%s ended: %w%s", p.name, p.err, words)
+	return fmt.Errorf("%s ended: %w%s", p.name, p.err, logged)
 }
 
-// end ends the process: gently, so that its logs are complete, but not for long.
+// end asks the process to end, so that it can complete its logs, and kills it after 10 seconds.
 func (p *process) end() {
 	p.mu.Lock()
 	p.stopped = true

@@ -9,5 +9,6 @@ import (
 	"syscall"
 )
 
-// dieWithParent keeps the terminal's Ctrl-C away, since we end it in order.
+// dieWithParent puts cmd into a process group of its own, so that Ctrl-C does not reach it: Stop ends it. These
+// systems cannot kill a child when its parent dies.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

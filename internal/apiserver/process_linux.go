@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent keeps the terminal's Ctrl-C away, since we end it in order, and has the kernel kill
-// it if we are killed.
+// dieWithParent lets the kernel kill cmd if this program is killed. It also puts cmd into a process group of its own,
+// so that Ctrl-C does not reach it: Stop ends it.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

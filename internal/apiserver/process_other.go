@@ -10,6 +10,6 @@ func interrupt(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill() // it fails if the process has ended
 }
 
-func killIf(int, string) bool { return false }
+func killIfRunning(int, string) bool { return false }
 
 func dieWithParent(*exec.Cmd) {}

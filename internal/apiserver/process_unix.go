@@ -19,9 +19,9 @@ func interrupt(cmd *exec.Cmd) {
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it fails if the process has ended
 }
 
-// killIf kills a process if its command line has a text: numbers of processes are used again. It
-// reports whether there is no such process any more.
-func killIf(pid int, text string) bool {
+// killIfRunning kills a process if its command line contains text, because process ids are reused. It reports
+// whether the process is gone.
+func killIfRunning(pid int, text string) bool {
 	if !commandHas(pid, text) {
 		return true
 	}

@@ -27,12 +27,12 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// patience is how long a start may take, on a machine with much else to do.
-const patience = 2 * time.Minute
+// startTimeout bounds the start of one process. It is long because tests start servers on busy machines.
+const startTimeout = 2 * time.Minute
 
 const loopback = "127.0.0.1"
 
-// startEtcd returns its URL.
+// startEtcd starts etcd and returns its client URL.
 func (s *Server) startEtcd(ctx context.Context) (string, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -46,12 +46,12 @@ func (s *Server) startEtcd(ctx context.Context) (string, error) {
 		"listen-peer-urls":            {peer},
 		"initial-advertise-peer-urls": {peer},
 		"initial-cluster":             {"default=" + peer},
-		"unsafe-no-fsync":             {"true"}, // the data are thrown away
+		"unsafe-no-fsync":             {"true"}, // the data need not survive
 	})
 	if err != nil {
 		return "", err
 	}
-	return client, etcd.ready(ctx, http.DefaultClient, client+"/health")
+	return client, etcd.waitReady(ctx, http.DefaultClient, client+"/health")
 }
 
 func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) error {
@@ -74,13 +74,13 @@ func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) err
 		"secure-port":            {strconv.Itoa(port)},
 		"service-account-issuer": {url + "/"},
 		"cert-dir":               {s.data.path},
-		// The account that it gives to pods is made by a controller, which does not run here.
+		// The plugin needs service accounts that a controller creates, and no controllers run here.
 		"disable-admission-plugins": {"ServiceAccount"},
 		"service-cluster-ip-range":  {"10.0.0.0/24"},
 		"allow-privileged":          {"true"},
 		"authorization-mode":        {"RBAC"},
 	})
-	if !routed() { // it would look for an address of this machine that others can reach, and give up
+	if !hasRoute() { // without a route, kube-apiserver finds no address to advertise and exits
 		flags["advertise-address"] = []string{"192.0.2.1"}
 	}
 	for name, content := range o.Files {
@@ -105,7 +105,7 @@ func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) err
 	}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/default"} {
-		if err := server.ready(ctx, client, url+path); err != nil {
+		if err := server.waitReady(ctx, client, url+path); err != nil {
 			if o.Port != 0 && errors.Is(err, errPortTaken) {
 				return fmt.Errorf("port %d is in use", o.Port)
 			}
@@ -115,7 +115,8 @@ func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) err
 	return nil
 }
 
-// credentials makes all keys and certificates, and returns the flags that name them.
+// credentials generates all keys and certificates, sets Config and Kubeconfig, and returns the flags that name the
+// files.
 func (s *Server) credentials(url string) (map[string][]string, error) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -156,11 +157,11 @@ func (s *Server) credentials(url string) (map[string][]string, error) {
 			flags[flag] = []string{path}
 		}
 	}
-	return flags, s.admit(ca, url)
+	return flags, s.setAdmin(ca, url)
 }
 
-// admit makes the user that Config and Kubeconfig are for.
-func (s *Server) admit(ca *devcert.CA, url string) error {
+// setAdmin generates a client certificate of the group system:masters, for Config and Kubeconfig.
+func (s *Server) setAdmin(ca *devcert.CA, url string) error {
 	certificate, key, err := ca.Client("admin", "system:masters")
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (s *Server) admit(ca *devcert.CA, url string) error {
 	s.Config = &rest.Config{
 		Host:            url,
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca.Bundle, CertData: certificate, KeyData: key},
-		QPS:             1000, Burst: 2000, // it serves us alone
+		QPS:             1000, Burst: 2000, // no other client competes
 	}
 	const name = "admitkit"
 	config := clientcmdapi.NewConfig()
@@ -189,7 +190,7 @@ func encode(c tls.Certificate) (certificate, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), key, err
 }
 
-// encodeKey uses the form that service accounts need.
+// encodeKey encodes a key as SEC 1, which the flags for service accounts need.
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), err
@@ -197,8 +198,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// freePorts returns ports that nobody listens on now. Who is quicker may still take one, so the
-// start is tried again where that happens.
+// freePorts returns n ports that are free now. Another process may take one before the server listens; Run then
+// tries again.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
@@ -206,7 +207,7 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // held until all are found, so that they differ
+		defer func() { _ = l.Close() }() // all stay open until the end, so that the ports differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
@@ -221,8 +222,8 @@ func free(port int) bool {
 	return true
 }
 
-// routed reports whether this machine has a route to anywhere. Nothing is sent.
-func routed() bool {
+// hasRoute reports whether this machine has a default route. It sends nothing.
+func hasRoute() bool {
 	c, err := net.Dial("udp", "192.0.2.1:9")
 	if err != nil {
 		return false

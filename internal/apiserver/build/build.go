@@ -22,19 +22,19 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
-// Options say how to build.
+// Options configure Build. The zero value builds missing binaries and reports nothing.
 type Options struct {
-	// Force builds what is there already.
+	// Force builds binaries again that exist.
 	Force bool
-	// Note takes lines for the user; nil: none.
+	// Note receives messages for the user. May be nil.
 	Note func(format string, args ...any)
-	// Step takes how far it is, often; nil: nobody wants to know.
+	// Step receives the progress of the build, often. May be nil.
 	Step func(format string, args ...any)
 }
 
-// Build builds what is missing, and returns the folder that has the binaries. KUBEBUILDER_ASSETS,
-// where it is set, is used as it is. Two builds of the same wait for each other; one that is
-// interrupted leaves nothing behind but what it has finished.
+// Build builds the missing binaries and returns the folder with all of them. If KUBEBUILDER_ASSETS is set, Build
+// returns that folder and builds nothing. Concurrent builds wait for each other. An interrupted build keeps the
+// binaries that it has finished, and nothing else.
 func Build(ctx context.Context, o Options) (string, error) {
 	if o.Note == nil {
 		o.Note = func(string, ...any) {}
@@ -43,7 +43,7 @@ func Build(ctx context.Context, o Options) (string, error) {
 		o.Step = func(string, ...any) {}
 	}
 	if dir := os.Getenv(Assets); dir != "" {
-		if _, err := Chosen(); err != nil {
+		if _, err := Target(); err != nil {
 			return "", err
 		}
 		o.Note("using KUBEBUILDER_ASSETS=%s", dir)
@@ -53,22 +53,22 @@ func Build(ctx context.Context, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !o.Force && len(place("cache", dir).Missing) == 0 {
+	if !o.Force && len(inspect("cache", dir).Missing) == 0 {
 		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", problem.New("cannot keep what is built: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
+		return "", problem.New("cannot store the binaries: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}
 	unlock, err := flock.Wait(ctx, filepath.Join(dir, ".lock"), func() { o.Note("waiting for another build of the same binaries") })
 	if err != nil {
-		return "", problem.New("cannot keep what is built: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
+		return "", problem.New("cannot store the binaries: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}
 	defer unlock()
-	missing := place("cache", dir).Missing
+	missing := inspect("cache", dir).Missing
 	if o.Force {
 		missing = Binaries
 	}
-	if len(missing) == 0 { // the other build did it
+	if len(missing) == 0 { // another build finished while this one waited
 		return dir, nil
 	}
 	return dir, buildAll(ctx, dir, missing, o)
@@ -76,7 +76,7 @@ func Build(ctx context.Context, o Options) (string, error) {
 
 func buildAll(ctx context.Context, dir string, binaries []string, o Options) error {
 	if _, err := exec.LookPath("go"); err != nil {
-		return problem.New("kube-apiserver, etcd and kubectl are built with Go, which is not installed").
+		return problem.New("Go is not installed: it builds kube-apiserver, etcd and kubectl").
 			Hint("https://go.dev/dl").Hint("or set KUBEBUILDER_ASSETS to a folder that has them")
 	}
 	removeUnfinished(dir)
@@ -89,7 +89,7 @@ func buildAll(ctx context.Context, dir string, binaries []string, o Options) err
 		return err
 	}
 	start := time.Now()
-	o.Note("building %s (Kubernetes %s): about 5 minutes the first time, later runs reuse them", strings.Join(binaries, ", "), Version())
+	o.Note("building %s (Kubernetes %s), once: this takes about 5 minutes", strings.Join(binaries, ", "), Version())
 	for i, binary := range binaries {
 		p := &progress{step: o.Step, name: fmt.Sprintf("[%d/%d] %s", i+1, len(binaries), binary), start: time.Now()}
 		if err := buildOne(ctx, source, dir, binary, p); err != nil {
@@ -100,7 +100,7 @@ func buildAll(ctx context.Context, dir string, binaries []string, o Options) err
 	return nil
 }
 
-// buildOne builds one binary beside where it belongs, and then renames it.
+// buildOne builds one binary under a temporary name and then renames it, so that no half-written binary is visible.
 func buildOne(ctx context.Context, source, dir, binary string, p *progress) error {
 	temporary, err := os.CreateTemp(dir, "."+binary+".*")
 	if err != nil {
@@ -136,28 +136,28 @@ func offline(messages string) bool {
 	})
 }
 
-// goCommand is the go command for the pinned module and this machine, whatever the user builds
-// for elsewhere. The terminal's Ctrl-C does not reach it; the end of ctx does, and all its children.
+// goCommand returns a go command that builds the pinned module for this machine, whatever GOOS and GOARCH say.
+// The terminal's Ctrl-C does not reach the command. The end of ctx interrupts it and its children.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
-	ownGroup(cmd)
+	useProcessGroup(cmd)
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
 
-// removeUnfinished removes what builds left behind that were killed. It needs the lock.
+// removeUnfinished removes the temporary files of builds that were killed. The caller holds the lock.
 func removeUnfinished(dir string) {
 	for _, binary := range Binaries {
-		left, _ := filepath.Glob(filepath.Join(dir, "."+binary+".*")) // a file that stays does no harm
+		left, _ := filepath.Glob(filepath.Join(dir, "."+binary+".*")) // a remaining file does no harm
 		for _, file := range left {
 			os.Remove(file)
 		}
 	}
 }
 
-// progress counts what go build -v says.
+// progress counts the modules and packages in the output of "go build -v".
 type progress struct {
 	step                 func(format string, args ...any)
 	name                 string
@@ -165,14 +165,14 @@ type progress struct {
 	downloaded, compiled int
 }
 
-// isPackage reports whether a line is the path of a package.
+// isPackage reports whether a line of output is the path of a package.
 func isPackage(line string) bool {
 	return !strings.ContainsFunc(line, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("./_~-", r)
 	})
 }
 
-// watch runs cmd, and returns what it said that is not progress.
+// watch runs cmd, counts its progress, and returns the rest of its output.
 func (p *progress) watch(cmd *exec.Cmd) (string, error) {
 	var messages bytes.Buffer
 	out, in := io.Pipe()
@@ -200,7 +200,7 @@ func (p *progress) watch(cmd *exec.Cmd) (string, error) {
 }
 
 func (p *progress) line(line string, messages *bytes.Buffer) {
-	const enough = 16 << 10
+	const maxMessages = 16 << 10 // bytes
 	trimmed := strings.TrimSpace(line)
 	switch {
 	case trimmed == "":
@@ -209,7 +209,7 @@ func (p *progress) line(line string, messages *bytes.Buffer) {
 		p.downloaded++
 	case isPackage(trimmed):
 		p.compiled++
-	case messages.Len() < enough:
+	case messages.Len() < maxMessages:
 		messages.WriteString(line)
 	}
 	p.step("%s: %s, %d modules downloaded, %d packages compiled", p.name, time.Since(p.start).Round(time.Second), p.downloaded, p.compiled)

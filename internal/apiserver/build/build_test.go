@@ -18,8 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/flock"
 )
 
-// The versions and the build are what this table of facts says: a typing error in the pins would
-// only be seen by who has no cache.
+// TestPins checks the pinned versions. Otherwise a mistake in them would show only where the cache is empty.
 func TestPins(t *testing.T) {
 	if v := Version(); !strings.HasPrefix(v, "v1.") || strings.Count(v, ".") != 2 {
 		t.Errorf("version %q", v)
@@ -51,10 +50,10 @@ func TestCompareVersions(t *testing.T) {
 		reason, a, b string
 		want         int
 	}{
-		{"numbers, not letters", "1.9.1-linux-amd64", "1.36.0-linux-amd64", -1},
+		{"parts compare as numbers", "1.9.1-linux-amd64", "1.36.0-linux-amd64", -1},
 		{"the patch counts", "1.36.3-linux-amd64", "1.36.0-linux-amd64", 1},
 		{"the same", "1.36.3-linux-amd64", "1.36.3-linux-amd64", 0},
-		{"what is no version comes first", "x-linux-amd64", "1.0.0-linux-amd64", -1},
+		{"a name without a version comes first", "x-linux-amd64", "1.0.0-linux-amd64", -1},
 	}
 	for _, row := range rows {
 		if got := compareVersions(row.a, row.b); got != row.want {
@@ -72,13 +71,13 @@ func TestFolder(t *testing.T) {
 	t.Setenv("HOME", elsewhere)
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(elsewhere, "caches"))
 	rows := []struct{ name, reason, dir, cache, want string }{
-		{"checkout", "who works on admitkit has it beside the rest", filepath.Join(root, "pkg"), "", filepath.Join(root, ".cache")},
-		{"other module", "the nearest go.mod may be another one's", filepath.Join(root, "hack/bench"), "", filepath.Join(root, ".cache")},
-		{"variable", "who sets it means it", filepath.Join(root, "pkg"), filepath.Join(elsewhere, "mine"), filepath.Join(elsewhere, "mine")},
+		{"checkout", "a checkout of admitkit has its own cache", filepath.Join(root, "pkg"), "", filepath.Join(root, ".cache")},
+		{"other module", "the nearest go.mod may be of a nested module", filepath.Join(root, "hack/bench"), "", filepath.Join(root, ".cache")},
+		{"variable", "an explicit setting comes first", filepath.Join(root, "pkg"), filepath.Join(elsewhere, "mine"), filepath.Join(elsewhere, "mine")},
 	}
 	if runtime.GOOS == "linux" {
 		rows = append(rows, struct{ name, reason, dir, cache, want string }{
-			"elsewhere", "users share it among projects", elsewhere, "", filepath.Join(elsewhere, "caches", "admitkit")})
+			"elsewhere", "projects share the user's cache", elsewhere, "", filepath.Join(elsewhere, "caches", "admitkit")})
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// fakeGo makes a go command that does what a script says. -o is its 8th argument.
+// fakeGo puts a go command on PATH that runs a script, with the file name of -o in $out.
 func fakeGo(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,12 +125,12 @@ func TestBuild(t *testing.T) {
 	o := Options{Note: func(format string, _ ...any) { notes = append(notes, format) }}
 	for range 2 {
 		dir, err := Build(t.Context(), o)
-		if err != nil || dir != folder || len(place("", dir).Missing) > 0 {
+		if err != nil || dir != folder || len(inspect("", dir).Missing) > 0 {
 			t.Fatalf("got %s, %v", dir, err)
 		}
 	}
 	if n := calls(t); n != 3 {
-		t.Errorf("the second time it is there: the go command ran %d times, want 3", n)
+		t.Errorf("the go command ran %d times, want 3: the second build finds all binaries", n)
 	}
 	if len(notes) != 2 {
 		t.Errorf("notes: %q", notes)
@@ -162,7 +161,7 @@ func TestBuildIsInterrupted(t *testing.T) {
 	nothingLeft(t)
 }
 
-// Of two builds at once one waits, and finds everything there.
+// TestBuildsWaitForEachOther checks that the second of two builds waits and then builds nothing.
 func TestBuildsWaitForEachOther(t *testing.T) {
 	fakeGo(t, `echo x >"$out"; echo "$@" >>"$ADMITKIT_CACHE/calls"`)
 	dir, err := Folder()
@@ -180,7 +179,7 @@ func TestBuildsWaitForEachOther(t *testing.T) {
 	if _, err := Build(t.Context(), Options{Note: func(format string, _ ...any) {
 		if strings.HasPrefix(format, "waiting") {
 			waited = true
-			for _, binary := range Binaries { // what the other one does
+			for _, binary := range Binaries { // as the other build does
 				if err := os.WriteFile(filepath.Join(dir, binary), nil, 0o755); err != nil {
 					t.Error(err)
 				}
@@ -204,7 +203,7 @@ func calls(t *testing.T) int {
 	return strings.Count(string(text), "\n")
 }
 
-// nothingLeft checks that a build left neither temporary files nor half a binary.
+// nothingLeft checks that a build left no temporary files and no half-written binaries.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	empty(t, os.Getenv("TMPDIR"))
@@ -225,11 +224,11 @@ func empty(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, entry := range left {
-		t.Errorf("%s is left", entry.Name())
+		t.Errorf("%s remains", entry.Name())
 	}
 }
 
-// What scripts run must start at once: it imports nothing of Kubernetes.
+// TestImportsLittle checks that hack/apiserver imports nothing from Kubernetes, so that scripts start it quickly.
 func TestImportsLittle(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../../hack/apiserver").Output()
 	if err != nil {
@@ -237,7 +236,7 @@ func TestImportsLittle(t *testing.T) {
 	}
 	for path := range strings.FieldsSeq(string(out)) {
 		if strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module) && !strings.HasPrefix(path, "golang.org/x/") {
-			t.Errorf("it needs %s", path)
+			t.Errorf("hack/apiserver imports %s", path)
 		}
 	}
 }

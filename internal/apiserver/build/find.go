@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build finds kube-apiserver, etcd and kubectl on this machine, and builds them from Go
-// modules that are pinned and embedded. It imports next to nothing, so that scripts can run it.
+// Package build finds kube-apiserver, etcd and kubectl on this machine, and builds them from Go modules whose
+// versions it embeds. It imports nothing from Kubernetes, so that "go run ./hack/apiserver" starts at once.
 package build
 
 import (
@@ -17,54 +17,54 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/problem"
 )
 
-// Binaries are the names of what there has to be, the one that is built fastest first.
+// Binaries lists the names of the binaries, in the order in which they are built.
 var Binaries = []string{"etcd", "kube-apiserver", "kubectl"}
 
-// Assets is the variable of the environment that names a folder with the binaries.
+// Assets is the environment variable that names a folder with the binaries.
 const Assets = "KUBEBUILDER_ASSETS"
 
 const module = "github.com/admitkit/admitkit"
 
-// A Place is a folder that may hold the binaries.
-type Place struct {
-	// Name says whose folder it is.
-	Name string
-	// Dir is the folder.
+// A Candidate is a folder that may hold the binaries.
+type Candidate struct {
+	// Source is Assets, "cache" or "setup-envtest".
+	Source string
+	// Dir is the path of the folder.
 	Dir string
-	// Missing are the binaries that it lacks.
+	// Missing lists the binaries that the folder lacks.
 	Missing []string
 }
 
-// Places returns where binaries are looked for, in this order: KUBEBUILDER_ASSETS, the cache, and
-// what setup-envtest downloaded, newest first.
-func Places() ([]Place, error) {
-	var all []Place
+// Candidates returns the folders that Find searches, in this order: KUBEBUILDER_ASSETS, the cache, and the downloads
+// of setup-envtest, newest first.
+func Candidates() ([]Candidate, error) {
+	var all []Candidate
 	if dir := os.Getenv(Assets); dir != "" {
-		all = append(all, place(Assets, dir))
+		all = append(all, inspect(Assets, dir))
 	}
 	cached, err := Folder()
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, place("cache", cached))
+	all = append(all, inspect("cache", cached))
 	for _, dir := range envtestFolders() {
-		all = append(all, place("setup-envtest", dir))
+		all = append(all, inspect("setup-envtest", dir))
 	}
 	return all, nil
 }
 
-// Find returns the folder with the binaries.
+// Find returns the first candidate that has all binaries. It fails if KUBEBUILDER_ASSETS is set and lacks one.
 func Find() (string, error) {
-	places, err := Places()
+	candidates, err := Candidates()
 	if err != nil {
 		return "", err
 	}
-	for _, p := range places {
+	for _, c := range candidates {
 		switch {
-		case len(p.Missing) == 0:
-			return p.Dir, nil
-		case p.Name == Assets: // who sets it means it
-			return "", incomplete(p)
+		case len(c.Missing) == 0:
+			return c.Dir, nil
+		case c.Source == Assets: // an explicit setting has no fallback
+			return "", incomplete(c)
 		}
 	}
 	return "", problem.New("kube-apiserver, etcd and kubectl are not on this machine").
@@ -72,25 +72,25 @@ func Find() (string, error) {
 		Hint("or set KUBEBUILDER_ASSETS to a folder that has them")
 }
 
-func incomplete(p Place) error {
-	return problem.New("KUBEBUILDER_ASSETS is %s, which lacks %s", p.Dir, strings.Join(p.Missing, ", ")).
-		Hint("unset KUBEBUILDER_ASSETS, and admitkit builds them")
+func incomplete(c Candidate) error {
+	return problem.New("KUBEBUILDER_ASSETS is %s, which lacks %s", c.Dir, strings.Join(c.Missing, ", ")).
+		Hint("unset KUBEBUILDER_ASSETS  # admitkit then builds the binaries")
 }
 
-// Chosen returns the folder that Build returns, without building: KUBEBUILDER_ASSETS, or the cache.
-func Chosen() (string, error) {
+// Target returns the folder that Build would return: KUBEBUILDER_ASSETS, or else the cache. It builds nothing.
+func Target() (string, error) {
 	dir := os.Getenv(Assets)
 	if dir == "" {
 		return Folder()
 	}
-	if p := place(Assets, dir); len(p.Missing) > 0 {
-		return "", incomplete(p)
+	if c := inspect(Assets, dir); len(c.Missing) > 0 {
+		return "", incomplete(c)
 	}
 	return dir, nil
 }
 
-// Folder returns where Build puts the binaries: in $ADMITKIT_CACHE, or else in the .cache of the
-// checkout of admitkit that we are in, or else in the user's folder for caches.
+// Folder returns the folder in which Build stores the binaries. It is in $ADMITKIT_CACHE, or else in .cache of the
+// surrounding checkout of admitkit, or else in the user's cache folder.
 func Folder() (string, error) {
 	if dir := os.Getenv("ADMITKIT_CACHE"); dir != "" {
 		dir, err := filepath.Abs(dir)
@@ -101,12 +101,12 @@ func Folder() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", problem.New("there is no folder for caches: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
+		return "", problem.New("no cache folder is known: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}
 	return folderIn(filepath.Join(dir, "admitkit")), nil
 }
 
-// checkout walks up to the folder of admitkit's own module; it returns "" elsewhere.
+// checkout returns the root of the checkout of admitkit around the working directory, or "".
 func checkout() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -137,15 +137,16 @@ func moduleOf(file string) string {
 	return ""
 }
 
-func place(name, dir string) Place {
-	p := Place{Name: name, Dir: dir}
+// inspect returns a folder as a candidate, with the binaries that it lacks.
+func inspect(source, dir string) Candidate {
+	c := Candidate{Source: source, Dir: dir}
 	for _, binary := range Binaries {
 		info, err := os.Stat(filepath.Join(dir, binary))
 		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-			p.Missing = append(p.Missing, binary)
+			c.Missing = append(c.Missing, binary)
 		}
 	}
-	return p
+	return c
 }
 
 // envtestFolders returns the folders of setup-envtest for this platform, newest version first.
@@ -162,19 +163,19 @@ func envtestFolders() []string {
 	}
 	found, err := filepath.Glob(filepath.Join(base, "k8s", "*-"+runtime.GOOS+"-"+runtime.GOARCH))
 	if err != nil {
-		return nil // the pattern is ours, but for what the home folder is called
+		return nil // the name of the home folder makes the pattern invalid
 	}
 	slices.SortFunc(found, func(a, b string) int { return compareVersions(filepath.Base(b), filepath.Base(a)) })
 	return found
 }
 
-// compareVersions compares numbers and dots up to the first dash.
+// compareVersions compares versions such as 1.36.3-linux-amd64 by the numbers before the first dash.
 func compareVersions(a, b string) int {
 	number := func(text string) []int {
 		text, _, _ = strings.Cut(text, "-")
 		var all []int
 		for part := range strings.SplitSeq(text, ".") {
-			n, _ := strconv.Atoi(part) // what is no number comes last
+			n, _ := strconv.Atoi(part) // 0 if it is not a number
 			all = append(all, n)
 		}
 		return all

@@ -6,4 +6,4 @@ package build
 
 import "os/exec"
 
-func ownGroup(*exec.Cmd) {}
+func useProcessGroup(*exec.Cmd) {}

@@ -4,7 +4,7 @@ package build
 
 import (
 	"crypto/sha256"
-	_ "embed" // the pins
+	_ "embed" // for go:embed
 	"encoding/hex"
 	"os"
 	"path/filepath"
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// The pins are a module of their own: a go.mod and a go.sum. They have another ending since the go
-// command leaves folders out that have a go.mod, and go:embed with it.
+// The go.mod and go.sum of a module that requires Kubernetes and etcd at fixed versions. Their names end in .txt
+// because go:embed skips folders that have a go.mod.
 var (
 	//go:embed pinned/go.mod.txt
 	goMod string
@@ -21,10 +21,11 @@ var (
 	goSum string
 )
 
-// recipe counts the changes of how things are built, so that nobody uses what was built otherwise.
+// recipe is part of the name of the cache folder. Change it when the way of building changes, so that older binaries
+// are not used.
 const recipe = "1"
 
-// Version is that of the Kubernetes that is built, such as v1.36.3.
+// Version returns the version of Kubernetes that is built, such as v1.36.3.
 func Version() string {
 	for line := range strings.Lines(goMod) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "k8s.io/kubernetes" {
@@ -34,14 +35,14 @@ func Version() string {
 	return ""
 }
 
-// folderIn returns where in a cache the binaries are. What is pinned is part of the name.
+// folderIn returns the folder of the binaries in a cache. Its name has a hash of the pinned versions.
 func folderIn(cache string) string {
 	content := sha256.Sum256([]byte(goMod + goSum + recipe))
 	name := Version() + "-" + runtime.GOOS + "-" + runtime.GOARCH + "-" + hex.EncodeToString(content[:6])
 	return filepath.Join(cache, "apiserver", name, "bin")
 }
 
-// packageOf names the package of a binary.
+// packageOf returns the import path of the main package of a binary.
 func packageOf(binary string) string {
 	if binary == "etcd" {
 		return "go.etcd.io/etcd/server/v3"
@@ -49,8 +50,8 @@ func packageOf(binary string) string {
 	return "k8s.io/kubernetes/cmd/" + binary
 }
 
-// linkerFlags are those that Kubernetes' own release build uses. Without them every component says
-// v0.0.0-master, which clients and the server treat specially.
+// linkerFlags returns the linker flags that the release build of Kubernetes uses. Without them every component has
+// the version v0.0.0-master, which clients and the server treat specially.
 func linkerFlags() string {
 	version := Version()
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
@@ -63,7 +64,7 @@ func linkerFlags() string {
 	return strings.Join(flags, " ")
 }
 
-// writeModule writes the pins as the module that they are.
+// writeModule writes the pinned go.mod and go.sum into a folder.
 func writeModule(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod), 0o644); err != nil {
 		return err

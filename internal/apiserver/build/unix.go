@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownGroup has cmd and its children end together.
-func ownGroup(cmd *exec.Cmd) {
+// useProcessGroup runs cmd in a process group of its own, and cancels the whole group.
+func useProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 }

@@ -2,13 +2,13 @@
 
 //go:build !unix
 
-// Package flock locks files for as long as a process lives, however it ends.
+// Package flock locks files until the locking process ends, also if it is killed.
 package flock
 
 import "context"
 
-// Tells reports whether a lock that is free tells that its owner is gone. Where files are not locked it does not.
-const Tells = false
+// Supported reports whether this system has file locks. Without them, Try and Wait always succeed.
+const Supported = false
 
 // Try does nothing.
 func Try(string) (unlock func(), err error) { return func() {}, nil }

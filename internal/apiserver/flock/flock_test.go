@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestOneHasIt(t *testing.T) {
+func TestLockHasOneOwner(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	unlock, err := Try(file)
 	if err != nil {
@@ -31,11 +31,11 @@ func TestOneHasIt(t *testing.T) {
 	}
 	next()
 	if again, err := Try(file); err != nil {
-		t.Errorf("nobody has it: %v", err)
+		t.Errorf("the lock is free: %v", err)
 	} else {
 		again()
 	}
 	if _, err := Try(filepath.Join(t.TempDir(), "no", "folder")); err == nil || errors.Is(err, ErrHeld) {
-		t.Errorf("got %v: that is not held, it cannot be", err)
+		t.Errorf("got %v, want an error other than ErrHeld: the folder does not exist", err)
 	}
 }

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-// Package flock locks files for as long as a process lives, however it ends.
+// Package flock locks files until the locking process ends, also if it is killed.
 package flock
 
 import (
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Tells reports whether a lock that is free tells that its owner is gone. Where files are not locked it does not.
-const Tells = true
+// Supported reports whether this system has file locks. Without them, Try and Wait always succeed.
+const Supported = true
 
-// ErrHeld is returned for a lock that somebody else has.
+// ErrHeld is the error of Try for a lock that another owner holds.
 var ErrHeld = errors.New("the lock is held")
 
-// Try takes the lock of a file, which is made if it is not there.
+// Try takes the lock of a file and creates the file if it does not exist. It does not wait.
 func Try(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -41,7 +41,8 @@ func Try(file string) (unlock func(), err error) {
 	}
 }
 
-// Wait is Try that waits for the lock, and calls waiting once if it has to.
+// Wait takes the lock of a file like Try, but waits until the lock is free or ctx ends. It calls waiting once if the
+// lock is held.
 func Wait(ctx context.Context, file string, waiting func()) (unlock func(), err error) {
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package play runs an API server for a person, or for one command.
+// Package play runs an API server for interactive use, or for the duration of one command.
 package play
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// Options are the flags of the command.
+// Options are the flags of "admitkit apiserver start".
 type Options struct {
 	Port         int
 	Flags        []string // name=value
 	FeatureGates string
 	AuditLog     string
-	// Command is run with the server, and its end is the end; empty: Ctrl-C is.
+	// Command runs while the server runs, and its end stops the server. If it is empty, the end of ctx does.
 	Command []string
 }
 
-// policy has the audit log hold what webhooks did, and little else.
+// policy is an audit policy that records what "admitkit audit" reads, and little else.
 const policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -45,7 +45,7 @@ rules:
 - level: Metadata
 `
 
-// Run runs the server until ctx ends, or the command does.
+// Run runs the server until ctx or the command ends.
 func Run(ctx context.Context, s *screen.Screen, o Options) error {
 	flags, err := o.flags()
 	if err != nil {
@@ -60,13 +60,14 @@ func Run(ctx context.Context, s *screen.Screen, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err = o.with(ctx, s, server, began); ctx.Err() != nil && len(o.Command) == 0 {
-		err = nil // Ctrl-C is how it ends
+	if err = o.use(ctx, s, server, began); ctx.Err() != nil && len(o.Command) == 0 {
+		err = nil // Ctrl-C is the normal end
 	}
 	return errors.Join(err, server.Stop())
 }
 
-func (o *Options) with(ctx context.Context, s *screen.Screen, server *apiserver.Server, began time.Time) error {
+// use runs the command with a started server. Without a command, it prints how to connect and waits.
+func (o *Options) use(ctx context.Context, s *screen.Screen, server *apiserver.Server, began time.Time) error {
 	kubeconfig, err := server.WriteFile("kubeconfig", server.Kubeconfig)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (o *Options) with(ctx context.Context, s *screen.Screen, server *apiserver.
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		fmt.Fprintf(s.Out, "export PATH=%s:$PATH  # kubectl\n", server.Dir)
 	}
-	s.Note("kube-apiserver %s is ready at %s after %.1fs; Ctrl-C ends it and removes its data", version, server.Config.Host, time.Since(began).Seconds())
+	s.Note("kube-apiserver %s is ready at %s after %.1fs; Ctrl-C stops it and deletes its data", version, server.Config.Host, time.Since(began).Seconds())
 	select {
 	case <-ctx.Done():
 		return nil
@@ -92,11 +93,12 @@ func (o *Options) with(ctx context.Context, s *screen.Screen, server *apiserver.
 	}
 }
 
-// run runs the command. Ctrl-C reaches it by the terminal; it has a moment to end before it is made to.
+// run runs the command. The terminal sends Ctrl-C to the command too. When ctx ends, the command gets some time to
+// end by itself, then SIGTERM, then SIGKILL.
 func (o *Options) run(ctx context.Context, s *screen.Screen, server *apiserver.Server, kubeconfig string) error {
-	const moment = 3 * time.Second
+	const grace = 3 * time.Second
 	cmd := exec.Command(o.Command[0], o.Command[1:]...)
-	path := os.Getenv("PATH") + string(os.PathListSeparator) + server.Dir // for kubectl, if there is none
+	path := os.Getenv("PATH") + string(os.PathListSeparator) + server.Dir // last, so that the user's kubectl comes first
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+path)
 	if cmd.Err != nil && filepath.Base(o.Command[0]) == o.Command[0] {
 		if own, err := exec.LookPath(filepath.Join(server.Dir, o.Command[0])); err == nil {
@@ -113,8 +115,8 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, server *apiserver.S
 	case err := <-ended:
 		return exitOf(err)
 	case <-server.Done():
-		_ = cmd.Process.Kill() // it may just have ended
-		_ = exitOf(<-ended)    // by us
+		_ = cmd.Process.Kill() // the process may have ended already
+		<-ended
 		return server.Err()
 	case <-ctx.Done():
 	}
@@ -122,14 +124,14 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, server *apiserver.S
 		select {
 		case err := <-ended:
 			return exitOf(err)
-		case <-time.After(moment):
-			_ = cmd.Process.Signal(signal) // it may just have ended
+		case <-time.After(grace):
+			_ = cmd.Process.Signal(signal) // the process may have ended already
 		}
 	}
 	return exitOf(<-ended)
 }
 
-// exitOf ends this program as the command ended.
+// exitOf returns the error that ends this program with the exit code of the command.
 func exitOf(err error) error {
 	var exit *exec.ExitError
 	switch {
@@ -139,18 +141,18 @@ func exitOf(err error) error {
 		return problem.New("cannot run the command: %w", err)
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return problem.Exit(128 + int(status.Signal())) // as shells do
+		return problem.Exit(128 + int(status.Signal())) // the convention of shells
 	}
 	return problem.Exit(exit.ExitCode())
 }
 
-// flags returns those of kube-apiserver.
+// flags returns the flags for kube-apiserver.
 func (o *Options) flags() (map[string][]string, error) {
 	flags := map[string][]string{}
 	for _, text := range o.Flags {
 		name, value, found := strings.Cut(strings.TrimLeft(text, "-"), "=")
 		if !found || name == "" {
-			return nil, problem.New("--flag %s: not name=value", text).Hint("--flag v=4")
+			return nil, problem.New("--flag %s is not NAME=VALUE", text).Hint("--flag v=4")
 		}
 		flags[name] = append(flags[name], value)
 	}
@@ -160,7 +162,7 @@ func (o *Options) flags() (map[string][]string, error) {
 	return flags, nil
 }
 
-// files returns the content of those that flags name.
+// files returns the content of files for flags of kube-apiserver, by flag. It adds the flag for the audit log.
 func (o *Options) files(flags map[string][]string) (map[string][]byte, error) {
 	if o.AuditLog == "" {
 		return nil, nil
@@ -170,8 +172,8 @@ func (o *Options) files(flags map[string][]string) (map[string][]byte, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-		return nil, problem.New("--audit-log %s: there is no folder %s", o.AuditLog, filepath.Dir(o.AuditLog)).Hint("mkdir -p %s", filepath.Dir(o.AuditLog))
+		return nil, problem.New("--audit-log %s: the folder %s does not exist", o.AuditLog, filepath.Dir(o.AuditLog)).Hint("mkdir -p %s", filepath.Dir(o.AuditLog))
 	}
 	flags["audit-log-path"] = []string{file}
-	return map[string][]byte{"audit-policy-file": []byte(policy)}, nil // unless a flag says otherwise
+	return map[string][]byte{"audit-policy-file": []byte(policy)}, nil // --flag can replace it
 }

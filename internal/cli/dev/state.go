@@ -97,7 +97,7 @@ func (f *stateFile) remove() error {
 // abandoned returns the notes whose dev is gone, and locks them: release or remove each.
 func abandoned() ([]*stateFile, error) {
 	dir, err := stateDir()
-	if err != nil || !flock.Tells {
+	if err != nil || !flock.Supported {
 		return nil, err
 	}
 	entries, err := os.ReadDir(dir)

@@ -194,7 +194,7 @@ func (a *addition) make(folder string) error {
 func (a *addition) complete(ctx context.Context, o *Options) error {
 	if !o.SkipTidy {
 		o.tell("completing go.mod and go.sum")
-		if err := tidy(ctx, a.root, o.Tell); err != nil {
+		if err := tidy(ctx, a.root, o.Progress); err != nil {
 			return err
 		}
 	}

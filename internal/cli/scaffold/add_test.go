@@ -69,7 +69,7 @@ func TestListLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Add(t.Context(), Options{Dir: "shop", Validate: []string{"pods"}, SkipTidy: true, Tell: func(what string) {
+	_, err = Add(t.Context(), Options{Dir: "shop", Validate: []string{"pods"}, SkipTidy: true, Progress: func(what string) {
 		if now, err := os.ReadFile("shop/" + hooksFile); err != nil || string(now) != string(before) {
 			t.Errorf("%s: %v\n%s", what, err, now)
 		}

@@ -29,13 +29,13 @@ type Options struct {
 	Replace []string
 	// SkipTidy leaves it to the user to complete go.mod and go.sum.
 	SkipTidy bool
-	// Tell is told what is done. May be nil.
-	Tell func(string)
+	// Progress receives the name of each step. May be nil.
+	Progress func(step string)
 }
 
 func (o *Options) tell(what string) {
-	if o.Tell != nil {
-		o.Tell(what)
+	if o.Progress != nil {
+		o.Progress(what)
 	}
 }
 
@@ -136,7 +136,7 @@ func create(ctx context.Context, dir string, all files, o *Options) error {
 	}
 	if !o.SkipTidy {
 		o.tell("completing go.mod and go.sum")
-		if err := tidy(ctx, absolute, o.Tell); err != nil {
+		if err := tidy(ctx, absolute, o.Progress); err != nil {
 			return problem.Hint(err, "--skip-tidy  # writes the project as it is; run go mod tidy in it later")
 		}
 	}

@@ -65,7 +65,7 @@ func TestInitLeavesNothing(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := Init(ctx, Options{Name: "shop", Mutate: []string{"pods"}, Tell: func(string) { stop() }})
+	_, err := Init(ctx, Options{Name: "shop", Mutate: []string{"pods"}, Progress: func(string) { stop() }})
 	if !errors.Is(err, context.Canceled) || folder(t) != "" {
 		t.Errorf("got %v, and there is\n%s", err, folder(t))
 	}
@@ -73,7 +73,7 @@ func TestInterrupted(t *testing.T) {
 	before := folder(t)
 	for _, at := range []string{"completing", "building"} {
 		ctx, stop := context.WithCancel(t.Context())
-		_, err := Add(ctx, Options{Dir: "shop", Mutate: []string{"example.com/v1/carts=example.com/shop/api/v1.Cart"}, Tell: func(what string) {
+		_, err := Add(ctx, Options{Dir: "shop", Mutate: []string{"example.com/v1/carts=example.com/shop/api/v1.Cart"}, Progress: func(what string) {
 			if strings.HasPrefix(what, at) {
 				stop()
 			}

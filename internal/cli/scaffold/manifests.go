@@ -80,7 +80,7 @@ func (a *addition) overlay(folder string) (string, error) {
 func (a *addition) printedBy(ctx context.Context, o *Options, folder, flag string, build ...string) ([]byte, error) {
 	program := filepath.Join(folder, "program")
 	build = append(append([]string{"build"}, build...), "-o", program, ".")
-	if _, err := goCommand(ctx, a.root, o.Tell, build...); err != nil {
+	if _, err := goCommand(ctx, a.root, o.Progress, build...); err != nil {
 		if failed := (*commandError)(nil); errors.As(err, &failed) {
 			return nil, problem.New("the program does not compile with the new hooks, so nothing was changed:\n%s", lastLines(failed.text, 10)).Hint("go build ./...  # does it without?")
 		}

@@ -56,7 +56,7 @@ func (d *Dir) Remove() {
 
 // removeLeftovers does what it can; what is somebody else's stays.
 func removeLeftovers(parent, prefix string) {
-	if !flock.Tells {
+	if !flock.Supported {
 		return
 	}
 	entries, _ := os.ReadDir(parent) // none is empty

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// A tail keeps the last part of what a process says.
-type tail struct {
+// A logTail is a writer that keeps the end of a process's output.
+type logTail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (t *tail) Write(p []byte) (int, error) {
-	const kept = 64 << 10
+func (t *logTail) Write(p []byte) (int, error) {
+	const kept = 64 << 10 // bytes
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
@@ -25,12 +25,13 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastWords returns the lines that tell why it ended, each after a line break.
-func (t *tail) lastWords() string {
+// errors returns the last lines that report a failure, or the last lines of any kind if none does. Each line follows
+// a line break.
+func (t *logTail) errors() string {
 	const lines = 4
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var telling, all []string
+	var failures, all []string
 	for line := range strings.Lines(string(t.text)) {
 		text, failed := message(strings.TrimSpace(line))
 		if text == "" {
@@ -38,21 +39,21 @@ func (t *tail) lastWords() string {
 		}
 		all = append(all, text)
 		if failed {
-			telling = append(telling, text)
+			failures = append(failures, text)
 		}
 	}
-	if len(telling) == 0 {
-		telling = all
+	if len(failures) == 0 {
+		failures = all
 	}
-	if len(telling) == 0 {
+	if len(failures) == 0 {
 		return ""
 	}
-	return "\n" + strings.Join(telling[max(0, len(telling)-lines):], "\n")
+	return "\n" + strings.Join(failures[max(0, len(failures)-lines):], "\n")
 }
 
-// message returns what a line of a log says without its head, and whether that is a failure.
+// message returns the text of a log line without its header, and whether the line reports a failure.
 func message(line string) (text string, failed bool) {
-	const long = 1000 // the reason comes last, after paths
+	const maxLength = 1000 // bytes; long paths may come before the reason
 	switch {
 	case strings.HasPrefix(line, "{"): // etcd
 		var entry struct{ Level, Msg, Error string }
@@ -65,8 +66,8 @@ func message(line string) (text string, failed bool) {
 	default:
 		text, failed = line, strings.HasPrefix(line, "Error: ") || strings.HasPrefix(line, "panic: ")
 	}
-	if len(text) > long {
-		text = text[:long] + " ..."
+	if len(text) > maxLength {
+		text = text[:maxLength] + " ..."
 	}
 	return text, failed
 }
