@@ -12,8 +12,8 @@ import (
 
 	"github.com/admitkit/admitkit/internal/apiserver/build"
 	"github.com/admitkit/admitkit/internal/apiserver/play"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 func newAPIServer(s *screen.Screen) *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admitkit/admitkit/internal/cli/dev"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 func newDev(s *screen.Screen) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admitkit/admitkit/internal/cli/explain"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 func newExplain(s *screen.Screen) *cobra.Command {

@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/cli/verify"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
@@ -190,7 +191,7 @@ func verifyLine(c *cobra.Command) string {
 				words = append(words, strings.TrimSuffix(word+"="+value, "=true"))
 				continue
 			}
-			words = append(words, word, verify.Quoted(value))
+			words = append(words, word, textutil.ShellQuote(value))
 		}
 	})
 	return strings.Join(words, " ")

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/apiserver/build"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 func main() {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/quickack"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // A urlCaller calls a server.
@@ -54,7 +55,7 @@ func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer [
 		status, answer, hint, err = c.try(ctx, body)
 	}
 	if err == nil && !c.answered && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
-		hint, err = "is the path that of the webhook?", fmt.Errorf("HTTP %d: %s", status, firstLine(string(clipped(answer))))
+		hint, err = "is the path that of the webhook?", fmt.Errorf("HTTP %d: %s", status, textutil.FirstLine(string(clipped(answer))))
 	}
 	if hint != "" && !errors.Is(ctx.Err(), context.Canceled) {
 		c.trouble.cannotReach(c.url, hint, err, c.answered)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // Variables of the environment that Check heeds more than its options, for the lines that a report prints.
@@ -100,7 +102,7 @@ func commandOf(t testing.TB) string {
 		path = strings.TrimSuffix(info.Path, ".test")
 		for _, s := range info.Settings {
 			if s.Key == "-tags" && s.Value != "" {
-				tags = "-tags " + quoted(s.Value) + " "
+				tags = "-tags " + textutil.ShellQuote(s.Value) + " "
 			}
 		}
 	}
@@ -108,5 +110,5 @@ func commandOf(t testing.TB) string {
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	return "go test " + tags + path + " -run " + quoted(strings.Join(parts, "/"))
+	return "go test " + tags + path + " -run " + textutil.ShellQuote(strings.Join(parts, "/"))
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // A recorded test keeps what it is told, and does not fail the test around it.
@@ -57,7 +59,7 @@ func TestReplayLine(t *testing.T) {
 			t.Fatalf("line %q, want one with %q", line, command)
 		}
 		// What go test would do, without building the test again.
-		script := strings.Replace(line, command, " "+quoted(self)+" -test.run ", 1)
+		script := strings.Replace(line, command, " "+textutil.ShellQuote(self)+" -test.run ", 1)
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
 		if err == nil || strings.Count(string(out), "VIOLATED") != 1 || !strings.Contains(string(out), law+" VIOLATED") {
 			t.Errorf("%s\n%v, want a report on %s only:\n%s", line, err, law, out)
@@ -84,7 +86,7 @@ func TestAgainLine(t *testing.T) {
 	if err != nil || !strings.HasPrefix(line, "ADMITKIT_SEED=4711 ADMITKIT_OBJECTS=2"+command) {
 		t.Fatalf("%v, line %q", err, line)
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, command, " "+quoted(self)+" -test.run ", 1)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, command, " "+textutil.ShellQuote(self)+" -test.run ", 1)).CombinedOutput()
 	if got := strings.ReplaceAll(string(out), "\n        ", "\n"); err == nil || !strings.Contains(got, strings.TrimSpace(outer.errors[0])) {
 		t.Errorf("%s\n%v, want the same report:\n%s\nnot\n%s", line, err, outer.errors[0], got)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -85,7 +86,7 @@ func (z *fuzzer) awake(ctx context.Context) error {
 	if _, allowed := z.opts.allows(""); allowed {
 		return nil
 	}
-	return fmt.Errorf("the webhook changed none of %s: give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", plural(tried, "object"))
+	return fmt.Errorf("the webhook changed none of %s: give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", textutil.Count(tried, "object"))
 }
 
 // changesOnly has no law look at the object: what is of interest is whether the webhook changes it.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // memory is what a run knows of other runs, and of the test that it is part of.
@@ -91,6 +93,6 @@ const progressEvery = 100
 func (r *run) tell(i int) {
 	if done := i + 1; done%progressEvery == 0 && r.opts.progress != nil {
 		r.opts.progress(fmt.Sprintf("%s: %d of %d objects, %s, %s", kindName(r.kind.GroupVersionKind), done, r.opts.objects,
-			plural(r.checks, "check"), plural(r.calls, "call")))
+			textutil.Count(r.checks, "check"), textutil.Count(r.calls, "call")))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // enoughUnanswered is how many objects it takes to tell a webhook that never answers from one that does so for
@@ -47,7 +49,7 @@ func (r *run) hangs(x *object, out *outcome) bool {
 	i := slices.IndexFunc(r.subject.webhooks, func(w *webhook) bool { return w.Name == name })
 	c := &Case{Law: L2, Object: x.doc}
 	r.report.found(r.violation(c, "hangs", fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: is it hung?",
-		r.subject.webhooks[i].timeout()/time.Second, n, plural(n, "call")), out))
+		r.subject.webhooks[i].timeout()/time.Second, n, textutil.Count(n, "call")), out))
 	return true
 }
 

@@ -2,7 +2,11 @@
 
 package idempotence
 
-import admissionv1 "k8s.io/api/admission/v1"
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+)
 
 // Ways to look for webhooks that do not expect what comes after the creation of an object.
 const (
@@ -84,5 +88,5 @@ func (r *run) standsDeletion(c *Case) *Violation {
 	if out.fault == "" {
 		return nil // a denial is a decision
 	}
-	return r.violation(c, "fails", "the object cannot be deleted: "+firstLine(out.fault), out)
+	return r.violation(c, "fails", "the object cannot be deleted: "+textutil.FirstLine(out.fault), out)
 }

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -24,7 +25,7 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	}
 	out := r.f(r.fresh(), query{object: x, raw: tree.Encode(doc)})
 	if out.fault != "" {
-		return r.violation(c, "fails", "the webhook fails when an object has a field that it does not know: "+firstLine(out.fault), out)
+		return r.violation(c, "fails", "the webhook fails when an object has a field that it does not know: "+textutil.FirstLine(out.fault), out)
 	}
 	if !out.allowed {
 		return nil // a webhook may refuse what it cannot read

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -107,12 +108,7 @@ func summary(changes []tree.Change) string {
 
 // brief is a value, not longer than is good for a sentence.
 func brief(v any) string {
-	text := string(tree.Encode(v))
-	const most = 60
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return textutil.Clip(string(tree.Encode(v)), 60)
 }
 
 // neverFails is L2.
@@ -142,12 +138,7 @@ func (r *run) failed(c *Case, o *outcome) *Violation {
 	if o.fault == "" || o.faultOf != L2 {
 		return nil
 	}
-	return r.violation(c, "fails", "the webhook fails: "+firstLine(o.fault), o)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return r.violation(c, "fails", "the webhook fails: "+textutil.FirstLine(o.fault), o)
 }
 
 // repeats is how often a request is sent to see whether the answers agree. Go does not shuffle
@@ -246,7 +237,7 @@ func (r *run) sameAnswer(c *Case, first, again *outcome, how string) *Violation 
 func (o *outcome) verdict() string {
 	switch {
 	case o.fault != "":
-		return "a failure (" + firstLine(o.fault) + ")"
+		return "a failure (" + textutil.FirstLine(o.fault) + ")"
 	case o.allowed:
 		return "allowed"
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // A Verdict is what was found out about a law.
@@ -144,7 +146,7 @@ func (a *answer) finish() {
 	}
 	switch {
 	case a.fault != "":
-		a.Outcome = "failed: " + firstLine(a.fault)
+		a.Outcome = "failed: " + textutil.FirstLine(a.fault)
 	case !a.allowed:
 		a.Outcome = "denied: " + a.message
 	case len(a.patch) > 0:

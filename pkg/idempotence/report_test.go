@@ -9,15 +9,19 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/admitkit/admitkit/internal/junit"
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 	"github.com/admitkit/admitkit/test/corpus"
 )
+
+// escapes matches the sequences that colour a terminal.
+var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
@@ -99,7 +103,7 @@ func TestTextReportIsVisible(t *testing.T) {
 				{Kind: string(tree.Moved), Path: evil, Old: raw, New: raw}, {Path: evil, Old: raw, New: json.RawMessage(`"` + "\u202e" + `"`)}}},
 		}},
 	}
-	if plain := text(report); plain != visible.Text(plain) {
+	if plain := text(report); plain != textutil.Visible(plain) {
 		t.Errorf("%q", plain)
 	}
 	var coloured strings.Builder

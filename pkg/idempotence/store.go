@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -177,7 +178,7 @@ func (o *options) replayLine(file string) string {
 	case o.replay != nil:
 		return o.replay(file)
 	case o.command != "":
-		return replayVariable + "=" + quoted(file) + " " + o.command
+		return replayVariable + "=" + textutil.ShellQuote(file) + " " + o.command
 	}
 	return fmt.Sprintf("idempotence.Replay(%q)", file)
 }
@@ -193,12 +194,4 @@ func (o *options) againLine() string {
 		return fmt.Sprintf("%s=%d %s=%d %s", seedVariable, o.seed, objectsVariable, o.objects, o.command)
 	}
 	return fmt.Sprintf("idempotence.Seed(%d), idempotence.Objects(%d)", o.seed, o.objects)
-}
-
-// quoted writes a word for a shell.
-func quoted(word string) string {
-	if !strings.ContainsFunc(word, func(c rune) bool { return c != '_' && strings.ContainsRune(" \t\n'\"\\$`!*?[](){}<>|&;#~^", c) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

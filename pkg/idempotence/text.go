@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // WriteText writes the report for a person, in colours if asked for.
@@ -38,7 +36,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
 	}
 	if r.Again != "" && (r.Incomplete != "" || !r.OK()) {
-		p.printf("this run again: %s\n", visible.Text(r.Again))
+		p.printf("this run again: %s\n", textutil.Visible(r.Again))
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
@@ -69,7 +67,7 @@ func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.text, form
 
 // paint makes a text visible, and paints it.
 func (p *printer) paint(colour, text string) string {
-	text = visible.Text(text)
+	text = textutil.Visible(text)
 	if !p.colour || colour == "" {
 		return text
 	}
@@ -91,7 +89,7 @@ func (p *printer) finding(v *Violation) {
 	p.object(v)
 	for _, e := range v.Case.Edits {
 		p.printf("\n  %s\n", editHeading(v.Law))
-		p.printf("    %s\n", visible.Text(e.String()))
+		p.printf("    %s\n", textutil.Visible(e.String()))
 	}
 	if v.Case.Rival != "" {
 		p.printf("\n  the other webhook %q\n", v.Case.Rival)
@@ -99,7 +97,7 @@ func (p *printer) finding(v *Violation) {
 	p.calls(v)
 	p.difference(v.Difference)
 	if v.Replay != "" {
-		p.printf("\n  Again:  %s\n", visible.Text(v.Replay))
+		p.printf("\n  Again:  %s\n", textutil.Visible(v.Replay))
 	}
 	p.printf("\n")
 }
@@ -117,7 +115,7 @@ func asYAML(doc any) string {
 	if err != nil {
 		return ""
 	}
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(visible.Text(string(encoded)), "\n"), "\n", "\n    ") + "\n"
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(textutil.Visible(string(encoded)), "\n"), "\n", "\n    ") + "\n"
 }
 
 func editHeading(law Law) string {
@@ -139,7 +137,7 @@ func (p *printer) calls(v *Violation) {
 	for _, c := range v.Calls {
 		if c.Request != request {
 			request = c.Request
-			p.printf("\n  request %d: %s\n", c.Request, visible.Text(c.about()))
+			p.printf("\n  request %d: %s\n", c.Request, textutil.Visible(c.about()))
 		}
 		who := ""
 		if several {
@@ -150,7 +148,7 @@ func (p *printer) calls(v *Violation) {
 			if slices.Contains(c.Offending, i) {
 				p.printf("    %s\n", p.paint(red, "> "+operation))
 			} else {
-				p.printf("      %s\n", visible.Text(operation))
+				p.printf("      %s\n", textutil.Visible(operation))
 			}
 		}
 	}
@@ -187,7 +185,7 @@ func operationsOf(patch json.RawMessage) (lines []string) {
 			line += " from " + op.From
 		}
 		if len(op.Value) > 0 {
-			line += " " + clip(compact(op.Value))
+			line += " " + textutil.Clip(compact(op.Value), longestValue)
 		}
 		lines = append(lines, line)
 	}
@@ -203,34 +201,12 @@ func compact(raw []byte) string {
 	return out.String()
 }
 
-// clip bounds what is shown of a value.
-func clip(text string) string {
-	const most = 240
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+const (
+	// width is the length of a line of running text.
+	width = 80
+	// longestValue is how many bytes of a value the report shows.
+	longestValue = 240
+)
 
-// width is how long the lines of running text are.
-const width = 80
-
-var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
-
-// hanging writes a text in lines, those after the first one indented as far as it. Only head may have colours.
-func (p *printer) hanging(head, text string) {
-	indent := utf8.RuneCountInString(escapes.ReplaceAllString(head, ""))
-	line, long := head, indent
-	for i, word := range strings.Fields(visible.Text(text)) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i > 0 && long+1+n > width:
-			p.printf("%s\n", line)
-			line, long = strings.Repeat(" ", indent), indent
-		case i > 0:
-			line, long = line+" ", long+1
-		}
-		line, long = line+word, long+n
-	}
-	p.printf("%s\n", line)
-}
+// hanging writes a text after head in wrapped lines, indented as far as head is wide. Only head may have colours.
+func (p *printer) hanging(head, text string) { p.printf("%s", textutil.Wrap(head, text, width)) }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -44,7 +44,7 @@ func (p *printer) order(c Change) {
 			return string(raw)
 		}
 		for _, element := range list {
-			all = append(all, clip(tree.Identity(path, element)))
+			all = append(all, textutil.Clip(tree.Identity(path, element), longestValue))
 		}
 		return strings.Join(all, ", ")
 	}
@@ -70,7 +70,7 @@ func (p *printer) side(colour, sign, path string, raw []byte) {
 		if inner != "" && inner[0] != '[' {
 			inner = "." + inner
 		}
-		p.printf("    %s\n", p.paint(colour, sign+" "+path+inner+": "+clip(string(tree.Encode(leaf)))))
+		p.printf("    %s\n", p.paint(colour, sign+" "+path+inner+": "+textutil.Clip(string(tree.Encode(leaf)), longestValue)))
 	})
 }
 
@@ -127,15 +127,8 @@ func linesOf(all []LawResult, kind string, verdict Verdict) (lines []string) {
 
 // count writes how much was tried.
 func (p *printer) count(r *Report) {
-	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", visible.Text(strings.Join(r.Webhooks, ", ")),
-		plural(r.Objects, "object"), r.Allowed, r.Changed, plural(r.Checks, "check"), plural(r.Calls, "call"), r.Seed)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
+	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", textutil.Visible(strings.Join(r.Webhooks, ", ")),
+		textutil.Count(r.Objects, "object"), r.Allowed, r.Changed, textutil.Count(r.Checks, "check"), textutil.Count(r.Calls, "call"), r.Seed)
 }
 
 // replays writes what came of the cases that were found earlier.
@@ -235,7 +228,7 @@ func (p *printer) holds(r *Report) {
 	case n == 1:
 		text = "the one law that applies holds"
 	case asked == "":
-		text = "all " + plural(n, "law") + " that apply hold"
+		text = "all " + textutil.Count(n, "law") + " that apply hold"
 	}
 	if len(unknown) > 0 {
 		text += "; not tried: " + strings.Join(unknown, ", ")

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // enough is how many objects a webhook has to change for a verdict, and how many cases of a law
@@ -153,13 +155,13 @@ func (r *run) tooLittle(law Law) string {
 	case r.objects == 0:
 		return strings.TrimSuffix("the API server would accept none of the objects that were made: "+r.refusal, ": ")
 	case r.called == 0 && r.left != "":
-		return fmt.Sprintf("the webhook was called for none of %s: %s", plural(r.objects, "object"), r.left)
+		return fmt.Sprintf("the webhook was called for none of %s: %s", textutil.Count(r.objects, "object"), r.left)
 	case r.changed == 0:
-		return fmt.Sprintf("the webhook changed none of %s", plural(r.objects, "object")) + r.denials()
+		return fmt.Sprintf("the webhook changed none of %s", textutil.Count(r.objects, "object")) + r.denials()
 	case r.changed < r.needed():
-		return fmt.Sprintf("the webhook changed only %d of %s", r.changed, plural(r.objects, "object")) + r.denials()
+		return fmt.Sprintf("the webhook changed only %d of %s", r.changed, textutil.Count(r.objects, "object")) + r.denials()
 	case tried > 0 && decided < min(r.needed(), tried):
-		return fmt.Sprintf("only %d of %s told something: in the others the API server refuses the input, or the webhook denies it", decided, plural(tried, "case"))
+		return fmt.Sprintf("only %d of %s told something: in the others the API server refuses the input, or the webhook denies it", decided, textutil.Count(tried, "case"))
 	}
 	return ""
 }
@@ -169,7 +171,7 @@ func (r *run) denials() string {
 	if r.denial == "" {
 		return ""
 	}
-	return fmt.Sprintf(", and denied %d, such as: %s", r.objects-r.allowed, firstLine(r.denial))
+	return fmt.Sprintf(", and denied %d, such as: %s", r.objects-r.allowed, textutil.FirstLine(r.denial))
 }
 
 // finish says what keeps the run from telling.
@@ -210,11 +212,11 @@ func (r *Report) repeated(n int) {
 	}
 	laws := r.brokenBy()
 	if laws != "" || n <= fewRepeats || n*callsPerRepeat <= r.Calls {
-		r.Notes = append(r.Notes, plural(n, "call")+" had to be made again, because the connection broke"+laws)
+		r.Notes = append(r.Notes, textutil.Count(n, "call")+" had to be made again, because the connection broke"+laws)
 		return
 	}
 	doubt := fmt.Sprintf("%d of %s had to be made again, because the server broke the connection: the API server makes none again, and with failurePolicy Fail each of them is an error for a user",
-		n, plural(r.Calls, "call"))
+		n, textutil.Count(r.Calls, "call"))
 	r.Incomplete = strings.TrimPrefix(r.Incomplete+"; "+doubt, "; ")
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // bundle reports what is wrong with the caBundle by itself.
@@ -149,5 +151,5 @@ func namesOf(c *x509.Certificate) string {
 	if len(names) == 0 {
 		return "nothing: it has no subject alternative name"
 	}
-	return list(names)
+	return textutil.Join(slices.Compact(names), "and")
 }

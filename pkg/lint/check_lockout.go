@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // ownPods reports webhooks that their own pods have to pass.
@@ -36,7 +38,7 @@ func (l *linter) which(h *hook) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ": " + list(names)
+	return ": " + textutil.Join(slices.Compact(names), "and")
 }
 
 // why returns the field of the webhook that lets a request match: the rule.
@@ -84,7 +86,7 @@ func names(all []request) string {
 	for _, r := range all {
 		names = append(names, r.String())
 	}
-	return list(names)
+	return textutil.Join(slices.Compact(names), "and")
 }
 
 func (l *linter) kubeSystem(h *hook) {
@@ -218,7 +220,7 @@ func (l *linter) reportLoop(guards map[string]map[string]*hook, path []string) {
 		steps = append(steps, fmt.Sprintf("%s is asked about the pods of %s", guard.Name, namespace))
 	}
 	first := guards[path[len(path)-1]][path[0]]
-	l.found("AK208", first, first.at, "failurePolicy is Fail all round: "+list(steps))
+	l.found("AK208", first, first.at, "failurePolicy is Fail all round: "+textutil.Join(slices.Compact(steps), "and"))
 }
 
 // wayBack returns the shortest way from a namespace to itself.

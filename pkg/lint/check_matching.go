@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // exempt are resources that no webhook is asked about
@@ -54,7 +55,7 @@ func (l *linter) virtualOnly(h *hook) {
 		}
 		if len(rule.Resources) > 0 && len(rule.APIGroups) > 0 && !slices.ContainsFunc(rule.Resources, func(name string) bool { return !isReview(name) }) {
 			l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources"),
-				"by default, Kubernetes 1.37 and later ask no webhook about "+list(rule.Resources))
+				"by default, Kubernetes 1.37 and later ask no webhook about "+textutil.Join(slices.Compact(rule.Resources), "and"))
 		}
 	}
 }
@@ -331,13 +332,4 @@ func (l *linter) sameWebhooks() {
 			}
 		}
 	}
-}
-
-// list joins names for a sentence, without repeating any.
-func list(names []string) string {
-	names = slices.Compact(names)
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }

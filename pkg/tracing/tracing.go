@@ -32,6 +32,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -150,10 +151,5 @@ func (t *tracer) describe(c *webhook.Call) string {
 	return fmt.Sprintf("%s with code %d; the log has why", c.Outcome, c.Code)
 }
 
-// clip shortens what a stranger chose.
-func clip(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:limit] + "…"
-	}
-	return strings.ToValidUTF8(s, "")
-}
+// clip bounds a value that a client chose, and makes it valid UTF-8, which attributes must be.
+func clip(s string, limit int) string { return strings.ToValidUTF8(textutil.Clip(s, limit), "") }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // The classes of TLS handshakes that failed, for [ConnectionObserver.HandshakeFailed].
@@ -88,11 +90,11 @@ func (c *connectionLog) Write(line []byte) (int, error) {
 	}
 	switch {
 	case strings.HasPrefix(text, "http: Accept error"):
-		c.accept.log(c.log, errors.New(clipTo(text, maxMessageBytes)), "cannot take connections; is there a limit of open files?")
+		c.accept.log(c.log, errors.New(textutil.Clip(text, maxMessageBytes)), "cannot take connections; is there a limit of open files?")
 	case strings.HasPrefix(text, "http: panic serving"):
 		c.log.Error(errors.New(text), "the webhook server panicked; that is a bug of it, or of an observer or middleware")
 	default:
-		c.log.V(1).Info("http server", "message", clipTo(text, maxMessageBytes))
+		c.log.V(1).Info("http server", "message", textutil.Clip(text, maxMessageBytes))
 	}
 	return len(line), nil
 }
@@ -106,7 +108,7 @@ func (c *connectionLog) handshake(from, reason string) {
 		}()
 	}
 	values := []any{"class", class, "remote", from}
-	err := errors.New(clipTo(reason, maxMessageBytes))
+	err := errors.New(textutil.Clip(reason, maxMessageBytes))
 	switch class {
 	case handshakeUntrusted:
 		c.untrusted.log(c.log, err, "a client does not trust the serving certificate; if it is the API server, no call arrives: "+

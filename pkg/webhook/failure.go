@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
@@ -153,7 +154,7 @@ func failureStatus(err error) metav1.Status {
 	}
 	status = *review.Deny(status).Denial() // completed by the same rules as a denial
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	status.Message = clipTo(status.Message, maxMessageBytes)
+	status.Message = textutil.Clip(status.Message, maxMessageBytes)
 	return status
 }
 
@@ -164,11 +165,4 @@ const (
 )
 
 // clip shortens a value that is part of a message or a log line.
-func clip(s string) string { return clipTo(s, maxValueBytes) }
-
-func clipTo(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
-}
+func clip(s string) string { return textutil.Clip(s, maxValueBytes) }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // The paths that the server answers itself.
@@ -68,7 +70,7 @@ type readiness struct {
 func (l *readiness) note(log logr.Logger, err error, now time.Time) {
 	reason := ""
 	if err != nil {
-		reason = clipTo(err.Error(), maxMessageBytes)
+		reason = textutil.Clip(err.Error(), maxMessageBytes)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"unicode"
 
 	"github.com/admitkit/admitkit/internal/apiserver/flock"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Options configure Build. The zero value builds missing binaries and reports nothing.

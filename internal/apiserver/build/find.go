@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Binaries lists the names of the binaries, in the order in which they are built.

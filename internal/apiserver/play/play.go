@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Options are the flags of "admitkit apiserver start".

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -157,7 +158,7 @@ func repeatedSummary(h hook, objects []ChangedObject) string {
 		text += fmt.Sprintf(", %d times with the same patch", first.SamePatch)
 	}
 	if len(objects) > 1 {
-		text += fmt.Sprintf(", and %s in the same way", plural(len(objects)-1, "other object"))
+		text += fmt.Sprintf(", and %s in the same way", textutil.Count(len(objects)-1, "other object"))
 	}
 	return text + "."
 }
@@ -190,7 +191,7 @@ func webhooks(hooks []hook) []Webhook {
 
 // summary says in a sentence what was seen.
 func summary(k foundKey, f *found) string {
-	n := plural(f.count, "request")
+	n := textutil.Count(f.count, "request")
 	switch k.rule {
 	case failedClosed:
 		return fmt.Sprintf("%s rejected because the call of the %s webhook %s failed.", were(n, f.count), k.detail, k.a)
@@ -226,7 +227,7 @@ func summary(k foundKey, f *found) string {
 
 // wentOn says what became of requests in which a webhook was passed over.
 func wentOn(f *found) string {
-	n := plural(f.count, "request")
+	n := textutil.Count(f.count, "request")
 	switch {
 	case f.rejected == 0:
 		return n + ", which went on without it."
@@ -252,13 +253,6 @@ func were(subject string, n int) string {
 		return subject + " was"
 	}
 	return subject + " were"
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // bounds says where the tables were too small.
@@ -291,13 +285,13 @@ func (t *tally) caveats() (notes []string) {
 		notes = append(notes, "no webhook left a trace: calls of mutating webhooks are recorded from level Metadata on, of validating ones only what they deny, and failures")
 	case t.withoutPatches > 0:
 		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: whether webhooks undo each other's changes, add twice or change nothing cannot be told of them",
-			t.withoutPatches, plural(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))
+			t.withoutPatches, textutil.Count(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))
 	}
 	if t.unread > 0 {
-		notes = append(notes, fmt.Sprintf("%s of the API server on calls and patches could not be read: what they say is missing here", plural(t.unread, "annotation")))
+		notes = append(notes, fmt.Sprintf("%s of the API server on calls and patches could not be read: what they say is missing here", textutil.Count(t.unread, "annotation")))
 	}
 	if t.collections > 0 {
-		notes = append(notes, fmt.Sprintf("%s deleted collections: webhooks are called for each object in one, but the log has room for one call of each", plural(t.collections, "request")))
+		notes = append(notes, fmt.Sprintf("%s deleted collections: webhooks are called for each object in one, but the log has room for one call of each", textutil.Count(t.collections, "request")))
 	}
 	var unclear []string
 	for h, row := range t.hooks.rows {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
@@ -144,10 +145,7 @@ func (q *request) operation(op patch.Operation) string {
 
 // clip bounds what is kept of a text, and keeps it on one line.
 func clip(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return printable(text)
+	return printable(textutil.Clip(text, most))
 }
 
 // printable leaves out what could confuse a terminal.

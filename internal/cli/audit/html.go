@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/cli/page"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // Page is the report as a page of HTML.
@@ -21,7 +22,7 @@ func (r *Report) Page() page.Page {
 	}
 	p.Notes = append(p.Notes, r.Incomplete...)
 	if r.Hidden > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("There are %s more of the kinds listed; --top shows more.", plural(r.Hidden, "finding")))
+		p.Notes = append(p.Notes, fmt.Sprintf("There are %s more of the kinds listed; --top shows more.", textutil.Count(r.Hidden, "finding")))
 	}
 	p.Summary = r.verdict()
 	switch {
@@ -58,7 +59,7 @@ func (r *Report) verdict() string {
 		name     string
 	}{{Error, "error"}, {Warning, "warning"}} {
 		if n := count[s.severity]; n > 0 {
-			parts = append(parts, plural(n, s.name))
+			parts = append(parts, textutil.Count(n, s.name))
 		}
 	}
 	if n := count[Advice]; n > 0 {
@@ -91,7 +92,7 @@ func (r *Report) facts() []page.Fact {
 		LatencyOf
 	}{{"mutating", r.Latency.Mutating}, {"validating", r.Latency.Validating}} {
 		if of.Requests > 0 {
-			facts = append(facts, page.Fact{Name: "Time in " + of.name + " webhooks", Value: fmt.Sprintf("up to %d ms, in %s that took more than 500 ms", of.LongestMilliseconds, plural(of.Requests, "request"))})
+			facts = append(facts, page.Fact{Name: "Time in " + of.name + " webhooks", Value: fmt.Sprintf("up to %d ms, in %s that took more than 500 ms", of.LongestMilliseconds, textutil.Count(of.Requests, "request"))})
 		}
 	}
 	return facts
@@ -166,7 +167,7 @@ func (f *Finding) page(i int) page.Finding {
 		to.Webhooks = append(to.Webhooks, w.Webhook)
 	}
 	for _, o := range f.Objects {
-		to.Steps = append(to.Steps, page.Step{Title: o.Object, Outcome: fmt.Sprintf("changed in %d of %s", o.Mutated, plural(o.Requests, "update")),
+		to.Steps = append(to.Steps, page.Step{Title: o.Object, Outcome: fmt.Sprintf("changed in %d of %s", o.Mutated, textutil.Count(o.Requests, "update")),
 			Facts: []page.Fact{{Name: "Users", Value: strings.Join(o.Users, ", ")}}})
 	}
 	for _, e := range f.Examples {

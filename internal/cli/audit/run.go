@@ -20,7 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // Progress is told how many bytes of all are read (all is 0 if that is not known), and how many events.
@@ -69,7 +70,7 @@ func (r *reader) source(ctx context.Context, s Source) error {
 	defer func() {
 		f.Bytes = r.read.Load() - before
 		if n := r.lost - lostBefore; n > 0 {
-			r.lostOf = append(r.lostOf, fmt.Sprintf("%s of %s could not be read and may have been %s", plural(n, "line"), s.Name, map[bool]string{true: "an event", false: "events"}[n == 1]))
+			r.lostOf = append(r.lostOf, fmt.Sprintf("%s of %s could not be read and may have been %s", textutil.Count(n, "line"), s.Name, map[bool]string{true: "an event", false: "events"}[n == 1]))
 		}
 		r.files = append(r.files, f)
 	}()
@@ -159,12 +160,12 @@ func (r *reader) report() (*Report, error) {
 	case r.events == 0:
 		return nil, r.nothing()
 	case r.finished == 0:
-		return nil, problem.New("%s, but none of the stage ResponseComplete, in which it is recorded what webhooks did", plural(r.events, "audit event")).
+		return nil, problem.New("%s, but none of the stage ResponseComplete, in which it is recorded what webhooks did", textutil.Count(r.events, "audit event")).
 			Hint("leave ResponseComplete out of omitStages in the audit policy")
 	case t.requests+t.duplicates == 0 && t.outside > 0:
 		return nil, problem.New("no request in that time: those in the log came from %s to %s", stamp(t.outsideFirst), stamp(t.outsideLast))
 	case len(t.options.Webhooks) > 0 && len(t.hooks.rows)+len(t.validating.rows)+len(t.notes.rows) == 0:
-		err := problem.New("no trace of %s in %s", strings.Join(t.options.Webhooks, ", "), plural(t.requests, "request"))
+		err := problem.New("no trace of %s in %s", strings.Join(t.options.Webhooks, ", "), textutil.Count(t.requests, "request"))
 		if others := t.others.names; len(others) > 0 {
 			return nil, err.Hint("--webhook NAME, of which there are %s", strings.Join(others, ", "))
 		}
@@ -182,7 +183,7 @@ func (r *reader) nothing() error {
 		lines += f.Lines
 		names = append(names, f.Name)
 	}
-	err := problem.New("no audit event in %s (%s)", strings.Join(names, ", "), plural(lines, "line"))
+	err := problem.New("no audit event in %s (%s)", strings.Join(names, ", "), textutil.Count(lines, "line"))
 	if len(r.incomplete) > 0 {
 		return problem.New("no audit event: %s", strings.Join(r.incomplete, "; ")).Hint("gzip -t FILE tells whether a compressed file is whole")
 	}

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // randomEvent is an event of a small world, in which things often happen to the same few objects.

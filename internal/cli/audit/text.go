@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // WriteJSON writes the report for a program.
@@ -35,7 +36,7 @@ func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 	}
 	if r.Hidden > 0 {
 		t.printf("\n")
-		t.hanging("", fmt.Sprintf("%s more of these kinds: --top N shows more.", plural(r.Hidden, "finding")))
+		t.hanging("", fmt.Sprintf("%s more of these kinds: --top N shows more.", textutil.Count(r.Hidden, "finding")))
 	}
 	t.printf("\n%s\n", r.verdict())
 	for _, n := range append(r.skippedNotes(), r.Notes...) {
@@ -60,15 +61,15 @@ type printer struct {
 func (t *printer) printf(format string, args ...any) { fmt.Fprintf(&t.text, format, args...) }
 
 func (t *printer) head(r *Report) {
-	t.printf("%s, %s, %s with webhooks\n", plural(r.Events, "event"), plural(r.Requests, "request"), strconv.Itoa(r.WithWebhooks))
+	t.printf("%s, %s, %s with webhooks\n", textutil.Count(r.Events, "event"), textutil.Count(r.Requests, "request"), strconv.Itoa(r.WithWebhooks))
 	if r.First != nil {
 		t.printf("%s to %s\n", stamp(*r.First), stamp(*r.Last))
 	}
 	if r.Duplicates > 0 {
-		t.printf("%s read twice and counted once\n", plural(r.Duplicates, "event"))
+		t.printf("%s read twice and counted once\n", textutil.Count(r.Duplicates, "event"))
 	}
 	if r.OutsideTime > 0 {
-		t.printf("%s left out for the time\n", plural(r.OutsideTime, "request"))
+		t.printf("%s left out for the time\n", textutil.Count(r.OutsideTime, "request"))
 	}
 }
 
@@ -154,7 +155,7 @@ func (t *printer) annotations(r *Report) {
 
 func (t *printer) more(n int, what string) {
 	if n > 0 {
-		t.printf("%s\n", t.Faint(fmt.Sprintf("and %s: --top N", plural(n, "more "+what))))
+		t.printf("%s\n", t.Faint(fmt.Sprintf("and %s: --top N", textutil.Count(n, "more "+what))))
 	}
 }
 
@@ -169,7 +170,7 @@ func (t *printer) latency(r *Report) {
 		LatencyOf
 	}{{"mutating", m}, {"validating", v}} {
 		if of.Requests > 0 {
-			t.printf("%-10s  %s, up to %d ms\n", of.name, plural(of.Requests, "request"), of.LongestMilliseconds)
+			t.printf("%-10s  %s, up to %d ms\n", of.name, textutil.Count(of.Requests, "request"), of.LongestMilliseconds)
 		}
 	}
 }
@@ -237,7 +238,7 @@ func outcome(rule string, c ExampleCall) string {
 func (r *Report) skippedNotes() (notes []string) {
 	for _, f := range r.Files {
 		if n := f.Corrupt + f.TooLong; n > 0 {
-			text := fmt.Sprintf("%s skipped in %s:", were(plural(n, "line"), n), f.Name)
+			text := fmt.Sprintf("%s skipped in %s:", were(textutil.Count(n, "line"), n), f.Name)
 			for i, s := range f.Skipped {
 				text += fmt.Sprintf("%s line %d is %s", strings.Repeat(",", min(i, 1)), s.Line, s.Reason)
 			}

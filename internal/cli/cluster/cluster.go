@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Flags choose a cluster.

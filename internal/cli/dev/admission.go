@@ -12,6 +12,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // An Outcome is what became of a call.
@@ -99,7 +101,7 @@ func nameIn(objects ...[]byte) string {
 func (a *Admission) decide(r *admissionv1.AdmissionRequest, status int, body []byte) {
 	review := admissionv1.AdmissionReview{}
 	if status < 200 || status > 206 {
-		a.fail("HTTP %d: %s", status, firstLine(statusMessage(body)))
+		a.fail("HTTP %d: %s", status, textutil.Clip(textutil.FirstLine(strings.TrimSpace(statusMessage(body))), 300))
 		return
 	}
 	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil {
@@ -204,13 +206,4 @@ func statusMessage(body []byte) string {
 		return status.Message
 	}
 	return string(body)
-}
-
-func firstLine(text string) string {
-	const long = 300
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	if len(text) > long {
-		text = text[:long] + "…"
-	}
-	return text
 }

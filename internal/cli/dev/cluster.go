@@ -13,8 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // A joined cluster is one that runs already, and that others may use.
@@ -88,7 +89,7 @@ func confirm(ctx context.Context, d *session, name, server string) error {
 	if !ok || !screen.Terminal(in) {
 		return problem.New("--cluster registers hooks in the cluster of context %s (%s), and there is no terminal to ask on", name, server).Hint("--yes")
 	}
-	fmt.Fprintf(d.s.Err, "admitkit: register %s of %s in the cluster of context %s (%s)? [y/N] ", count(len(d.current.webhooks())), d.o.what(), name, server)
+	fmt.Fprintf(d.s.Err, "admitkit: register %s of %s in the cluster of context %s (%s)? [y/N] ", textutil.Count(len(d.current.webhooks()), "hook"), d.o.what(), name, server)
 	answer := make(chan string, 1)
 	go func() {
 		text, _ := bufio.NewReader(in).ReadString('\n') // the end of the input is a no

@@ -22,8 +22,9 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // Options are the flags of the command.
@@ -298,7 +299,7 @@ func (d *session) rebuild(ctx context.Context) {
 		return
 	}
 	took := time.Since(began)
-	text := fmt.Sprintf("%s built in %.1fs", count(len(g.webhooks())), took.Seconds())
+	text := fmt.Sprintf("%s built in %.1fs", textutil.Count(len(g.webhooks()), "hook"), took.Seconds())
 	if registered {
 		text += ", and the registration is another one"
 	}
@@ -366,13 +367,6 @@ func (d *session) names() []string {
 	return names
 }
 
-func count(hooks int) string {
-	if hooks == 1 {
-		return "1 hook"
-	}
-	return fmt.Sprintf("%d hooks", hooks)
-}
-
 // ready tells what there is to do now.
 func (d *session) ready() {
 	paint := d.s.Painter()
@@ -380,9 +374,9 @@ func (d *session) ready() {
 	var text strings.Builder
 	if server, ok := d.place.(*localServer); ok {
 		e.Kubeconfig, e.Server = server.kubeconfig, server.version
-		fmt.Fprintf(&text, "kube-apiserver %s calls %s of %s:\n", server.version, count(len(e.Webhooks)), d.o.what())
+		fmt.Fprintf(&text, "kube-apiserver %s calls %s of %s:\n", server.version, textutil.Count(len(e.Webhooks), "hook"), d.o.what())
 	} else if c, ok := d.place.(*joined); ok {
-		fmt.Fprintf(&text, "The cluster of context %s calls %s of %s:\n", c.context, count(len(e.Webhooks)), d.o.what())
+		fmt.Fprintf(&text, "The cluster of context %s calls %s of %s:\n", c.context, textutil.Count(len(e.Webhooks), "hook"), d.o.what())
 	}
 	for _, w := range d.current.webhooks() {
 		fmt.Fprintf(&text, "  %-10s  %s\n", w.Type, paint.Bold(w.Name))

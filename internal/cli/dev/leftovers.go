@@ -5,7 +5,6 @@ package dev
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // remembered is for how long a registration is remembered in a cluster that nobody goes to again.
@@ -126,14 +126,7 @@ func removeHeld(ctx context.Context, s *screen.Screen, config *rest.Config, file
 		return err
 	}
 	if n > 0 {
-		s.Note("removed from the cluster what a dev left behind that was killed: %s", configurationsOf(n))
+		s.Note("removed from the cluster what a dev left behind that was killed: %s", textutil.Count(n, "configuration"))
 	}
 	return file.remove()
-}
-
-func configurationsOf(n int) string {
-	if n == 1 {
-		return "1 configuration"
-	}
-	return fmt.Sprintf("%d configurations", n)
 }

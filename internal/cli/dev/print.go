@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // An Event is what happens besides admissions, as -o json prints it.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/apiserver/flock"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // A state is what the next dev has to know of one that is killed.

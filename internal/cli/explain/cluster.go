@@ -22,7 +22,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // A live is a cluster that is asked.

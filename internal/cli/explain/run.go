@@ -14,8 +14,8 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Options are the flags of the command.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // visible returns a copy of the report in which no text of strangers does anything to a terminal, or
@@ -48,7 +48,7 @@ func show(v reflect.Value) {
 
 // shownLine is text in one line.
 func shownLine(text string) string {
-	return visible.Text(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
+	return textutil.Visible(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
 }
 
 // escaped is JSON in which characters that cannot be seen are written as JSON can write them.
@@ -56,7 +56,7 @@ func escaped(text string) string {
 	var out strings.Builder
 	for _, c := range text {
 		switch {
-		case visible.Text(string(c)) == string(c):
+		case textutil.Visible(string(c)) == string(c):
 			out.WriteRune(c)
 		case c > 0xffff:
 			high, low := utf16.EncodeRune(c)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -60,30 +61,10 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
-// wrap writes a sentence behind a first part that is as wide as says.
-func (t *text) wrap(first string, width int, sentence string) {
-	for line := range wrapped(sentence, columns-width) {
-		t.line("%s%s", first, line)
-		first = strings.Repeat(" ", width)
-	}
-}
-
-// wrapped yields lines of words. A word that is too long has a line of its own.
-func wrapped(sentence string, width int) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		line := ""
-		for word := range strings.FieldsSeq(sentence) {
-			if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-				if !yield(line) {
-					return
-				}
-				line = ""
-			}
-			line = strings.TrimSpace(line + " " + word)
-		}
-		if line != "" {
-			yield(line)
-		}
+// wrap writes a sentence after first, in lines of at most columns characters.
+func (t *text) wrap(first, sentence string) {
+	if t.err == nil && strings.TrimSpace(sentence) != "" {
+		_, t.err = io.WriteString(t.w, textutil.Wrap(first, sentence, columns))
 	}
 }
 
@@ -97,13 +78,13 @@ func (t *text) object(o *Object, webhook string) {
 	}
 	t.line("%s%s", where, t.Bold(o.Object))
 	if o.Error != "" {
-		t.wrap(t.Yellow("could not tell")+": ", 16, o.Error)
+		t.wrap(t.Yellow("could not tell")+": ", o.Error)
 		for _, hint := range o.Hints {
 			t.line("%s %s", t.Bold("hint:"), hint)
 		}
 		return
 	}
-	t.wrap("", 0, o.Request.String())
+	t.wrap("", o.Request.String())
 	if webhook != "" {
 		for i := range o.Webhooks {
 			if o.Webhooks[i].Name == webhook {
@@ -165,19 +146,19 @@ func (t *text) webhook(w *Webhook) {
 	}
 	t.line("%4d  %s %s %s", w.Order, t.called(w, 10), t.Bold(w.Name), t.Faint(in))
 	indent := strings.Repeat(" ", width)
-	t.wrap(indent, width, w.because())
+	t.wrap(indent, w.because())
 	if w.Called == No {
 		return
 	}
 	if w.Converted {
-		t.wrap(indent, width, "sent as "+kindOf(w.SentAs))
+		t.wrap(indent, "sent as "+kindOf(w.SentAs))
 	}
-	t.wrap(indent, width, w.WhenDown)
+	t.wrap(indent, w.WhenDown)
 	if again := w.Reinvocation.String(); again != "" {
-		t.wrap(indent, width, again)
+		t.wrap(indent, again)
 	}
 	if w.Times > 1 {
-		t.wrap(indent, width, fmt.Sprintf("called %d times", w.Times))
+		t.wrap(indent, fmt.Sprintf("called %d times", w.Times))
 	}
 }
 
@@ -246,21 +227,21 @@ func (t *text) summary(o *Object) {
 		if r.By != "" {
 			by = r.By
 		}
-		t.wrap(t.Red("rejected")+" ", 9, fmt.Sprintf("before %s, because of %s, with %d: %s", r.Before, by, r.Code, r.Message))
+		t.wrap(t.Red("rejected")+" ", fmt.Sprintf("before %s, because of %s, with %d: %s", r.Before, by, r.Code, r.Message))
 	}
 	if depends := o.depend(); len(depends) > 0 {
 		beside := "."
 		if !t.policiesKnown {
 			beside = "; admission policies are not looked at."
 		}
-		t.wrap("", 0, fmt.Sprintf("This is for the object as it is%s %s may change it; whether %s is called may then be decided otherwise.",
+		t.wrap("", fmt.Sprintf("This is for the object as it is%s %s may change it; whether %s is called may then be decided otherwise.",
 			beside, or(o.Changing), or(depends)))
 	}
 	if c := o.WorstCase; c != nil && c.Total > 0 {
-		t.wrap("", 0, c.String())
+		t.wrap("", c.String())
 	}
 	for _, note := range o.Notes {
-		t.wrap("note: ", 6, note)
+		t.wrap("note: ", note)
 	}
 }
 
@@ -301,19 +282,19 @@ func (t *text) detail(w *Webhook) {
 	for _, p := range w.Predicates {
 		t.predicate(&p)
 	}
-	t.wrap("  ", 2, "so: "+w.because())
+	t.wrap("  ", "so: "+w.because())
 	if w.Called == No {
 		return
 	}
 	if w.SentAs != nil {
 		t.line("  sent as %s", kindOf(w.SentAs))
 	}
-	t.wrap("  ", 2, w.WhenDown)
+	t.wrap("  ", w.WhenDown)
 	if r := w.Reinvocation; r != nil {
-		t.wrap("  ", 2, strings.TrimSuffix("reinvocationPolicy "+r.Policy+": "+r.String(), ": "))
+		t.wrap("  ", strings.TrimSuffix("reinvocationPolicy "+r.Policy+": "+r.String(), ": "))
 	}
 	if len(w.DependsOn) > 0 {
-		t.wrap("  ", 2, "asked about the object as "+list(w.DependsOn, "and")+" leaves it")
+		t.wrap("  ", "asked about the object as "+list(w.DependsOn, "and")+" leaves it")
 	}
 }
 
@@ -331,9 +312,9 @@ func (t *text) predicate(p *Predicate) {
 	}
 	names := map[string]string{"Resource": "resource", "NamespaceSelector": "namespaceSelector", "ObjectSelector": "objectSelector", "Rules": "rules"}
 	if p.Condition == "" {
-		t.wrap(fmt.Sprintf("  %s %-18s", answer, names[p.Predicate]), 29, p.Detail)
+		t.wrap(fmt.Sprintf("  %s %-18s", answer, names[p.Predicate]), p.Detail)
 		return
 	}
-	t.wrap(fmt.Sprintf("  %s ", answer), 11, fmt.Sprintf("condition %q: %s", p.Condition, p.Detail))
-	t.wrap(strings.Repeat(" ", 11), 11, p.Expression)
+	t.wrap(fmt.Sprintf("  %s ", answer), fmt.Sprintf("condition %q: %s", p.Condition, p.Detail))
+	t.wrap(strings.Repeat(" ", 11), p.Expression)
 }

@@ -16,9 +16,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/scratch"
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 //go:embed program/main.go

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 const webhookPath = "github.com/admitkit/admitkit/pkg/webhook"

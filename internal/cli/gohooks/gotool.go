@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // A target is a package as the go command sees it.

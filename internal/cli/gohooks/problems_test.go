@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 func TestWhatCannotBeBuilt(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 

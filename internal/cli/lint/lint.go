@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,8 +18,9 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
@@ -143,7 +143,7 @@ func (o *Options) nothing(read int) error {
 	if o.Cluster {
 		return problem.New("there is no webhook configuration in the cluster")
 	}
-	return problem.New("there is no webhook configuration among the %s of %s", plural(read, "object", "objects"), objects.Names(o.Paths...)).
+	return problem.New("there is no webhook configuration among the %s of %s", textutil.Count(read, "object"), objects.Names(o.Paths...)).
 		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration").
 		Hint("admitkit manifests | admitkit lint -   # if the program registers its hooks itself")
 }
@@ -293,12 +293,4 @@ func (o *Options) serving(ctx context.Context) (map[string][]*x509.Certificate, 
 		}
 	}
 	return all, nil
-}
-
-// plural is "1 warning", "2 warnings".
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, one)
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

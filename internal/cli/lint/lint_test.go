@@ -20,9 +20,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/junit"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
@@ -55,8 +54,8 @@ func (r *Report) writeText(w io.Writer, p screen.Painter) error {
 		if about := f.about(); about != "" {
 			fmt.Fprintf(&text, "    %s\n", p.Faint(about))
 		}
-		hanging(&text, "    ", f.Message)
-		hanging(&text, "    fix: ", f.Fix)
+		text.WriteString(textutil.Wrap("    ", f.Message, width))
+		text.WriteString(textutil.Wrap("    fix: ", f.Fix, width))
 		text.WriteString("\n")
 	}
 	text.WriteString(r.summary(p))
@@ -68,19 +67,19 @@ func (r *Report) writeText(w io.Writer, p screen.Painter) error {
 func (f *Finding) where() string {
 	switch f.File {
 	case "":
-		return visible.Line(f.Object)
+		return textutil.VisibleLine(f.Object)
 	case "-":
 		return fmt.Sprintf("standard input:%d", f.Line)
 	}
-	return fmt.Sprintf("%s:%d", visible.Line(f.File), f.Line)
+	return fmt.Sprintf("%s:%d", textutil.VisibleLine(f.File), f.Line)
 }
 
 // about names the webhook and the field.
 func (f *Finding) about() string {
 	if f.Webhook == "" {
-		return visible.Line(strings.TrimSpace(f.Path))
+		return textutil.VisibleLine(strings.TrimSpace(f.Path))
 	}
-	return visible.Line(strings.TrimSpace(f.Webhook + "  " + f.Path))
+	return textutil.VisibleLine(strings.TrimSpace(f.Webhook + "  " + f.Path))
 }
 
 func paint(p screen.Painter, s lint.Severity) string {
@@ -94,7 +93,7 @@ func paint(p screen.Painter, s lint.Severity) string {
 }
 
 func (r *Report) summary(p screen.Painter) string {
-	of := "in " + plural(r.Configurations, "configuration", "configurations") + " with " + plural(r.Webhooks, "webhook", "webhooks")
+	of := "in " + textutil.Count(r.Configurations, "configuration") + " with " + textutil.Count(r.Webhooks, "webhook")
 	if r.Suppressed > 0 {
 		of += fmt.Sprintf(" (%d suppressed)", r.Suppressed)
 	}
@@ -103,13 +102,13 @@ func (r *Report) summary(p screen.Painter) string {
 	}
 	counts := []string{}
 	if r.Errors > 0 {
-		counts = append(counts, p.Red(plural(r.Errors, "error", "errors")))
+		counts = append(counts, p.Red(textutil.Count(r.Errors, "error")))
 	}
 	if r.Warnings > 0 {
-		counts = append(counts, p.Yellow(plural(r.Warnings, "warning", "warnings")))
+		counts = append(counts, p.Yellow(textutil.Count(r.Warnings, "warning")))
 	}
 	if r.Advice > 0 {
-		counts = append(counts, plural(r.Advice, "piece of advice", "pieces of advice"))
+		counts = append(counts, textutil.CountAs(r.Advice, "piece of advice", "pieces of advice"))
 	}
 	return strings.Join(counts, ", ") + " " + of + "\n" +
 		p.Faint(fmt.Sprintf("why, and where to read on: admitkit lint --explain %s", r.worst())) + "\n"
@@ -125,29 +124,6 @@ func (r *Report) worst() string {
 		}
 	}
 	return ""
-}
-
-// hanging wraps a text, its lines indented as far as what leads it.
-func hanging(to *strings.Builder, lead, text string) {
-	column := utf8.RuneCountInString(lead)
-	indent := strings.Repeat(" ", column)
-	to.WriteString(lead)
-	at := column
-	for i, word := range strings.Fields(visible.Text(text)) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > width:
-			to.WriteString("\n" + indent)
-			at = column
-		default:
-			to.WriteString(" ")
-			at++
-		}
-		to.WriteString(word)
-		at += n
-	}
-	to.WriteString("\n")
 }
 
 // notForRules refuses forms of findings.
@@ -182,10 +158,10 @@ func WriteRule(r *lint.Rule, form string, w io.Writer, p screen.Painter) error {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s  %s  %s\n\n", p.Bold(r.ID), paint(p, r.Severity), p.Bold(r.Title))
-	hanging(&text, "  Why:   ", r.Why)
-	hanging(&text, "  Fix:   ", r.Fix)
+	text.WriteString(textutil.Wrap("  Why:   ", r.Why, width))
+	text.WriteString(textutil.Wrap("  Fix:   ", r.Fix, width))
 	fmt.Fprintf(&text, "  Read:  %s\n", r.Link)
-	hanging(&text, "  If it is meant to be:  ", fmt.Sprintf(`annotation lint.admitkit.dev/ignore: "%s=the reason"`, r.ID))
+	text.WriteString(textutil.Wrap("  If it is meant to be:  ", fmt.Sprintf(`annotation lint.admitkit.dev/ignore: "%s=the reason"`, r.ID), width))
 	_, err := io.WriteString(w, text.String())
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/apiserverauth"
 	"github.com/admitkit/admitkit/pkg/webhook"
 	"github.com/admitkit/admitkit/pkg/webhook/manifest"

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // An Object is one that was read.
@@ -48,7 +48,7 @@ func (o *Object) name() string { return Names(o.File) }
 func Names(files ...string) string {
 	names := slices.Clone(files)
 	for i, name := range names {
-		names[i] = visible.Line(name)
+		names[i] = textutil.VisibleLine(name)
 		if name == "-" {
 			names[i] = "standard input"
 		}

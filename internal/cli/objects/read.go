@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // MaxFile is the largest file that is read, in bytes. etcd takes objects of 1.5 MiB.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // How much is shown, so that a page stays one that a phone can show and a mail can carry.
@@ -59,7 +59,7 @@ func first(text string, characters int) string {
 }
 
 // clean is the text as it can be shown.
-func clean(text string) string { return visible.Text(text) }
+func clean(text string) string { return textutil.Visible(text) }
 
 // linesOf takes a text apart.
 func linesOf(text string) []string {

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Add adds hooks to the project that a folder is in: all of them or, if anything goes wrong, none.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // goCommand runs the go command and returns what it prints. What it downloads is told.

@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // A Hook is what the templates of a hook are filled in with.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Options say what to write.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // TestInitLeavesNothing: if anything goes wrong, there is not a file of it.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // A tree is the folder of a project; that of a new one is empty.

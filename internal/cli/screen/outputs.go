@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // Outputs is the flag -o: the forms in which results are printed, each to standard output or, as

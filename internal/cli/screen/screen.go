@@ -25,8 +25,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
-	"github.com/admitkit/admitkit/internal/visible"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // A Screen is what a command reads from and prints to. It is not safe for concurrent use, but for
@@ -68,7 +68,7 @@ func (s *Screen) Problem(err error) {
 
 // indented keeps apart what begins a line: nothing that is told of can look like another message.
 func indented(text string, by int) string {
-	return strings.ReplaceAll(visible.Text(text), "\n", "\n"+strings.Repeat(" ", by))
+	return strings.ReplaceAll(textutil.Visible(text), "\n", "\n"+strings.Repeat(" ", by))
 }
 
 // Painter paints what goes to standard output.

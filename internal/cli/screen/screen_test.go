@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 func inMemory() (*Screen, *bytes.Buffer, *bytes.Buffer) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/internal/quickack"
 )
 

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 

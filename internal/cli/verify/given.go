@@ -14,7 +14,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 

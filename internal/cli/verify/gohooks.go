@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // observer runs the command whose output must not change over a dry run.

@@ -9,7 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -25,7 +26,7 @@ func (r *runner) refused(g *given) error {
 		}
 		engine, err := chain.New(alone)
 		if err != nil {
-			return problem.New("%s: an API server would refuse this: %w", c.Where(), err).Hint("admitkit lint %s", Quoted(c.File))
+			return problem.New("%s: an API server would refuse this: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
 		}
 		_ = engine.Close() // it has no connections
 	}

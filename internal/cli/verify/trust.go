@@ -14,7 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // unreachable says why there is no connection, or is nil: a server that takes too long, or that breaks off,
@@ -106,7 +107,7 @@ func (l *listener) untrusted(host, name string, refused *tls.CertificateVerifica
 			Hint("make one that is for %s", name)
 	case errors.As(refused.Err, &other):
 		return problem.New("the certificate of %s is for %s, not for %s", host, strings.Join(names, ", "), name).
-			Hint("--server-name %s", Quoted(preferred(names)))
+			Hint("--server-name %s", textutil.ShellQuote(preferred(names)))
 	case errors.As(refused.Err, &invalid) && invalid.Reason == x509.Expired:
 		now := time.Now()
 		if now.Before(leaf.NotBefore) {

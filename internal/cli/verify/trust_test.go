@@ -7,7 +7,7 @@ import (
 	"crypto/x509"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // TestUntrustedHintCanBeTyped: a certificate is a stranger's, and its names are quoted in what is to be typed.

@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/cli/page"
-	"github.com/admitkit/admitkit/internal/cli/problem"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
@@ -171,7 +172,7 @@ func (r *runner) options(ctx context.Context, given *given) ([]idempotence.Optio
 			func(seed int64, objects int) string {
 				return fmt.Sprintf("%s --seed %d --objects %d", r.Line, seed, objects)
 			},
-			func(file string) string { return r.Line + " --replay " + Quoted(file) }),
+			func(file string) string { return r.Line + " --replay " + textutil.ShellQuote(file) }),
 	}
 	if r.Observe != "" {
 		opts = append(opts, idempotence.Observe(r.observer(ctx)))

@@ -178,21 +178,6 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{
-		"https://127.0.0.1:9443/mutate": "https://127.0.0.1:9443/mutate",
-		"":                              "''",
-		"a b":                           "'a b'",
-		"it's":                          `'it'\''s'`,
-		"$HOME":                         "'$HOME'",
-		"a\nb":                          "'a\nb'",
-	} {
-		if got := Quoted(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}
-
 func TestChoose(t *testing.T) {
 	path := func(p string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &p}}

@@ -5,7 +5,7 @@ package verify
 import (
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/cli/problem"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
@@ -57,14 +57,4 @@ func undecided(r *idempotence.Report) error {
 		return err.Hint("-f FILE, with an object that the webhook changes")
 	}
 	return err
-}
-
-// Quoted writes a word for a shell.
-func Quoted(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(c rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+", c)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
