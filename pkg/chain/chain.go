@@ -79,10 +79,13 @@ type Result struct {
 	Annotations []Annotation
 	// Webhooks tell of each webhook, in the order in which the API server asks them, whether it
 	// was called and why.
-	Webhooks []Verdict
-	// Limits tell, in a sentence each, what the engine did not do as a real API server would
-	// have done with this request.
-	Limits []string
+	Webhooks []Selection
+	// Passes is how often the API server ran the whole admission: more than once if another
+	// request changed the stored object meanwhile. Calls has the calls of all passes.
+	Passes int
+	// Limits are the things that the engine did not do as a real API server would have done with
+	// this request.
+	Limits []Limit
 }
 
 // Admitted reports whether the request was not rejected.
@@ -107,26 +110,26 @@ type Call struct {
 	// server considered the object changed by it, and so may reinvoke other webhooks.
 	Patch   json.RawMessage
 	Mutated bool
-	Outcome Outcome
+	Effect  Effect
 	// Error is why the outcome is Failed or FailedOpen, or the message of a denial.
 	Error    string
 	Duration time.Duration
 }
 
-// An Outcome is what the API server made of a call.
-type Outcome string
+// An Effect is what the API server made of a call.
+type Effect string
 
 // The outcomes of a call.
 const (
 	// Allowed is an answer that allows the request, with or without a patch.
-	Allowed Outcome = "Allowed"
+	Allowed Effect = "Allowed"
 	// Denied is an answer that does not: the request is rejected, whatever the failurePolicy.
-	Denied Outcome = "Denied"
+	Denied Effect = "Denied"
 	// Failed is a call without a usable answer that rejects the request: the failurePolicy is
 	// Fail, or the patch cannot be applied, which no policy forgives.
-	Failed Outcome = "Failed"
+	Failed Effect = "Failed"
 	// FailedOpen is a call without a usable answer under failurePolicy Ignore.
-	FailedOpen Outcome = "FailedOpen"
+	FailedOpen Effect = "FailedOpen"
 )
 
 // An Annotation is one that the API server, or a webhook, adds to the audit event.
@@ -136,39 +139,39 @@ type Annotation struct {
 	Level string
 }
 
-// A Verdict says whether a webhook was called for a request, and why.
-type Verdict struct {
+// A Selection says whether a webhook was called for a request, and why.
+type Selection struct {
 	Configuration, Webhook string
 	Mutating               bool
 	// Index is the webhook's place among all webhooks of its sort.
 	Index  int
 	Called bool
-	// Decision is what decided: the first thing that keeps the webhook from being called, or
+	// Reason is what decided: the first thing that keeps the webhook from being called, or
 	// [Matches].
-	Decision Decision
+	Reason Reason
 	// Detail says more, in a sentence: the rule that matches, the selector or condition that does
 	// not.
 	Detail string
 }
 
-// A Decision is what decides whether a webhook is called. They are in the order in which the
+// A Reason is what decides whether a webhook is called. They are in the order in which the
 // API server looks at them (generic.Webhook.ShouldCallHook).
-type Decision string
+type Reason string
 
 // The decisions.
 const (
 	// ByResource is for resources that no webhook is asked about, such as webhook configurations.
-	ByResource          Decision = "Resource"
-	ByNamespaceSelector Decision = "NamespaceSelector"
-	ByObjectSelector    Decision = "ObjectSelector"
-	ByRules             Decision = "Rules"
-	ByMatchCondition    Decision = "MatchCondition"
+	ByResource          Reason = "Resource"
+	ByNamespaceSelector Reason = "NamespaceSelector"
+	ByObjectSelector    Reason = "ObjectSelector"
+	ByRules             Reason = "Rules"
+	ByMatchCondition    Reason = "MatchCondition"
 	// ByDryRun is a webhook with side effects that is asked about a dry run: that rejects the
 	// request.
-	ByDryRun Decision = "DryRun"
+	ByDryRun Reason = "DryRun"
 	// ByRejection is a webhook that would have been called, had not another rejected the request
 	// before.
-	ByRejection Decision = "Rejection"
+	ByRejection Reason = "Rejection"
 	// Matches is a webhook that was called.
-	Matches Decision = "Matches"
+	Matches Reason = "Matches"
 )

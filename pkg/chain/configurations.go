@@ -34,13 +34,13 @@ type configurations struct {
 // it would refuse.
 func (w Webhooks) completed() (configurations, error) {
 	var all configurations
-	var errs field.ErrorList
+	var errs []error
 	for _, c := range w.Mutating {
 		c = c.DeepCopy()
 		for i := range c.Webhooks {
 			completeMutating(&c.Webhooks[i], w.Handlers[c.Webhooks[i].Name])
 		}
-		errs = append(errs, validateMutating(c)...)
+		errs = append(errs, configurationErrors(mutatingKind, c.Name, validateMutating(c))...)
 		all.mutating = append(all.mutating, c)
 	}
 	for _, c := range w.Validating {
@@ -48,11 +48,12 @@ func (w Webhooks) completed() (configurations, error) {
 		for i := range c.Webhooks {
 			completeValidating(&c.Webhooks[i], w.Handlers[c.Webhooks[i].Name])
 		}
-		errs = append(errs, validateValidating(c)...)
+		errs = append(errs, configurationErrors(validatingKind, c.Name, validateValidating(c))...)
 		all.validating = append(all.validating, c)
 	}
-	errs = append(errs, all.duplicates()...)
-	errs = append(errs, w.unused()...)
+	for _, err := range append(all.duplicates(), w.unused()...) {
+		errs = append(errs, err)
+	}
 	// The API server calls webhooks in the order of the names of their configurations.
 	slices.SortStableFunc(all.mutating, func(a, b *admissionregistrationv1.MutatingWebhookConfiguration) int {
 		return cmp.Compare(a.Name, b.Name)
@@ -60,7 +61,7 @@ func (w Webhooks) completed() (configurations, error) {
 	slices.SortStableFunc(all.validating, func(a, b *admissionregistrationv1.ValidatingWebhookConfiguration) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
-	if err := errs.ToAggregate(); err != nil {
+	if err := aggregate(errs); err != nil {
 		return configurations{}, err
 	}
 	return all, nil

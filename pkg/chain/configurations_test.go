@@ -81,7 +81,7 @@ func TestConfigurationsAreValidated(t *testing.T) {
 			})
 			handlers := map[string]http.Handler{h.Name: allowing()}
 			for _, w := range []chain.Webhooks{{Validating: validating(h), Handlers: handlers}, {Mutating: mutating(m), Handlers: handlers}} {
-				switch _, err := chain.New(w); {
+				switch _, err := chain.New(w, chain.Options{}); {
 				case test.text == "" && err != nil:
 					t.Error(err)
 				case test.text != "" && (err == nil || !strings.Contains(err.Error(), test.text)):
@@ -111,7 +111,7 @@ func TestConfigurationsTogether(t *testing.T) {
 		{"configuration without name", chain.Webhooks{Mutating: configurations{named("", a, b)}, Handlers: handlers}, "name or generateName is required"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := chain.New(test.w); err == nil || !strings.Contains(err.Error(), test.text) {
+			if _, err := chain.New(test.w, chain.Options{}); err == nil || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -139,23 +139,23 @@ func TestLimits(t *testing.T) {
 		edit func(*admissionregistrationv1.ValidatingWebhook)
 		want []string // parts, in order
 	}{
-		{"pod", createPod("web"), nil, []string{"No defaults of Pod", "Nothing of Pod but its metadata", "ServiceAccount"}},
+		{"pod", createPod("web"), nil, []string{"The defaults of Pod are not set", "Only the metadata of Pod is validated", "ServiceAccount"}},
 		{"service", chain.Request{Operation: "CREATE", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "services"},
 			Object: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"}}`)}, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.Rules[0].Rule.Resources = []string{"services"}
-		}, []string{"No defaults", "Nothing of", "Addresses and ports"}},
+		}, []string{"defaults", "Only the metadata", "Addresses and ports"}},
 		{"delete", chain.Request{Operation: "DELETE", Resource: pods, OldObject: podJSON("web")}, nil, nil},
-		{"unknown", widget, nil, []string{"No schema of Widget"}},
+		{"unknown", widget, nil, []string{"The schema of Widget is unknown"}},
 		{"other version", hpa, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.Rules[0].Rule = admissionregistrationv1.Rule{APIGroups: []string{"autoscaling"}, APIVersions: []string{"v1"}, Resources: []string{"horizontalpodautoscalers"}}
-		}, []string{"No defaults", "Nothing of", "a.example.com would be called with the equivalent autoscaling/v1"}},
+		}, []string{"defaults", "Only the metadata", "The API server would call a.example.com with the equivalent autoscaling/v1"}},
 		{"other version, Exact", hpa, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.MatchPolicy = ptr.To(admissionregistrationv1.Exact)
 			h.Rules[0].Rule = admissionregistrationv1.Rule{APIGroups: []string{"autoscaling"}, APIVersions: []string{"v1"}, Resources: []string{"horizontalpodautoscalers"}}
-		}, []string{"No defaults", "Nothing of"}},
+		}, []string{"defaults", "Only the metadata"}},
 		{"authorizer", chain.Request{Operation: "DELETE", Resource: pods, OldObject: podJSON("web")}, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.MatchConditions = condition(`authorizer.group("").resource("pods").check("x").allowed()`)
-		}, []string{"ask the authorizer"}},
+		}, []string{"uses the authorizer"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := validatingHook("a.example.com")
@@ -167,7 +167,7 @@ func TestLimits(t *testing.T) {
 				t.Fatalf("the limits are %q", got.Limits)
 			}
 			for i, want := range test.want {
-				if !strings.Contains(got.Limits[i], want) {
+				if !strings.Contains(got.Limits[i].Message, want) {
 					t.Errorf("the limits are %q", got.Limits)
 				}
 			}

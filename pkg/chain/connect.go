@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,33 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 )
-
-// A ConnectOption changes what [Connect] makes.
-type ConnectOption func(*serverEngine)
-
-// ConnectWithNamespaces makes these namespaces, with their labels, and no others: a request in
-// one that does not exist is rejected by the API server. Without it each namespace that a
-// request names is made when it is first needed.
-func ConnectWithNamespaces(labels map[string]map[string]string) ConnectOption {
-	return func(s *serverEngine) {
-		if s.namespaces.declared == nil {
-			s.namespaces.declared = map[string]map[string]string{}
-		}
-		maps.Copy(s.namespaces.declared, labels)
-	}
-}
-
-// ConnectWithCRDs makes the API server serve custom resources while the engine is open.
-func ConnectWithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) ConnectOption {
-	return func(s *serverEngine) { s.crds = append(s.crds, crds...) }
-}
-
-// ConnectWithAuditLog names the file that the API server writes audit events to, as JSON
-// lines, at level Metadata or above; patches are recorded from level Request on. What the API
-// server alone knows is then read from there: [Call.Mutated] and [Result.Annotations].
-func ConnectWithAuditLog(path string) ConnectOption {
-	return func(s *serverEngine) { s.audit = newAuditLog(path) }
-}
 
 // Connect returns an engine that sends its requests to a real API server on this machine, one
 // that can reach a port on loopback. The user of config has to be allowed to impersonate users
@@ -66,13 +38,14 @@ func ConnectWithAuditLog(path string) ConnectOption {
 // with the custom resource definitions and the configurations. What an engine left behind
 // whose process was killed is removed by the next Connect, except objects in namespaces, or of
 // kinds, that were not made by an engine.
-func Connect(config *rest.Config, w Webhooks, opts ...ConnectOption) (Engine, error) {
+func Connect(config *rest.Config, w Webhooks, o ConnectOptions) (Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	s := &serverEngine{id: newEngineID()}
+	s := &serverEngine{id: newEngineID(), crds: o.CRDs}
 	s.namespaces.engine, s.discovery.engine = s, s
-	for _, opt := range opts {
-		opt(s)
+	s.namespaces.declared = o.Namespaces
+	if o.AuditLog != "" {
+		s.audit = newAuditLog(o.AuditLog)
 	}
 	var err error
 	if s.api, err = newAPI(config); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/devcert"
@@ -101,7 +102,7 @@ func testNoAuditLog(t *testing.T, c control) {
 	engine, err := Connect(c.Config, configured("silent.example.com", map[string]http.Handler{
 		"a.silent.example.com": responder(allow),
 		"b.silent.example.com": patching(`[{"op":"add","path":"/metadata/labels","value":{"b":"was-here"}}]`),
-	}, a, b))
+	}, a, b), ConnectOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func testConcurrent(t *testing.T, c control) {
 
 func testClose(t *testing.T, c control) {
 	w := configured("close.example.com", map[string]http.Handler{"a.close.example.com": responder(allow)}, mutatingHook("a.close.example.com", rulesFor("", "pods", "*")))
-	engine, err := Connect(c.Config, w, ConnectWithCRDs(widgets(t, "close.example.com")), ConnectWithNamespaces(map[string]map[string]string{"close": {"a": "b"}}))
+	engine, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "close.example.com")}, Namespaces: map[string]map[string]string{"close": {"a": "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func (c control) expectNothing(t *testing.T, id string) {
 // testLeftBehind has an engine killed, as far as the API server can tell.
 func testLeftBehind(t *testing.T, c control) {
 	w := configured("left.example.com", map[string]http.Handler{"a.left.example.com": responder(allow)}, mutatingHook("a.left.example.com", rulesFor("", "pods", "*")))
-	killed, err := Connect(c.Config, w, ConnectWithCRDs(widgets(t, "left.example.com")), ConnectWithNamespaces(map[string]map[string]string{"left": nil}))
+	killed, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "left.example.com")}, Namespaces: map[string]map[string]string{"left": nil}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +283,7 @@ func testRefused(t *testing.T, c control) {
 	good := mutatingHook("good.example.com", rulesFor("", "pods", "*"))
 	w := configured("a.example.com", map[string]http.Handler{"bad.example.com": responder(allow), "good.example.com": responder(allow)}, good)
 	w.Mutating = append(w.Mutating, configured("b.example.com", nil, bad).Mutating...)
-	if _, err := Connect(c.Config, w); err == nil || !strings.Contains(err.Error(), "compilation failed") {
+	if _, err := Connect(c.Config, w, ConnectOptions{}); err == nil || !strings.Contains(err.Error(), "compilation failed") {
 		t.Error(err)
 	}
 	if after := c.count(t, mutatingPath); after != before {

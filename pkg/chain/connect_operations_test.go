@@ -55,7 +55,7 @@ func testUpdate(t *testing.T, c control) {
 			{valueAt(t, review, "request", "oldObject", "metadata", "labels"), "<nil>"},
 			{valueAt(t, review, "request", "object", "metadata", "labels", "new"), "yes"},
 			{valueAt(t, result.Object, "metadata", "annotations", "a"), "was-here"},
-			{fmt.Sprint(result.Limits), "[The old object is not stored as it was given: the API server has other values at metadata.resourceVersion.]"},
+			{fmt.Sprint(result.Limits), "[The old object is not stored as given: the API server has other values at metadata.resourceVersion.]"},
 		} {
 			if check.got != check.want {
 				t.Errorf("got %s, want %s", check.got, check.want)
@@ -138,7 +138,7 @@ func testCustomResources(t *testing.T, c control) {
 	rules := rulesFor("crd.example.com", "widgets", "*")
 	engine := c.connect(t, configured("crd.example.com", map[string]http.Handler{
 		"a.crd.example.com": patching(`[{"op":"add","path":"/spec/color","value":"blue"}]`),
-	}, mutatingHook("a.crd.example.com", rules)), ConnectWithCRDs(widgets(t, "crd.example.com")))
+	}, mutatingHook("a.crd.example.com", rules)), widgets(t, "crd.example.com"))
 	resource := metav1.GroupVersionResource{Group: "crd.example.com", Version: "v1", Resource: "widgets"}
 	widget := func(color string) []byte {
 		return fmt.Appendf(nil, `{"apiVersion":"crd.example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"color":%q},"status":{"phase":"old"}}`, color)
@@ -182,7 +182,7 @@ func testExec(t *testing.T, c control) {
 		t.Errorf("%s: %s", got, result.Object)
 	}
 	denied := exec("rm")
-	if denied.Admitted() || denied.Rejection.Code != http.StatusNotFound || denied.Calls[1].Outcome != Denied {
+	if denied.Admitted() || denied.Rejection.Code != http.StatusNotFound || denied.Calls[1].Effect != Denied {
 		t.Errorf("%v %v", denied.Rejection, trace(denied))
 	}
 }

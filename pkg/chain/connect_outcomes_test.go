@@ -32,12 +32,12 @@ func testRejections(t *testing.T, c control) {
 	for label, want := range map[string]struct {
 		trace    []string
 		message  string
-		verdicts []Decision
+		verdicts []Reason
 	}{
-		"a": {[]string{"a.deny.example.com round 0 index 0 Denied"}, `admission webhook "a.deny.example.com" denied the request: not by a`, []Decision{Matches, ByRejection, ByRejection}},
+		"a": {[]string{"a.deny.example.com round 0 index 0 Denied"}, `admission webhook "a.deny.example.com" denied the request: not by a`, []Reason{Matches, ByRejection, ByRejection}},
 		"v": {
 			[]string{"b.deny.example.com round 0 index 1 Allowed", "v.deny.example.com round 0 index 0 Denied"},
-			`admission webhook "v.deny.example.com" denied the request: not by v`, []Decision{ByObjectSelector, Matches, Matches},
+			`admission webhook "v.deny.example.com" denied the request: not by v`, []Reason{ByObjectSelector, Matches, Matches},
 		},
 	} {
 		result := admit(t, engine, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "deny", Object: podJSON("p", `,"labels":{"deny":"`+label+`"}`)})
@@ -50,11 +50,11 @@ func testRejections(t *testing.T, c control) {
 		if last := result.Calls[len(result.Calls)-1]; last.Error != want.message {
 			t.Error(last.Error)
 		}
-		var decisions []Decision
+		var decisions []Reason
 		for _, v := range result.Webhooks {
-			decisions = append(decisions, v.Decision)
-			if v.Called != (v.Decision == Matches) {
-				t.Errorf("%s: called is %t, the decision %s", v.Webhook, v.Called, v.Decision)
+			decisions = append(decisions, v.Reason)
+			if v.Called != (v.Reason == Matches) {
+				t.Errorf("%s: called is %t, the decision %s", v.Webhook, v.Called, v.Reason)
 			}
 		}
 		if diff := cmp.Diff(want.verdicts, decisions); diff != "" {
@@ -63,7 +63,7 @@ func testRejections(t *testing.T, c control) {
 	}
 	// What the API server itself finds wrong comes after the mutating webhooks.
 	result := admit(t, engine, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "deny", Object: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`)})
-	if s := result.Rejection; s == nil || s.Code != http.StatusUnprocessableEntity || len(result.Calls) != 1 || result.Calls[0].Outcome != Allowed {
+	if s := result.Rejection; s == nil || s.Code != http.StatusUnprocessableEntity || len(result.Calls) != 1 || result.Calls[0].Effect != Allowed {
 		t.Error(s, trace(result))
 	}
 	result = admit(t, engine, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "deny", Object: []byte(`{"apiVersion":"v1",`)})
@@ -123,7 +123,7 @@ func testFailures(t *testing.T, c control) {
 	engine := c.connect(t, configured("fail.example.com", handlers, hooks...))
 	for i, f := range failingAnswers {
 		t.Run(f.name, func(t *testing.T) {
-			for policy, want := range map[string]Outcome{"fail": Failed, "ignore": FailedOpen} {
+			for policy, want := range map[string]Effect{"fail": Failed, "ignore": FailedOpen} {
 				if f.always {
 					want = Failed
 				}
@@ -137,8 +137,8 @@ func testFailures(t *testing.T, c control) {
 				if len(result.Calls) != 1 {
 					t.Fatalf("%d calls: %v", len(result.Calls), result.Rejection)
 				}
-				if call := result.Calls[0]; call.Outcome != want || call.Status != f.status || !strings.Contains(call.Error, f.message) {
-					t.Errorf("%s: %s, status %d: %s", policy, call.Outcome, call.Status, call.Error)
+				if call := result.Calls[0]; call.Effect != want || call.Status != f.status || !strings.Contains(call.Error, f.message) {
+					t.Errorf("%s: %s, status %d: %s", policy, call.Effect, call.Status, call.Error)
 				}
 				if result.Rejection != nil && strings.Contains(result.Rejection.Message, "127.0.0.1") {
 					t.Errorf("the address of the proxy is told: %s", result.Rejection.Message)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
@@ -75,9 +76,9 @@ func TestConnect(t *testing.T) {
 }
 
 // connect returns an engine with the audit log of the shared API server.
-func (c control) connect(t testing.TB, w Webhooks, opts ...ConnectOption) Engine {
+func (c control) connect(t testing.TB, w Webhooks, crds ...*apiextensionsv1.CustomResourceDefinition) Engine {
 	t.Helper()
-	engine, err := Connect(c.Config, w, append(opts, ConnectWithAuditLog(c.auditLog))...)
+	engine, err := Connect(c.Config, w, ConnectOptions{CRDs: crds, AuditLog: c.auditLog})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func testCreate(t *testing.T, c control) {
 func trace(r *Result) []string {
 	var lines []string
 	for _, c := range r.Calls {
-		line := fmt.Sprintf("%s round %d index %d %s", c.Webhook, c.Round, c.Index, c.Outcome)
+		line := fmt.Sprintf("%s round %d index %d %s", c.Webhook, c.Round, c.Index, c.Effect)
 		if c.Mutated {
 			line += " mutated"
 		}

@@ -42,7 +42,7 @@ func (c *Chain) convertible() error {
 		if s := w.Webhook.ClientConfig.Service; s != nil {
 			config.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
 		}
-		handler := c.conversions[r.Definition.Name]
+		handler := c.options.Conversions[r.Definition.Name]
 		completeClientConfig(&config, r.Definition.Name, handler)
 		h := &hook{endpoint: newEndpoint(config, "conversion", len(c.clients.hooks), handler)}
 		c.clients.hooks[h.key] = h

@@ -61,7 +61,7 @@ spec:
     schema: *schema
 `
 
-func widgets(t *testing.T, edit ...func(*apiextensionsv1.CustomResourceDefinition)) chain.Option {
+func widgets(t *testing.T, edit ...func(*apiextensionsv1.CustomResourceDefinition)) chain.Options {
 	t.Helper()
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal([]byte(widgetDefinition), &d); err != nil {
@@ -70,7 +70,7 @@ func widgets(t *testing.T, edit ...func(*apiextensionsv1.CustomResourceDefinitio
 	for _, f := range edit {
 		f(&d)
 	}
-	return chain.WithCRDs(&d)
+	return chain.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{&d}}
 }
 
 func widgetRequest(op admissionv1.Operation, version, object, old string) chain.Request {
@@ -190,8 +190,9 @@ func TestEquivalentVersions(t *testing.T) {
 					mutatingHook("d.example.com", func(h *admissionregistrationv1.MutatingWebhook) { h.Rules = widgetRule("v1alpha1") })),
 				Handlers: map[string]http.Handler{"a.example.com": patching(see), "b.example.com": allowing(), "c.example.com": patching(see), "d.example.com": allowing()},
 			}
-			c := newChain(t, w, widgets(t, func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = conversion }),
-				chain.WithConversion("widgets.example.com", http.HandlerFunc(convert)))
+			options := widgets(t, func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = conversion })
+			options.Conversions = map[string]http.Handler{"widgets.example.com": http.HandlerFunc(convert)}
+			c := newChain(t, w, options)
 			got := admit(t, c, widgetRequest(admissionv1.Create, "v1beta1", `{"spec":{}}`, ""))
 			if got.Rejection != nil {
 				t.Fatal(got.Rejection.Message)
@@ -260,7 +261,7 @@ func TestDefinitionsAreValidated(t *testing.T) {
 			t.Fatal(err)
 		}
 		edit(&d)
-		if _, err := chain.New(chain.Webhooks{}, chain.WithCRDs(&d)); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := chain.New(chain.Webhooks{}, chain.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{&d}}); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("want an error with %q, got %v", text, err)
 		}
 	}

@@ -33,7 +33,7 @@ import (
 
 // Chain is the engine in this process. It is built once and then admits any number of requests.
 type Chain struct {
-	options
+	options              Options // with an authorizer
 	mutating, validating []*hook
 	admission            chained
 	objects              *objects
@@ -56,24 +56,22 @@ type chained interface {
 
 // New returns an engine that runs the API server's own admission code in this process. The
 // error lists all that the API server would refuse in the configurations.
-func New(w Webhooks, opts ...Option) (*Chain, error) {
-	c := &Chain{stop: make(chan struct{})}
-	for _, opt := range opts {
-		opt(&c.options)
-	}
+// An error that concerns one configuration is a [ConfigurationError].
+func New(w Webhooks, o Options) (*Chain, error) {
+	c := &Chain{options: o, stop: make(chan struct{})}
 	registered, err := w.completed()
 	if err != nil {
 		return nil, err
 	}
-	if c.objects, err = newObjects(&c.options); err != nil {
+	if c.objects, err = newObjects(&o); err != nil {
 		return nil, err
 	}
-	if c.authorizer == nil {
-		c.authorizer, c.guessedAuthorizer = mastersMay, true
+	if c.options.Authorizer == nil {
+		c.options.Authorizer, c.guessedAuthorizer = mastersOnly, true
 	}
 	c.managed.objects = c.objects
 	c.mutating, c.validating = registered.register(w.Handlers)
-	c.clients = newClients(c.resolve, c.mutating, c.validating)
+	c.clients = newClients(o.ResolveService, c.mutating, c.validating)
 	c.realHosts = realHosts(c.mutating, c.validating)
 	if err := c.convertible(); err != nil {
 		return nil, err
@@ -88,7 +86,7 @@ func (c *Chain) build(registered configurations) error {
 	if err != nil {
 		return err
 	}
-	c.known = &knownNamespaces{given: c.namespaces}
+	c.known = &knownNamespaces{given: namespacesOf(c.options.Namespaces)}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	c.known.provide(factory)
 	configured := factory.Admissionregistration().V1()
@@ -105,9 +103,9 @@ func (c *Chain) build(registered configurations) error {
 	c.predicates = predicates{
 		namespaces: &namespace.Matcher{NamespaceLister: factory.Core().V1().Namespaces().Lister(), Client: client},
 		objects:    &object.Matcher{},
-		authorizer: c.authorizer,
+		authorizer: c.options.Authorizer,
 	}
-	handler, err := c.newPlugins(client, factory, c.authorizer)
+	handler, err := c.newPlugins(client, factory, c.options.Authorizer)
 	if err != nil {
 		return err
 	}
@@ -118,9 +116,9 @@ func (c *Chain) build(registered configurations) error {
 func (c *Chain) newPlugins(client kubernetes.Interface, factory informers.SharedInformerFactory, a authorizer.Authorizer) (admission.Interface, error) {
 	plugins := admission.NewPlugins()
 	var names []string
-	for _, p := range c.plugins {
-		plugins.Register(p.name, func(io.Reader) (admission.Interface, error) { return p.admission, nil })
-		names = append(names, p.name)
+	for _, p := range c.options.Plugins {
+		plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.Admission, nil })
+		names = append(names, p.Name)
 	}
 	mutatingplugin.Register(plugins)
 	validatingplugin.Register(plugins)
@@ -212,3 +210,13 @@ func (c *Chain) Admit(ctx context.Context, req Request) (*Result, error) {
 	result.Warnings = warnings
 	return result, nil
 }
+
+// mastersOnly allows everything to members of system:masters. It is the authorizer of an engine without one.
+var mastersOnly = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if slices.Contains(a.GetUser().GetGroups(), masters) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+})
+
+const masters = "system:masters"

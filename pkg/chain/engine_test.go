@@ -28,10 +28,10 @@ func TestAdmitsAPodThroughOneHandler(t *testing.T) {
 	if pod.Labels["seen"] != "yes" || pod.Kind != "Pod" || pod.UID == "" || len(pod.ManagedFields) != 1 {
 		t.Errorf("the object is %s", got.Object)
 	}
-	if len(got.Calls) != 1 || !got.Calls[0].Mutated || got.Calls[0].Outcome != chain.Allowed || got.Calls[0].Attempts != 1 || got.Calls[0].Status != 200 {
+	if len(got.Calls) != 1 || !got.Calls[0].Mutated || got.Calls[0].Effect != chain.Allowed || got.Calls[0].Attempts != 1 || got.Calls[0].Status != 200 {
 		t.Errorf("the calls are %+v", got.Calls)
 	}
-	if len(got.Webhooks) != 1 || !got.Webhooks[0].Called || got.Webhooks[0].Decision != chain.Matches {
+	if len(got.Webhooks) != 1 || !got.Webhooks[0].Called || got.Webhooks[0].Reason != chain.Matches {
 		t.Errorf("the verdicts are %+v", got.Webhooks)
 	}
 	if len(got.Annotations) != 2 {

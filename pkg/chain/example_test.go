@@ -52,7 +52,7 @@ func Example() {
 			"zone.example.com": patching(addLabel("zone", "a")),
 			"db.example.com":   allowing(),
 		},
-	})
+	}, chain.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -65,10 +65,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, call := range result.Calls {
-		fmt.Printf("round %d: %s %s, mutated %t\n", call.Round, call.Webhook, call.Outcome, call.Mutated)
+		fmt.Printf("round %d: %s %s, mutated %t\n", call.Round, call.Webhook, call.Effect, call.Mutated)
 	}
 	for _, v := range result.Webhooks {
-		fmt.Printf("%s called: %t, %s: %s\n", v.Webhook, v.Called, v.Decision, v.Detail)
+		fmt.Printf("%s called: %t, %s: %s\n", v.Webhook, v.Called, v.Reason, v.Detail)
 	}
 	if err := engine.Close(); err != nil {
 		log.Fatal(err)

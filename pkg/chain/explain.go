@@ -40,28 +40,28 @@ type Explained struct {
 
 // A Predicate is one of those on which a webhook's call depends.
 type Predicate struct {
-	// Decision is [ByResource], [ByNamespaceSelector], [ByObjectSelector], [ByRules] or
+	// Reason is [ByResource], [ByNamespaceSelector], [ByObjectSelector], [ByRules] or
 	// [ByMatchCondition].
-	Decision Decision
+	Reason Reason
 	// Condition is the name of a matchCondition.
 	Condition string
-	Answer    Answer
+	Result    PredicateResult
 	// Detail says why, in a sentence: the labels, the rule, the error.
 	Detail string
 }
 
-// An Answer is what a predicate says.
-type Answer string
+// An PredicateResult is what a predicate says.
+type PredicateResult string
 
 // The answers.
 const (
-	Holds Answer = "Holds"
-	Fails Answer = "Fails"
+	Holds PredicateResult = "Holds"
+	Fails PredicateResult = "Fails"
 	// Errs is a predicate that the API server cannot evaluate. This rejects the request, except for
 	// conditions under failurePolicy Ignore, which then count as false.
-	Errs Answer = "Errs"
+	Errs PredicateResult = "Errs"
 	// Unknown is what an API server could tell, but not this engine.
-	Unknown Answer = "Unknown"
+	Unknown PredicateResult = "Unknown"
 )
 
 // Explain says what the webhooks' predicates say to a request.

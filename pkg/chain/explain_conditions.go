@@ -24,9 +24,9 @@ func (p *predicates) explainConditions(ctx context.Context, h *hook, a admission
 		return nil
 	}
 	told := make([]Predicate, len(all))
-	failed := func(err error, answer Answer) []Predicate {
+	failed := func(err error, answer PredicateResult) []Predicate {
 		for i, c := range all {
-			told[i] = Predicate{Decision: ByMatchCondition, Condition: c.Name, Answer: answer, Detail: err.Error()}
+			told[i] = Predicate{Reason: ByMatchCondition, Condition: c.Name, Result: answer, Detail: err.Error()}
 		}
 		return told
 	}
@@ -48,8 +48,8 @@ func (p *predicates) explainConditions(ctx context.Context, h *hook, a admission
 			return failed(err, Errs) // the budget is for all
 		}
 		budget = left
-		told[i] = Predicate{Decision: ByMatchCondition, Condition: c.Name}
-		told[i].Answer, told[i].Detail = may.answer(results[0])
+		told[i] = Predicate{Reason: ByMatchCondition, Condition: c.Name}
+		told[i].Result, told[i].Detail = may.answer(results[0])
 	}
 	return told
 }
@@ -93,7 +93,7 @@ func mayDo(a authorizer.Attributes) string {
 	return fmt.Sprintf("%s may %s %s", a.GetUser().GetName(), a.GetVerb(), what)
 }
 
-func (a *asking) answer(result plugincel.EvaluationResult) (Answer, string) {
+func (a *asking) answer(result plugincel.EvaluationResult) (PredicateResult, string) {
 	switch {
 	case a.unknown != "":
 		return Unknown, a.unknown

@@ -34,12 +34,12 @@ func (p *predicates) explain(ctx context.Context, h *hook, a admission.Attribute
 
 func exempt(a admission.Attributes) Predicate {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
-		return Predicate{Decision: ByResource, Answer: Fails, Detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
+		return Predicate{Reason: ByResource, Result: Fails, Detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
 	}
-	return Predicate{Decision: ByResource, Answer: Holds, Detail: fmt.Sprintf("webhooks are asked about kind %s", a.GetKind().Kind)}
+	return Predicate{Reason: ByResource, Result: Holds, Detail: fmt.Sprintf("webhooks are asked about kind %s", a.GetKind().Kind)}
 }
 
-func answerOf(holds bool) Answer {
+func answerOf(holds bool) PredicateResult {
 	if holds {
 		return Holds
 	}
@@ -48,11 +48,11 @@ func answerOf(holds bool) Answer {
 
 func (p *predicates) explainNamespace(h *hook, a admission.Attributes) Predicate {
 	matches, err := p.namespaces.MatchNamespaceSelector(h, a)
-	e := Predicate{Decision: ByNamespaceSelector, Answer: answerOf(matches)}
+	e := Predicate{Reason: ByNamespaceSelector, Result: answerOf(matches)}
 	selector, _ := h.GetParsedNamespaceSelector() // an error is one of the match, too
 	switch {
 	case err != nil:
-		e.Answer, e.Detail = Errs, err.Error()
+		e.Result, e.Detail = Errs, err.Error()
 	case a.GetNamespace() == "" && a.GetResource().Resource != "namespaces":
 		e.Detail = "it is in no namespace"
 	case selector.Empty():
@@ -70,11 +70,11 @@ func (p *predicates) explainNamespace(h *hook, a admission.Attributes) Predicate
 
 func (p *predicates) explainObject(h *hook, a admission.Attributes) Predicate {
 	matches, err := p.objects.MatchObjectSelector(h, a)
-	e := Predicate{Decision: ByObjectSelector, Answer: answerOf(matches)}
+	e := Predicate{Reason: ByObjectSelector, Result: answerOf(matches)}
 	selector, _ := h.GetParsedObjectSelector() // an error is one of the match, too
 	switch {
 	case err != nil:
-		e.Answer, e.Detail = Errs, err.Error()
+		e.Result, e.Detail = Errs, err.Error()
 	case selector.Empty():
 		e.Detail = "every object matches"
 	default:
@@ -132,10 +132,10 @@ func label(key string, of labels.Set) string {
 // explainRules also knows of versions that an API server converts to, but this engine cannot.
 func explainRules(h *hook, a admission.Attributes, o interfaces) (Predicate, schema.GroupVersionKind, schema.GroupVersionResource) {
 	kind, resource, detail, err := matchRules(h, a, o.GetEquivalentResourceMapper())
-	e := Predicate{Decision: ByRules, Answer: Holds, Detail: detail}
+	e := Predicate{Reason: ByRules, Result: Holds, Detail: detail}
 	switch {
 	case err != nil:
-		e.Answer, e.Detail = Errs, err.Error()
+		e.Result, e.Detail = Errs, err.Error()
 		return e, schema.GroupVersionKind{}, schema.GroupVersionResource{}
 	case detail != "":
 		return e, kind, resource
@@ -151,7 +151,7 @@ func explainRules(h *hook, a admission.Attributes, o interfaces) (Predicate, sch
 			}
 		}
 	}
-	e.Answer, e.Detail = Fails, mismatches(h.GetRules(), a)
+	e.Result, e.Detail = Fails, mismatches(h.GetRules(), a)
 	return e, schema.GroupVersionKind{}, schema.GroupVersionResource{}
 }
 

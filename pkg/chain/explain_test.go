@@ -46,68 +46,68 @@ func TestExplainPredicates(t *testing.T) {
 		name, reason string
 		edit         func(*hook)
 		req          chain.Request
-		opts         []chain.Option
+		options      chain.Options
 		want         []string
 	}{
-		{"all hold", "without selectors and conditions there are four", nil, createPod("web"), nil, []string{
+		{"all hold", "without selectors and conditions there are four", nil, createPod("web"), chain.Options{}, []string{
 			"Resource Holds webhooks are asked about kind Pod", "NamespaceSelector Holds every namespace matches",
 			"ObjectSelector Holds every object matches", "Rules Holds rules[0] is for CREATE of v1 pods"}},
 		{"selectors", "the labels that are asked for are shown, of the requirement that is not met", func(h *hook) {
 			h.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: "kubernetes.io/metadata.name", Operator: "In", Values: []string{"default"}}, {Key: "team", Operator: "In", Values: []string{"a", "b"}}}}
 			h.ObjectSelector = selector("app", "db")
-		}, createPod("web"), nil, []string{
+		}, createPod("web"), chain.Options{}, []string{
 			`NamespaceSelector Fails team in (a,b): namespace "default" has no label team`, "ObjectSelector Fails app=db: the object has app=web",
 			"Rules Holds rules[0] is for CREATE of v1 pods"}},
 		{"selectors that match", "all labels that are asked for are shown", func(h *hook) { h.ObjectSelector = selector("app", "web") },
-			createPod("web"), nil, []string{"ObjectSelector Holds app=web: the object has app=web"}},
+			createPod("web"), chain.Options{}, []string{"ObjectSelector Holds app=web: the object has app=web"}},
 		{"old object", "the old object counts as well", func(h *hook) { h.ObjectSelector = selector("app", "web") },
-			chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web")}, nil,
+			chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web")}, chain.Options{},
 			[]string{"ObjectSelector Holds app=web: the old object has app=web"}},
 		{"no metadata", "options have no labels", func(h *hook) { h.ObjectSelector = selector("app", "web") },
 			chain.Request{Operation: admissionv1.Connect, Resource: pods, SubResource: "exec", Namespace: "default", Name: "web",
-				Object: []byte(`{"apiVersion":"v1","kind":"PodExecOptions"}`)}, nil,
+				Object: []byte(`{"apiVersion":"v1","kind":"PodExecOptions"}`)}, chain.Options{},
 			[]string{"ObjectSelector Fails what is asked about has no labels, so no selector matches"}},
 		{"rules", "each rule says what keeps it away", func(h *hook) {
 			h.Rules = []admissionregistrationv1.RuleWithOperations{podRule("UPDATE", "DELETE"), podRule(), podRule("CREATE")}
 			h.Rules[1].Scope, h.Rules[1].APIGroups = ptr.To(admissionregistrationv1.ClusterScope), []string{"apps"}
 			h.Rules[2].Resources, h.Rules[2].APIVersions = []string{"pods/exec"}, []string{"v2"}
-		}, createPod("web"), nil, []string{`Rules Fails no rule is for CREATE of v1 pods: rules[0] has operations ["UPDATE" "DELETE"]; ` +
+		}, createPod("web"), chain.Options{}, []string{`Rules Fails no rule is for CREATE of v1 pods: rules[0] has operations ["UPDATE" "DELETE"]; ` +
 			`rules[1] has apiGroups ["apps"], scope "Cluster"; rules[2] has apiVersions ["v2"], resources ["pods/exec"]`}},
-		{"no rules", "there may be none", func(h *hook) { h.Rules = nil }, createPod("web"), nil, []string{"Rules Fails no rule is for CREATE of v1 pods"}},
+		{"no rules", "there may be none", func(h *hook) { h.Rules = nil }, createPod("web"), chain.Options{}, []string{"Rules Fails no rule is for CREATE of v1 pods"}},
 		{"conditions", "all are told, whatever the first says", func(h *hook) {
 			h.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "no", Expression: "false"}, {Name: "yes", Expression: `object.kind == "Pod"`}, {Name: "err", Expression: `object.spec.nodeName == "n"`}}
-		}, createPod("web"), nil, []string{"MatchCondition no Fails false", "MatchCondition yes Holds true", "MatchCondition err Errs expression 'object.spec.nodeName == \"n\"' resulted in error: no such key: nodeName"}},
-		{"conditions without a rule", "they are not about anything", func(h *hook) { h.Rules, h.MatchConditions = nil, condition("true") }, createPod("web"), nil,
+		}, createPod("web"), chain.Options{}, []string{"MatchCondition no Fails false", "MatchCondition yes Holds true", "MatchCondition err Errs expression 'object.spec.nodeName == \"n\"' resulted in error: no such key: nodeName"}},
+		{"conditions without a rule", "they are not about anything", func(h *hook) { h.Rules, h.MatchConditions = nil, condition("true") }, createPod("web"), chain.Options{},
 			[]string{"Rules Fails no rule is for CREATE of v1 pods"}},
-		{"masters", "they may do everything in any cluster", func(h *hook) { h.MatchConditions = asksWhether }, createPod("web"), nil, []string{"MatchCondition c Holds true"}},
-		{"others", "nobody knows", func(h *hook) { h.MatchConditions = asksWhether }, jane, nil,
+		{"masters", "they may do everything in any cluster", func(h *hook) { h.MatchConditions = asksWhether }, createPod("web"), chain.Options{}, []string{"MatchCondition c Holds true"}},
+		{"others", "nobody knows", func(h *hook) { h.MatchConditions = asksWhether }, jane, chain.Options{},
 			[]string{"MatchCondition c Unknown whether jane may get deployments.apps/scale a in namespace shop is not known"}},
 		{"not asked", "the authorizer is not needed", func(h *hook) {
 			h.MatchConditions = condition(`request.operation == "DELETE" && authorizer.path("/x").check("get").allowed()`)
-		}, jane, nil, []string{"MatchCondition c Fails false"}},
+		}, jane, chain.Options{}, []string{"MatchCondition c Fails false"}},
 		{"paths", "what is asked need not be a resource", func(h *hook) { h.MatchConditions = condition(`authorizer.path("/x").check("get").allowed()`) },
-			jane, nil, []string{"MatchCondition c Unknown whether jane may get /x is not known"}},
+			jane, chain.Options{}, []string{"MatchCondition c Unknown whether jane may get /x is not known"}},
 		{"authorizer fails", "an API server would know", func(h *hook) { h.MatchConditions = condition(`authorizer.path("/x").check("get").allowed()`) }, jane,
-			[]chain.Option{chain.WithAuthorizer(authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			chain.Options{Authorizer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 				return authorizer.DecisionNoOpinion, "", errors.New("no permission")
-			}))}, []string{"MatchCondition c Unknown whether jane may get /x is not known: no permission"}},
+			})}, []string{"MatchCondition c Unknown whether jane may get /x is not known: no permission"}},
 		{"too much", "the budget is for all conditions", func(h *hook) {
 			h.MatchConditions = append(condition("true"), admissionregistrationv1.MatchCondition{Name: "d", Expression: tooMuch})
-		}, createPod("web"), nil, []string{"MatchCondition c Holds true", "MatchCondition d Errs expression '" + tooMuch + "' resulted in error: operation cancelled: actual cost limit exceeded"}},
-		{"equivalent", "an API server converts it, which does not matter to rules", oldScaler, scaler, nil,
+		}, createPod("web"), chain.Options{}, []string{"MatchCondition c Holds true", "MatchCondition d Errs expression '" + tooMuch + "' resulted in error: operation cancelled: actual cost limit exceeded"}},
+		{"equivalent", "an API server converts it, which does not matter to rules", oldScaler, scaler, chain.Options{},
 			[]string{"Rules Holds rules[0] is for the equivalent CREATE of autoscaling/v1 horizontalpodautoscalers", "sent as autoscaling/v1 HorizontalPodAutoscaler"}},
-		{"equivalent with conditions", "they are about the converted object", func(h *hook) { oldScaler(h); h.MatchConditions = condition("true") }, scaler, nil,
+		{"equivalent with conditions", "they are about the converted object", func(h *hook) { oldScaler(h); h.MatchConditions = condition("true") }, scaler, chain.Options{},
 			[]string{"MatchCondition c Unknown it is about a autoscaling/v1, Kind=HorizontalPodAutoscaler, to which the object cannot be converted here"}},
-		{"exact", "nothing is converted", func(h *hook) { oldScaler(h); h.MatchPolicy = ptr.To(admissionregistrationv1.Exact) }, scaler, nil,
+		{"exact", "nothing is converted", func(h *hook) { oldScaler(h); h.MatchPolicy = ptr.To(admissionregistrationv1.Exact) }, scaler, chain.Options{},
 			[]string{`Rules Fails no rule is for CREATE of autoscaling/v2 horizontalpodautoscalers: rules[0] has apiVersions ["v1"]`}},
 		{"missing namespace", "its labels cannot be read", func(h *hook) { h.NamespaceSelector = selector("a", "b") }, createPod("web"),
-			[]chain.Option{chain.WithNamespaces(map[string]map[string]string{})}, []string{`NamespaceSelector Errs namespaces "default" not found`}},
+			chain.Options{Namespaces: map[string]map[string]string{}}, []string{`NamespaceSelector Errs namespaces "default" not found`}},
 		{"configurations", "no webhook is asked", func(h *hook) {
 			h.Rules[0].Rule = admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}}
 			h.NamespaceSelector = selector("a", "b")
 		}, chain.Request{Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
-			Object: []byte(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"m"}}`)}, nil,
+			Object: []byte(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"m"}}`)}, chain.Options{},
 			[]string{"Resource Fails no webhook is asked about a MutatingWebhookConfiguration", "NamespaceSelector Holds it is in no namespace",
 				"Rules Holds rules[0] is for CREATE of admissionregistration.k8s.io/v1 mutatingwebhookconfigurations"}},
 	} {
@@ -116,7 +116,7 @@ func TestExplainPredicates(t *testing.T) {
 			if row.edit != nil {
 				row.edit(&h)
 			}
-			c := newChain(t, chain.Webhooks{Validating: validating(withURL(h))}, row.opts...)
+			c := newChain(t, chain.Webhooks{Validating: validating(withURL(h))}, row.options)
 			e := explain(t, c, row.req)
 			if len(e.Webhooks) != 1 {
 				t.Fatalf("%+v", e)
@@ -143,7 +143,7 @@ func withURL(h admissionregistrationv1.ValidatingWebhook) admissionregistrationv
 func told(e chain.Explained) string {
 	var text strings.Builder
 	for _, p := range e.Predicates {
-		fmt.Fprintln(&text, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", p.Decision, p.Condition, p.Answer, p.Detail)), " "))
+		fmt.Fprintln(&text, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", p.Reason, p.Condition, p.Result, p.Detail)), " "))
 	}
 	if e.Kind.Kind != "" {
 		fmt.Fprintf(&text, "sent as %s/%s %s\n", e.Kind.Group, e.Kind.Version, e.Kind.Kind)
@@ -237,12 +237,12 @@ func TestExplainAgrees(t *testing.T) {
 			m.ClientConfig.URL = ptr.To("https://b.example.com")
 		})
 		for _, w := range []chain.Webhooks{{Validating: validating(withURL(h))}, {Mutating: mutating(m)}} {
-			c := newChain(t, w, chain.WithNamespaces(namespaces))
+			c := newChain(t, w, chain.Options{Namespaces: namespaces})
 			e := explain(t, c, createPod("web"))
 			w.Handlers = map[string]http.Handler{e.Webhooks[0].Webhook: allowing()}
-			result := admit(t, newChain(t, w, chain.WithNamespaces(namespaces)), createPod("web"))
+			result := admit(t, newChain(t, w, chain.Options{Namespaces: namespaces}), createPod("web"))
 			called, decision := decided(e.Webhooks[0].Predicates)
-			if v := result.Webhooks[0]; v.Called != called || v.Decision != decision || e.Rejection != nil {
+			if v := result.Webhooks[0]; v.Called != called || v.Reason != decision || e.Rejection != nil {
 				t.Fatalf("seed %d, case %d: the chain says %+v, explained:\n%s\n%s", seed, n, v, told(e.Webhooks[0]), encoded(h))
 			}
 		}
@@ -250,17 +250,17 @@ func TestExplainAgrees(t *testing.T) {
 }
 
 // decided goes through predicates as the API server does.
-func decided(all []chain.Predicate) (called bool, by chain.Decision) {
-	for _, answer := range []chain.Answer{chain.Fails, chain.Errs} {
+func decided(all []chain.Predicate) (called bool, by chain.Reason) {
+	for _, answer := range []chain.PredicateResult{chain.Fails, chain.Errs} {
 		for _, p := range all {
-			if p.Decision != chain.ByMatchCondition && p.Answer == answer {
-				return false, p.Decision
+			if p.Reason != chain.ByMatchCondition && p.Result == answer {
+				return false, p.Reason
 			}
 		}
 	}
 	for _, p := range all {
-		if p.Answer != chain.Holds {
-			return false, p.Decision
+		if p.Result != chain.Holds {
+			return false, p.Reason
 		}
 	}
 	return true, chain.Matches

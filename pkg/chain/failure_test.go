@@ -104,13 +104,13 @@ func TestAnswers(t *testing.T) {
 				}{{m, test.mutating}, {v, test.validating}} {
 					got := admit(t, newChain(t, c.w), createPod("web"))
 					checkResult(t, got)
-					want := map[string]chain.Outcome{allow: chain.Allowed, deny: chain.Denied, serverError: chain.Failed, callError: chain.Failed}[c.want]
+					want := map[string]chain.Effect{allow: chain.Allowed, deny: chain.Denied, serverError: chain.Failed, callError: chain.Failed}[c.want]
 					if c.want == callError && policy == admissionregistrationv1.Ignore {
 						want = chain.FailedOpen
 					}
 					call := got.Calls[0]
-					if call.Outcome != want || call.Mutating != (c.w.Mutating != nil) {
-						t.Errorf("%s, mutating %t: the outcome is %s (%s), want %s; the answer %s", policy, call.Mutating, call.Outcome, call.Error, want, call.Response)
+					if call.Effect != want || call.Mutating != (c.w.Mutating != nil) {
+						t.Errorf("%s, mutating %t: the outcome is %s (%s), want %s; the answer %s", policy, call.Mutating, call.Effect, call.Error, want, call.Response)
 					}
 					rejected := want == chain.Failed || want == chain.Denied
 					if rejected != (got.Rejection != nil) {
@@ -181,7 +181,7 @@ func TestTimeouts(t *testing.T) {
 				checkResult(t, got)
 				var outcomes []string
 				for _, call := range got.Calls {
-					outcomes = append(outcomes, string(call.Outcome))
+					outcomes = append(outcomes, string(call.Effect))
 				}
 				if s := strings.Join(outcomes, " "); s != test.outcomes {
 					t.Errorf("the outcomes are %s, want %s", s, test.outcomes)
@@ -217,7 +217,7 @@ func TestRetryAfter(t *testing.T) {
 		if len(got.Calls) != 1 {
 			t.Fatalf("the calls are %+v", got.Calls)
 		}
-		if c := got.Calls[0]; c.Attempts != 4 || c.Outcome != chain.Allowed || c.Status != 200 || c.Duration != 3*time.Second {
+		if c := got.Calls[0]; c.Attempts != 4 || c.Effect != chain.Allowed || c.Status != 200 || c.Duration != 3*time.Second {
 			t.Errorf("the call is %+v", c)
 		}
 	})
@@ -289,9 +289,9 @@ func TestSeveralValidatingWebhooks(t *testing.T) {
 		},
 	}), createPod("web"))
 	checkResult(t, got)
-	for i, want := range []chain.Outcome{chain.FailedOpen, chain.Denied, chain.Failed, chain.Allowed} {
-		if c := got.Calls[i]; c.Outcome != want || c.Index != i {
-			t.Errorf("call %d: %s of %s (%s), index %d, want %s", i, c.Outcome, c.Webhook, c.Error, c.Index, want)
+	for i, want := range []chain.Effect{chain.FailedOpen, chain.Denied, chain.Failed, chain.Allowed} {
+		if c := got.Calls[i]; c.Effect != want || c.Index != i {
+			t.Errorf("call %d: %s of %s (%s), index %d, want %s", i, c.Effect, c.Webhook, c.Error, c.Index, want)
 		}
 	}
 	if !hasAnnotation(got, "failed-open.validating.webhook.admission.k8s.io/round_0_index_0") {

@@ -29,9 +29,10 @@ func init() {
 	utilruntime.ErrorHandlers = nil
 }
 
-func newChain(tb testing.TB, w chain.Webhooks, opts ...chain.Option) *chain.Chain {
+// newChain returns an engine with at most one value of options.
+func newChain(tb testing.TB, w chain.Webhooks, options ...chain.Options) *chain.Chain {
 	tb.Helper()
-	c, err := chain.New(w, opts...)
+	c, err := chain.New(w, append(options, chain.Options{})[0])
 	if err != nil {
 		tb.Fatal(err)
 	}

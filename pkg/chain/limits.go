@@ -14,10 +14,15 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 )
 
-// limits tell what this run was done without, if it may matter.
-func (r *run) limits() []string {
-	var limits []string
-	add := func(format string, args ...any) { limits = append(limits, fmt.Sprintf(format, args...)) }
+// A limiter records a limit.
+type limiter func(code LimitCode, format string, args ...any)
+
+// limits returns what the engine did not do for this request.
+func (r *run) limits() []Limit {
+	var limits []Limit
+	add := func(code LimitCode, format string, args ...any) {
+		limits = append(limits, Limit{code, fmt.Sprintf(format, args...)})
+	}
 	if r.object != nil && r.operation != admission.Connect {
 		if _, ok := r.object.(runtime.Unstructured); ok {
 			r.customLimits(add)
@@ -30,33 +35,33 @@ func (r *run) limits() []string {
 			r.equivalentLimits(v.hook, add)
 		}
 		if r.chain.guessedAuthorizer && usesAuthorizer(v.hook) {
-			add("The conditions of %s ask the authorizer, and no WithAuthorizer was given: members of system:masters may do everything and others nothing.", v.hook.GetName())
+			add(NoAuthorizer, "A matchCondition of %s uses the authorizer, and Options.Authorizer is nil: members of system:masters may do everything and other users nothing.", v.hook.GetName())
 		}
 	}
 	return limits
 }
 
-func (r *run) customLimits(add func(string, ...any)) {
+func (r *run) customLimits(add limiter) {
 	if r.customVersion() != nil {
 		return
 	}
-	add("No schema of %s is known: it is neither pruned nor defaulted nor validated. Give its CustomResourceDefinition with WithCRDs.", r.kind.Kind)
+	add(NoSchema, "The schema of %s is unknown, so the object is not pruned, defaulted or validated. Add its CustomResourceDefinition to Options.CRDs.", r.kind.Kind)
 }
 
-func (r *run) builtInLimits(add func(string, ...any)) {
-	if r.chain.defaulter == nil {
-		add("No defaults of %s are filled in, neither at first nor after patches: see WithDefaulting.", r.kind.Kind)
+func (r *run) builtInLimits(add limiter) {
+	if r.chain.options.Default == nil {
+		add(NoDefaults, "The defaults of %s are not set, neither on decoding nor after patches. Set Options.Default.", r.kind.Kind)
 	}
-	if r.chain.validator == nil {
-		add("Nothing of %s but its metadata is validated: see WithValidation.", r.kind.Kind)
+	if r.chain.options.Validate == nil {
+		add(NoValidation, "Only the metadata of %s is validated. Set Options.Validate.", r.kind.Kind)
 	}
 	if r.SubResource != "" && r.SubResource != "status" {
-		add("What %s/%s itself checks and changes is left out.", r.resource.Resource, r.SubResource)
+		add(NoSubresourceLogic, "The checks and changes that only %s/%s makes are left out.", r.resource.Resource, r.SubResource)
 	} else if what := r.notPrepared(); what != "" {
-		add("%s are not set before validating webhooks are called.", what)
+		add(FieldsNotSet, "%s are not set before validating webhooks are called.", what)
 	}
-	if plugins := inTreePlugins[r.resource.Resource]; plugins != "" && r.SubResource == "" && len(r.chain.plugins) == 0 {
-		add("In-tree admission plugins such as %s, which change or refuse %s, do not run: see WithPlugin.", plugins, r.resource.Resource)
+	if plugins := inTreePlugins[r.resource.Resource]; plugins != "" && r.SubResource == "" && len(r.chain.options.Plugins) == 0 {
+		add(NoPlugins, "In-tree admission plugins such as %s, which change or reject %s, do not run. Add them to Options.Plugins.", plugins, r.resource.Resource)
 	}
 }
 
@@ -112,14 +117,14 @@ var inTreePlugins = map[string]string{
 }
 
 // equivalentLimits are about a webhook that an API server would call with another version.
-func (r *run) equivalentLimits(h *hook, add func(string, ...any)) {
+func (r *run) equivalentLimits(h *hook, add limiter) {
 	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent {
 		return
 	}
 	for _, other := range r.notConverted() {
 		for _, rule := range h.GetRules() {
 			if m := (rules.Matcher{Rule: rule, Attr: withResource{r.attributes, other}}); m.Matches() {
-				add("%s would be called with the equivalent %s %s, to which %s cannot be converted here.", h.GetName(), other.GroupVersion(), other.Resource, r.kind)
+				add(NotConverted, "The API server would call %s with the equivalent %s %s. This engine cannot convert %s to that.", h.GetName(), other.GroupVersion(), other.Resource, r.kind)
 				return
 			}
 		}

@@ -41,8 +41,8 @@ func TestMatching(t *testing.T) {
 		name     string
 		edit     func(*hook)
 		req      chain.Request
-		opts     []chain.Option
-		decision chain.Decision
+		options  chain.Options
+		decision chain.Reason
 		detail   string // a part of it
 		code     int32  // of the rejection, or 0
 		message  string // a part of it
@@ -63,13 +63,13 @@ func TestMatching(t *testing.T) {
 		{name: "namespaces have their name", req: createPod("web"), decision: chain.Matches,
 			edit: func(h *hook) { h.NamespaceSelector = selector("kubernetes.io/metadata.name", "default") }},
 		{name: "namespace with labels", req: createPod("web"), decision: chain.Matches,
-			opts: []chain.Option{chain.WithNamespaces(map[string]map[string]string{"default": {"env": "prod"}})},
-			edit: func(h *hook) { h.NamespaceSelector = selector("env", "prod") }},
+			options: chain.Options{Namespaces: map[string]map[string]string{"default": {"env": "prod"}}},
+			edit:    func(h *hook) { h.NamespaceSelector = selector("env", "prod") }},
 		{name: "missing namespace", req: createPod("web"), decision: chain.ByNamespaceSelector, code: 404, message: `namespaces "default" not found`,
-			opts: []chain.Option{chain.WithNamespaces(map[string]map[string]string{})},
-			edit: func(h *hook) { h.NamespaceSelector = selector("env", "prod") }},
+			options: chain.Options{Namespaces: map[string]map[string]string{}},
+			edit:    func(h *hook) { h.NamespaceSelector = selector("env", "prod") }},
 		{name: "missing namespace that nobody asks for", req: createPod("web"), decision: chain.Matches,
-			opts: []chain.Option{chain.WithNamespaces(map[string]map[string]string{})}},
+			options: chain.Options{Namespaces: map[string]map[string]string{}}},
 		{name: "new namespace's own labels", req: newNamespace, decision: chain.Matches,
 			edit: func(h *hook) { everything(h); h.NamespaceSelector = selector("env", "prod") }},
 		{name: "objectSelector", req: createPod("web"), decision: chain.ByObjectSelector,
@@ -97,9 +97,9 @@ func TestMatching(t *testing.T) {
 				h.MatchConditions = condition(`authorizer.group("").resource("pods").check("breakglass").allowed()`)
 			}},
 		{name: "authorizer does not", req: createPod("web"), decision: chain.ByMatchCondition,
-			opts: []chain.Option{chain.WithAuthorizer(authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			options: chain.Options{Authorizer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 				return authorizer.DecisionDeny, "", nil
-			}))},
+			})},
 			edit: func(h *hook) {
 				h.MatchConditions = condition(`authorizer.group("").resource("pods").check("breakglass").allowed()`)
 			}},
@@ -123,7 +123,7 @@ func TestMatching(t *testing.T) {
 				{Mutating: mutating(m), Handlers: map[string]http.Handler{"b.example.com": allowing()}},
 				{Validating: validating(h), Mutating: mutating(m), Handlers: handlers},
 			} {
-				got := admit(t, newChain(t, w, test.opts...), test.req)
+				got := admit(t, newChain(t, w, test.options), test.req)
 				checkResult(t, got)
 				if test.code == 0 != (got.Rejection == nil) {
 					t.Fatalf("the rejection is %v", got.Rejection)
@@ -131,7 +131,7 @@ func TestMatching(t *testing.T) {
 				if r := got.Rejection; r != nil && (r.Code != test.code || !strings.Contains(r.Message, test.message)) {
 					t.Errorf("the rejection is %d %s", r.Code, r.Message)
 				}
-				if v := got.Webhooks[0]; v.Decision != test.decision || !strings.Contains(v.Detail, test.detail) {
+				if v := got.Webhooks[0]; v.Reason != test.decision || !strings.Contains(v.Detail, test.detail) {
 					t.Errorf("the verdict is %+v", v)
 				}
 			}
@@ -153,18 +153,18 @@ func TestVerdictsAfterPatches(t *testing.T) {
 	}
 	got := admit(t, newChain(t, w), createPod("web"))
 	checkResult(t, got)
-	var decisions []chain.Decision
+	var decisions []chain.Reason
 	for _, v := range got.Webhooks {
-		decisions = append(decisions, v.Decision)
+		decisions = append(decisions, v.Reason)
 	}
-	want := []chain.Decision{chain.ByObjectSelector, chain.Matches, chain.Matches, chain.Matches, chain.ByRejection, chain.ByRejection}
+	want := []chain.Reason{chain.ByObjectSelector, chain.Matches, chain.Matches, chain.Matches, chain.ByRejection, chain.ByRejection}
 	for i := range want {
 		if decisions[i] != want[i] {
 			t.Errorf("the decisions are %v, want %v", decisions, want)
 			break
 		}
 	}
-	if trace(got) != "b0 c0 d0" || got.Calls[2].Outcome != chain.Denied {
+	if trace(got) != "b0 c0 d0" || got.Calls[2].Effect != chain.Denied {
 		t.Errorf("the calls are %s: %+v", trace(got), got.Calls[2])
 	}
 }

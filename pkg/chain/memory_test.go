@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-func twoHooks(t *testing.T, opts ...chain.Option) *chain.Chain {
+func twoHooks(t *testing.T, options ...chain.Options) *chain.Chain {
 	special := func(h *admissionregistrationv1.MutatingWebhook) { h.NamespaceSelector = selector("team", "special") }
 	return newChain(t, chain.Webhooks{
 		Mutating:   mutating(mutatingHook("a.example.com"), mutatingHook("b.example.com", special)),
@@ -27,7 +27,7 @@ func twoHooks(t *testing.T, opts ...chain.Option) *chain.Chain {
 		Handlers: map[string]http.Handler{
 			"a.example.com": patching(addLabel("a", "yes")), "b.example.com": allowing(), "v.example.com": denying("no"),
 		},
-	}, opts...)
+	}, options...)
 }
 
 // What an engine returns belongs to the caller: later requests do not change it, and changing it does
@@ -87,7 +87,7 @@ func (p refusing) Admit(context.Context, admission.Attributes, admission.ObjectI
 func TestRejectionIsNotShared(t *testing.T) {
 	err := apierrors.NewForbidden(admissionregistrationv1.Resource("x"), "x", nil)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "kept"}}
-	c := twoHooks(t, chain.WithPlugin("Refusing", refusing{err}))
+	c := twoHooks(t, chain.Options{Plugins: []chain.Plugin{{Name: "Refusing", Admission: refusing{err}}}})
 	admit(t, c, createPod("web")).Rejection.Details.Causes[0].Message = "changed"
 	if got := admit(t, c, createPod("web")).Rejection.Details.Causes[0].Message; got != "kept" {
 		t.Errorf("the cause is %q", got)

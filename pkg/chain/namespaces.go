@@ -3,10 +3,12 @@
 package chain
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	informersv1 "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -82,4 +84,24 @@ func (i namespaceIndexer) GetByKey(name string) (any, bool, error) {
 		return n, true, nil
 	}
 	return nil, false, nil
+}
+
+// namespacesOf returns the Namespaces with these labels, or nil for nil.
+func namespacesOf(labels map[string]map[string]string) map[string]*corev1.Namespace {
+	if labels == nil {
+		return nil
+	}
+	namespaces := map[string]*corev1.Namespace{}
+	for name, own := range labels {
+		namespaces[name] = newNamespace(name, own)
+	}
+	return namespaces
+}
+
+// newNamespace returns a Namespace with the labels and the label of its name.
+func newNamespace(name string, labels map[string]string) *corev1.Namespace {
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	all[corev1.LabelMetadataName] = name
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}}
 }

@@ -37,20 +37,20 @@ type objects struct {
 	convertible sync.Map // of kinds to their versions
 }
 
-func newObjects(o *options) (*objects, error) {
-	all := &objects{scheme: builtIn(), defaults: o.defaulter, custom: map[schema.GroupKind]*customResource{}}
+func newObjects(o *Options) (*objects, error) {
+	all := &objects{scheme: builtIn(), defaults: o.Default, custom: map[schema.GroupKind]*customResource{}}
 	all.serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, all, all, json.SerializerOptions{})
-	if len(o.types) > 0 {
+	if len(o.Types) > 0 {
 		all.scheme, all.added = runtime.NewScheme(), true
 		utilruntime.Must(scheme.AddToScheme(all.scheme))
 		utilruntime.Must(apiextensionsv1.AddToScheme(all.scheme))
-		for _, add := range o.types {
+		for _, add := range o.Types {
 			if err := add(all.scheme); err != nil {
 				return nil, fmt.Errorf("cannot add types: %w", err)
 			}
 		}
 	}
-	for _, definition := range o.definitions {
+	for _, definition := range o.CRDs {
 		r, err := newCustomResource(definition)
 		if err != nil {
 			return nil, err

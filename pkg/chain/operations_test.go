@@ -20,7 +20,7 @@ import (
 )
 
 // sent is what a mutating and a validating webhook, for everything, were sent for a request.
-func sent(t *testing.T, req chain.Request, opts ...chain.Option) (m, v map[string]any, got *chain.Result) {
+func sent(t *testing.T, req chain.Request, options ...chain.Options) (m, v map[string]any, got *chain.Result) {
 	t.Helper()
 	all := []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"*"},
 		Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}}}
@@ -28,7 +28,7 @@ func sent(t *testing.T, req chain.Request, opts ...chain.Option) (m, v map[strin
 		Mutating:   mutating(mutatingHook("m.example.com", func(h *admissionregistrationv1.MutatingWebhook) { h.Rules = all })),
 		Validating: validating(validatingHook("v.example.com", func(h *admissionregistrationv1.ValidatingWebhook) { h.Rules = all })),
 		Handlers:   map[string]http.Handler{"m.example.com": allowing(), "v.example.com": allowing()},
-	}, opts...), req)
+	}, options...), req)
 	checkResult(t, got)
 	for _, c := range got.Calls {
 		var review map[string]map[string]any
@@ -248,19 +248,19 @@ func TestWarningsAndAnnotations(t *testing.T) {
 
 func TestDefaultingAndValidation(t *testing.T) {
 	var olds []bool
-	opts := []chain.Option{
-		chain.WithDefaulting(func(obj runtime.Object) {
+	options := chain.Options{
+		Default: func(obj runtime.Object) {
 			if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.RestartPolicy == "" {
 				pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 			}
-		}),
-		chain.WithValidation(func(obj, old runtime.Object) field.ErrorList {
+		},
+		Validate: func(obj, old runtime.Object) field.ErrorList {
 			olds = append(olds, old != nil)
 			if obj.(*corev1.Pod).Labels["seen"] == "yes" {
 				return field.ErrorList{field.Forbidden(field.NewPath("metadata", "labels"), "never seen")}
 			}
 			return nil
-		}),
+		},
 	}
 	c := newChain(t, chain.Webhooks{
 		Mutating:   mutating(mutatingHook("a.example.com"), mutatingHook("b.example.com")),
@@ -275,14 +275,14 @@ func TestDefaultingAndValidation(t *testing.T) {
 			}),
 			"c.example.com": allowing(),
 		},
-	}, opts...)
+	}, options)
 	for _, req := range []chain.Request{createPod("web"), {Operation: admissionv1.Update, Resource: pods, Object: podJSON("web"), OldObject: podJSON("web")}} {
 		got := admit(t, c, req)
 		checkResult(t, got)
 		if r := got.Rejection; r == nil || r.Code != 422 || r.Message != `Pod "web" is invalid: metadata.labels: Forbidden: never seen` {
 			t.Errorf("%s: the rejection is %+v", req.Operation, r)
 		}
-		if v := got.Webhooks[2]; trace(got) != "a0 b0" || v.Decision != chain.ByRejection {
+		if v := got.Webhooks[2]; trace(got) != "a0 b0" || v.Reason != chain.ByRejection {
 			t.Errorf("%s: the calls are %s, the validating webhook's verdict %+v", req.Operation, trace(got), v)
 		}
 	}

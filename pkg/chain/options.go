@@ -4,125 +4,65 @@ package chain
 
 import (
 	"context"
-	"maps"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// An Option changes what the engine in this process does.
-type Option func(*options)
-
-type options struct {
-	plugins    []plugin
-	types      []func(*runtime.Scheme) error
-	namespaces map[string]*corev1.Namespace
-	authorizer authorizer.Authorizer
-	resolve    func(ctx context.Context, namespace, name string, port int32) (address string, err error)
-	defaulter  func(runtime.Object)
-	validator  func(obj, old runtime.Object) field.ErrorList
-	// definitions are of custom resources.
-	definitions []*apiextensionsv1.CustomResourceDefinition
-	conversions map[string]http.Handler
+// Options configure the engine that [New] returns. The zero value is the default.
+type Options struct {
+	// Plugins are in-tree admission plugins. They run in this order before the webhooks, in both
+	// rounds of the mutating chain, as in the API server.
+	Plugins []Plugin
+	// Types add Go types to those of Kubernetes, such as the AddToScheme function of a package. The
+	// engine drops fields that these types do not have, and runs their defaulting functions.
+	// Custom resources belong in CRDs instead.
+	Types []func(*runtime.Scheme) error
+	// CRDs define custom resources. Their objects are pruned, defaulted and validated by the
+	// schemas. Webhooks with matchPolicy Equivalent are called with any of the versions.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Conversions answer the conversion reviews of a CustomResourceDefinition, by its name. A
+	// definition without an entry is converted by the webhook in its clientConfig.
+	Conversions map[string]http.Handler
+	// Namespaces are the namespaces that exist, with their labels. The engine adds the label
+	// kubernetes.io/metadata.name. If nil, every namespace exists and has that label only.
+	// While a Namespace is deleted, it has the labels of the old object.
+	Namespaces map[string]map[string]string
+	// Authorizer answers the authorizer variable of matchConditions. If nil, members of
+	// system:masters may do everything and other users nothing.
+	Authorizer authorizer.Authorizer
+	// ResolveService returns the address, host:port, of a Service. If nil, the engine looks up
+	// <name>.<namespace>.svc. The certificate must be valid for that name in both cases.
+	ResolveService func(ctx context.Context, namespace, name string, port int32) (address string, err error)
+	// Default sets the defaults of a built-in type: after a request is decoded, and after each
+	// patch. If nil, no defaults are set.
+	Default func(runtime.Object)
+	// Validate validates an object of a built-in type, after the mutating and before the
+	// validating webhooks. old is nil unless the operation is UPDATE. If nil, only the metadata
+	// is validated.
+	Validate func(obj, old runtime.Object) field.ErrorList
 }
 
-type plugin struct {
-	name      string
-	admission admission.Interface
+// Plugin is an in-tree admission plugin with the name under which it is registered.
+type Plugin struct {
+	Name      string
+	Admission admission.Interface
 }
 
-// WithPlugin runs an in-tree admission plugin, in the order given, before the webhooks: in both
-// rounds of the mutating chain, as the API server does.
-func WithPlugin(name string, p admission.Interface) Option {
-	return func(o *options) { o.plugins = append(o.plugins, plugin{name, p}) }
+// ConnectOptions configure the engine that [Connect] returns. The zero value is the default.
+type ConnectOptions struct {
+	// Namespaces are created with these labels, and no others are: the API server rejects a
+	// request in any other namespace. If nil, each namespace is created when a request names it.
+	Namespaces map[string]map[string]string
+	// CRDs are served by the API server while the engine is open.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// AuditLog is the path of the file to which the API server writes audit events as JSON lines,
+	// at level Metadata or above. At level Request and above, they contain the patches. The
+	// engine reads [Call.Mutated] and [Result.Annotations] from this file. If empty, it derives
+	// Mutated from the patches, and there are no annotations.
+	AuditLog string
 }
-
-// WithTypes adds Go types to those of Kubernetes, such as the AddToScheme of their package. They
-// are treated as an API server that was built with them does: what they do not know is dropped,
-// and their defaulting functions run. Custom resources are not such types: see [WithCRDs].
-func WithTypes(addToScheme ...func(*runtime.Scheme) error) Option {
-	return func(o *options) { o.types = append(o.types, addToScheme...) }
-}
-
-// WithCRDs makes custom resources known: their objects are pruned, defaulted and validated by
-// their schemas, and webhooks with matchPolicy Equivalent are called with any of their versions.
-// Conversion webhooks are called where their clientConfig says, unless WithConversion says who
-// answers.
-func WithCRDs(definitions ...*apiextensionsv1.CustomResourceDefinition) Option {
-	return func(o *options) { o.definitions = append(o.definitions, definitions...) }
-}
-
-// WithConversion answers the conversion reviews of a CustomResourceDefinition, by its name, whatever its
-// clientConfig says.
-func WithConversion(definition string, handler http.Handler) Option {
-	return func(o *options) {
-		if o.conversions == nil {
-			o.conversions = map[string]http.Handler{}
-		}
-		o.conversions[definition] = handler
-	}
-}
-
-// WithNamespaces says which namespaces exist, with their labels; kubernetes.io/metadata.name is
-// added. Without this option every namespace exists, with that label only. While a Namespace is being
-// deleted, it has the labels of the old object.
-func WithNamespaces(labels map[string]map[string]string) Option {
-	return func(o *options) {
-		if o.namespaces == nil {
-			o.namespaces = map[string]*corev1.Namespace{}
-		}
-		for name, own := range labels {
-			o.namespaces[name] = newNamespace(name, own)
-		}
-	}
-}
-
-// WithAuthorizer answers the authorizer of matchConditions. Without it, members of
-// system:masters may do everything and others nothing.
-func WithAuthorizer(a authorizer.Authorizer) Option {
-	return func(o *options) { o.authorizer = a }
-}
-
-// WithServiceResolver says at which address, host:port, a service is reached. Without it, the
-// name of the service is looked up: <name>.<namespace>.svc. Certificates are verified for that
-// name, wherever the service is.
-func WithServiceResolver(resolve func(ctx context.Context, namespace, name string, port int32) (address string, err error)) Option {
-	return func(o *options) { o.resolve = resolve }
-}
-
-// WithDefaulting fills in the defaults of built-in types: when a request is decoded, and after each
-// patch.
-func WithDefaulting(fill func(runtime.Object)) Option {
-	return func(o *options) { o.defaulter = fill }
-}
-
-// WithValidation validates objects of built-in types between the mutating and the validating
-// webhooks; old is nil unless the operation is UPDATE.
-func WithValidation(validate func(obj, old runtime.Object) field.ErrorList) Option {
-	return func(o *options) { o.validator = validate }
-}
-
-func newNamespace(name string, labels map[string]string) *corev1.Namespace {
-	all := map[string]string{}
-	maps.Copy(all, labels)
-	all[corev1.LabelMetadataName] = name
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}}
-}
-
-// mastersMay is the authorizer of an engine without one.
-var mastersMay = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	for _, group := range a.GetUser().GetGroups() {
-		if group == masters {
-			return authorizer.DecisionAllow, "", nil
-		}
-	}
-	return authorizer.DecisionNoOpinion, "", nil
-})
-
-const masters = "system:masters"

@@ -34,7 +34,7 @@ var conditions = sync.OnceValue(func() plugincel.ConditionCompiler {
 
 // A reason is why a webhook is called, or not; rejects if being asked alone rejects the request.
 type reason struct {
-	decision Decision
+	decision Reason
 	detail   string
 	rejects  bool
 }

@@ -101,7 +101,7 @@ func (r *random) request() chain.Request {
 
 // What the engine tells agrees with itself, and with what the webhooks saw.
 func TestResultsAgree(t *testing.T) {
-	namespaces := chain.WithNamespaces(map[string]map[string]string{"default": {"env": "prod"}})
+	namespaces := chain.Options{Namespaces: map[string]map[string]string{"default": {"env": "prod"}}}
 	for seed := range uint64(120) {
 		r := &random{Rand: rand.New(rand.NewPCG(seed, 1)), calls: map[string]int{}}
 		c := newChain(t, r.webhooks(), namespaces)
@@ -122,8 +122,8 @@ func TestResultsAgree(t *testing.T) {
 			}
 			if got.Admitted() {
 				for _, call := range got.Calls {
-					if call.Outcome == chain.Denied || call.Outcome == chain.Failed {
-						t.Errorf("admitted, but the outcome of %s is %s", call.Webhook, call.Outcome)
+					if call.Effect == chain.Denied || call.Effect == chain.Failed {
+						t.Errorf("admitted, but the outcome of %s is %s", call.Webhook, call.Effect)
 					}
 				}
 			}
@@ -150,8 +150,8 @@ func checkAnnotations(t *testing.T, r *chain.Result) {
 		if recorded[key] != want {
 			t.Errorf("annotation %s is %s, want %s", key, recorded[key], want)
 		}
-		if open := recorded["failed-open."+key] != ""; open != (c.Outcome == chain.FailedOpen) {
-			t.Errorf("the outcome of %s is %s, but failed-open %t", c.Webhook, c.Outcome, open)
+		if open := recorded["failed-open."+key] != ""; open != (c.Effect == chain.FailedOpen) {
+			t.Errorf("the outcome of %s is %s, but failed-open %t", c.Webhook, c.Effect, open)
 		}
 	}
 }

@@ -93,12 +93,12 @@ func TestReinvocation(t *testing.T) {
 				w.Handlers[full] = (&scripted{script: script}).handler(name)
 			}
 			w.Mutating = mutating(hooks...)
-			var opts []chain.Option
+			var options chain.Options
 			p := &inTree{changes: test.inTree}
 			if test.inTree >= 0 {
-				opts = append(opts, chain.WithPlugin("InTree", p))
+				options.Plugins = []chain.Plugin{{Name: "InTree", Admission: p}}
 			}
-			got := admit(t, newChain(t, w, opts...), createPod("web"))
+			got := admit(t, newChain(t, w, options), createPod("web"))
 			if got.Rejection != nil {
 				t.Fatal(got.Rejection.Message)
 			}
@@ -133,13 +133,13 @@ func checkResult(t *testing.T, r *chain.Result) {
 		if v.Called != called[v.Configuration+"/"+v.Webhook] {
 			t.Errorf("verdict %+v, but the calls are %v", v, called)
 		}
-		if v.Called != (v.Decision == chain.Matches) {
+		if v.Called != (v.Reason == chain.Matches) {
 			t.Errorf("verdict %+v contradicts itself", v)
 		}
 	}
 	for _, c := range r.Calls {
-		if c.Outcome == "" || (c.Error != "") != (c.Outcome != chain.Allowed) {
-			t.Errorf("call %s of %s: outcome %q, error %q", c.Webhook, c.Request, c.Outcome, c.Error)
+		if c.Effect == "" || (c.Error != "") != (c.Effect != chain.Allowed) {
+			t.Errorf("call %s of %s: outcome %q, error %q", c.Webhook, c.Request, c.Effect, c.Error)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func withWarnings(ctx context.Context, f func(context.Context) error) ([]string,
 
 // result tells of the run, which ended with err.
 func (r *run) result(err error) (*Result, error) {
-	result := &Result{Annotations: r.annotations}
+	result := &Result{Annotations: r.annotations, Passes: 1}
 	if err != nil {
 		result.Rejection = r.rejection(err)
 	} else if r.object != nil {
@@ -101,13 +101,13 @@ func (r *run) ordered() []Call {
 }
 
 // told are the verdicts, of hooks that were never asked too.
-func (r *run) told(called map[*hook]bool) []Verdict {
-	verdicts := make([]Verdict, 0, len(r.verdicts))
+func (r *run) told(called map[*hook]bool) []Selection {
+	verdicts := make([]Selection, 0, len(r.verdicts))
 	for _, v := range r.verdicts {
-		told := Verdict{Configuration: v.hook.configuration, Webhook: v.hook.GetName(), Mutating: v.hook.mutating,
-			Index: v.hook.index, Called: called[v.hook], Decision: v.decision, Detail: v.detail}
+		told := Selection{Configuration: v.hook.configuration, Webhook: v.hook.GetName(), Mutating: v.hook.mutating,
+			Index: v.hook.index, Called: called[v.hook], Reason: v.decision, Detail: v.detail}
 		if v.decision == Matches && !told.Called {
-			told.Decision, told.Detail = ByRejection, "the request had been rejected by then"
+			told.Reason, told.Detail = ByRejection, "the request had been rejected by then"
 		}
 		verdicts = append(verdicts, told)
 	}
@@ -118,11 +118,11 @@ func (r *run) told(called map[*hook]bool) []Verdict {
 // of one that it did not: its error.
 func (r *run) judge(err error) {
 	for i, c := range r.calls {
-		c.Outcome = Allowed
+		c.Effect = Allowed
 		c.answered()
 		switch {
 		case c.failedOpen:
-			c.Outcome, c.Error = FailedOpen, c.failure()
+			c.Effect, c.Error = FailedOpen, c.failure()
 		case err == nil && (c.Mutating || !r.failedOpen):
 		case c.Mutating && i < len(r.calls)-1:
 		default:
@@ -141,16 +141,16 @@ func (c *call) judgeBy(err error) {
 	v := c.verify()
 	switch {
 	case v.denied:
-		c.Outcome, c.Error = Denied, v.message
+		c.Effect, c.Error = Denied, v.message
 	case err != nil && strings.Contains(err.Error(), `failed calling webhook "`+name+`"`):
-		c.Outcome = Failed
+		c.Effect = Failed
 		_, c.Error, _ = strings.Cut(err.Error(), `failed calling webhook "`+name+`": `)
 	case v.problem != "" && !c.Mutating && *c.hook.GetFailurePolicy() == admissionregistrationv1.Ignore:
-		c.Outcome, c.Error = FailedOpen, v.problem
+		c.Effect, c.Error = FailedOpen, v.problem
 	case v.problem != "":
-		c.Outcome, c.Error = Failed, v.problem
+		c.Effect, c.Error = Failed, v.problem
 	case c.Mutating && v.operations > 0 && !c.patched && err != nil:
-		c.Outcome, c.Error = Failed, err.Error()
+		c.Effect, c.Error = Failed, err.Error()
 	}
 }
 

@@ -355,13 +355,13 @@ func (r *run) invalid() field.ErrorList {
 	if u, ok := r.object.(*unstructured.Unstructured); ok {
 		return customresource.ValidateType(u, r.kind)
 	}
-	if r.chain.validator == nil {
+	if r.chain.options.Validate == nil {
 		return nil
 	}
 	if r.operation == admission.Create {
-		return r.chain.validator(r.object, nil)
+		return r.chain.options.Validate(r.object, nil)
 	}
-	return r.chain.validator(r.object, r.old)
+	return r.chain.options.Validate(r.object, r.old)
 }
 
 func (r *run) hasStrategy() bool {

@@ -71,7 +71,7 @@ func (r *run) gracePeriod(old metav1.Object) bool {
 		return false
 	}
 	period := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)
-	if r.chain.defaulter == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
+	if r.chain.options.Default == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
 		period = corev1.DefaultTerminationGracePeriodSeconds
 	}
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {

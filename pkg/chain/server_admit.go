@@ -26,7 +26,7 @@ type admissionRun struct {
 	stored document // the old object as it is on the API server
 	ns     string
 	name   string
-	limits []string
+	limits []Limit
 }
 
 // cleanupTimeout bounds how long it may take to remove what a request left.
@@ -157,7 +157,7 @@ func (a *admissionRun) message() message {
 	return m
 }
 
-// limit notes what the engine did otherwise than asked.
-func (a *admissionRun) limit(format string, args ...any) {
-	a.limits = append(a.limits, fmt.Sprintf(format, args...))
+// limit records what the engine did not do as asked.
+func (a *admissionRun) limit(code LimitCode, format string, args ...any) {
+	a.limits = append(a.limits, Limit{code, fmt.Sprintf(format, args...)})
 }

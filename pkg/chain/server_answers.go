@@ -184,7 +184,7 @@ func patch(answer []byte) json.RawMessage {
 func (r *reading) fail(err error) { r.failure, r.final = apierrors.NewInternalError(err), true }
 
 // outcome is what the API server makes of a reading.
-func (c *observedCall) outcome(r reading) Outcome {
+func (c *observedCall) outcome(r reading) Effect {
 	switch {
 	case r.failure != nil && !r.final && c.target.failurePolicy == admissionregistrationv1.Ignore:
 		return FailedOpen

@@ -110,7 +110,7 @@ func (a *admissionRun) tellDifferences(old document) {
 	}
 	if len(paths) > 0 {
 		slices.Sort(paths)
-		a.limit("The old object is not stored as it was given: the API server has other values at %s.", strings.Join(paths, ", "))
+		a.limit(OldObjectDiffers, "The old object is not stored as given: the API server has other values at %s.", strings.Join(paths, ", "))
 	}
 }
 

@@ -29,7 +29,7 @@ func (a *admissionRun) result(ctx context.Context, r *reply, event <-chan map[st
 	if result.Rejection == nil {
 		result.Object = a.finalObject(r, calls)
 	}
-	result.Calls = a.calls(calls)
+	result.Calls, result.Passes = a.calls(calls)
 	if err := a.readAudit(ctx, event, result); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func connected(s *metav1.Status, code int) bool {
 }
 
 // calls are what the proxy saw, with the round that each call must have been in.
-func (a *admissionRun) calls(observed []observedCall) []Call {
+func (a *admissionRun) calls(observed []observedCall) ([]Call, int) {
 	var calls []Call
 	rounds := map[*target]int{}
 	passes, validated, matching := 1, false, 0
@@ -106,9 +106,9 @@ func (a *admissionRun) calls(observed []observedCall) []Call {
 		calls = append(calls, c)
 	}
 	if passes > 1 {
-		a.limit("The API server ran the whole admission %d times over this request: Calls are those of all times.", passes)
+		a.limit(AdmittedAgain, "The API server ran the whole admission %d times for this request. Calls lists the calls of all runs.", passes)
 	}
-	return calls
+	return calls, passes
 }
 
 func (c *observedCall) call() Call {
@@ -116,7 +116,7 @@ func (c *observedCall) call() Call {
 	call := Call{
 		Configuration: c.target.configuration, Webhook: c.target.webhook, Mutating: c.target.mutating, Index: c.target.index,
 		Request: c.request, Response: c.response, Status: c.status, Attempts: c.attempts, Patch: patch(c.response), Mutated: r.changed,
-		Outcome: c.outcome(r), Error: r.denial, Duration: c.ended.Sub(c.began),
+		Effect: c.outcome(r), Error: r.denial, Duration: c.ended.Sub(c.began),
 	}
 	if c.ended.IsZero() {
 		call.Duration = 0
@@ -135,12 +135,12 @@ func blameLast(r *Result) {
 	}
 	last := &r.Calls[len(r.Calls)-1]
 	for _, c := range r.Calls {
-		if c.Outcome == Denied || c.Outcome == Failed {
+		if c.Effect == Denied || c.Effect == Failed {
 			return
 		}
 	}
 	if last.Mutating && len(last.Patch) > 0 {
-		last.Outcome, last.Error, last.Mutated = Failed, r.Rejection.Message, false
+		last.Effect, last.Error, last.Mutated = Failed, r.Rejection.Message, false
 	}
 }
 
@@ -151,7 +151,7 @@ func takeErrors(r *Result) {
 	}
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		if _, text, ok := strings.Cut(r.Rejection.Message, fmt.Sprintf("failed calling webhook %q: ", c.Webhook)); ok && c.Outcome == Failed {
+		if _, text, ok := strings.Cut(r.Rejection.Message, fmt.Sprintf("failed calling webhook %q: ", c.Webhook)); ok && c.Effect == Failed {
 			if _, cause, ok := strings.Cut(c.Error, panickedPrefix); ok {
 				text += " (" + panickedPrefix + cause + ")"
 			}
@@ -165,11 +165,11 @@ func (a *admissionRun) readAudit(ctx context.Context, event <-chan map[string]st
 	if a.audit == nil {
 		for _, c := range r.Calls {
 			if c.Mutating && len(c.Patch) > 0 {
-				a.limit("Whether the API server considered the object changed by a patch is derived from the patch: only its audit log tells (ConnectWithAuditLog).")
+				a.limit(MutatedDerived, "Call.Mutated is derived from the patch. Set ConnectOptions.AuditLog to read the API server's own decision.")
 				break
 			}
 		}
-		a.limit("There are no audit annotations: the engine has no audit log (ConnectWithAuditLog).")
+		a.limit(NoAnnotations, "There are no audit annotations, because ConnectOptions.AuditLog is empty.")
 		return nil
 	}
 	annotations, err := a.audit.annotations(ctx, event)
@@ -203,24 +203,24 @@ func (a *admissionRun) noteMutation(r *Result, key, value string) {
 		}
 	}
 	if !found && !a.proxy.has(noted.Configuration, noted.Webhook) {
-		a.limit("A webhook of somebody else took part: %s of %s.", noted.Webhook, noted.Configuration)
+		a.limit(OtherWebhooks, "A webhook that does not belong to the engine was called: %s of %s.", noted.Webhook, noted.Configuration)
 	}
 }
 
 // tellLimits notes what else is not as it would be without the engine.
 func (a *admissionRun) tellLimits(r *Result) {
 	if len(a.foreign) > 0 {
-		a.limit("Webhooks of others are on the API server and may have been called too: %s.", strings.Join(a.foreign, ", "))
+		a.limit(OtherWebhooks, "The API server has other webhooks that may have been called too: %s.", strings.Join(a.foreign, ", "))
 	}
 	if a.Operation == admissionv1.Connect {
-		a.limit("Nothing was connected: the object is what the last webhook was sent, with its patch.")
+		a.limit(NotConnected, "No connection was opened: Object is what the last webhook received, with its patch applied.")
 	}
 	if r.Rejection != nil && r.Rejection.Reason == metav1.StatusReasonForbidden && strings.Contains(r.Rejection.Message, "cannot "+verb(a.Operation)+" resource") {
-		a.limit("The API server's authorization rejected the request: no webhook was asked.")
+		a.limit(NotAuthorized, "The API server's authorization rejected the request before any webhook was called.")
 	}
 	for key := range a.User.Extra {
 		if key != strings.ToLower(key) {
-			a.limit("The key %q of the user's extra was sent in lower case.", key)
+			a.limit(ExtraLowercased, "The key %q of the user's extra was sent in lower case.", key)
 		}
 	}
 }

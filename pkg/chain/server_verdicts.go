@@ -21,7 +21,7 @@ import (
 // explain makes the engine in this process that says why webhooks are not called: the API server
 // does not. It is never asked to admit anything.
 func (s *serverEngine) explain(w Webhooks) (err error) {
-	s.explainer, err = New(w, WithCRDs(s.crds...), WithAuthorizer(authorizer.AuthorizerFunc(s.mayUser)))
+	s.explainer, err = New(w, Options{CRDs: s.crds, Authorizer: authorizer.AuthorizerFunc(s.mayUser)})
 	return err
 }
 
@@ -54,23 +54,23 @@ func (s *serverEngine) mayUser(ctx context.Context, a authorizer.Attributes) (au
 }
 
 // verdicts tell of each webhook whether it was called and why.
-func (a *admissionRun) verdicts(ctx context.Context, result *Result, calls []observedCall) []Verdict {
-	verdicts := make([]Verdict, len(a.proxy.targets))
+func (a *admissionRun) verdicts(ctx context.Context, result *Result, calls []observedCall) []Selection {
+	verdicts := make([]Selection, len(a.proxy.targets))
 	for i, t := range a.proxy.targets {
 		called := slices.ContainsFunc(calls, func(c observedCall) bool { return c.target == t })
-		verdicts[i] = Verdict{Configuration: t.configuration, Webhook: t.webhook, Mutating: t.mutating, Index: t.index, Called: called}
+		verdicts[i] = Selection{Configuration: t.configuration, Webhook: t.webhook, Mutating: t.mutating, Index: t.index, Called: called}
 		if called {
-			verdicts[i].Decision = Matches
+			verdicts[i].Reason = Matches
 		}
 	}
 	if err := a.decide(ctx, result, calls, verdicts); err != nil {
-		a.limit("Why webhooks were not called is not told: %v.", err)
+		a.limit(SelectionUnknown, "The reasons why webhooks were not called are unknown: %v.", err)
 	}
 	return verdicts
 }
 
 // decide asks the predicates about the objects as webhooks were, or would have been, sent them.
-func (a *admissionRun) decide(ctx context.Context, result *Result, calls []observedCall, verdicts []Verdict) error {
+func (a *admissionRun) decide(ctx context.Context, result *Result, calls []observedCall, verdicts []Selection) error {
 	x := a.explainer
 	req := a.Request
 	req.Namespace = a.ns
@@ -101,22 +101,22 @@ func (a *admissionRun) decide(ctx context.Context, result *Result, calls []obser
 		}
 		why := x.predicates.decide(ctx, h, r.record(object, asked.old), interfaces{x.objects, r})
 		verdicts[i].tell(why, result)
-		if verdicts[i].Decision == "" {
-			a.limit("It is not known why %s was not called.", h.GetName())
+		if verdicts[i].Reason == "" {
+			a.limit(SelectionUnknown, "The reason why %s was not called is unknown.", h.GetName())
 		}
 	}
 	return nil
 }
 
 // tell takes over a reason, unless it is known better.
-func (v *Verdict) tell(why reason, result *Result) {
+func (v *Selection) tell(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:
-		v.Decision, v.Detail = why.decision, why.detail
+		v.Reason, v.Detail = why.decision, why.detail
 	case why.decision == Matches && v.Called:
 		v.Detail = why.detail
 	case !v.Called && !result.Admitted():
-		v.Decision, v.Detail = ByRejection, "the request had been rejected by then"
+		v.Reason, v.Detail = ByRejection, "the request had been rejected by then"
 	}
 }
 

@@ -112,7 +112,7 @@ func TestDeletedNamespace(t *testing.T) {
 	w := chain.Webhooks{Validating: validating(validatingHook("a.example.com", special)), Handlers: map[string]http.Handler{"a.example.com": allowing()}}
 	for name, c := range map[string]*chain.Chain{
 		"any":   newChain(t, w),
-		"given": newChain(t, w, chain.WithNamespaces(map[string]map[string]string{"a": {"team": "other"}})),
+		"given": newChain(t, w, chain.Options{Namespaces: map[string]map[string]string{"a": {"team": "other"}}}),
 	} {
 		for team, want := range map[string]int{"special": 1, "other": 0} {
 			got := admit(t, c, chain.Request{
@@ -137,7 +137,7 @@ func TestVerdictBeforeOwnPatch(t *testing.T) {
 		Handlers: map[string]http.Handler{"a.example.com": patching(always(`[{"op":"remove","path":"/metadata/labels/app"}]`)), "b.example.com": allowing()},
 	}), createPod("web"))
 	checkResult(t, got)
-	if v := got.Webhooks; v[0].Decision != chain.Matches || v[1].Decision != chain.ByObjectSelector {
+	if v := got.Webhooks; v[0].Reason != chain.Matches || v[1].Reason != chain.ByObjectSelector {
 		t.Errorf("the verdicts are %+v", v)
 	}
 }

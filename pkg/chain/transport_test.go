@@ -50,12 +50,12 @@ func TestCallsOverTLS(t *testing.T) {
 	}
 	s := newServer(t, config)
 	port := s.Listener.Addr().(*net.TCPAddr).Port
-	resolve := chain.WithServiceResolver(func(_ context.Context, namespace, name string, port int32) (string, error) {
+	resolve := chain.Options{ResolveService: func(_ context.Context, namespace, name string, port int32) (string, error) {
 		if at := fmt.Sprintf("%s/%s:%d", namespace, name, port); at != "team/hooks:8443" {
 			return "", fmt.Errorf("no service %s", at)
 		}
 		return s.Listener.Addr().String(), nil
-	})
+	}}
 	service := func(name string) *admissionregistrationv1.ServiceReference {
 		return &admissionregistrationv1.ServiceReference{Namespace: "team", Name: name, Path: ptr.To("/mutate"), Port: ptr.To[int32](8443)}
 	}
@@ -90,7 +90,7 @@ func TestCallsOverTLS(t *testing.T) {
 				if r := got.Rejection; r == nil || r.Code != 500 || !strings.Contains(r.Message, test.text) {
 					t.Errorf("the rejection is %+v", r)
 				}
-				if call := got.Calls[0]; call.Outcome != chain.Failed || call.Response != nil {
+				if call := got.Calls[0]; call.Effect != chain.Failed || call.Response != nil {
 					t.Errorf("the call is %+v", call)
 				}
 				return

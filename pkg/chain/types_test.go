@@ -86,7 +86,7 @@ func TestTypes(t *testing.T) {
 			"b.example.com": patching(always(`[{"op":"replace","path":"/length","value":9}]`)),
 			"c.example.com": allowing(),
 		},
-	}, chain.WithTypes(addGadgets))
+	}, chain.Options{Types: []func(*runtime.Scheme) error{addGadgets}})
 	got := admit(t, c, chain.Request{Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "gadgets.example.com", Version: "v1", Resource: "gadgets"},
 		Object: []byte(`{"apiVersion":"gadgets.example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":"team"},"odd":1}`)})
 	if got.Rejection != nil {

@@ -28,7 +28,7 @@ import (
 const maxMatchConditions = 64
 
 func validateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
-	at := field.NewPath("mutating").Key(c.Name)
+	at := rootPath(mutatingKind, c.Name)
 	errs := validateMeta(&c.ObjectMeta, at)
 	seen := sets.New[string]()
 	for i := range c.Webhooks {
@@ -46,7 +46,7 @@ func validateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) f
 }
 
 func validateValidating(c *admissionregistrationv1.ValidatingWebhookConfiguration) field.ErrorList {
-	at := field.NewPath("validating").Key(c.Name)
+	at := rootPath(validatingKind, c.Name)
 	errs := validateMeta(&c.ObjectMeta, at)
 	seen := sets.New[string]()
 	for i := range c.Webhooks {
@@ -154,10 +154,10 @@ func validateResources(at *field.Path, resources []string) field.ErrorList {
 			continue
 		}
 		if allSubresourcesOf.Has(name) {
-			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, resource)))
+			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, resource)).WithOrigin(OverlappingResources))
 		}
 		if subresourceOfAll.Has(sub) {
-			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, resource)))
+			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, resource)).WithOrigin(OverlappingResources))
 		}
 		if sub == "*" {
 			allSubresourcesOf.Insert(name)
@@ -167,10 +167,10 @@ func validateResources(at *field.Path, resources []string) field.ErrorList {
 		}
 	}
 	if len(resources) > 1 && slices.Contains(resources, "*/*") {
-		errs = append(errs, field.Invalid(at, resources, "if '*/*' is present, must not specify other resources"))
+		errs = append(errs, field.Invalid(at, resources, "if '*/*' is present, must not specify other resources").WithOrigin(OverlappingResources))
 	}
 	if plain && slices.Contains(resources, "*") {
-		errs = append(errs, field.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources"))
+		errs = append(errs, field.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources").WithOrigin(OverlappingResources))
 	}
 	return errs
 }

@@ -57,7 +57,7 @@ func (o *options) connect() (chain.Engine, func() error, error) {
 	engine, err := chain.Connect(o.server, chain.Webhooks{
 		Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{config},
 		Handlers: map[string]http.Handler{watcher: http.HandlerFunc(allow)},
-	}, chain.ConnectWithCRDs(o.crds...))
+	}, chain.ConnectOptions{CRDs: o.crds})
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot use the API server: %w", err)
 	}
@@ -158,10 +158,10 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 		seen = review.Request.Object
 	}
 	for _, limit := range result.Limits {
-		if isAside(limit) {
+		if slices.Contains(irrelevantLimits, limit.Code) {
 			continue
 		}
-		s.report.Notes = addOnce(s.report.Notes, "the API server's part: "+limit)
+		s.report.Notes = addOnce(s.report.Notes, "the API server's part: "+limit.Message)
 	}
 	if rejection := result.Rejection; rejection != nil && !(seen != nil && rejection.Reason == metav1.StatusReasonAlreadyExists) {
 		reason := rejection.Message
@@ -173,13 +173,8 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 	return seen, refusals, nil
 }
 
-// asides begin what the engine says of audit annotations and of webhooks that were not called, neither of
-// which the harness looks at.
-var asides = []string{"There are no audit annotations", "Why webhooks were not called", "It is not known why", "Whether the API server considered"}
-
-func isAside(limit string) bool {
-	return slices.ContainsFunc(asides, func(begin string) bool { return strings.HasPrefix(limit, begin) })
-}
+// irrelevantLimits concern audit annotations and webhooks that were not called. The harness uses neither.
+var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnknown, chain.MutatedDerived}
 
 // namespaceOf is the namespace that a document names, or else another.
 func namespaceOf(doc any, other string) string {

@@ -3,7 +3,6 @@
 package lint
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/chain"
@@ -19,8 +17,8 @@ import (
 
 // rejected reports what the API server refuses: package chain holds configurations against its rules.
 func (l *linter) rejected(c *configuration) {
-	for _, e := range refused(c) {
-		path := e.Field[strings.Index(e.Field, "].")+2:]
+	for _, rejected := range rejectedFields(c) {
+		path, e := rejected.Path, rejected.Err
 		var of *hook
 		if index, ok := hookIndex(path); ok && index < len(c.hooks) {
 			of = c.hooks[index]
@@ -33,7 +31,8 @@ func (l *linter) rejected(c *configuration) {
 	}
 }
 
-func refused(c *configuration) []*field.Error {
+// rejectedFields returns the fields of a configuration that the API server would reject.
+func rejectedFields(c *configuration) []*chain.ConfigurationError {
 	given := *c.as.DeepCopy()
 	given.Name, given.GenerateName = c.Name, ""
 	if c.Name == "" && c.GenerateName != "" {
@@ -49,19 +48,8 @@ func refused(c *configuration) []*field.Error {
 	} else {
 		webhooks.Validating = []*admissionregistrationv1.ValidatingWebhookConfiguration{asValidating(&given)}
 	}
-	_, err := chain.New(webhooks)
-	var all utilerrors.Aggregate
-	if !errors.As(err, &all) {
-		return nil
-	}
-	var fields []*field.Error
-	for _, one := range all.Errors() {
-		var e *field.Error
-		if errors.As(one, &e) && strings.Contains(e.Field, "].") {
-			fields = append(fields, e)
-		}
-	}
-	return fields
+	_, err := chain.New(webhooks, chain.Options{})
+	return chain.ConfigurationErrors(err)
 }
 
 // fillOld sets what v1beta1 fills in and v1 requires.
@@ -109,7 +97,7 @@ func ruleOf(path string, e *field.Error) string {
 		}
 		return "AK102"
 	case "rules":
-		if strings.Contains(e.Detail, "is present, must not specify") {
+		if e.Origin == chain.OverlappingResources {
 			return "AK105"
 		}
 		return "AK104"

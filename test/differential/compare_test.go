@@ -109,7 +109,7 @@ var aboutValue = regexp.MustCompile(`^(template\.)?spec\.`)
 func raced(r *chain.Result) bool {
 	n := 0
 	for _, c := range r.Calls {
-		if !c.Mutating && (c.Outcome == chain.Denied || c.Outcome == chain.Failed) {
+		if !c.Mutating && (c.Effect == chain.Denied || c.Effect == chain.Failed) {
 			n++
 		}
 	}
@@ -132,8 +132,8 @@ func viewOf(r *chain.Result) view {
 	for i, c := range r.Calls {
 		at := fmt.Sprintf("calls[%d]", i)
 		v[at] = fmt.Sprintf("%s/%s mutating=%t round %d index %d attempts %d", c.Configuration, c.Webhook, c.Mutating, c.Round, c.Index, c.Attempts)
-		v[at+".outcome"] = fmt.Sprintf("%s status=%d mutated=%t", c.Outcome, c.Status, c.Mutated)
-		if c.Outcome != chain.FailedOpen && (c.Mutating || !raced(r)) { // else nobody is told of that text
+		v[at+".outcome"] = fmt.Sprintf("%s status=%d mutated=%t", c.Effect, c.Status, c.Mutated)
+		if c.Effect != chain.FailedOpen && (c.Mutating || !raced(r)) { // else nobody is told of that text
 			v[at+".error"] = normal(c.Error)
 		}
 		v.addJSON(at+".request", c.Request)
@@ -141,7 +141,7 @@ func viewOf(r *chain.Result) view {
 		v.addJSON(at+".patch", c.Patch)
 	}
 	for i, w := range r.Webhooks {
-		v[fmt.Sprintf("webhooks[%d]", i)] = fmt.Sprintf("%s/%s mutating=%t index %d called=%t %s: %s", w.Configuration, w.Webhook, w.Mutating, w.Index, w.Called, w.Decision, normal(w.Detail))
+		v[fmt.Sprintf("webhooks[%d]", i)] = fmt.Sprintf("%s/%s mutating=%t index %d called=%t %s: %s", w.Configuration, w.Webhook, w.Mutating, w.Index, w.Called, w.Reason, normal(w.Detail))
 	}
 	return v
 }

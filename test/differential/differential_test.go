@@ -122,15 +122,15 @@ func quiet() {
 }
 
 // builtIns are defaults and validation of built-in types.
-func builtIns() []chain.Option {
-	return []chain.Option{
-		chain.WithDefaulting(func(obj runtime.Object) { builtin.Default(obj) }),
-		chain.WithValidation(func(obj, old runtime.Object) field.ErrorList {
+func builtIns() chain.Options {
+	return chain.Options{
+		Default: func(obj runtime.Object) { builtin.Default(obj) },
+		Validate: func(obj, old runtime.Object) field.ErrorList {
 			if old != nil {
 				return builtin.ValidateUpdate(obj, old)
 			}
 			return builtin.Validate(obj)
-		}),
+		},
 	}
 }
 
@@ -142,12 +142,15 @@ func engines(t *testing.T) (process, server chain.Engine) {
 		t.Fatal(err)
 	}
 	namespaces := map[string]map[string]string{plain: nil, special: {"team": "special"}}
-	process, err := chain.New(webhooks(), append(builtIns(), chain.WithNamespaces(namespaces), chain.WithCRDs(crd))...)
+	crds := []*apiextensionsv1.CustomResourceDefinition{crd}
+	options := builtIns()
+	options.Namespaces, options.CRDs = namespaces, crds
+	process, err := chain.New(webhooks(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	apiServer, auditLog := startServer(t)
-	server, err = chain.Connect(apiServer.Config, webhooks(), chain.ConnectWithNamespaces(namespaces), chain.ConnectWithCRDs(crd), chain.ConnectWithAuditLog(auditLog))
+	server, err = chain.Connect(apiServer.Config, webhooks(), chain.ConnectOptions{Namespaces: namespaces, CRDs: crds, AuditLog: auditLog})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,21 +196,10 @@ func once(ctx context.Context, server chain.Engine, c testCase) (*chain.Result, 
 	}
 	for attempt := 0; ; attempt++ {
 		r, err := server.Admit(ctx, c.request)
-		if err != nil || passes(r) <= steps || attempt == 20 {
+		if err != nil || r.Passes <= steps || attempt == 20 {
 			return r, err
 		}
 	}
-}
-
-// passes is how often the API server ran the admission, as the engine tells.
-func passes(r *chain.Result) int {
-	for _, l := range r.Limits {
-		var n int
-		if _, err := fmt.Sscanf(l, "The API server ran the whole admission %d times", &n); err == nil {
-			return n
-		}
-	}
-	return 1
 }
 
 func runCase(t *testing.T, c testCase, process, server chain.Engine, counts *tally) {
@@ -304,7 +296,7 @@ func (c *tally) count(t testCase, r *chain.Result) {
 	c.seen[string(t.request.Operation)+" "+t.kind]++
 	c.seen[fmt.Sprintf("admitted %t", r.Admitted())]++
 	for _, call := range r.Calls {
-		c.seen[fmt.Sprintf("call %s mutating=%t round %d", call.Outcome, call.Mutating, call.Round)]++
+		c.seen[fmt.Sprintf("call %s mutating=%t round %d", call.Effect, call.Mutating, call.Round)]++
 	}
 }
 

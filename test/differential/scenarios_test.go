@@ -150,12 +150,14 @@ func TestScenarios(t *testing.T) {
 	server, auditLog := startServer(t, "AlwaysPullImages")
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
-			process, err := chain.New(s.webhooks(), append(builtIns(), chain.WithPlugin("AlwaysPullImages", alwaysPull{}))...)
+			options := builtIns()
+			options.Plugins = []chain.Plugin{{Name: "AlwaysPullImages", Admission: alwaysPull{}}}
+			process, err := chain.New(s.webhooks(), options)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.check(t, "in process", process)
-			onServer, err := chain.Connect(server.Config, s.webhooks(), chain.ConnectWithAuditLog(auditLog))
+			onServer, err := chain.Connect(server.Config, s.webhooks(), chain.ConnectOptions{AuditLog: auditLog})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,11 +205,11 @@ func callsOf(r *chain.Result) string {
 
 func signOf(c chain.Call) string {
 	switch {
-	case c.Outcome == chain.Denied:
+	case c.Effect == chain.Denied:
 		return "!"
-	case c.Outcome == chain.FailedOpen:
+	case c.Effect == chain.FailedOpen:
 		return "?"
-	case c.Outcome == chain.Failed:
+	case c.Effect == chain.Failed:
 		return "x"
 	case c.Mutated && len(c.Patch) > 0:
 		return "+"

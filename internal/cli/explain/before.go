@@ -175,7 +175,7 @@ func (t *telling) byLimits(webhook, predicate int, p *Predicate) {
 		return
 	}
 	other := t.limited.Webhooks[webhook].Predicates
-	if strings.Contains(p.Expression, limitAnnotation) || predicate >= len(other) || string(other[predicate].Answer) != p.Answer {
+	if strings.Contains(p.Expression, limitAnnotation) || predicate >= len(other) || string(other[predicate].Result) != p.Answer {
 		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the plugin LimitRanger of the API server may add the annotation %s first", value(p), limitAnnotation)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, [
 	for _, apart := range []bool{false, true} {
 		hooks, in := w.hooks(apart)
 		var engine *chain.Chain
-		if engine, err = chain.New(in, w.options(namespaces)...); err == nil {
+		if engine, err = chain.New(in, w.options(namespaces)); err == nil {
 			return engine, hooks, nil
 		}
 	}
@@ -110,9 +109,8 @@ func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, [
 // refused says in which files is what an API server would refuse.
 func (w *World) refused(err error) error {
 	var wheres, files []string
-	for name, where := range w.whence {
-		sort, name, _ := strings.Cut(name, "WebhookConfiguration ")
-		if strings.Contains(err.Error(), fmt.Sprintf("%s[%s].", strings.ToLower(sort), name)) {
+	for _, c := range chain.ConfigurationErrors(err) {
+		if where := w.whence[c.Kind+" "+c.Name]; where != "" && !slices.Contains(wheres, where) {
 			file, _, _ := strings.Cut(where, ":")
 			wheres, files = append(wheres, where), append(files, file)
 		}
@@ -125,24 +123,20 @@ func (w *World) refused(err error) error {
 	return problem.New("%s: an API server would refuse this: %w", strings.Join(wheres, ", "), err).Hint("admitkit lint %s", strings.Join(slices.Compact(files), " "))
 }
 
-func (w *World) options(namespaces map[string]map[string]string) []chain.Option {
-	options := []chain.Option{
-		chain.WithNamespaces(namespaces),
-		chain.WithDefaulting(func(object runtime.Object) { builtin.Default(object) }),
-		chain.WithValidation(func(object, old runtime.Object) field.ErrorList {
+func (w *World) options(namespaces map[string]map[string]string) chain.Options {
+	options := chain.Options{
+		Namespaces: namespaces, CRDs: w.definitions, Authorizer: w.authorizer, Conversions: map[string]http.Handler{},
+		Default: func(object runtime.Object) { builtin.Default(object) },
+		Validate: func(object, old runtime.Object) field.ErrorList {
 			if old != nil {
 				return builtin.ValidateUpdate(object, old)
 			}
 			return builtin.Validate(object)
-		}),
-		chain.WithCRDs(w.definitions...),
-	}
-	if w.authorizer != nil {
-		options = append(options, chain.WithAuthorizer(w.authorizer))
+		},
 	}
 	for _, d := range w.definitions {
 		if convertsByWebhook(d) {
-			options = append(options, chain.WithConversion(d.Name, http.NotFoundHandler())) // nobody is called
+			options.Conversions[d.Name] = http.NotFoundHandler() // it is never called
 		}
 	}
 	return options

@@ -380,7 +380,7 @@ func TestReinvocationByASecondCall(t *testing.T) {
 				change(rw, req, fmt.Sprint("change-", len(calls)))
 			})
 		}
-		c, err := chain.New(in)
+		c, err := chain.New(in, chain.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +408,7 @@ func calledAgain(t *testing.T, w *World, changing string) []string {
 			change(rw, req, label)
 		})
 	}
-	c, err := chain.New(in)
+	c, err := chain.New(in, chain.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

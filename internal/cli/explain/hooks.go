@@ -88,7 +88,7 @@ func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) erro
 	if !apart || w.whence[kind+" "+name] != "" {
 		return nil
 	}
-	engine, err := chain.New(alone)
+	engine, err := chain.New(alone, chain.Options{})
 	if err == nil {
 		_ = engine.Close() // it has no connections
 	}

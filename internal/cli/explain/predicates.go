@@ -29,8 +29,8 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 	h := &t.hooks[webhook]
 	all := make([]Predicate, 0, len(e.Predicates))
 	for place, p := range e.Predicates {
-		told := Predicate{Predicate: string(p.Decision), Condition: p.Condition, Answer: string(p.Answer), Detail: p.Detail}
-		switch p.Decision {
+		told := Predicate{Predicate: string(p.Reason), Condition: p.Condition, Answer: string(p.Result), Detail: p.Detail}
+		switch p.Reason {
 		case chain.ByResource:
 			t.exempt(h, &told)
 		case chain.ByNamespaceSelector:

@@ -65,7 +65,7 @@ func names(all []*judged) []string {
 func (w *judged) looksAtObject() bool {
 	looks := false
 	for _, p := range w.Predicates {
-		switch chain.Decision(p.Predicate) {
+		switch chain.Reason(p.Predicate) {
 		case chain.ByObjectSelector:
 			looks = looks || w.objects != nil && len(w.objects.MatchLabels)+len(w.objects.MatchExpressions) > 0
 		case chain.ByMatchCondition:

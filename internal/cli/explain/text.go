@@ -190,7 +190,7 @@ func (t *text) called(w *Webhook, width int) string {
 
 // because is why, with what decides.
 func (w *Webhook) because() string {
-	switch chain.Decision(w.Decision) {
+	switch chain.Reason(w.Decision) {
 	case chain.ByNamespaceSelector:
 		return "namespaceSelector " + w.Why
 	case chain.ByObjectSelector:

@@ -24,7 +24,7 @@ func (r *runner) refused(g *given) error {
 		for _, w := range c.Value.Webhooks { // nobody is called: it has the caBundle, mostly a placeholder, not count
 			alone.Handlers[w.Name] = http.NotFoundHandler()
 		}
-		engine, err := chain.New(alone)
+		engine, err := chain.New(alone, chain.Options{})
 		if err != nil {
 			return problem.New("%s: an API server would refuse this: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
 		}
