@@ -31,7 +31,7 @@ func TestTranscriptsAreWhatScriptsHold(t *testing.T) {
 	found := 0
 	for name, text := range pages(t) {
 		blocks, excerpts := transcript.FindAllStringSubmatch(text, -1), excerpt.FindAllStringSubmatch(text, -1)
-		if got, known := strings.Count(text, "<!-- transcript "), len(blocks)+len(excerpts); got != known {
+		if got, known := strings.Count(text, "\n<!-- transcript "), len(blocks)+len(excerpts); got != known {
 			t.Errorf("%s: %d of %d marks of transcripts are not followed by a block of what they name", name, got-known, got)
 		}
 		for _, block := range blocks {
