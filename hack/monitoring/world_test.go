@@ -99,7 +99,7 @@ func (w *world) startReplica() {
 func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 	for range count {
 		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
-		c := &webhook.Call{Hook: w.hook.Name(), Mutating: true, Outcome: outcome, Duration: took, BodyBytes: 2000}
+		c := &webhook.Observation{Hook: w.hook.Name(), Mutating: true, Outcome: outcome, Duration: took, BodyBytes: 2000}
 		if outcome == webhook.Mutated {
 			c.PatchBytes, c.PatchOperations = 120, 3
 		}

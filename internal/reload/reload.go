@@ -95,9 +95,14 @@ func (f *Files[T]) Err() error {
 	return nil
 }
 
-// Run reads the files once in every interval, [DefaultInterval] when zero, until ctx is done.
+// Run reads the files once in every interval until ctx is done. Zero means [DefaultInterval];
+// negative means never.
 func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
-	if interval <= 0 {
+	if interval < 0 {
+		<-ctx.Done()
+		return
+	}
+	if interval == 0 {
 		interval = DefaultInterval
 	}
 	ticker := time.NewTicker(interval)

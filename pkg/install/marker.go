@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admitkit/admitkit/internal/unobserved"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -69,15 +70,18 @@ func markerHooks(o Options, s []sort) []*webhook.Hook {
 		if sort == mutating {
 			hooks = append(hooks, webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 				Name: name, Rules: rules, NamespaceSelector: namespace, ObjectSelector: objects, MatchPolicy: new(admissionregistrationv1.Exact),
-			}, denyMarker).WithoutObservers())
+			}, denyMarker).WithObserver(unobservedByServer))
 		} else {
 			hooks = append(hooks, webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 				Name: name, Rules: rules, NamespaceSelector: namespace, ObjectSelector: objects, MatchPolicy: new(admissionregistrationv1.Exact),
-			}, denyMarker).WithoutObservers())
+			}, denyMarker).WithObserver(unobservedByServer))
 		}
 	}
 	return hooks
 }
+
+// unobservedByServer keeps marker calls out of the metrics and traces of the server.
+var unobservedByServer = unobserved.Marker[webhook.Hook, webhook.Observation]{}
 
 func denyMarker(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
 	return webhook.Deny(markerText)

@@ -24,7 +24,7 @@ type register struct {
 	called []string
 }
 
-func (r *register) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
+func (r *register) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.called = append(r.called, h.Path())

@@ -30,7 +30,7 @@ func TestNewListsWhatIsWrong(t *testing.T) {
 	}{
 		{"all is well", func(*Options) {}, []*webhook.Hook{denying("one.example.com")}, nil},
 		{"no config", func(o *Options) { o.Config = nil }, nil, []string{"set Config of the options"}},
-		{"no name", func(o *Options) { o.Configuration.Name = "" }, nil, []string{`configuration name ""`}},
+		{"no name", func(o *Options) { o.Configuration.Name = "" }, nil, []string{`ConfigurationOptions.Name: Invalid value: ""`}},
 		{"no place, but for a hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"set Namespace of", "set Service or URL of"}},
 		{"a URL without a namespace", func(o *Options) { o.Configuration = webhook.ConfigurationOptions{Name: "hooks", URL: "https://x"} }, nil, []string{"set Namespace of"}},
 		{"a Deployment that cannot be", func(o *Options) { o.Deployment = "Hooks/1" }, nil, []string{`option Deployment "Hooks/1": a lowercase RFC 1123 subdomain`}},

@@ -20,7 +20,7 @@ import (
 func TestAllocs(t *testing.T) {
 	m := newMetrics(t, prometheus.NewRegistry(), metrics.Options{})
 	hook, r, ctx := mutating("a.example.com"), &http.Request{}, t.Context()
-	call := webhook.Call{Outcome: webhook.Mutated, Duration: time.Millisecond, BodyBytes: 2000, PatchBytes: 100, PatchOperations: 2}
+	call := webhook.Observation{Outcome: webhook.Mutated, Duration: time.Millisecond, BodyBytes: 2000, PatchBytes: 100, PatchOperations: 2}
 	n := testing.AllocsPerRun(1000, func() {
 		_, end := m.Begin(ctx, hook, r)
 		end(&call)

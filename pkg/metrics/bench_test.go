@@ -28,7 +28,7 @@ func BenchmarkCall(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s", name, outcome), func(b *testing.B) {
 				m := newMetrics(b, prometheus.NewRegistry(), options)
 				hook, r, ctx := mutating("a.example.com"), &http.Request{}, b.Context()
-				call := webhook.Call{Outcome: outcome, BodyBytes: 2000, PatchBytes: 100, PatchOperations: 2}
+				call := webhook.Observation{Outcome: outcome, BodyBytes: 2000, PatchBytes: 100, PatchOperations: 2}
 				b.ReportAllocs()
 				for i := range b.N {
 					call.Duration = time.Duration(i%1000) * 10 * time.Microsecond

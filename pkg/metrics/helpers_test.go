@@ -46,7 +46,7 @@ func newMetrics(t testing.TB, reg prometheus.Registerer, o metrics.Options) *met
 }
 
 // observe tells an observer of one call from its begin to its end.
-func observe(o webhook.Observer, h *webhook.Hook, c webhook.Call) {
+func observe(o webhook.Observer, h *webhook.Hook, c webhook.Observation) {
 	_, end := o.Begin(context.Background(), h, &http.Request{})
 	end(&c)
 }

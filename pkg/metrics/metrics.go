@@ -160,12 +160,12 @@ func (o Options) check() error {
 }
 
 // Begin implements [webhook.Observer].
-func (m *Metrics) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
+func (m *Metrics) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	s := m.of(h)
 	s.inFlight.Inc()
 	if m.traceID != nil {
 		if id := m.traceID(ctx); id != "" {
-			return ctx, func(c *webhook.Call) { s.finish(c, id) }
+			return ctx, func(c *webhook.Observation) { s.finish(c, id) }
 		}
 	}
 	return ctx, s.end

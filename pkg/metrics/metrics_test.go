@@ -31,7 +31,7 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 			reg := prometheus.NewRegistry()
 			hook := mutating("a.example.com")
 			m := newMetrics(t, reg, metrics.Options{})
-			observe(m, hook, webhook.Call{Hook: hook.Name(), Mutating: true, Outcome: webhook.Outcome(outcome), Duration: 3 * time.Millisecond})
+			observe(m, hook, webhook.Observation{Hook: hook.Name(), Mutating: true, Outcome: webhook.Outcome(outcome), Duration: 3 * time.Millisecond})
 			labels := fmt.Sprintf(`{outcome=%q,type="mutating",webhook="a.example.com"}`, outcome)
 			got := scrape(t, reg)
 			check(t, got, map[string]float64{
@@ -58,9 +58,9 @@ func TestInFlight(t *testing.T) {
 	_, first := m.Begin(t.Context(), hook, &http.Request{})
 	_, second := m.Begin(t.Context(), hook, &http.Request{})
 	check(t, scrape(t, reg), map[string]float64{series: 2})
-	second(&webhook.Call{Outcome: webhook.Allowed})
+	second(&webhook.Observation{Outcome: webhook.Allowed})
 	check(t, scrape(t, reg), map[string]float64{series: 1})
-	first(&webhook.Call{Outcome: webhook.Shed})
+	first(&webhook.Observation{Outcome: webhook.Shed})
 	check(t, scrape(t, reg), map[string]float64{series: 0})
 }
 
@@ -68,9 +68,9 @@ func TestSizes(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg, metrics.Options{})
 	hook := mutating("a.example.com")
-	observe(m, hook, webhook.Call{Outcome: webhook.Mutated, BodyBytes: 5000, PatchBytes: 120, PatchOperations: 3})
-	observe(m, hook, webhook.Call{Outcome: webhook.Allowed, BodyBytes: 1000})
-	observe(m, hook, webhook.Call{Outcome: webhook.Shed}) // was not read
+	observe(m, hook, webhook.Observation{Outcome: webhook.Mutated, BodyBytes: 5000, PatchBytes: 120, PatchOperations: 3})
+	observe(m, hook, webhook.Observation{Outcome: webhook.Allowed, BodyBytes: 1000})
+	observe(m, hook, webhook.Observation{Outcome: webhook.Shed}) // was not read
 	const labels = `{type="mutating",webhook="a.example.com"}`
 	check(t, scrape(t, reg), map[string]float64{
 		"admitkit_request_body_bytes_count" + labels: 2,
@@ -121,10 +121,10 @@ func TestCopiesOfAHookAreOne(t *testing.T) {
 	m := newMetrics(t, reg, metrics.Options{})
 	hook := validating("a.example.com")
 	for range 5 {
-		observe(m, hook, webhook.Call{Outcome: webhook.Denied})
+		observe(m, hook, webhook.Observation{Outcome: webhook.Denied})
 		hook = hook.WithMaxBodyBytes(1 << 20)
 	}
-	observe(m, mutating("a.example.com"), webhook.Call{Outcome: webhook.Denied})
+	observe(m, mutating("a.example.com"), webhook.Observation{Outcome: webhook.Denied})
 	check(t, scrape(t, reg), map[string]float64{
 		`admitkit_calls_total{outcome="denied",type="validating",webhook="a.example.com"}`: 5,
 		`admitkit_calls_total{outcome="denied",type="mutating",webhook="a.example.com"}`:   1,
@@ -141,7 +141,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	all := constants(t, "webhook", "Outcome")
 	text := func() string { return fmt.Sprintf("%x\xff\n\"", random.Uint64()) }
 	call := func(hook *webhook.Hook, outcome string) {
-		observe(m, hook, webhook.Call{
+		observe(m, hook, webhook.Observation{
 			Hook: hook.Name(), Mutating: hook.Mutating(), UID: types.UID(text()), Namespace: text(), Name: text(),
 			Kind: metav1.GroupVersionKind{Group: text(), Version: text(), Kind: text()}, Operation: admissionv1.Operation(text()), DryRun: random.IntN(2) == 0,
 			Outcome: webhook.Outcome(outcome), Code: random.Int32(), Err: errors.New(text()),
@@ -206,7 +206,7 @@ func TestRegistriesAreApart(t *testing.T) {
 	hook := validating("a.example.com")
 	m := newMetrics(t, one, metrics.Options{})
 	newMetrics(t, other, metrics.Options{Hooks: []*webhook.Hook{hook}})
-	observe(m, hook, webhook.Call{Outcome: webhook.Allowed})
+	observe(m, hook, webhook.Observation{Outcome: webhook.Allowed})
 	const series = `admitkit_calls_total{outcome="allowed",type="validating",webhook="a.example.com"}`
 	check(t, scrape(t, one), map[string]float64{series: 1})
 	check(t, scrape(t, other), map[string]float64{series: 0})
@@ -215,7 +215,7 @@ func TestRegistriesAreApart(t *testing.T) {
 func TestHistogramsAreClassicAndNative(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	hook := mutating("a.example.com")
-	observe(newMetrics(t, reg, metrics.Options{}), hook, webhook.Call{Outcome: webhook.Mutated, Duration: 40 * time.Second, BodyBytes: 1, PatchBytes: 1, PatchOperations: 1})
+	observe(newMetrics(t, reg, metrics.Options{}), hook, webhook.Observation{Outcome: webhook.Mutated, Duration: 40 * time.Second, BodyBytes: 1, PatchBytes: 1, PatchOperations: 1})
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestNamesFollowTheConventions(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	hook := mutating("a.example.com")
 	m := newMetrics(t, reg, metrics.Options{})
-	observe(m, hook, webhook.Call{Outcome: webhook.Mutated, BodyBytes: 1})
+	observe(m, hook, webhook.Observation{Outcome: webhook.Mutated, BodyBytes: 1})
 	m.HandshakeFailed("other")
 	families, err := reg.Gather()
 	if err != nil {
@@ -282,7 +282,7 @@ func TestExemplars(t *testing.T) {
 			reg := prometheus.NewRegistry()
 			m := newMetrics(t, reg, metrics.Options{TraceID: func(ctx context.Context) string { return ctx.Value(key{}).(string) }})
 			_, end := m.Begin(context.WithValue(t.Context(), key{}, row.trace), validating("a.example.com"), &http.Request{})
-			end(&webhook.Call{Outcome: webhook.Allowed, Duration: time.Millisecond})
+			end(&webhook.Observation{Outcome: webhook.Allowed, Duration: time.Millisecond})
 			var found []string
 			families, err := reg.Gather()
 			if err != nil {
@@ -313,7 +313,7 @@ func TestConcurrentCalls(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range 50 {
-				observe(m, validating(fmt.Sprintf("hook-%d.example.com", i%5)), webhook.Call{Outcome: webhook.Allowed, BodyBytes: 1})
+				observe(m, validating(fmt.Sprintf("hook-%d.example.com", i%5)), webhook.Observation{Outcome: webhook.Allowed, BodyBytes: 1})
 				m.HandshakeFailed("other")
 			}
 		})

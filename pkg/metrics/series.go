@@ -26,7 +26,7 @@ type series struct {
 	patch       prometheus.Observer // nil for validating hooks, with the next
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
-	end         func(*webhook.Call) // finish without a trace, made once
+	end         func(*webhook.Observation) // finish without a trace, made once
 }
 
 // An outcome counts the calls of a hook that came to it.
@@ -81,12 +81,12 @@ func (m *Metrics) newSeries(key hookKey) *series {
 			}),
 		}
 	}
-	s.end = func(c *webhook.Call) { s.finish(c, "") }
+	s.end = func(c *webhook.Observation) { s.finish(c, "") }
 	return s
 }
 
 // finish counts a call that was answered.
-func (s *series) finish(c *webhook.Call, traceID string) {
+func (s *series) finish(c *webhook.Observation, traceID string) {
 	s.inFlight.Dec()
 	if o := s.outcomes[c.Outcome]; o != nil {
 		o.calls.Inc()

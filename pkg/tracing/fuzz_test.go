@@ -27,7 +27,7 @@ func FuzzSpan(f *testing.F) {
 			tp, spans := recorded()
 			ctx, end := tracing.New(tp, tracing.Options{Propagator: reader, ErrorText: true}).
 				Begin(t.Context(), validating(), request("Traceparent", parent, "Tracestate", state, "Baggage", state))
-			end(&webhook.Call{
+			end(&webhook.Observation{
 				UID: types.UID(uid), Kind: metav1.GroupVersionKind{Group: kind, Version: kind, Kind: kind}, Operation: admissionv1.Operation(operation),
 				Namespace: namespace, Outcome: webhook.Failed, Code: 500, Err: errors.New(failure),
 			})

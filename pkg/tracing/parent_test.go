@@ -46,7 +46,7 @@ func TestParentBesideTheSpanOfMiddleware(t *testing.T) {
 			}
 			ctx, outer := tp.Tracer("middleware").Start(ctx, "POST")
 			_, end := tracing.New(tp, tracing.Options{}).Begin(ctx, validating(), r)
-			end(&webhook.Call{Outcome: webhook.Allowed})
+			end(&webhook.Observation{Outcome: webhook.Allowed})
 			span := one(t, spans)
 			switch parent, links := span.Parent(), span.Links(); {
 			case !in.linked && (!parent.Equal(outer.SpanContext()) || len(links) > 0):

@@ -91,11 +91,11 @@ type tracer struct {
 }
 
 // Begin implements [webhook.Observer].
-func (t *tracer) Begin(ctx context.Context, h *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Call)) {
+func (t *tracer) Begin(ctx context.Context, h *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Observation)) {
 	ctx, links := t.parent(ctx, r.Header)
 	ctx, span := t.tracer.Start(ctx, h.Name(), trace.WithSpanKind(trace.SpanKindServer), trace.WithLinks(links...),
 		trace.WithAttributes(webhookKey.String(h.Name()), typeKey.String(typeOf(h)))) // for samplers to see
-	return ctx, func(c *webhook.Call) { t.end(span, c) }
+	return ctx, func(c *webhook.Observation) { t.end(span, c) }
 }
 
 func typeOf(h *webhook.Hook) string {
@@ -107,7 +107,7 @@ func typeOf(h *webhook.Hook) string {
 
 // end describes the call. The status of a span whose call was decided is left as the handler may
 // have set it.
-func (t *tracer) end(span trace.Span, c *webhook.Call) {
+func (t *tracer) end(span trace.Span, c *webhook.Observation) {
 	defer span.End()
 	if !span.IsRecording() {
 		return
@@ -125,7 +125,7 @@ func (t *tracer) end(span trace.Span, c *webhook.Call) {
 const maxValue = 256
 
 // attributes returns what is known of a call.
-func attributes(c *webhook.Call) []attribute.KeyValue {
+func attributes(c *webhook.Observation) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 12), outcomeKey.String(string(c.Outcome)), codeKey.Int(int(c.Code)))
 	if c.UID != "" {
 		all = append(all, uidKey.String(clip(string(c.UID), maxValue)), kindKey.String(clip(c.Kind.String(), maxValue)),
@@ -144,7 +144,7 @@ func attributes(c *webhook.Call) []attribute.KeyValue {
 }
 
 // describe says why a call failed, as far as a span may.
-func (t *tracer) describe(c *webhook.Call) string {
+func (t *tracer) describe(c *webhook.Observation) string {
 	if t.opts.ErrorText && c.Err != nil {
 		return clip(c.Err.Error(), 1024)
 	}

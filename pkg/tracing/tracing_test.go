@@ -77,7 +77,7 @@ func attributes(span sdktrace.ReadOnlySpan) map[string]any {
 }
 
 func TestSpan(t *testing.T) {
-	known := webhook.Call{
+	known := webhook.Observation{
 		UID: "705ab4f5-6393-11e8-b7cc-42010a800002", Kind: metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
 		Operation: admissionv1.Update, Namespace: "shop", Name: "n4me", DryRun: true, Code: 200, BodyBytes: 2000,
 	}
@@ -88,47 +88,47 @@ func TestSpan(t *testing.T) {
 	rows := []struct {
 		why    string
 		hook   *webhook.Hook
-		change func(*webhook.Call)
+		change func(*webhook.Observation)
 		want   map[string]any // added to about, unless it is nil
 		status sdktrace.Status
 	}{
-		{"allowed", validating(), func(c *webhook.Call) { c.Outcome = webhook.Allowed }, map[string]any{"admission.outcome": "allowed"}, sdktrace.Status{}},
+		{"allowed", validating(), func(c *webhook.Observation) { c.Outcome = webhook.Allowed }, map[string]any{"admission.outcome": "allowed"}, sdktrace.Status{}},
 		{
-			"mutated", mutating(), func(c *webhook.Call) { c.Outcome, c.PatchBytes, c.PatchOperations = webhook.Mutated, 120, 3 },
+			"mutated", mutating(), func(c *webhook.Observation) { c.Outcome, c.PatchBytes, c.PatchOperations = webhook.Mutated, 120, 3 },
 			map[string]any{"admission.outcome": "mutated", "admission.patch.size": int64(120), "admission.patch.operations": int64(3)}, sdktrace.Status{},
 		},
-		{"denied: an answer like any other", validating(), func(c *webhook.Call) { c.Outcome, c.Code = webhook.Denied, 422 }, map[string]any{"admission.outcome": "denied", "admission.code": int64(422)}, sdktrace.Status{}},
+		{"denied: an answer like any other", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Denied, 422 }, map[string]any{"admission.outcome": "denied", "admission.code": int64(422)}, sdktrace.Status{}},
 		{
-			"an object in no namespace", validating(), func(c *webhook.Call) { c.Outcome, c.Namespace = webhook.Allowed, "" },
+			"an object in no namespace", validating(), func(c *webhook.Observation) { c.Outcome, c.Namespace = webhook.Allowed, "" },
 			map[string]any{"admission.outcome": "allowed", "k8s.namespace.name": nil}, sdktrace.Status{},
 		},
 		{
-			"failed", validating(), func(c *webhook.Call) {
+			"failed", validating(), func(c *webhook.Observation) {
 				c.Outcome, c.Code, c.Err = webhook.Failed, 500, errors.New("token s3cret is wrong")
 			},
 			map[string]any{"admission.outcome": "failed", "admission.code": int64(500), "error.type": "failed"},
 			sdktrace.Status{Code: codes.Error, Description: "failed with code 500; the log has why"},
 		},
 		{
-			"panicked", validating(), func(c *webhook.Call) { c.Outcome, c.Code = webhook.Panicked, 500 },
+			"panicked", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Panicked, 500 },
 			map[string]any{"admission.outcome": "panicked", "admission.code": int64(500), "error.type": "panicked"},
 			sdktrace.Status{Code: codes.Error, Description: "panicked with code 500; the log has why"},
 		},
 		{
-			"timed out", validating(), func(c *webhook.Call) { c.Outcome, c.Code = webhook.TimedOut, 504 },
+			"timed out", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.TimedOut, 504 },
 			map[string]any{"admission.outcome": "timed_out", "admission.code": int64(504), "error.type": "timed_out"},
 			sdktrace.Status{Code: codes.Error, Description: "timed_out with code 504; the log has why"},
 		},
 		{
-			"canceled: nobody waits for it", validating(), func(c *webhook.Call) { c.Outcome, c.Code = webhook.Canceled, 503 },
+			"canceled: nobody waits for it", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Canceled, 503 },
 			map[string]any{"admission.outcome": "canceled", "admission.code": int64(503)}, sdktrace.Status{},
 		},
 		{
-			"shed: nothing was read", validating(), func(c *webhook.Call) { *c = webhook.Call{Outcome: webhook.Shed, Code: 429} }, nil,
+			"shed: nothing was read", validating(), func(c *webhook.Observation) { *c = webhook.Observation{Outcome: webhook.Shed, Code: 429} }, nil,
 			sdktrace.Status{Code: codes.Error, Description: "shed with code 429; the log has why"},
 		},
 		{
-			"refused: nothing was read", validating(), func(c *webhook.Call) { *c = webhook.Call{Outcome: webhook.Refused, Code: 401} }, nil,
+			"refused: nothing was read", validating(), func(c *webhook.Observation) { *c = webhook.Observation{Outcome: webhook.Refused, Code: 401} }, nil,
 			sdktrace.Status{Code: codes.Error, Description: "refused with code 401; the log has why"},
 		},
 	}
@@ -182,7 +182,7 @@ func TestErrorText(t *testing.T) {
 		t.Run(row.why, func(t *testing.T) {
 			tp, spans := recorded()
 			_, end := tracing.New(tp, tracing.Options{ErrorText: true}).Begin(t.Context(), validating(), request())
-			end(&webhook.Call{Outcome: webhook.Failed, Code: 500, Err: row.err})
+			end(&webhook.Observation{Outcome: webhook.Failed, Code: 500, Err: row.err})
 			if got := one(t, spans).Status().Description; got != row.want {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
@@ -209,7 +209,7 @@ func TestParent(t *testing.T) {
 			tp, spans := recorded()
 			ctx, end := tracing.New(tp, row.opts).Begin(t.Context(), validating(), request(row.headers...))
 			inHandler := trace.SpanContextFromContext(ctx)
-			if end(&webhook.Call{Outcome: webhook.Allowed}); inHandler.IsSampled() != row.sampled {
+			if end(&webhook.Observation{Outcome: webhook.Allowed}); inHandler.IsSampled() != row.sampled {
 				t.Errorf("sampled: %v", inHandler.IsSampled())
 			}
 			if got, want := tracing.TraceID(ctx), inHandler.TraceID().String(); row.sampled != (got == want) || !row.sampled && got != "" {
@@ -238,7 +238,7 @@ func TestStatusOfTheHandlerStays(t *testing.T) {
 		tp, spans := recorded()
 		ctx, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), mutating(), request())
 		trace.SpanFromContext(ctx).SetStatus(codes.Error, "the cache is cold")
-		end(&webhook.Call{Outcome: outcome})
+		end(&webhook.Observation{Outcome: outcome})
 		if got, want := one(t, spans).Status(), (sdktrace.Status{Code: codes.Error, Description: "the cache is cold"}); got != want {
 			t.Errorf("%s: status %+v, want %+v", outcome, got, want)
 		}
@@ -247,7 +247,7 @@ func TestStatusOfTheHandlerStays(t *testing.T) {
 
 func TestWithoutAProvider(t *testing.T) {
 	ctx, end := tracing.New(nil, tracing.Options{}).Begin(t.Context(), validating(), request("Traceparent", traceparent))
-	end(&webhook.Call{Outcome: webhook.Failed})
+	end(&webhook.Observation{Outcome: webhook.Failed})
 	if got := trace.SpanContextFromContext(ctx).SpanID().String(); got != "b7ad6b7169203331" {
 		t.Errorf("the handler does not continue the caller's span, but %s", got)
 	}
@@ -258,7 +258,7 @@ func TestSamplersSeeTheHook(t *testing.T) {
 	sampler := &curious{}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))
 	_, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), mutating(), request())
-	end(&webhook.Call{Outcome: webhook.Allowed})
+	end(&webhook.Observation{Outcome: webhook.Allowed})
 	if want := "a.example.com server [admission.webhook=a.example.com admission.type=mutating]"; sampler.saw != want {
 		t.Errorf("the sampler saw %s, want %s", sampler.saw, want)
 	}
@@ -281,7 +281,7 @@ func TestLongValuesAreCut(t *testing.T) {
 	tp, spans := recorded()
 	_, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), validating(), request())
 	long := strings.Repeat("x", 1<<20)
-	end(&webhook.Call{UID: "u", Outcome: webhook.Denied, Namespace: long, Operation: admissionv1.Operation(long), Kind: metav1.GroupVersionKind{Kind: long}})
+	end(&webhook.Observation{UID: "u", Outcome: webhook.Denied, Namespace: long, Operation: admissionv1.Operation(long), Kind: metav1.GroupVersionKind{Kind: long}})
 	for key, value := range attributes(one(t, spans)) {
 		if text, ok := value.(string); ok && len(text) > 300 {
 			t.Errorf("%s has %d bytes", key, len(text))
@@ -303,7 +303,7 @@ func TestPageNamesEveryAttribute(t *testing.T) {
 	for _, outcome := range []webhook.Outcome{webhook.Mutated, webhook.Failed} {
 		tp, spans := recorded()
 		_, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), mutating(), request())
-		end(&webhook.Call{UID: "1", Namespace: "shop", Outcome: outcome, BodyBytes: 1})
+		end(&webhook.Observation{UID: "1", Namespace: "shop", Outcome: outcome, BodyBytes: 1})
 		maps.Copy(made, attributes(one(t, spans)))
 	}
 	if got, want := slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(made)); !slices.Equal(got, want) {
@@ -319,7 +319,7 @@ func BenchmarkCall(b *testing.B) {
 	for name, tp := range rows {
 		b.Run(name, func(b *testing.B) {
 			tracer, hook, r, ctx := tracing.New(tp, tracing.Options{}), mutating(), request("Traceparent", unsampled), b.Context()
-			call := webhook.Call{UID: "705ab4f5", Namespace: "shop", Outcome: webhook.Mutated, PatchOperations: 1}
+			call := webhook.Observation{UID: "705ab4f5", Namespace: "shop", Outcome: webhook.Mutated, PatchOperations: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				_, end := tracer.Begin(ctx, hook, r)

@@ -181,7 +181,7 @@ func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 // TestTheClientIsStillThere while something else is cancelled, or its body is broken.
 func TestTheClientIsStillThere(t *testing.T) {
 	canceled := func(context.Context, *webhook.Request[corev1.Pod]) error { return context.Canceled }
-	ends := scripted(func(ctx context.Context) (context.Context, func(*webhook.Call)) {
+	ends := scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {
 		ctx, end := context.WithCancel(ctx)
 		end()
 		return ctx, nil

@@ -51,7 +51,8 @@ type ClientAuth struct {
 	// BasicFile holds user names and passwords, user:password on each line as in TokenFile. A
 	// user may have several passwords.
 	BasicFile string
-	// ReloadInterval is how often the files are read again: every 10 s when zero.
+	// ReloadInterval is how often the files are read again: every 10 s by default. Negative means
+	// never.
 	ReloadInterval time.Duration
 }
 

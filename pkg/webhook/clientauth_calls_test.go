@@ -22,8 +22,8 @@ type tally struct {
 	calls map[string]int
 }
 
-func (o *tally) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
-	return ctx, func(c *webhook.Call) {
+func (o *tally) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
+	return ctx, func(c *webhook.Observation) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.calls[fmt.Sprintf("%s %d, uid %q, %d bytes, failed %t", c.Outcome, c.Code, c.UID, c.BodyBytes, c.Err != nil)]++
@@ -54,7 +54,7 @@ type headers struct {
 	seen []string
 }
 
-func (o *headers) Begin(ctx context.Context, _ *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Call)) {
+func (o *headers) Begin(ctx context.Context, _ *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Observation)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seen = append(o.seen, fmt.Sprintf("%s %q %d %d", r.URL.Path, r.Header.Get("Traceparent"), len(r.Header), len(r.Trailer)))

@@ -52,8 +52,10 @@ type ConfigurationOptions struct {
 // namespaceSelector, even an empty one, its webhook is not called for kube-system and for the
 // namespace it runs in.
 //
-// The error lists everything that is wrong, with the hooks and with the options. The objects
-// share no memory with the hooks.
+// The error joins every problem of the hooks and the options. A problem of a field is a
+// *field.Error. Its Field begins with "ConfigurationOptions", or with "mutating[<name>]" or
+// "validating[<name>]" for a registration. A webhook without an address is a
+// field.ErrorTypeRequired of clientConfig. The objects share no memory with the hooks.
 func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	if err := errors.Join(checkHooks(hooks), o.validate()); err != nil {
 		return nil, nil, err
@@ -77,15 +79,14 @@ func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrat
 }
 
 func (o ConfigurationOptions) validate() error {
-	var errs []error
+	options := field.NewPath("ConfigurationOptions")
+	var list field.ErrorList
 	for _, problem := range validation.IsDNS1123Subdomain(o.Name) {
-		errs = append(errs, fmt.Errorf("configuration name %q: %s", o.Name, problem))
+		list = append(list, field.Invalid(options.Child("Name"), o.Name, problem))
 	}
 	if o.URL != "" && o.Service != nil {
-		errs = append(errs, errors.New("set either URL or Service of the configuration options, not both"))
+		list = append(list, field.Forbidden(options.Child("URL"), "set either URL or Service, not both"))
 	}
-	options := field.NewPath("configuration options")
-	var list field.ErrorList
 	if o.URL != "" {
 		list = append(list, validateURL(options.Child("URL"), o.URL)...)
 	}
@@ -96,17 +97,15 @@ func (o ConfigurationOptions) validate() error {
 	list = append(list, validateNamespace(options.Child("Namespace"), o.Namespace)...)
 	list = append(list, metav1validation.ValidateLabels(o.Labels, options.Child("Labels"))...)
 	list = append(list, apivalidation.ValidateAnnotations(o.Annotations, options.Child("Annotations"))...)
-	if len(list) > 0 {
-		errs = append(errs, list.ToAggregate())
-	}
-	return errors.Join(errs...)
+	return joinFields(list)
 }
 
 // clientConfig completes the hook's own client config.
 func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.WebhookClientConfig, error) {
 	c := *h.reg.clientConfig.DeepCopy()
-	if errs := validateBundle(field.NewPath(h.reg.sort()).Key(h.Name()).Child("clientConfig", "caBundle"), c.CABundle); len(errs) > 0 {
-		return c, errs.ToAggregate()
+	at := field.NewPath(h.reg.sort()).Key(h.Name()).Child("clientConfig")
+	if errs := validateBundle(at.Child("caBundle"), c.CABundle); len(errs) > 0 {
+		return c, joinFields(errs)
 	}
 	if isBlank(c.CABundle) {
 		c.CABundle = slices.Clone(o.CABundle)
@@ -128,7 +127,7 @@ func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.Web
 	default:
 		c.Service = o.service(c.Service, h)
 		if c.Service.Name == "" || c.Service.Namespace == "" {
-			return c, fmt.Errorf("webhook %s: nothing says where it is served: set URL, or the Namespace and Name of Service", h.Name())
+			return c, field.Required(at, "the webhook has no address: set URL, or Namespace and Name of Service, in ConfigurationOptions")
 		}
 	}
 	return c, nil

@@ -101,9 +101,9 @@ func TestWhereAHookIsServed(t *testing.T) {
 		{reason: "its URL beside a service", own: at("https://y/z/"), options: webhook.ConfigurationOptions{Service: hooks}, path: "/z", want: "https://y/z/"},
 		{reason: "its URL alone, with the default path", own: at("https://y"), path: "/mutate/a.example.com", want: "https://y/mutate/a.example.com"},
 		{reason: "its URL with the root as its path", own: at("https://y/"), path: "/", want: "https://y/"},
-		{reason: "nowhere", want: "error: webhook a.example.com: nothing says where it is served: set URL, or the Namespace and Name of Service", path: "/mutate/a.example.com"},
+		{reason: "nowhere", want: "error: mutating[a.example.com].clientConfig: Required value: the webhook has no address: set URL, or Namespace and Name of Service, in ConfigurationOptions", path: "/mutate/a.example.com"},
 		{reason: "half a service", options: webhook.ConfigurationOptions{Service: &admissionregistrationv1.ServiceReference{Name: "hooks"}}, path: "/mutate/a.example.com",
-			want: "error: webhook a.example.com: nothing says where it is served: set URL, or the Namespace and Name of Service"},
+			want: "error: mutating[a.example.com].clientConfig: Required value: the webhook has no address: set URL, or Namespace and Name of Service, in ConfigurationOptions"},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: in.own}, label)
@@ -228,7 +228,7 @@ func TestABundleHoldsCertificatesOnly(t *testing.T) {
 			if c != nil && strings.TrimSpace(in.bundle) == "" && c.Webhooks[0].ClientConfig.CABundle != nil {
 				t.Errorf("got %q", c.Webhooks[0].ClientConfig.CABundle)
 			}
-			for what, err := range map[string]error{"configuration options.CABundle: ": byOptions, "clientConfig.caBundle: ": byHook} {
+			for what, err := range map[string]error{"ConfigurationOptions.CABundle: ": byOptions, "clientConfig.caBundle: ": byHook} {
 				switch {
 				case in.want == "":
 					if err != nil {

@@ -217,7 +217,8 @@ func ExampleHook_Check() {
 	}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
 	fmt.Println(hook.Check())
 	// Output:
-	// [validating[policy].name: Invalid value: "policy": should be a domain with at least three segments separated by dots, validating[policy].rules[0].resources[0]: Invalid value: "pods": "*" covers it already]
+	// validating[policy].name: Invalid value: "policy": should be a domain with at least three segments separated by dots
+	// validating[policy].rules[0].resources[0]: Invalid value: "pods": "*" covers it already
 }
 
 // createPod calls a hook as an API server does, and prints the answer.

@@ -39,7 +39,7 @@ type exchange struct {
 	taken    bool // its connection was taken over to do that
 
 	client   context.Context // is done once the client went away
-	observed *observation    // nil without observers
+	observed *observedCall   // nil without observers
 	http1    bool
 	unread   bool // there is a body in the way of the next call
 	kept     bool // and the connection is kept nevertheless

@@ -71,7 +71,7 @@ func (x *exchange) failed(err error) metav1.Status {
 	}
 	outcome := x.outcomeOf(err)
 	x.logFailure(&status, err, outcome)
-	x.tell(Call{Outcome: outcome, Code: status.Code, Err: err})
+	x.tell(Observation{Outcome: outcome, Code: status.Code, Err: err})
 	return status
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -35,8 +36,7 @@ type Hook struct {
 	logger   *logr.Logger
 	gate     *gate // of the server it is served by
 
-	observers  []Observer
-	unobserved bool // see WithoutObservers
+	observers []Observer
 
 	unknown      UnknownFieldsPolicy
 	unknownCalls *atomic.Uint64 // shared with copies
@@ -140,7 +140,7 @@ func newHook[T any](reg registration, hasHandler bool, newCall func() call) *Hoo
 	}
 	h := &Hook{
 		reg: reg, kinds: kindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64),
-		wrong:  errors.Join(aggregate(reg.validate()), checkType[T](reg.name), noHandler),
+		wrong:  errors.Join(joinFields(reg.validate()), checkType[T](reg.name), noHandler),
 		noKind: checkKindKnown[T](reg.name), misfit: checkRules[T](&reg),
 	}
 	return h.checked()
@@ -155,12 +155,14 @@ func (h *Hook) checked() *Hook {
 	return h
 }
 
-// aggregate is ToAggregate with a nil that is one as an error too.
-func aggregate(errs field.ErrorList) error {
-	if len(errs) == 0 {
-		return nil
+// joinFields joins field errors, so that errors.As and Unwrap find each of them. It returns nil for
+// an empty list.
+func joinFields(list field.ErrorList) error {
+	errs := make([]error, len(list))
+	for i, err := range list {
+		errs[i] = err
 	}
-	return errs.ToAggregate()
+	return errors.Join(errs...)
 }
 
 // Name returns the webhook's name in its registration.
@@ -194,15 +196,17 @@ func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 // legal objects fail, or pass unseen under failurePolicy Ignore.
 const DefaultMaxBodyBytes = 16 << 20
 
-// WithMaxBodyBytes returns a hook that answers 413 to bodies of more than n bytes. Zero or
-// less stands for [DefaultMaxBodyBytes].
+// WithMaxBodyBytes returns a hook that answers 413 to bodies of more than n bytes. Zero means the
+// default: MaxBodyBytes of the server's [Options], or else [DefaultMaxBodyBytes]. Negative means no
+// limit.
 func (h *Hook) WithMaxBodyBytes(n int64) *Hook {
 	c := *h
-	if c.maxBytes = n; n <= 0 {
-		c.maxBytes = DefaultMaxBodyBytes
-	}
+	c.maxBytes = n
 	return &c
 }
+
+// bodyLimit returns the largest body that the hook reads, in bytes.
+func (h *Hook) bodyLimit() int64 { return limit(h.maxBytes, DefaultMaxBodyBytes, math.MaxInt64) }
 
 // WithLogger returns a hook that logs its failures to l, and its decisions at V(1), with the
 // keys webhook, requestUID, gvk, namespace, name and operation. Objects are never logged. The
@@ -211,15 +215,6 @@ func (h *Hook) WithMaxBodyBytes(n int64) *Hook {
 func (h *Hook) WithLogger(l logr.Logger) *Hook {
 	c := *h
 	c.logger = &l
-	return &c
-}
-
-// WithoutObservers returns a hook of whose calls no observer is told, not those of the server
-// either, unless WithObserver adds one. It is for hooks that are part of the machinery, whose
-// calls nobody wants to count.
-func (h *Hook) WithoutObservers() *Hook {
-	c := *h
-	c.observers, c.unobserved = nil, true
 	return &c
 }
 

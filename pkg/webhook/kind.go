@@ -67,7 +67,7 @@ func checkRules[T any](reg *registration) error {
 			}
 		}
 	}
-	return aggregate(errs)
+	return joinFields(errs)
 }
 
 // checkHandled refuses a request that the hook's type or its rules do not cover: then the

@@ -37,8 +37,8 @@ const (
 	Canceled Outcome = "canceled"  // the client went away before that: it restarts, or a user gives up
 )
 
-// A Call is what an [Observer] is told at the end of a call. What could not be read is zero.
-type Call struct {
+// An Observation describes a call that has ended. Fields that could not be read from the request are zero.
+type Observation struct {
 	Hook      string
 	Mutating  bool
 	UID       types.UID
@@ -65,11 +65,11 @@ type Call struct {
 type Observer interface {
 	// Begin is called before the call is read. The context it returns, derived from ctx, is
 	// the parent of the handler's. The function it returns is called once, when the answer is
-	// made and before it is sent, and must not keep the Call; it may be nil. It may be called in
+	// made and before it is sent, and must not keep the Observation; it may be nil. It may be called in
 	// another goroutine than Begin: a handler that overruns its deadline is busy in that one.
 	// r is for its headers; its body must not be read. Of a call without valid credentials there
 	// are no headers: a stranger must not choose which trace is continued, or whether it is kept.
-	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Call))
+	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
 }
 
 // A ConnectionObserver is an [Observer] that is also told of connections that came to nothing.
@@ -79,9 +79,9 @@ type ConnectionObserver interface {
 	HandshakeFailed(class string)
 }
 
-// An observation is a call of which observers are told.
-type observation struct {
-	ends      []func(*Call)
+// An observedCall is the state of the observers of one call.
+type observedCall struct {
+	ends      []func(*Observation)
 	bodyBytes int
 	told      atomic.Bool
 }
@@ -93,13 +93,19 @@ func (h *Hook) WithObserver(observers ...Observer) *Hook {
 	return &c
 }
 
+// hidesFromServer reports whether o is the marker of package internal/unobserved.
+func hidesFromServer(o Observer) bool {
+	_, ok := o.(interface{ HidesFromServer() })
+	return ok
+}
+
 // observe tells observers that a call begins, and returns the context for it.
 func (h *Hook) observe(x *exchange, r *http.Request) context.Context {
 	ctx := r.Context()
 	if len(h.observers) == 0 {
 		return ctx
 	}
-	x.observed = &observation{}
+	x.observed = &observedCall{}
 	for _, observer := range h.observers {
 		ctx = x.observed.begin(ctx, observer, h, r)
 	}
@@ -116,7 +122,7 @@ func visible(r *http.Request, refused *refusal) *http.Request {
 	return &c
 }
 
-func (o *observation) begin(ctx context.Context, observer Observer, h *Hook, r *http.Request) (next context.Context) {
+func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r *http.Request) (next context.Context) {
 	next = ctx
 	defer survive(ctx)
 	own, end := observer.Begin(ctx, h, r)
@@ -139,14 +145,14 @@ func survive(ctx context.Context) {
 
 // tell tells observers what came of a call, once: those that were told first that it begins,
 // last.
-func (x *exchange) tell(c Call) {
+func (x *exchange) tell(c Observation) {
 	if o := x.observed; o != nil && !o.told.Swap(true) {
 		told := c // which is in memory of its own only here
 		o.tell(x, &told)
 	}
 }
 
-func (o *observation) tell(x *exchange, c *Call) {
+func (o *observedCall) tell(x *exchange, c *Observation) {
 	h, a := x.ctx.hook, &x.ctx.about
 	c.Hook, c.Mutating = h.Name(), h.reg.mutating
 	c.UID, c.Kind, c.Operation, c.Namespace, c.Name, c.DryRun = a.uid, a.kind, a.operation, a.namespace, a.name, a.dryRun
@@ -166,7 +172,7 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) 
 	if !logs && x.observed == nil {
 		return
 	}
-	c := Call{Outcome: Allowed, Code: http.StatusOK}
+	c := Observation{Outcome: Allowed, Code: http.StatusOK}
 	var values []any
 	switch denial := d.Denial(); {
 	case denial != nil:

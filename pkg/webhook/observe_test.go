@@ -30,17 +30,17 @@ import (
 type recorder struct {
 	mu         sync.Mutex
 	begun      int
-	calls      []webhook.Call
+	calls      []webhook.Observation
 	handshakes map[string]int
 }
 
 type recorderKey struct{}
 
-func (r *recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
+func (r *recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun++
-	return context.WithValue(ctx, recorderKey{}, h.Name()), func(c *webhook.Call) {
+	return context.WithValue(ctx, recorderKey{}, h.Name()), func(c *webhook.Observation) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.calls = append(r.calls, *c)
@@ -72,7 +72,7 @@ func (r *recorder) outcomes() (all []webhook.Outcome) {
 }
 
 // one returns the one call that there was.
-func (r *recorder) one(tb testing.TB) webhook.Call {
+func (r *recorder) one(tb testing.TB) webhook.Observation {
 	tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func TestWhatAnObserverIsTold(t *testing.T) {
 	}
 	got.Duration = 0
 	p, _ := ask(t, hook, c).allowed(t, c, true)
-	want := webhook.Call{Hook: "pods.example.com", Mutating: true, UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: "web", DryRun: true,
+	want := webhook.Observation{Hook: "pods.example.com", Mutating: true, UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: "web", DryRun: true,
 		Outcome: webhook.Mutated, Code: 200, BodyBytes: len(c.body()), PatchBytes: len(p), PatchOperations: strings.Count(p, `"op"`)}
 	if got != want {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
@@ -192,18 +192,18 @@ func TestObserversOfRawAndMountedHooks(t *testing.T) {
 }
 
 // scripted is an observer of any behaviour.
-type scripted func(context.Context) (context.Context, func(*webhook.Call))
+type scripted func(context.Context) (context.Context, func(*webhook.Observation))
 
-func (s scripted) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
+func (s scripted) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	return s(ctx)
 }
 
 func TestObserversAreNested(t *testing.T) {
 	var order []string
 	named := func(name string) webhook.Observer {
-		return scripted(func(ctx context.Context) (context.Context, func(*webhook.Call)) {
+		return scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {
 			order = append(order, "begin "+name)
-			return ctx, func(*webhook.Call) { order = append(order, "end "+name) }
+			return ctx, func(*webhook.Observation) { order = append(order, "end "+name) }
 		})
 	}
 	hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
@@ -225,7 +225,7 @@ func TestObserverCancelsTheCall(t *testing.T) {
 	hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
-	}).WithObserver(scripted(func(ctx context.Context) (context.Context, func(*webhook.Call)) {
+	}).WithObserver(scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		cancel(ended)
 		return ctx, nil
@@ -238,10 +238,10 @@ func TestObserverCancelsTheCall(t *testing.T) {
 func TestObserversMayFail(t *testing.T) {
 	r, log := &recorder{}, &logbook{}
 	hook := mutating(label).WithObserver(
-		scripted(func(context.Context) (context.Context, func(*webhook.Call)) { return nil, nil }),
-		scripted(func(context.Context) (context.Context, func(*webhook.Call)) { panic("begin") }),
-		scripted(func(ctx context.Context) (context.Context, func(*webhook.Call)) {
-			return ctx, func(*webhook.Call) { panic("end") }
+		scripted(func(context.Context) (context.Context, func(*webhook.Observation)) { return nil, nil }),
+		scripted(func(context.Context) (context.Context, func(*webhook.Observation)) { panic("begin") }),
+		scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {
+			return ctx, func(*webhook.Observation) { panic("end") }
 		}), r)
 	e := serve(t, webhook.Options{Logger: funcr.New(log.write, funcr.Options{})}, hook)
 	e.ask(t, hook, call{}).allowed(t, call{}, true)

@@ -17,111 +17,114 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Options configure a [Server]. Only TLSConfig is required. A limit or a duration of zero has
-// the default that it names; a negative one is as much as there is: no limit, or no waiting.
+// Options configure a [Server]. Only TLSConfig is required. In every limit and duration, zero means
+// the default and negative means no limit; a negative ShutdownDelay means no delay.
 type Options struct {
-	// Addr is where to listen, ":9443" when empty. Not used with Listener.
+	// Addr is the address to listen on, ":9443" when empty. It is not used with Listener.
 	Addr string
-	// Listener is listened on instead of Addr, without TLS of its own. The server closes it.
+	// Listener, unless nil, is used instead of Addr. It must not speak TLS itself. The server
+	// closes it.
 	Listener net.Listener
-	// TLSConfig holds the serving certificate, in Certificates or GetCertificate. A copy is
-	// used, with TLS 1.2 as the least version unless it says more.
+	// TLSConfig holds the serving certificate, in Certificates or GetCertificate. The server uses
+	// a copy with TLS 1.2 or later.
 	TLSConfig *tls.Config
-	// Ready says whether the server could serve, and if not, why: it is asked by each probe of
-	// /readyz. The log is told why, and so is who asks at OpsAddr; the hooks' address, which
-	// strangers may reach, tells only that. With certificates it is certs.Ready. The server adds
-	// that it listens and is not about to stop.
+	// Ready returns why the program is not ready to serve, or nil. Every probe of /readyz calls
+	// it. The log and the probes at OpsAddr get the reason; the hooks' address, which any client
+	// may reach, answers only that the server is not ready. With certificates, use certs.Ready.
+	// The server itself checks that it listens and is not about to stop.
 	Ready func(context.Context) error
 
-	// OpsAddr, or OpsListener, is where to serve /metrics, /healthz and /readyz over plain HTTP,
-	// from before the hooks are served until the last of their calls is answered. Without
-	// either there is only what the hooks' own address has, which is all but /metrics.
+	// OpsAddr, or OpsListener, is where the server serves /metrics, /healthz and /readyz over
+	// plain HTTP. It does so before the hooks are served and until their last call is answered.
+	// Without it, the probes are served at the hooks' own address only, and /metrics nowhere.
 	OpsAddr     string
 	OpsListener net.Listener
 	// Metrics is served at /metrics, such as promhttp.Handler().
 	Metrics http.Handler
-	// Observers are told of the calls of all hooks; those that are a [ConnectionObserver], also
-	// of TLS handshakes that failed.
+	// Observers see the calls of all hooks. A [ConnectionObserver] also sees the TLS handshakes
+	// that failed.
 	Observers []Observer
 
-	// MaxBodyBytes bounds a request body, for the hooks that do not do so themselves:
-	// [DefaultMaxBodyBytes] when zero or less. See [Hook.WithMaxBodyBytes].
+	// MaxBodyBytes limits a request body, in bytes, for hooks without a limit of their own:
+	// [DefaultMaxBodyBytes] by default. See [Hook.WithMaxBodyBytes].
 	MaxBodyBytes int64
-	// MaxInFlight bounds the calls in flight, from the headers to the answer; a handler that
-	// goes on after its deadline counts until it returns. 1000 when zero. A call too many waits
-	// for nothing: it is answered 429 with Retry-After, before its body is read, and the API
-	// server tries again after a second. If there is a call whose body takes more than 2 s, and
-	// another for each 64 KiB that came, that one is turned away instead.
+	// MaxInFlight limits the calls in flight, from the headers to the answer: 1000 by default. A
+	// handler that runs on after its deadline counts until it returns. A call over the limit is
+	// answered 429 with Retry-After before its body is read, and the API server tries again after
+	// a second. If the body of another call is slow, that call is answered 429 instead: a body is
+	// slow if it takes more than 2 s, plus 1 s for each 64 KiB that has arrived.
 	MaxInFlight int
-	// MaxInFlightBytes bounds the bodies of the calls in flight, in bytes, and is answered for
-	// as MaxInFlight is; slow bodies go if together they hold enough. Bytes count once there is memory for them: what a client announces does
-	// not. What is decoded of a body may be a few times its size, so when zero it is an eighth of
-	// GOMEMLIMIT (or what debug.SetMemoryLimit set before [NewServer]), but room for one body at
-	// least, and 256 MiB at most or without a GOMEMLIMIT.
+	// MaxInFlightBytes limits the memory for the bodies of the calls in flight, in bytes. Calls
+	// over the limit are answered as for MaxInFlight, and slow bodies are evicted if together
+	// they hold enough. Memory counts once it is allocated, whatever length a client announces.
+	// A decoded object may take a few times the size of its body. The default is therefore an
+	// eighth of GOMEMLIMIT (or of debug.SetMemoryLimit before [NewServer]), at least the largest
+	// body, and at most 256 MiB. Without a GOMEMLIMIT it is 256 MiB.
 	MaxInFlightBytes int64
-	// MaxConnections bounds the open connections. For one more another goes: first one that is older
-	// than a second and has never had a call, then one that has been busy for a second without a
-	// call, then one with a body that is slow, then the one that has been idle for longest. If all have calls, or were just made, the new one
-	// waits. Twice MaxInFlight when zero, and at least 100. A connection with a call that was
-	// read is never closed, so use more than MaxInFlight.
+	// MaxConnections limits the open connections: twice MaxInFlight by default, and at least 100.
+	// At the limit, a new connection makes the server close another one. It prefers, in this
+	// order: a connection older than a second without any call, one that has been busy for a
+	// second without a call, one with a slow body, and the one that has been idle longest. If
+	// there is none, the new connection waits. A connection whose call was read is never closed,
+	// so use more than MaxInFlight.
 	MaxConnections int
-	// MaxConnectionAge is how long a connection is used before an answer on it says that it
-	// is the last, a tenth more or less, so that the API server comes to know of new replicas.
-	// 5 minutes when zero. A nanosecond makes each answer the last.
+	// MaxConnectionAge is the time after which an answer closes its connection, so that the API
+	// server finds new replicas: 5 minutes by default, up to a tenth more or less. A nanosecond
+	// makes each answer close its connection.
 	MaxConnectionAge time.Duration
-	// ClientAuth says who may call the hooks, everybody when nil.
+	// ClientAuth restricts who may call the hooks. With nil, any client may.
 	ClientAuth *ClientAuth
 
-	// ShutdownDelay is how long calls go on as before once the context of Start is done, while
-	// the cluster finds out that the replica is leaving. 10 s when zero, also for a server that
-	// was never ready, since it does not know who asked.
+	// ShutdownDelay is how long the server goes on as before after the context of Start is done,
+	// while the cluster removes the replica from its endpoints: 10 s by default.
 	ShutdownDelay time.Duration
-	// DrainTimeout is how long Start takes after that at most, for calls in flight and to tell all
-	// clients that the server goes: 35 s when zero or less, longer than the longest
-	// timeoutSeconds of a webhook. It ends earlier when all are answered and told. The last 4 s,
-	// or the second half if that is less, nobody can connect any more.
+	// DrainTimeout is how long Start then waits for calls in flight and sends close notices: 35 s
+	// by default, which is longer than the longest timeoutSeconds of a webhook. Start returns
+	// earlier when all calls are answered and all clients notified. In the last 4 s, or the
+	// second half if that is less, the server accepts no new connections.
 	DrainTimeout time.Duration
 
-	// Logger is used by the server and by hooks without one of their own. The zero value takes
-	// the logger in the context of Start, or else slog's default, since a failure that nobody
-	// hears of is the worst kind. logr.Discard() is a zero value too: to silence the server
-	// give it a logger with a sink that drops everything.
+	// Logger is used by the server and by hooks without one of their own. The zero value means
+	// the logger in the context of Start, or else slog's default, so that failures are never
+	// lost. logr.Discard() is a zero value too: to silence the server, use a logger with a sink
+	// that drops everything.
 	Logger logr.Logger
 }
 
 // completed sets what is not set. memory is what the process is to keep to.
 func (o Options) completed(hooks []*Hook, memory int64) Options {
 	o.Addr = cmp.Or(o.Addr, ":9443")
-	o.MaxBodyBytes = max(o.MaxBodyBytes, 0)
+	o.MaxBodyBytes = limit(o.MaxBodyBytes, DefaultMaxBodyBytes, math.MaxInt64)
 	o.MaxInFlight = limit(o.MaxInFlight, 1000, math.MaxInt)
 	o.MaxInFlightBytes = limit(o.MaxInFlightBytes, o.bytesInFlight(hooks, memory), math.MaxInt64)
 	o.MaxConnections = limit(o.MaxConnections, max(100, o.MaxInFlight+min(o.MaxInFlight, math.MaxInt-o.MaxInFlight)), math.MaxInt)
 	o.MaxConnectionAge = limit(o.MaxConnectionAge, 5*time.Minute, math.MaxInt64)
 	o.ShutdownDelay = max(cmp.Or(o.ShutdownDelay, 10*time.Second), 0)
-	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = 35 * time.Second
-	}
+	o.DrainTimeout = limit(o.DrainTimeout, 35*time.Second, math.MaxInt64)
 	return o
 }
 
 // bytesInFlight is the default of MaxInFlightBytes. A typed object of a call that changes it takes
 // a bit more than three times its body, and what was let go and is not collected yet as much again.
 func (o *Options) bytesInFlight(hooks []*Hook, memory int64) int64 {
-	var one int64
+	var largest int64
 	for _, h := range hooks {
-		one = max(one, o.bodyLimit(h))
+		if bytes := o.bodyLimit(h); bytes != math.MaxInt64 {
+			largest = max(largest, bytes)
+		}
 	}
-	return min(max(memory/8>>20<<20, one), 256<<20) // whole MiB
+	return min(max(memory/8>>20<<20, largest), 256<<20) // whole MiB
 }
 
-// bodyLimit is what a body of the hook may have, or of one that has no limit of its own.
+// bodyLimit returns the largest body of a hook, in bytes. A nil hook has no limit of its own.
 func (o *Options) bodyLimit(h *Hook) int64 {
 	if h != nil && h.maxBytes != 0 {
-		return h.maxBytes
+		return h.bodyLimit()
 	}
-	return cmp.Or(o.MaxBodyBytes, DefaultMaxBodyBytes)
+	return o.MaxBodyBytes
 }
 
+// limit returns value, or the default for zero, or most for a negative value.
 func limit[T int | int64 | time.Duration](value, byDefault, most T) T {
 	if value < 0 {
 		return most
@@ -157,7 +160,7 @@ func (o *Options) checkBodies(hooks []*Hook) (errs []error) {
 			continue
 		}
 		most := o.bodyLimit(h)
-		if most > o.MaxInFlightBytes && whose[most] == nil {
+		if most != math.MaxInt64 && most > o.MaxInFlightBytes && whose[most] == nil {
 			limits = append(limits, most)
 		}
 		whose[most] = append(whose[most], h.Name())

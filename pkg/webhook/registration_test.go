@@ -205,12 +205,14 @@ func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
 		label)
 	_, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "Bad", URL: "http://x", Service: &admissionregistrationv1.ServiceReference{}}, bad, good, twin, elsewhere)
 	want(t, fmt.Sprint(err), strings.Join([]string{
-		`[validating[bad].name: Invalid value: "bad": should be a domain with at least three segments separated by dots, validating[bad].rules: Required value: a hook without rules is never called, validating[bad].timeoutSeconds: Invalid value: 99: must be between 1 and 30]`,
+		`validating[bad].name: Invalid value: "bad": should be a domain with at least three segments separated by dots`,
+		`validating[bad].rules: Required value: a hook without rules is never called`,
+		`validating[bad].timeoutSeconds: Invalid value: 99: must be between 1 and 30`,
 		`two webhooks of one configuration are called a.example.com`,
 		`webhooks a.example.com and a.example.com share the path /validate/a.example.com`,
-		`configuration name "Bad": ` + aSubdomain,
-		`set either URL or Service of the configuration options, not both`,
-		`configuration options.URL: Invalid value: "http://x": must begin with https://`,
+		`ConfigurationOptions.Name: Invalid value: "Bad": ` + aSubdomain,
+		`ConfigurationOptions.URL: Forbidden: set either URL or Service, not both`,
+		`ConfigurationOptions.URL: Invalid value: "http://x": must begin with https://`,
 	}, "\n"))
 	if startErr := webhook.NewServer(webhook.Options{}, bad, good, twin).Start(t.Context()); !strings.Contains(fmt.Sprint(startErr), "two webhooks") || !strings.Contains(fmt.Sprint(startErr), "validating[bad].rules") {
 		t.Errorf("Start: %v", startErr)

@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -55,7 +54,7 @@ func (x *exchange) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
-		x.tell(Call{Outcome: Refused, Code: refused.status.Code, Err: err})
+		x.tell(Observation{Outcome: Refused, Code: refused.status.Code, Err: err})
 		x.endConnection(w)
 		x.unread = false // it is dealt with there
 		x.ctx.hook.gate.auth.refuse(w, r, refused)
@@ -124,7 +123,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 	if h.gate != nil {
 		x.body = &b.reading
 	}
-	body, err := x.readBody(w, r, memory, cmp.Or(h.maxBytes, DefaultMaxBodyBytes))
+	body, err := x.readBody(w, r, memory, h.bodyLimit())
 	if err != nil {
 		return err
 	}

@@ -243,7 +243,7 @@ func closeAll(listeners ...net.Listener) {
 func (s *Server) handler(g *gate) http.Handler {
 	hooks := make(map[string]*Hook, len(s.hooks))
 	for _, h := range s.hooks {
-		if s.opts.MaxBodyBytes != 0 && h.maxBytes == 0 {
+		if h.maxBytes == 0 {
 			h = h.WithMaxBodyBytes(s.opts.MaxBodyBytes)
 		}
 		hooks[h.Path()] = h.servedThrough(g, s.opts.Observers)
@@ -280,7 +280,7 @@ func (s *Server) handler(g *gate) http.Handler {
 func (h *Hook) servedThrough(g *gate, observers []Observer) *Hook {
 	c := *h
 	c.gate = g
-	if !h.unobserved {
+	if !slices.ContainsFunc(h.observers, hidesFromServer) {
 		c.observers = slices.Concat(observers, h.observers)
 	}
 	return &c

@@ -136,7 +136,7 @@ func TestHooksOfAPackage(t *testing.T) {
 	if err != nil || len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 2 {
 		t.Errorf("%v, %v: %v", mutating, validating, err)
 	}
-	if _, _, err = p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "shop"}); err == nil || !strings.Contains(err.Error(), "nothing says where it is served") {
+	if _, _, err = p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "shop"}); err == nil || !strings.Contains(err.Error(), "the webhook has no address") {
 		t.Errorf("got %v", err)
 	}
 

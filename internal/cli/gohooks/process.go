@@ -22,6 +22,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/internal/problem"
@@ -39,6 +40,7 @@ type (
 	serve  struct{ Addr, Cert, Key string }
 	answer struct {
 		Error      string
+		Fields     []FieldError
 		Hooks      []Hook
 		Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 		Validating *admissionregistrationv1.ValidatingWebhookConfiguration
@@ -278,9 +280,31 @@ func (r *running) wait(ctx context.Context) (*answer, error) {
 
 func (a *answer) checked(pkg string) (*answer, error) {
 	if a.Error != "" {
-		return nil, problem.New("the hooks of %s:\n%s", pkg, a.Error)
+		return nil, &RegistrationError{problem.New("the hooks of %s:\n%s", pkg, a.Error), a.Fields}
 	}
 	return a, nil
+}
+
+// A RegistrationError is an error of the hooks or their configuration.
+type RegistrationError struct {
+	error
+	// Fields are the field errors in it: see webhook.Configurations.
+	Fields []FieldError
+}
+
+func (e *RegistrationError) Unwrap() error { return e.error }
+
+// A FieldError names the field of a field.Error and its type.
+type FieldError struct {
+	Type  field.ErrorType
+	Field string
+}
+
+// LacksAddress reports whether a webhook has neither a URL nor a Service.
+func (e *RegistrationError) LacksAddress() bool {
+	return slices.ContainsFunc(e.Fields, func(f FieldError) bool {
+		return f.Type == field.ErrorTypeRequired && strings.HasSuffix(f.Field, "].clientConfig")
+	})
 }
 
 // ended says how the process ended, with its last words. always: even if it ended well.

@@ -215,7 +215,7 @@ func TestProcesses(t *testing.T) {
 
 	t.Run("what is wrong with the configuration", func(t *testing.T) {
 		_, _, err := p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "Not/A/Name", URL: "http://hooks.example.com"})
-		if err == nil || !strings.Contains(err.Error(), `configuration name "Not/A/Name"`) || !strings.Contains(err.Error(), "must begin with https://") {
+		if err == nil || !strings.Contains(err.Error(), `ConfigurationOptions.Name: Invalid value: "Not/A/Name"`) || !strings.Contains(err.Error(), "must begin with https://") {
 			t.Errorf("got %v", err)
 		}
 	})

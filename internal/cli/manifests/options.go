@@ -186,13 +186,13 @@ func pairs(flag string, all []string) (map[string]string, error) {
 // inFlags names the flags in what webhook.Configurations says about its options.
 func inFlags(err error) error {
 	text := strings.NewReplacer(
-		"configuration options.URL", "--url",
-		"configuration options.Service", "--service",
-		"configuration options.CABundle", "--ca-file",
-		"configuration options.Namespace", "--namespace",
-		"configuration options.Labels", "--label",
-		"configuration options.Annotations", "--annotation",
-		"configuration name", "--name",
+		"ConfigurationOptions.URL", "--url",
+		"ConfigurationOptions.Service", "--service",
+		"ConfigurationOptions.CABundle", "--ca-file",
+		"ConfigurationOptions.Namespace", "--namespace", // before Name
+		"ConfigurationOptions.Name", "--name",
+		"ConfigurationOptions.Labels", "--label",
+		"ConfigurationOptions.Annotations", "--annotation",
 	).Replace(err.Error())
 	var known *problem.Error
 	if errors.As(err, &known) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -44,7 +45,8 @@ func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 	}
 	mutating, validating, err := p.Describe(ctx, c)
 	if err != nil {
-		if strings.Contains(err.Error(), "nothing says where it is served") { // once for each hook
+		var registration *gohooks.RegistrationError
+		if errors.As(err, &registration) && registration.LacksAddress() {
 			return nil, problem.New("nothing says where the hooks of %s are served", p.Package).Hint("%s", o.whereHint())
 		}
 		return nil, inFlags(err)

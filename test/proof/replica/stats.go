@@ -25,8 +25,8 @@ type stats struct {
 }
 
 // Begin implements webhook.Observer.
-func (s *stats) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Call)) {
-	return ctx, func(c *webhook.Call) {
+func (s *stats) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
+	return ctx, func(c *webhook.Observation) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.outcomes == nil {

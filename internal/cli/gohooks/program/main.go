@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -45,10 +46,16 @@ type serve struct {
 
 type answer struct {
 	Error      string
+	Fields     []fieldError // of the field errors in Error
 	Hooks      []named
 	Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
 	Addr       string
+}
+
+type fieldError struct {
+	Type  field.ErrorType
+	Field string
 }
 
 type named struct {
@@ -76,7 +83,7 @@ func main() {
 	case req.Configure != nil:
 		a := answer{Hooks: found.names}
 		if a.Mutating, a.Validating, err = webhook.Configurations(*req.Configure, found.hooks...); err != nil {
-			a.Error = lines(err)
+			a.Error, a.Fields = lines(err), fieldErrors(err)
 		}
 		reply(out, a)
 	case req.Serve != nil:
@@ -113,6 +120,22 @@ func lines(err error) string {
 		text = append(text, lines(one))
 	}
 	return strings.Join(text, "\n")
+}
+
+// fieldErrors returns the field errors that are joined in err.
+func fieldErrors(err error) []fieldError {
+	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
+		var all []fieldError
+		for _, one := range joined.Unwrap() {
+			all = append(all, fieldErrors(one)...)
+		}
+		return all
+	}
+	var one *field.Error
+	if !errors.As(err, &one) {
+		return nil
+	}
+	return []fieldError{{one.Type, one.Field}}
 }
 
 // run serves the hooks until standard input ends.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unobserved marks the hooks whose calls the observers of a server must not see.
+package unobserved
+
+import (
+	"context"
+	"net/http"
+)
+
+// A Marker is an observer that does nothing. A server does not add its own observers to a hook that
+// has a Marker among its observers. Hook and Observation are the types of package webhook, which
+// this package cannot import.
+type Marker[Hook, Observation any] struct{}
+
+// Begin observes nothing.
+func (Marker[Hook, Observation]) Begin(ctx context.Context, _ *Hook, _ *http.Request) (context.Context, func(*Observation)) {
+	return ctx, nil
+}
+
+// HidesFromServer tells package webhook that this observer is a Marker.
+func (Marker[Hook, Observation]) HidesFromServer() {}
