@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// mutators are the mutating hooks of the pages: each is a piece of code that a page shows.
+// mutators are the mutating hooks that the pages show.
 var mutators = []struct {
 	page    string
 	subject idempotence.Subject
@@ -80,7 +80,7 @@ var mutators = []struct {
 	}), nil},
 }
 
-// CreatedBy is a name that getting-started.md declares.
+// CreatedBy is the constant of the same name in getting-started.md.
 const CreatedBy = "hello.example.com/created-by"
 
 type workload struct {
@@ -99,7 +99,7 @@ func mutator[T any](resource string, handle func(context.Context, *webhook.Reque
 	return idempotence.Handler(reg, func() http.Handler { return webhook.Mutating(reg, handle) })
 }
 
-func TestMutatorsOfThePagesAreIdempotent(t *testing.T) {
+func TestHooksOfThePagesAreIdempotent(t *testing.T) {
 	for _, m := range mutators {
 		t.Run(m.page, func(t *testing.T) {
 			idempotence.Check(t, m.subject, append(m.samples, idempotence.Objects(5), idempotence.Budget(10*time.Minute), idempotence.Store(""))...)
@@ -107,8 +107,8 @@ func TestMutatorsOfThePagesAreIdempotent(t *testing.T) {
 	}
 }
 
-// TestMutatorsAreThoseOfThePages compares the bodies, the pages' code fences aside.
-func TestMutatorsAreThoseOfThePages(t *testing.T) {
+// TestPagesShowTheMutators requires that each page contains the body of its hook.
+func TestPagesShowTheMutators(t *testing.T) {
 	source, err := os.ReadFile("hooks_test.go")
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A lesson is what idempotence.md says about a law: the harness finds the bad code, by that law,
-// and has nothing to say about the good code.
+// A lesson has the wrong and the right code that idempotence.md shows for a law. The harness must
+// report the law for the wrong code, and nothing for the right code.
 type lesson struct {
 	law       idempotence.Law
 	bad, good handler
@@ -155,7 +155,7 @@ var lessons = []lesson{
 	}},
 }
 
-// ensureAgent adds the agent where it is missing.
+// ensureAgent adds the container agent if the Pod has none.
 func ensureAgent(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if !hasContainer(req.Object, agent.Name) {
 		req.Object.Spec.Containers = append(req.Object.Spec.Containers, agent)
@@ -163,7 +163,7 @@ func ensureAgent(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	return nil
 }
 
-// ensureToken adds the volume and its mounts, each where it is missing.
+// ensureToken adds the token volume and its mounts, each only if it is missing.
 func ensureToken(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	for _, v := range req.Object.Spec.Volumes {
 		if v.Name == "token" && (v.Secret == nil || v.Secret.SecretName != "token") {
@@ -227,12 +227,12 @@ func TestLessons(t *testing.T) {
 	for _, l := range lessons {
 		t.Run(string(l.law), func(t *testing.T) {
 			laws := l.lawsOf(t, l.bad)
-			t.Logf("the bad code breaks %v", laws)
+			t.Logf("the wrong code breaks %v", laws)
 			if !slices.Contains(laws, l.law) {
-				t.Errorf("the bad code breaks %v, want %s among them", laws, l.law)
+				t.Errorf("the wrong code breaks %v, want also %s", laws, l.law)
 			}
 			if laws := l.lawsOf(t, l.good); len(laws) > 0 {
-				t.Errorf("the good code breaks %v", laws)
+				t.Errorf("the right code breaks %v", laws)
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func (l lesson) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
 	return laws
 }
 
-// subject is a webhook for new Pods; where the law is about updates or dry runs, for these too.
+// subject returns a webhook for Pods. Only L6 also registers it for UPDATE.
 func (l lesson) subject(h handler) idempotence.Subject {
 	reg := registration
 	if l.law == idempotence.L6 {
@@ -262,9 +262,9 @@ func (l lesson) subject(h handler) idempotence.Subject {
 	return idempotence.Handler(reg, func() http.Handler { return webhook.Mutating(reg, h) })
 }
 
-// TestReportsAreReal keeps what two pages print that which the harness prints: each line of it, in this
-// order. A line "..." is where some are left out.
-func TestReportsAreReal(t *testing.T) {
+// TestPagesShowRealReports compares the reports on two pages with the output of the harness. A line
+// "..." stands for omitted lines.
+func TestPagesShowRealReports(t *testing.T) {
 	late := slices.IndexFunc(lessons, func(l lesson) bool { return l.law == idempotence.L4b })
 	for page, subject := range map[string]idempotence.Subject{
 		"idempotence.md": lessons[late].subject(lessons[late].bad),
@@ -291,13 +291,13 @@ func TestReportsAreReal(t *testing.T) {
 				t.Fatal("the page shows no report")
 			}
 			if line, ok := inOrder(shown, printed.String()); !ok {
-				t.Errorf("the page has the line\n%s\nwhich is not there, or not there any more: copy it anew from\n%s", line, &printed)
+				t.Errorf("the report has no line\n%s\nCopy the report from\n%s", line, &printed)
 			}
 		})
 	}
 }
 
-// inOrder reports whether a text has all these lines in this order, or the first that it has not.
+// inOrder reports whether text has the lines in this order. If not, it returns the first missing line.
 func inOrder(lines, text string) (missing string, ok bool) {
 	rest := "\n" + text
 	for line := range strings.Lines(lines) {
@@ -313,7 +313,7 @@ func inOrder(lines, text string) (missing string, ok bool) {
 	return "", true
 }
 
-// careless is the defaulter of the README.
+// careless is the defaulter in README.md.
 type careless struct{}
 
 func (careless) Default(_ context.Context, pod *corev1.Pod) error {
@@ -321,7 +321,7 @@ func (careless) Default(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestGuideShowsTheLessons keeps the code of the guide that which was tested.
+// TestGuideShowsTheLessons requires that the code in idempotence.md is the code of the lessons.
 func TestGuideShowsTheLessons(t *testing.T) {
 	source, err := os.ReadFile("laws_test.go")
 	if err != nil {
@@ -337,12 +337,12 @@ func TestGuideShowsTheLessons(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(withoutIndent(part)), "\n")
 			lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "//") })
 			if code := strings.Join(lines, "\n"); !strings.Contains(tested, code) {
-				t.Errorf("not in laws_test.go:\n%s", part)
+				t.Errorf("idempotence.md has code that laws_test.go has not:\n%s", part)
 			}
 		}
 	}
 	if blocks < 2*len(lessons)-3 {
-		t.Errorf("found only %d pieces of code", blocks)
+		t.Errorf("idempotence.md has only %d pieces of code", blocks)
 	}
 }
 

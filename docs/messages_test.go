@@ -18,8 +18,8 @@ var (
 	alertName = regexp.MustCompile("`(Admitkit[A-Z][A-Za-z]+)`")
 )
 
-// Pages quote the log for people to search for.
-func TestLogLinesAreThoseOfTheCode(t *testing.T) {
+// TestQuotedLogLinesExist requires that a package logs each message that a page quotes.
+func TestQuotedLogLinesExist(t *testing.T) {
 	code := sources(t)
 	found := 0
 	for name, text := range pages(t) {
@@ -35,8 +35,8 @@ func TestLogLinesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// logLines returns the messages in the text blocks of a page. What follows a semicolon may be put
-// on by who logs sparingly.
+// logLines returns the log messages in the text blocks of a page, without the suffix that rate-limited
+// messages have.
 func logLines(page string) []string {
 	var all []string
 	for _, block := range textBlock.FindAllStringSubmatch(page, -1) {

@@ -6,15 +6,14 @@
 // A fenced block marked "go" is one of three things:
 //
 //   - A file of the page's program, if its first line is a comment with a path, such as
-//     "// hooks/hooks.go". The program is the module example.com/hello; packages come in the
-//     order in which they need each other.
+//     "// hooks/hooks.go". The program is the module example.com/hello. A package must come before
+//     the packages that import it.
 //   - A program of one file, if it begins with a package clause.
-//   - A fragment, which is a list of declarations or else the body of a handler, with ctx and
-//     req, where fallthrough to the end admits. It may use the imports below without saying
-//     so, leave variables unused, and use what an HTML comment in the lines before it
-//     declares: "<!-- given", declarations, "-->".
+//   - A fragment: a list of declarations, or the body of a handler with ctx and req. It may use the
+//     imports below without an import clause, may have unused variables, and may use the declarations
+//     in an HTML comment above it: "<!-- given", declarations, "-->".
 //
-// Blocks are type-checked, not linked: the compiler is asked once, for what they import.
+// Blocks are type-checked. The go command runs once, for the export data of their imports.
 package docs
 
 import (
@@ -40,7 +39,7 @@ import (
 
 const programModule = "example.com/hello"
 
-// imports are what fragments may use.
+// imports are the packages that fragments may use, by name.
 var imports = map[string]string{
 	"context":                 "context",
 	"tls":                     "crypto/tls",
@@ -126,12 +125,12 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 	world := newWorld(t, fset, units)
 	for _, c := range []struct{ reason, code, want string }{
-		{"a sound body", "if req.Object.Name == \"\" {\n\treturn webhook.Deny(\"no\")\n}", ""},
-		{"sound declarations", "func f(pod *corev1.Pod) bool { return known(pod) }", ""},
-		{"a field that is not there", "_ = ctx\nreq.Object.Owner = \"\"", "page.md:8: req.Object.Owner undefined"},
-		{"a name that nobody declares", "func f() { nothing() }", "page.md:7: undefined: nothing"},
+		{"a valid body", "if req.Object.Name == \"\" {\n\treturn webhook.Deny(\"no\")\n}", ""},
+		{"valid declarations", "func f(pod *corev1.Pod) bool { return known(pod) }", ""},
+		{"an unknown field", "_ = ctx\nreq.Object.Owner = \"\"", "page.md:8: req.Object.Owner undefined"},
+		{"an undeclared name", "func f() { nothing() }", "page.md:7: undefined: nothing"},
 		{"an unused import of a program", "package main\n\nimport \"fmt\"\n\nfunc main() {}", `page.md:9: "fmt" imported and not used`},
-		{"what does not parse", "if {", "page.md:7"},
+		{"a syntax error", "if {", "page.md:7"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			page := "# Page\n\n<!-- given\nfunc known(*corev1.Pod) bool\n-->\n```go\n" + c.code + "\n```\n"
@@ -149,7 +148,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// A unit is one package to check.
+// A unit is one package to type-check.
 type unit struct {
 	path     string
 	files    []*ast.File
@@ -219,14 +218,14 @@ func parse(fset *token.FileSet, source string) (*ast.File, error) {
 	return parser.ParseFile(fset, "", source, parser.SkipObjectResolution)
 }
 
-// A world knows the packages that code may import.
+// A world is an importer for the packages that the units may import.
 type world struct {
 	fset  *token.FileSet
 	gc    types.Importer
 	local map[string]*types.Package
 }
 
-// newWorld asks the go command for the export data of all that the units import.
+// newWorld loads the export data of all imports of the units.
 func newWorld(t *testing.T, fset *token.FileSet, units []*unit) *world {
 	t.Helper()
 	wanted := map[string]bool{}
@@ -267,8 +266,8 @@ func (w *world) Import(p string) (*types.Package, error) {
 	return w.gc.Import(p)
 }
 
-// check returns what the compiler would say. A fragment may have unused variables and imports,
-// which go/types calls soft errors.
+// check returns the type errors of a unit. In a fragment, unused variables and imports are allowed;
+// go/types calls them soft errors.
 func (w *world) check(u *unit) []error {
 	var errs []error
 	config := types.Config{Importer: w, Error: func(err error) {
@@ -284,11 +283,11 @@ func (w *world) check(u *unit) []error {
 	return errs
 }
 
-// pages returns the text of each page below this folder.
+// pages returns the text of each guide and design record.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "decisions/*.md"} {
+	for _, pattern := range []string{"*.md", "decisions/*.md", "monitoring/*.md"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -164,7 +164,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// split returns the lines outside and inside of fenced code.
+// split returns the lines outside and inside of fenced blocks.
 func split(text string) (prose, code []string) {
 	fenced := false
 	for line := range strings.Lines(text) {
@@ -181,7 +181,7 @@ func split(text string) (prose, code []string) {
 	return prose, code
 }
 
-// makeCalls returns the targets that the text tells the reader to make.
+// makeCalls returns the make targets in commands of the text.
 func makeCalls(text string) []string {
 	var targets []string
 	find := func(lines []string, call *regexp.Regexp) {
@@ -197,7 +197,7 @@ func makeCalls(text string) []string {
 	return targets
 }
 
-// links returns the targets inside of the repository.
+// links returns the targets of links to files of the repository.
 func links(text string) []string {
 	var targets []string
 	prose, _ := split(text)
@@ -211,7 +211,7 @@ func links(text string) []string {
 	return targets
 }
 
-// anchors returns the names that GitHub gives to the headings.
+// anchors returns the anchors that GitHub generates for the headings.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	prose, _ := split(text)

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/hack/docs/policy"
 )
 
-// runBlock is a console block whose commands run with a real API server:
+// runBlock matches a mark and a console block whose commands run with a real API server:
 //
 //	<!-- run -->
 var runBlock = regexp.MustCompile("(?m)^<!-- run -->\n```console\n((?:.*\n)*?)```$")
@@ -116,7 +116,7 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// startDev starts admitkit dev and returns the kubeconfig that it prints. It is interrupted at the end.
+// startDev starts admitkit dev and returns the kubeconfig that it prints. The end of the test interrupts it.
 func startDev(t *testing.T, tool string) (kubeconfig string) {
 	t.Helper()
 	const log = "dev.log"

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// transcript marks the block below it as a command and the output that a script holds it to:
+// transcript matches a mark and the block below it, a command with its output:
 //
 //	<!-- transcript cmd/admitkit/testdata/lint.txtar want -->
 //
-// The command is one of the script, and the output is the file of that name in it. A line "..."
-// stands for any lines.
+// The script must run the command and have the output in the file of this name. A line "..." stands
+// for any lines.
 var transcript = regexp.MustCompile("(?m)^<!-- transcript (\\S+) (\\S+) -->\n```(?:console|text)\n\\$ (.*)\n((?:.*\n)*?)```$")
 
-// excerpt marks lines that a script has, in this order, in any of its files:
+// excerpt matches a mark and a block with lines that the script must have in this order:
 //
 //	<!-- transcript cmd/admitkit/testdata/verify.txtar -->
 var excerpt = regexp.MustCompile("(?m)^<!-- transcript (\\S+) -->\n```(?:console|text)\n((?:.*\n)*?)```$")
@@ -32,7 +32,7 @@ func TestTranscriptsAreWhatScriptsHold(t *testing.T) {
 	for name, text := range pages(t) {
 		blocks, excerpts := transcript.FindAllStringSubmatch(text, -1), excerpt.FindAllStringSubmatch(text, -1)
 		if got, known := strings.Count(text, "\n<!-- transcript "), len(blocks)+len(excerpts); got != known {
-			t.Errorf("%s: %d of %d marks of transcripts are not followed by a block of what they name", name, got-known, got)
+			t.Errorf("%s: %d of %d transcript marks have no block below them", name, got-known, got)
 		}
 		for _, block := range blocks {
 			found++
@@ -47,7 +47,7 @@ func TestTranscriptsAreWhatScriptsHold(t *testing.T) {
 		}
 	}
 	if found < 3 {
-		t.Errorf("there are %d transcripts, so the test finds too few", found)
+		t.Errorf("found only %d transcripts", found)
 	}
 }
 
@@ -63,7 +63,7 @@ func checkTranscript(script, file, command, output string) error {
 	for _, f := range archive.Files {
 		if f.Name == file {
 			if !abridges(output, string(f.Data)) {
-				return fmt.Errorf("%s: what %s prints is not what is in %s", script, command, file)
+				return fmt.Errorf("%s: the page does not show what %s prints, which is in %s", script, command, file)
 			}
 			return nil
 		}
@@ -71,8 +71,7 @@ func checkTranscript(script, file, command, output string) error {
 	return fmt.Errorf("%s has no file %s", script, file)
 }
 
-// varying are the parts of an output that differ from run to run, and the words that scripts put in
-// their place.
+// varying has the parts of an output that differ between runs, and the placeholders of the scripts.
 var varying = []struct {
 	pattern *regexp.Regexp
 	mask    string
@@ -97,14 +96,14 @@ func checkExcerpt(script, lines string) error {
 	for part := range strings.SplitSeq(masked(lines), "...\n") {
 		_, after, found := strings.Cut(rest, "\n"+part)
 		if !found {
-			return fmt.Errorf("%s does not have, after what is above it:\n%s", script, part)
+			return fmt.Errorf("%s does not have these lines, or not in this order:\n%s", script, part)
 		}
 		rest = "\n" + after
 	}
 	return nil
 }
 
-// abridges reports whether short is text, but for what lines "..." stand for.
+// abridges reports whether short equals text if each line "..." stands for any number of lines.
 func abridges(short, text string) bool {
 	for i, part := range strings.Split("\n"+short, "\n...\n") {
 		if i > 0 {
