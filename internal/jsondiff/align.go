@@ -11,14 +11,13 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// commonKeys are the merge keys of the built-in types, the one that most lists have first.
+// commonKeys are the merge keys of the built-in types, the most frequent first.
 var commonKeys = []string{
 	"name", "type", "uid", "ip", "mountPath", "devicePath", "containerPort", "port", "topologyKey",
 }
 
-// matchByKey returns, for each element of the part of a list that differs, the element of the
-// old list that it stands for. It works where every element of the list has the key and no two
-// share it.
+// matchByKey returns, for each new element of the differing part, the index of the old element with the
+// same key. It reports false unless every element of the list has the key and no two share it.
 func (d *differ) matchByKey(l, part *list, mergeKey string) (from []int, found bool) {
 	keys := []string{mergeKey, "name"}
 	if d.untyped {
@@ -32,7 +31,7 @@ func (d *differ) matchByKey(l, part *list, mergeKey string) (from []int, found b
 	if !found {
 		return nil, false
 	}
-	from = from[part.first:][:len(part.a)] // the others are where they were
+	from = from[part.first:][:len(part.a)] // the other elements did not move
 	for j, i := range from {
 		if i != none {
 			from[j] = i - part.first
@@ -71,7 +70,7 @@ func matchBy(key string, l *list) ([]int, bool) {
 	return from, true
 }
 
-// match does what matchByKey does for lists without a key.
+// match returns what matchByKey returns, for lists without a key.
 func (d *differ) match(l, part *list) []int {
 	from := matchEqual(part)
 	d.matchEdited(part, from)
@@ -80,11 +79,11 @@ func (d *differ) match(l, part *list) []int {
 	return from
 }
 
-// untangle has elements that are the same in the document keep their order: to exchange them
-// would have no effect.
+// untangle keeps elements with equal documents in their order, because exchanging them has no
+// effect.
 func untangle(l *list, from []int) {
 	values := newNumbering(len(l.b))
-	alike := map[int][]int{} // of each value the new elements, in order, that are old ones with it
+	alike := map[int][]int{} // by value: the new elements that match an old one, in order
 	for j, i := range from {
 		if i != none {
 			value := values.number(&l.b[i])
@@ -98,10 +97,10 @@ func untangle(l *list, from []int) {
 	}
 }
 
-// untangleGroup untangles elements that are equal to the Go type.
+// untangleGroup untangles one group of elements that are equal to the Go type.
 func untangleGroup(l *list, from, group []int) {
 	values := newNumbering(len(group))
-	places := map[int][]int{} // of the elements of each value
+	places := map[int][]int{} // by value: the indices of its elements
 	numbers := make([]int, len(group))
 	for k, j := range group {
 		n := &l.r[from[j]]
@@ -119,7 +118,7 @@ func untangleGroup(l *list, from, group []int) {
 	}
 }
 
-// matchEqual matches equal elements: as many as can keep their order, then those that moved.
+// matchEqual matches equal elements: first as many as keep their order, then those that moved.
 func matchEqual(l *list) []int {
 	from := slices.Repeat([]int{none}, len(l.a))
 	x, y := numberElements(l)
@@ -130,7 +129,7 @@ func matchEqual(l *list) []int {
 	return from
 }
 
-// numberElements gives equal elements equal numbers.
+// numberElements numbers the elements so that equal elements have equal numbers.
 func numberElements(l *list) (x, y []int) {
 	values := newNumbering(len(l.b))
 	x, y = make([]int, len(l.b)), make([]int, len(l.a))
@@ -143,8 +142,8 @@ func numberElements(l *list) (x, y []int) {
 	return x, y
 }
 
-// matchMoved matches what is left of equal elements: each with the next one behind the match
-// of its predecessor, or else with the first.
+// matchMoved matches the remaining equal elements, each with the next one behind its predecessor's match,
+// or else with the first one.
 func matchMoved(x, y, from []int) {
 	taken := make([]bool, len(x))
 	for _, i := range from {
@@ -173,10 +172,10 @@ func matchMoved(x, y, from []int) {
 	}
 }
 
-// freePlaces are the places of equal elements, in order, some of which are taken.
+// freePlaces lists the indices of equal elements in order and knows which of them are taken.
 type freePlaces struct {
 	places []int
-	next   []int // where to look on when this one is taken; itself when it is free
+	next   []int // where to continue if this index is taken; the index itself if it is free
 }
 
 func (f *freePlaces) add(place int) {
@@ -184,7 +183,7 @@ func (f *freePlaces) add(place int) {
 	f.next = append(f.next, len(f.next))
 }
 
-// take takes the first free place from at on, or else the first of all, or none.
+// take returns the first free index from at on, else the first free index at all, else none.
 func (f *freePlaces) take(at int) int {
 	k := f.free(sort.SearchInts(f.places, at))
 	if k == len(f.places) {
@@ -201,22 +200,21 @@ func (f *freePlaces) free(k int) int {
 	for first < len(f.next) && f.next[first] != first {
 		first = f.next[first]
 	}
-	for k < first { // shorten the way for the next one
+	for k < first { // shorten the chain for the next call
 		k, f.next[k] = f.next[k], first
 	}
 	return first
 }
 
-// These bound how many pairs of elements matchEdited looks at, and how many of their members, or
-// nearly so.
+// These bound approximately how many pairs of elements matchEdited compares, and how many of their
+// members.
 const (
 	comparisons       = 1 << 16
 	memberComparisons = 1 << 20
 )
 
-// matchEdited finds the objects that were edited: pairs of one that is new and one that is
-// gone which share half of their members or more, those that share most first, and of equals
-// those that stand in one gap.
+// matchEdited matches objects that were edited: a new and a removed object that share at least half of
+// their members. Pairs that share most come first, and among these the pairs in the same gap.
 func (d *differ) matchEdited(l *list, from []int) {
 	gone, fresh := d.unmatched(l, from)
 	gapOld, gapNew := gaps(len(l.b), from)
@@ -249,7 +247,7 @@ func (d *differ) matchEdited(l *list, from []int) {
 	}
 }
 
-// unmatched lists the objects that only one of the lists has, and opens them.
+// unmatched lists and opens the objects without a match.
 func (d *differ) unmatched(l *list, from []int) (gone, fresh []int) {
 	taken := make([]bool, len(l.b))
 	for j, i := range from {
@@ -276,7 +274,7 @@ func (d *differ) unmatched(l *list, from []int) (gone, fresh []int) {
 	return gone, fresh
 }
 
-// shared counts the members that two objects have in common.
+// shared counts the members that two objects share.
 func shared(x, y *node) int {
 	n := 0
 	mx, my := x.members(), y.members()
@@ -295,8 +293,8 @@ func shared(x, y *node) int {
 	return n
 }
 
-// gaps counts, for each element of the old list of n elements and of the new one, how many
-// that keep their order stand before it or in its place.
+// gaps returns two counts: for each of the n old elements, and for each new element, how many elements
+// that keep their order stand at or before its index.
 func gaps(n int, from []int) (before, after []int) {
 	before, after = make([]int, n), make([]int, len(from))
 	count := 0
@@ -313,10 +311,10 @@ func gaps(n int, from []int) (before, after []int) {
 	return before, after
 }
 
-// matchInPlace pairs what is new with what is gone, in order, between two elements that keep
-// their order: in a list without keys, what stands in the place of another is that, edited.
-// The Go type may know so little of an element that nothing else tells them apart. Where it
-// knows all of every object there is no need to guess: they can be new.
+// matchInPlace pairs new with removed elements, in order, between two elements that keep their order. In a
+// list without keys, an element in the place of a removed one counts as the removed one, edited: the Go type
+// may know too little of the elements to tell them apart. If the type knows every member of every object,
+// nothing has to be guessed, and such elements stay new.
 func matchInPlace(l, part *list, from []int) {
 	taken := make([]bool, len(part.b))
 	for _, i := range from {

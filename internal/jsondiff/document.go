@@ -13,17 +13,17 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// A node is one value of a document. What is inside it is read when it is asked for, since most
-// of a document is what it was.
+// A node is one value of a document. Its members or elements are read on demand, because most of a
+// document did not change.
 type node struct {
 	raw []byte // checked, and without white space around it
-	// hash is 0 where one encoder wrote all documents, so that equal values have equal bytes.
-	// Else it is what all spellings of a value have in common.
+	// hash is 0 if one encoder wrote all documents, so that equal values have equal bytes. Otherwise
+	// all spellings of a value have the same hash.
 	hash uint64
 	kids *kids // nil until the node is opened
 }
 
-// kids are what is inside an object or an array.
+// kids are the members of an object or the elements of an array.
 type kids struct {
 	members []member // in the order of their names
 	elems   []node
@@ -54,7 +54,7 @@ func (n *node) empty() bool {
 	return !more
 }
 
-// members returns those of an object that was opened, and nothing for anything else.
+// members returns the members of an opened object, and nil for everything else.
 func (n *node) members() []member {
 	if n == nil || n.kids == nil {
 		return nil
@@ -80,7 +80,7 @@ func (n *node) member(name []byte) *node {
 	return &members[i].node
 }
 
-// find returns the member of an object that need not be open.
+// find returns the named member of an object, which need not be open.
 func (n *node) find(name string) (*node, bool) {
 	if n.kids != nil {
 		m := n.member([]byte(name))
@@ -104,8 +104,8 @@ func (n *node) find(name string) (*node, bool) {
 	return nil, false
 }
 
-// encodeValue writes v as encoding/json does where it stands: methods of a pointer count where
-// the value has an address.
+// encodeValue encodes v as encoding/json does inside its parent: pointer methods count if the value is
+// addressable.
 func encodeValue(v reflect.Value) ([]byte, error) {
 	room := encodings.Get().(*[]byte)
 	out, err := encode.Append((*room)[:0], v, shapes.Of(v.Type()))
@@ -122,10 +122,10 @@ func encodeValue(v reflect.Value) ([]byte, error) {
 
 var encodings = sync.Pool{New: func() any { return new([]byte) }}
 
-// mostPooledText bounds the memory that lies in the pool for the sake of a few large values.
+// mostPooledText bounds the memory that a pooled buffer keeps after a large value.
 const mostPooledText = 1 << 20
 
-// parse reads a document to its innermost values, which may be spelt in several ways.
+// parse reads a whole document, whose values may be spelt in several ways.
 func parse(doc []byte) (*node, error) {
 	p := parser{c: jsonraw.At(doc, 0, 0), deep: true, hashed: true}
 	if len(p.c.Rest()) == 0 {
@@ -141,11 +141,11 @@ func parse(doc []byte) (*node, error) {
 	return &n, nil
 }
 
-// large is from how many bytes on a value is read twice, to spare memory.
+// large is the size in bytes from which a value is read twice, to allocate exactly.
 const large = 64 << 10
 
-// open reads the members or elements of n, and if deep all that is below them. The pointer of
-// an error is relative to n.
+// open reads the members or elements of n, and everything below them if deep is set. The pointer of an
+// error is relative to n.
 func (n *node) open(deep bool) *Error {
 	if n.kids != nil {
 		return nil
@@ -162,18 +162,18 @@ func (n *node) open(deep bool) *Error {
 	return nil
 }
 
-// A parser keeps the way to the value that it reads, which costs less than a pointer for each.
+// A parser keeps the path to the current value, which is cheaper than a pointer per value.
 type parser struct {
 	c      jsonraw.Cursor
-	deep   bool // read what is inside the values too
+	deep   bool // open every value below the first one
 	hashed bool
 	path   []step
-	// What was read of objects and arrays that are not complete, the outer ones first.
+	// Members and elements of the objects and arrays that are still being read, the outer ones first.
 	members []member
 	elems   []node
 }
 
-// A step goes to a member by its name, or to an element by its index.
+// A step leads to a member by name or to an element by index.
 type step struct {
 	name  []byte
 	index int
@@ -238,12 +238,12 @@ func (p *parser) object() ([]member, error) {
 	}
 	members := p.members[outer:]
 	if p.members = p.members[:outer]; p.deep {
-		members = slices.Clone(members) // the next one goes where they are
+		members = slices.Clone(members) // the next object reuses their memory
 	}
 	return members, p.sort(members)
 }
 
-// sort puts the members into the order of their names, and fails where one is there twice.
+// sort sorts the members by name and fails on a duplicate name.
 func (p *parser) sort(members []member) error {
 	byName := func(x, y member) int { return bytes.Compare(x.name, y.name) }
 	if !slices.IsSortedFunc(members, byName) {
@@ -278,8 +278,8 @@ func (p *parser) array() ([]node, error) {
 	return elems, nil
 }
 
-// withRoom makes a full slice twice as large: append is more sparing with its room, and so less
-// with garbage.
+// withRoom doubles the capacity of a full slice. append grows large slices by less and so makes more
+// garbage.
 func withRoom[T any](list []T) []T {
 	if len(list) == cap(list) {
 		return slices.Grow(list, len(list)+4)
@@ -287,7 +287,7 @@ func withRoom[T any](list []T) []T {
 	return list
 }
 
-// reserve makes room for what is inside the next value, exactly, which it reads ahead.
+// reserve counts the members or elements of the next value and allocates exactly that many.
 func (p *parser) reserve() {
 	c, n := p.c, 0
 	switch c.Kind() {
@@ -313,7 +313,7 @@ func (p *parser) reserve() {
 	}
 }
 
-// below reads the value one step down. On an error the path stays, to tell the place.
+// below reads the value one step down. After an error the path stays and names the place.
 func (p *parser) below(s step) (node, error) {
 	p.path = append(p.path, s)
 	n, err := p.value(p.deep)

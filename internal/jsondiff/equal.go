@@ -11,14 +11,14 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// same reports whether two values are equal. Where one encoder wrote both they are if their
-// bytes are; where they may be spelt in several ways both have a hash.
+// same reports whether two values are equal. Values from one encoder have no hash and are equal if their
+// bytes are. Values that may be spelt in several ways have a hash.
 func same(x, y *node) bool {
 	return x.hash == y.hash && (bytes.Equal(x.raw, y.raw) || x.hash != 0 && equal(x, y))
 }
 
-// equal compares values of different bytes by what RFC 6902 calls equal in section 4.6: neither
-// the order of members, nor white space, nor escapes count, and numbers are equal as numbers.
+// equal compares values with different bytes as RFC 6902 section 4.6 defines equality: the order of members,
+// white space and escapes do not count, and numbers are compared by value.
 func equal(x, y *node) bool {
 	kind := x.kind()
 	if kind != y.kind() {
@@ -49,8 +49,8 @@ func equal(x, y *node) bool {
 
 var hashSeed = maphash.MakeSeed()
 
-// hashOf returns the hash of a value that may be spelt in several ways. It decides nothing but
-// where to look: whether values are equal is for same.
+// hashOf returns the hash of a value that may be spelt in several ways. Equal values have equal hashes;
+// the reverse need not hold, so same compares the values too.
 func hashOf(n *node) uint64 {
 	h := uint64(n.kind())
 	switch n.kind() {
@@ -73,7 +73,7 @@ func mix(h, x uint64) uint64 {
 	return h ^ h>>32
 }
 
-// plainScalar writes a scalar in the one way that all spellings of it share.
+// plainScalar returns the canonical spelling of a scalar.
 func plainScalar(n *node) []byte {
 	switch n.kind() {
 	case jsonraw.String:
@@ -86,9 +86,8 @@ func plainScalar(n *node) []byte {
 	return n.raw
 }
 
-// plainNumber writes a number as its digits, without zeros at either end, and a power of ten.
-// It is exact: no number is too large or too long, but for one whose exponent does not fit an
-// int32, which is equal only to itself in the same spelling.
+// plainNumber returns a number's digits, without zeros at either end, and a power of ten. It is exact for
+// every number whose exponent fits an int32. A number with a larger exponent is returned as it is spelt.
 func plainNumber(raw []byte) []byte {
 	unsigned, negative := bytes.CutPrefix(raw, []byte("-"))
 	digits, power, exponent := unsigned, 0, unsigned[len(unsigned):]
@@ -103,7 +102,7 @@ func plainNumber(raw []byte) []byte {
 	digits = bytes.TrimRight(digits, "0")
 	power -= len(digits)
 	if len(digits) == 0 {
-		return []byte("0") // and so is -0
+		return []byte("0") // -0 too
 	}
 	if len(exponent) > 0 {
 		n, err := strconv.ParseInt(string(exponent), 10, 32)
@@ -120,18 +119,18 @@ func plainNumber(raw []byte) []byte {
 	return strconv.AppendInt(append(plain, 'e'), int64(power), 10)
 }
 
-// A numbering gives equal values equal numbers, from 0 in the order in which they come.
+// A numbering numbers values from 0 in order of arrival. Equal values get equal numbers.
 type numbering struct {
-	newest map[uint64]int // of each hash the last value
+	newest map[uint64]int // by hash: the last value's number
 	values []*node
-	older  []int // of each value the one before with its hash, or none
+	older  []int // by value: the previous value with the same hash, or none
 }
 
 func newNumbering(n int) *numbering {
 	return &numbering{newest: make(map[uint64]int, n), values: make([]*node, 0, n), older: make([]int, 0, n)}
 }
 
-// number returns the number of the value, a new one if it is new.
+// number returns the value's number and assigns the next one to a new value.
 func (t *numbering) number(n *node) int {
 	hash := hashIn(n)
 	if k := t.search(n, hash); k != none {
@@ -147,7 +146,7 @@ func (t *numbering) number(n *node) int {
 	return len(t.values) - 1
 }
 
-// find returns the number of the value, or none.
+// find returns the value's number, or none.
 func (t *numbering) find(n *node) int { return t.search(n, hashIn(n)) }
 
 func (t *numbering) search(n *node, hash uint64) int {

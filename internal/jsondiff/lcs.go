@@ -4,19 +4,18 @@ package jsondiff
 
 import "slices"
 
-// mostEdits bounds the cost of commonSubsequence, which grows with its square.
+// mostEdits bounds the cost of commonSubsequence, which grows with the square of the edits.
 const mostEdits = 400
 
 // A pair is an element of the old list and an element of the new one, by index.
 type pair struct{ i, j int }
 
-// commonSubsequence returns a longest common subsequence of x and y, found by the greedy
-// algorithm of Myers (1986); it gives up, with nothing, where more than mostEdits elements
-// would have to be taken out or put in.
+// commonSubsequence returns a longest common subsequence of x and y (the greedy algorithm of Myers, 1986).
+// It returns nothing if more than mostEdits elements would have to be removed or added.
 func commonSubsequence(x, y []int) []pair {
 	limit := min(len(x)+len(y), mostEdits)
 	zero := limit + 1
-	reach := make([]int, 2*limit+3) // how far into x one gets; diagonal k, where i-j is k, at zero+k
+	reach := make([]int, 2*limit+3) // the furthest index of x on diagonal k (i-j = k), stored at zero+k
 	var history [][]int
 	for edits := range limit + 1 {
 		history = append(history, slices.Clone(reach[zero-edits-1:zero+edits+2]))
@@ -37,8 +36,8 @@ func commonSubsequence(x, y []int) []pair {
 	return nil
 }
 
-// predecessor returns the neighbour diagonal from which one edit leads to diagonal k, and how
-// far into x it got. reach holds the diagonals around 0, as far as one edit can lead.
+// predecessor returns the neighbour diagonal from which one edit leads to diagonal k, and the index of x
+// that it reached. The slice reach is centred on diagonal 0.
 func predecessor(reach []int, k int) (diagonal, i int) {
 	middle := len(reach) / 2
 	edits := middle - 1
@@ -49,7 +48,7 @@ func predecessor(reach []int, k int) (diagonal, i int) {
 	return k - 1, left
 }
 
-// walkBack collects the equal elements on the way to the ends of both lists.
+// walkBack collects the equal elements along the path, from its end to its start.
 func walkBack(history [][]int, i, j int) (pairs []pair) {
 	for _, reach := range slices.Backward(history) {
 		diagonal, start := predecessor(reach, i-j)

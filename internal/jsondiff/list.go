@@ -9,21 +9,21 @@ import (
 	"sort"
 )
 
-// none marks an element of the new list that stands for no element of the old one.
+// none marks a new element that matches no old one.
 const none = -1
 
-// A list is what the documents have at one place, or a part of it: b (before), a (after), and
-// r (raw), which has as many elements as b.
+// A list holds the elements at one place of the documents, or a part of them: b (before), a (after), and r
+// (raw), which has as many elements as b.
 type list struct {
 	at      string
-	first   int // the index of the first element of a part
+	first   int // index of the part's first element in the whole list
 	b, a, r []node
 	elem    shape
 }
 
 func (l *list) index(i int) string { return elementPointer(l.at, l.first+i) }
 
-// differing returns the part between the equal elements in front and those at the end.
+// differing returns the part between the equal elements at the front and those at the back.
 func (l *list) differing() *list {
 	start, end := 0, 0
 	shorter := min(len(l.b), len(l.a))
@@ -54,7 +54,7 @@ func (d *differ) list(at string, before, after, raw *node, s shape) {
 		d.checkAlike(l, part, from)
 	}
 	if len(part.a) == len(l.a) && !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
-		d.set(at, true, after) // all of it is new
+		d.set(at, true, after) // no old element stays
 		return
 	}
 	d.reorder(part, len(part.b), from)
@@ -65,9 +65,8 @@ func (d *differ) list(at string, before, after, raw *node, s shape) {
 	}
 }
 
-// checkAlike fails when one of several elements goes that are equal to the type, while the
-// document knows more of them: nothing tells which of them the handler took out. from matches
-// the part of the list that differs.
+// checkAlike fails if one of several elements was removed that are equal to the type but differ in the
+// document: it is not known which one the handler removed. The slice from matches the differing part.
 func (d *differ) checkAlike(l, part *list, from []int) {
 	gone := slices.Repeat([]bool{true}, len(part.b))
 	for _, i := range from {
@@ -84,7 +83,7 @@ func (d *differ) checkAlike(l, part *list, from []int) {
 			values.number(&part.b[i])
 		}
 	}
-	stays := slices.Repeat([]int{none}, len(values.values)) // of each value the last element that stays
+	stays := slices.Repeat([]int{none}, len(values.values)) // by value: the last element that stays
 	for i := range l.b {
 		if p := i - part.first; p < 0 || p >= len(gone) || !gone[p] {
 			if value := values.find(&l.b[i]); value != none {
@@ -104,9 +103,9 @@ func (d *differ) checkAlike(l, part *list, from []int) {
 	}
 }
 
-// reorder writes the operations that bring a list of n elements into the new order, where
-// element j comes from old element from[j]. Elements that keep their relative order stay; each other one is put
-// right behind its predecessor, which by then has its place.
+// reorder writes the operations that bring a list of n elements into the new order, in which element j is
+// old element from[j]. Elements that keep their relative order stay. Each other element is put right behind
+// its predecessor, which has its final place by then.
 func (d *differ) reorder(l *list, n int, from []int) {
 	kept := make([]bool, n)
 	for _, i := range from {
@@ -137,9 +136,9 @@ func (d *differ) reorder(l *list, n int, from []int) {
 	}
 }
 
-// longestIncreasing marks a longest subsequence of from, gaps left out, that increases.
+// longestIncreasing marks a longest increasing subsequence of from, which may skip elements.
 func longestIncreasing(from []int) []bool {
-	var tails []int // tails[k]: where the best subsequence of length k+1 ends
+	var tails []int // tails[k] is the end of the best subsequence of length k+1
 	prev := make([]int, len(from))
 	for j, i := range from {
 		if i == none {

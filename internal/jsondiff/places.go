@@ -2,18 +2,17 @@
 
 package jsondiff
 
-// places tells where the elements of a list stand while it is put into a new order, from the
-// front: the elements done so far are in their order, each right behind its predecessor. In
-// between and behind them stand those that will move, where they always were, and behind them
-// those that stay.
+// places tracks the index of every element while a list is brought into its new order from the front. The
+// finished elements are in order, each right behind its predecessor. Elements that have yet to move stand
+// between and behind them at their old places. The unfinished elements that stay come last.
 type places struct {
-	stays      []bool // of the new list: which elements never move
+	stays      []bool // by new index: the element never moves
 	from       []int
-	order      []int // the elements that stay, as indices of the new list
-	staysUntil []int // of the old list: how many of those that stay come before each element
-	moving     tally // of the old list: those that have yet to move
-	at         int   // how many elements are done
-	passed     int   // how many of them stay
+	order      []int // new indices of the elements that stay
+	staysUntil []int // by old index: how many staying elements come before
+	moving     tally // by old index: the elements that have yet to move
+	at         int   // how many elements are finished
+	passed     int   // how many of the finished elements stay
 }
 
 func newPlaces(n int, from []int) *places {
@@ -33,8 +32,8 @@ func newPlaces(n int, from []int) *places {
 	return p
 }
 
-// next returns where the next element belongs: behind those done, and those that will move
-// but stand before the last one done that stays.
+// next returns the index for the next element: behind the finished elements and behind those yet to move
+// that stand before the last finished staying element.
 func (p *places) next() int {
 	if p.passed == 0 {
 		return p.at
@@ -42,11 +41,11 @@ func (p *places) next() int {
 	return p.at + p.moving.before(p.from[p.order[p.passed-1]])
 }
 
-// take returns where the element with an old index stands that has to move now.
+// take returns the current index of the old element i, which moves now.
 func (p *places) take(i int) int {
 	p.moving.add(i, -1)
 	if k := p.staysUntil[i]; k < p.passed {
-		return p.order[k] + p.moving.before(i) // before one that is done and stays
+		return p.order[k] + p.moving.before(i) // before a finished element that stays
 	}
 	return p.at + p.staysUntil[i] - p.passed + p.moving.before(i)
 }
@@ -58,8 +57,8 @@ func (p *places) done(j int) {
 	}
 }
 
-// A tally counts elements by index, and sums up the counts before an index in few steps (it is
-// a Fenwick tree).
+// A tally counts elements by index and sums the counts before an index in logarithmic time (a Fenwick
+// tree).
 type tally []int
 
 func (t tally) add(i, n int) {

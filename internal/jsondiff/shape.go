@@ -15,12 +15,12 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A shape is what the Go type says about a place in the document: what its members are and
-// by which member the elements of a list are told apart. The zero shape knows nothing.
+// A shape is what the Go type knows of one place in the document: its members, and the member that
+// identifies the elements of a list. The zero shape knows nothing.
 type shape struct {
 	typ      reflect.Type
 	mergeKey string
-	field    bool // of a struct: not a map entry, not an element
+	field    bool // the place is a struct's field, not a map entry or a list element
 }
 
 func shapeOf(t reflect.Type) shape {
@@ -30,20 +30,20 @@ func shapeOf(t reflect.Type) shape {
 	return shape{typ: t}
 }
 
-// isInlineStruct reports whether the place is a field that holds a struct by value and
-// encodes it field by field: it is there even when the document leaves it out.
+// isInlineStruct reports whether the place is a field that holds a struct by value and encodes it field by
+// field. The Go value has such a struct even if the document omits it.
 func (s shape) isInlineStruct() bool {
 	return s.field && s.typ.Kind() == reflect.Struct && !marshalsItself(s.typ)
 }
 
-// isCollection reports whether the place holds a list or a map for which nil is as good as
-// empty.
+// isCollection reports whether the place holds a list or a map for which nil and empty mean the
+// same.
 func (s shape) isCollection() bool {
 	return s.typ != nil && (s.typ.Kind() == reflect.Slice || s.typ.Kind() == reflect.Map) && !marshalsItself(s.typ)
 }
 
-// same reports whether two documents that one encoder wrote stand for one value. Nearly
-// always equal values have equal bytes; a quantity keeps its unit, and a time its zone.
+// same reports whether two documents from one encoder encode equal values. Equal values nearly always have
+// equal bytes, but a quantity keeps its unit and a time its zone.
 func (s shape) same(x, y *node) bool {
 	if same(x, y) {
 		return true
@@ -62,7 +62,7 @@ func equalAs[T any](x, y *node, equal func(p, q *T) bool) bool {
 	return json.Unmarshal(x.raw, &p) == nil && json.Unmarshal(y.raw, &q) == nil && p != nil && q != nil && equal(p, q)
 }
 
-// member returns the shape of the member with this name.
+// member returns the shape of the named member.
 func (s shape) member(name string) shape {
 	t := s.typ
 	if t == nil {
@@ -94,18 +94,18 @@ func (s shape) elem() shape {
 	return shape{typ: t.Elem()}
 }
 
-// misses reports whether the document has a member at the place, or below, that the Go type
-// does not know.
+// misses reports whether the document has a member at or below the place that the Go type does not
+// know.
 func (s shape) misses(r *node) bool {
 	c := jsonraw.At(r.raw, 0, 0)
 	return s.typ != nil && s.missesNext(&c)
 }
 
-// missesNext reads the next value until it finds something.
+// missesNext reads the next value until it finds an unknown member.
 func (s shape) missesNext(c *jsonraw.Cursor) bool {
 	t := shapeOf(s.typ).typ
 	var more bool
-	var err error // never: the value was checked
+	var err error // stays nil: the value was checked
 	switch c.Kind() {
 	case jsonraw.Object:
 		for more, err = c.OpenObject(); more && err == nil; more, err = c.NextMember() {
@@ -143,8 +143,8 @@ func membersOf(t reflect.Type) map[string]shape {
 	return m
 }
 
-// addMembers follows the rules of encoding/json for names and embedding closely enough for
-// hints: a wrong hint costs a longer patch, never a wrong one.
+// addMembers follows encoding/json's rules for names and embedding closely enough for hints. A wrong hint
+// makes a patch longer, never wrong.
 func addMembers(m map[string]shape, t reflect.Type, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return

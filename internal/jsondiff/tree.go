@@ -9,11 +9,11 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A differ collects operations. Its methods compare b (before) with a (after) at one place
-// and write what turns r (what is in the raw document there) into the wanted value.
+// A differ collects operations. Its methods compare b (before) with a (after) at one place and append the
+// operations that turn r (the raw document's value there) into a.
 type differ struct {
 	ops     []Operation
-	untyped bool // no Go type knows which key the elements of a list have
+	untyped bool // no Go type says which merge key a list has
 	err     error
 }
 
@@ -24,18 +24,18 @@ func (d *differ) result() ([]Operation, error) {
 	return d.ops, nil
 }
 
-// fail notes the first error; what is done after it is in vain.
+// fail records the first error. Operations that are found after it are dropped.
 func (d *differ) fail(at string, err *Error) {
 	if d.err == nil {
 		d.err = &Error{Pointer: at + err.Pointer, Err: err.Err}
 	}
 }
 
-// lazyLevels is how far down values are opened level by level. Each level reads all that is
-// below it, so further down that would cost more than to read everything at once.
+// lazyLevels is the depth to which values are opened level by level. Opening one level scans everything
+// below it, so deeper down it is cheaper to open all levels at once.
 const lazyLevels = 20
 
-// open opens the nodes that stand at one place in their documents.
+// open opens the nodes of several documents at one place.
 func (d *differ) open(at string, nodes ...*node) {
 	deep := strings.Count(at, "/") >= lazyLevels
 	for _, n := range nodes {
@@ -60,7 +60,7 @@ func (d *differ) remove(at string) {
 	d.ops = append(d.ops, Operation{Op: Remove, Path: at})
 }
 
-// value compares two values that are both there; r is nil when raw has nothing.
+// value compares two values that both exist. r is nil if raw has no value there.
 func (d *differ) value(at string, b, a, r *node, s shape) {
 	switch {
 	case s.same(b, a), a.kind() == jsonraw.Null && s.isCollection() && b.empty():
@@ -100,7 +100,7 @@ func (d *differ) object(at string, b, a, r *node, s shape) {
 	}
 }
 
-// compareFirst tells which of two lists of members goes on with the lesser name.
+// compareFirst compares the first names of two sorted lists of members. An empty list sorts last.
 func compareFirst(x, y []member) int {
 	switch {
 	case len(x) == 0:
@@ -115,16 +115,16 @@ func (d *differ) member(at string, b, a, r *node, s shape) {
 	switch {
 	case b != nil && a != nil:
 		d.value(at, b, a, r, s)
-	case a != nil: // b was left out as empty; raw may still hold an object there, even a full one
+	case a != nil: // b was omitted as empty; raw may still hold an object there, even one with members
 		if r != nil && r.kind() == jsonraw.Object && a.kind() == jsonraw.Object {
 			d.object(at, emptyObject, a, r, s)
 		} else if r == nil || !bytes.Equal(r.raw, a.raw) {
 			d.set(at, r != nil, a)
 		}
-	case r == nil: // already gone
+	case r == nil: // already absent
 	case s.isInlineStruct() && r.kind() == jsonraw.Object:
-		// A struct held by value is left out when all its known fields are zero: that says
-		// nothing about the others.
+		// A struct held by value is omitted when all its known fields are zero. That says nothing
+		// about the fields that the type does not know.
 		d.object(at, b, emptyObject, r, s)
 	default:
 		d.remove(at)

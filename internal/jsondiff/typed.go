@@ -15,44 +15,42 @@ import (
 
 // How differences are found.
 //
-// The document is known by an outline: where the values are that the Go type has a place for.
-// Decoding makes it on the way ([Base]), or a pass over the document does (base.go). Outline and
-// Go value are gone through side by side, from the top down (typed.go and what begins with
-// typed_). Where both agree, which is nearly everywhere, that copies nothing and decodes nothing,
-// and members that no field stands for are not even seen. Where they differ it is known what the
-// document has at that place, an object, a null, or nothing, and so which operation takes effect
-// there. A list is compared index by index as long as nothing differs; then merge keys tell
-// whether it is one element that was changed, or another one.
+// A first comparison knows the document by its outline: where the values are that the Go type has a field for.
+// Decoding records the outline ([Original]); otherwise a pass over the document does. The walker walks the
+// outline and the Go value side by side, from the top down (typed.go and typed_*.go). Where both agree,
+// which is nearly everywhere, that copies and decodes nothing, and it never sees members that no field
+// stands for. Where they differ, the outline says whether the document has a value, a null, or nothing
+// there, and so which operation takes effect. Lists are compared index by index until an element
+// differs. Then merge keys tell whether that element was changed or is another one.
 //
-// What has no such simple order, lists without keys above all, is left to a second way of
-// comparing: three documents, namely what was received, and what the value encodes to before
-// and after. It serves Documents too, where the first two are one. Values become nodes
-// (document.go), which are opened level by level, only where they differ (tree.go). Lists are
-// matched element by element (align.go, lcs.go) and put in order by removals, moves and
-// additions (list.go, places.go). Both take near-linear time.
+// Lists without keys, and types that encode themselves, go to a second comparison. It compares three
+// documents: the received one, and the encodings of the value before and after. Documents uses it
+// too, with the received document as the value before. Values become nodes (document.go), which are opened
+// level by level where they differ (tree.go). Lists are matched element by element (align.go,
+// lcs.go) and reordered by removals, moves and additions (list.go, places.go). Both comparisons take
+// near-linear time.
 
-// A walker compares a document with a Go value, both from the top down in one go. It knows the
-// document by its outline: whenever a method is called with a Go value, the part to compare it
-// with is the next one, and when the method returns the part is behind it. A method writes the
-// operations that turn one into the other.
+// A walker compares a document with a Go value, from the top down. Each method that takes a Go value compares
+// it with the next part of the outline, appends the operations that turn the part into the value, and
+// leaves the walker behind the part.
 //
-// To a decoder, what a document leaves out or has as null is the zero value. The methods
-// absent and omitted are about members that only one side has.
+// To a decoder, an absent member and null are the zero value. The methods absent and omitted handle
+// members that only one side has.
 type walker struct {
 	raw   []byte
 	parts decode.Outline
-	next  int            // the place of the part to compare next
-	c     jsonraw.Cursor // for texts with escapes
+	next  int            // index of the next part in parts
+	c     jsonraw.Cursor // decodes strings with escapes
 	path  []place
 	ops   []Operation
-	// assumed are the lists on the way, of which the first so many are sure.
+	// assumed holds an assumption for each list on the path. The first sure of them are confirmed.
 	assumed []assumption
 	sure    int
-	names   []entryName // of the maps on the way
+	names   []entryName // of the maps on the path
 }
 
-// A place is a step of the way: to a member by its name, or to an element by its index, or to
-// an entry of a map by the place of its part.
+// A place is one step of the path: a member by name, an element by index, or a map entry by the index of
+// its part.
 type place struct {
 	name  string
 	index int
@@ -90,7 +88,7 @@ func (w *walker) release() {
 func (w *walker) enter(p place) { w.path = append(w.path, p) }
 func (w *walker) leave()        { w.path = w.path[:len(w.path)-1] }
 
-// part is the part to compare next, skip steps over it.
+// part returns the part to compare next. skip steps over it.
 func (w *walker) part() *decode.Part { return &w.parts[w.next] }
 func (w *walker) skip()              { w.next = int(w.part().Next) }
 
@@ -98,20 +96,20 @@ func (w *walker) kind() jsonraw.Kind { return w.part().Kind }
 
 func (w *walker) bytes(p *decode.Part) []byte { return w.raw[p.Start:p.End:p.End] }
 
-// textOf returns what a part that is a string stands for, good until the next call.
+// textOf returns the decoded text of a string part, valid until the next call.
 func (w *walker) textOf(p *decode.Part) []byte {
 	if p.Plain {
 		return w.raw[p.Start+1 : p.End-1]
 	}
 	w.c.Seek(w.raw, int(p.Start), 0)
-	text, _ := w.c.TextBytes() // it was read before
+	text, _ := w.c.TextBytes() // cannot fail: it was read before
 	return text
 }
 
-// name returns the name of the entry of a map that a part is the value of.
+// name returns the name of the map entry whose value is p.
 func (w *walker) name(p *decode.Part) []byte {
 	c := jsonraw.At(w.raw, int(p.At), 0)
-	name, _ := c.Name() // it was read before
+	name, _ := c.Name() // cannot fail: it was read before
 	return name
 }
 
@@ -132,7 +130,7 @@ func (w *walker) pointer() string {
 	return string(p)
 }
 
-// appendToken escapes a name as RFC 6901 says.
+// appendToken appends a name, escaped as RFC 6901 requires.
 func appendToken[T string | []byte](p []byte, name T) []byte {
 	for i := range len(name) {
 		switch b := name[i]; b {
@@ -147,7 +145,7 @@ func appendToken[T string | []byte](p []byte, name T) []byte {
 	return p
 }
 
-// located names the place of an error.
+// located adds the current path to an error.
 func (w *walker) located(err error) error {
 	if err != nil {
 		return &Error{Pointer: w.pointer(), Err: err}
@@ -163,7 +161,7 @@ func (w *walker) op(op Op, value []byte) error {
 	return nil
 }
 
-// set puts v at the path, where the document has a value already (Replace) or not (Add).
+// set writes v to the current path. op is Replace if the document has a value there, else Add.
 func (w *walker) set(op Op, v reflect.Value) error {
 	if err := w.differs(); err != nil {
 		return err
@@ -175,13 +173,13 @@ func (w *walker) set(op Op, v reflect.Value) error {
 	return w.op(op, value)
 }
 
-// replace steps over the document's value and puts v in its place.
+// replace steps over the document's value and replaces it with v.
 func (w *walker) replace(v reflect.Value) error {
 	w.skip()
 	return w.set(Replace, v)
 }
 
-// value compares the next value of the document with v. mergeKey is that of the field.
+// value compares the next value of the document with v. mergeKey is the field's merge key.
 func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	switch s.Kind {
 	case shapes.String:
@@ -210,11 +208,10 @@ func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error 
 	}
 }
 
-// documents compares by means of the documents that both sides encode to. It is the way for
-// all that has a rule of its own: how a type writes itself, or which elements of a list without
-// a key are which.
+// documents compares the encodings of both sides. It serves types that encode themselves and lists without
+// a key.
 func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) error {
-	if err := w.differs(); err != nil { // perhaps it does
+	if err := w.differs(); err != nil { // it may differ
 		return err
 	}
 	raw := w.bytes(w.part())
@@ -245,8 +242,8 @@ func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) er
 	return d.err
 }
 
-// withReplacements writes U+FFFD as what it is. The encoder writes an escape where a text is not
-// UTF-8, which a decoder, and so the document before, never has.
+// withReplacements writes U+FFFD unescaped. The encoder writes it as an escape for text that is not UTF-8,
+// while decoded text, and so the document before, has the character itself.
 func withReplacements(doc []byte) []byte {
 	const escape = `\ufffd`
 	if !bytes.Contains(doc, []byte(escape)) {

@@ -11,15 +11,15 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// A listKey reads the member that tells the elements of a list apart. A key is written so
-// that a string and a number differ; "" stands for no key at all.
+// A listKey reads the merge key of a list's elements. Keys are encoded so that a string and a number
+// differ; "" means that the element has no key.
 type listKey struct {
 	name  string
-	place int           // of field
-	field *shapes.Field // nil where the elements are map[string]any
+	place int           // index of the field in the struct
+	field *shapes.Field // nil if the elements are map[string]any
 }
 
-// keyOf returns the reader of a key of this name, or false where elements cannot have one.
+// keyOf returns the reader of the named key, or false if the elements cannot have it.
 func keyOf(elem *shapes.Shape, name string) (listKey, bool) {
 	if elem.Kind == shapes.Pointer {
 		elem = elem.Elem
@@ -39,10 +39,10 @@ func keyOf(elem *shapes.Shape, name string) (listKey, bool) {
 	return listKey{}, false
 }
 
-// ofText writes the key that is a text.
+// ofText encodes a key that is a string.
 func ofText[T string | []byte](text T) string { return `"` + string(text) }
 
-// of returns the key of an element of a Go list.
+// of returns the key of a Go list's element.
 func (k listKey) of(v reflect.Value) string {
 	if k.field == nil {
 		object, _ := v.Interface().(map[string]any)
@@ -60,7 +60,7 @@ func (k listKey) of(v reflect.Value) string {
 	return k.written(k.field.Of(v))
 }
 
-// written returns the key that a field holds.
+// written encodes the key in a field.
 func (k listKey) written(v reflect.Value) string {
 	switch {
 	case k.field.Omitted(v):
@@ -72,7 +72,7 @@ func (k listKey) written(v reflect.Value) string {
 	}
 }
 
-// missing returns the key of an element of the document that does not have it.
+// missing returns the key of a document's element without the member: the zero value's key.
 func (k listKey) missing() string {
 	if k.field == nil {
 		return ""
@@ -80,8 +80,8 @@ func (k listKey) missing() string {
 	return k.written(reflect.Zero(k.field.Shape.Type))
 }
 
-// keyPart returns the part of the key of an element of the document, or nil if it has none. Of
-// duplicates the last one counts.
+// keyPart returns the part that holds the key of a document's element, or nil. The last of several members
+// with the name counts.
 func (w *walker) keyPart(k listKey, elem int) (key *decode.Part) {
 	if w.parts[elem].Kind != jsonraw.Object {
 		return nil
@@ -95,7 +95,7 @@ func (w *walker) keyPart(k listKey, elem int) (key *decode.Part) {
 	return key
 }
 
-// keyAt returns the key of an element of the document.
+// keyAt returns the key of a document's element.
 func (w *walker) keyAt(k listKey, elem int) string {
 	p := w.keyPart(k, elem)
 	switch {
@@ -111,16 +111,15 @@ func (w *walker) keyAt(k listKey, elem int) string {
 	return ""
 }
 
-// A keyedList is a list of which every element has a key and no two share one, in the document
-// and in Go.
+// A keyedList is a list whose elements all have distinct keys, in the document and in Go.
 type keyedList struct {
 	before []string // the keys in the document
-	parts  []int    // its elements
+	parts  []int    // the document's elements
 	after  []string // the keys in Go
 }
 
-// keyed reads the keys of a list: by the patchMergeKey of the field or else by name. It returns
-// nil where neither tells the elements apart.
+// keyed reads the keys of a list: the field's patchMergeKey, else "name". It returns nil if neither identifies
+// the elements.
 func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey string) *keyedList {
 	for _, name := range []string{mergeKey, "name"} {
 		key, ok := keyOf(s.Elem, name)
@@ -153,7 +152,7 @@ func distinct(keys []string) bool {
 	return true
 }
 
-// origin tells of each element of the Go list where it stands in the document, or none.
+// origin returns, for each element of the Go list, its index in the document, or none.
 func (l *keyedList) origin() []int {
 	places := make(map[string]int, len(l.before))
 	for i, key := range l.before {

@@ -21,7 +21,7 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// text compares a string.
+// text compares a string value.
 func (w *walker) text(want string) error {
 	p := w.part()
 	switch {
@@ -30,15 +30,15 @@ func (w *walker) text(want string) error {
 	case p.Kind == jsonraw.Null || string(w.textOf(p)) == want:
 		w.skip()
 		return nil
-	case !utf8.ValidString(want): // nobody can write that
-		return w.text(string([]rune(want))) // with U+FFFD for each byte that is not, as encoding/json does
+	case !utf8.ValidString(want): // JSON cannot hold it
+		return w.text(string([]rune(want))) // each invalid byte becomes U+FFFD, as in encoding/json
 	}
 	w.skip()
 	return w.op(Replace, jsonraw.AppendString(nil, want))
 }
 
-// isText steps over the next value if it is this text, and not an empty one, which counts as
-// none.
+// isText steps over the next value if it is the string want. An empty string counts as
+// absent.
 func (w *walker) isText(want string) bool {
 	p := w.part()
 	if p.Kind != jsonraw.String || want == "" || string(w.textOf(p)) != want {
@@ -48,13 +48,13 @@ func (w *walker) isText(want string) bool {
 	return true
 }
 
-// integer reads a number of the document that is an integer without a fraction or an exponent.
+// integer reads a number that is written without a fraction or an exponent.
 func integer(raw []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	return n, err == nil
 }
 
-// scalar compares a boolean or a number.
+// scalar compares a boolean or a number value.
 func (w *walker) scalar(v reflect.Value, s *shapes.Shape) error {
 	raw := w.bytes(w.part())
 	w.skip()
@@ -81,11 +81,11 @@ func sameScalar(raw []byte, v reflect.Value, kind shapes.Kind) bool {
 	return false
 }
 
-// sameFloat tells 0 from -0, as encoding/json does.
+// sameFloat distinguishes 0 from -0, as encoding/json does.
 func sameFloat(x, y float64) bool { return x == y && math.Signbit(x) == math.Signbit(y) }
 
-// known compares bytes, and values of types that write themselves. What is not plainly equal is
-// compared by what it writes.
+// known compares byte slices and the types that encode themselves. Values that are not obviously equal are
+// compared by their encodings.
 func (w *walker) known(v reflect.Value, s *shapes.Shape) error {
 	if s.Kind == shapes.Bytes && w.kind() == jsonraw.String && sameBytes(w.textOf(w.part()), v.Bytes()) {
 		w.skip()
@@ -98,9 +98,9 @@ func (w *walker) known(v reflect.Value, s *shapes.Shape) error {
 	return w.documents(v, s, "")
 }
 
-// sameBytes is true only if text is what encoding/json writes for data that is not nil.
+// sameBytes returns true only if text is encoding/json's encoding of data, and data is not nil.
 func sameBytes(text, data []byte) bool {
-	const chunk = 96 // bytes, which base64 writes as a whole number of letters
+	const chunk = 96 // bytes; base64 encodes them without padding
 	if data == nil || len(text) != base64.StdEncoding.EncodedLen(len(data)) {
 		return false
 	}
@@ -117,7 +117,7 @@ func sameBytes(text, data []byte) bool {
 	return true
 }
 
-// sameKnown is true only if raw decodes to what v points to.
+// sameKnown returns true only if raw decodes to the value that v points to.
 func sameKnown(raw []byte, v any) bool {
 	switch v := v.(type) {
 	case *resource.Quantity:
@@ -138,7 +138,7 @@ func sameKnown(raw []byte, v any) bool {
 	return false
 }
 
-// sameQuantity reads the forms that quantities nearly always have: an integer and a suffix.
+// sameQuantity reads the usual form of a quantity: an integer and a suffix.
 func sameQuantity(raw []byte, q *resource.Quantity) bool {
 	if raw[0] != '"' {
 		return false
@@ -148,7 +148,7 @@ func sameQuantity(raw []byte, q *resource.Quantity) bool {
 	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
 		digits++
 	}
-	if digits == 0 || digits > 15 { // more might not fit when it is multiplied
+	if digits == 0 || digits > 15 { // more could overflow when multiplied
 		return false
 	}
 	var n int64
@@ -162,10 +162,10 @@ func sameQuantity(raw []byte, q *resource.Quantity) bool {
 	return usual && n <= math.MaxInt64/factor && q.Cmp(*resource.NewQuantity(n*factor, resource.DecimalSI)) == 0
 }
 
-// factors are the suffixes of quantities that multiply by an integer.
+// factors maps the suffixes of quantities to the integers that they multiply by.
 var factors = map[string]int64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
-// sameTime compares with the form that metav1.Time writes.
+// sameTime compares with the encoding of metav1.Time.
 func sameTime(raw []byte, t *metav1.Time) bool {
 	if t.IsZero() {
 		return jsonraw.IsNull(raw)
@@ -174,7 +174,7 @@ func sameTime(raw []byte, t *metav1.Time) bool {
 	return raw[0] == '"' && bytes.Equal(raw[1:len(raw)-1], t.UTC().AppendFormat(room[:0], time.RFC3339))
 }
 
-// samePlainText is true only if raw is a string without escapes that stands for text.
+// samePlainText returns true only if raw is a string without escapes that equals text.
 func samePlainText(raw []byte, text string) bool {
 	if raw[0] != '"' || string(raw[1:len(raw)-1]) != text {
 		return false
@@ -182,7 +182,7 @@ func samePlainText(raw []byte, text string) bool {
 	return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw)
 }
 
-// loose compares a value that has no Go type of its own: what is in an Unstructured.
+// loose compares a value of type any, as in an Unstructured.
 func (w *walker) loose(x any) error {
 	kind := w.kind()
 	switch x := x.(type) {
@@ -210,7 +210,7 @@ var (
 	looseList  = shapes.Of(reflect.TypeFor[[]any]())
 )
 
-// sameLoose is true only if the part decodes to x.
+// sameLoose returns true only if the part decodes to x.
 func (w *walker) sameLoose(p *decode.Part, x any) bool {
 	raw := w.bytes(p)
 	switch x := x.(type) {

@@ -11,8 +11,8 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// list compares element by element as long as they are the same ones, which they nearly always
-// are. Otherwise keys tell which element is which, or else the contents do.
+// list compares the elements index by index, which nearly always suffices. If elements moved, it matches them
+// by key, else by content.
 func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	switch kind := w.kind(); {
 	case kind == jsonraw.Null && v.IsNil():
@@ -55,8 +55,8 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	}
 }
 
-// resize adds or removes elements at the end of a list of n in which all others have their
-// place. Removals come before the edits of the others, which were written from operation ops on.
+// resize adds or removes elements at the end of a list whose first n elements did not move. Removals come
+// before the edits of the other elements, which are the operations from index ops on.
 func (w *walker) resize(v reflect.Value, n, ops int) error {
 	edits := slices.Clone(w.ops[ops:])
 	w.ops = w.ops[:ops]
@@ -71,8 +71,8 @@ func (w *walker) resize(v reflect.Value, n, ops int) error {
 	return w.append(v, n)
 }
 
-// lockstep compares elements of one index. It returns how many the document has, or false as
-// soon as two differ and are not the same element.
+// lockstep compares the elements index by index. It returns how many the document has, or false as soon as
+// two elements of one index turn out to be different ones.
 func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inStep bool, err error) {
 	depth, level := len(w.path), len(w.assumed)-1
 	for w.next++; w.next < end; n++ {
@@ -83,7 +83,7 @@ func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inS
 		w.enter(place{index: n, is: toElement})
 		w.assumed[level].index = n
 		err = w.value(v.Index(n), s.Elem, "")
-		other := err == errOtherElement && w.sure == level //nolint:errorlint // it is that very one
+		other := err == errOtherElement && w.sure == level //nolint:errorlint // never wrapped
 		w.path, w.sure = w.path[:depth], min(w.sure, level)
 		switch {
 		case other:
@@ -95,23 +95,23 @@ func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inS
 	return n, true, nil
 }
 
-// An assumption is that the element of the document that is being compared is the one that the Go
-// list has at the same index.
+// An assumption says that the document's current element is the one that the Go list has at the same
+// index.
 type assumption struct {
-	list     int // the part
+	list     int // index of the list's part
 	v        reflect.Value
 	shape    *shapes.Shape
 	mergeKey string
 	index    int
-	keys     *keyedList // nil if there are none
-	asked    bool       // whether there are
+	keys     *keyedList // nil if the list has no keys
+	asked    bool       // keys was computed
 }
 
 var errOtherElement = errors.New("the element of that index is another one")
 
-// differs is called before a difference is written. As long as there is none, the elements that
-// the path goes through are the same ones; now their keys have to say so. If those of one list do
-// not, w.sure is its place, and the comparison goes back there.
+// differs must be called before an operation is appended. Until then the elements on the path are assumed to
+// match by index, and now their keys must confirm it. If the keys of a list contradict, differs fails, w.sure
+// is that list's index, and the comparison returns to it.
 func (w *walker) differs() error {
 	for ; w.sure < len(w.assumed); w.sure++ {
 		a := &w.assumed[w.sure]
@@ -129,7 +129,7 @@ func (w *walker) keysOf(a *assumption) *keyedList {
 	return a.keys
 }
 
-// append adds the elements from n on.
+// append adds the elements from index n on.
 func (w *walker) append(v reflect.Value, n int) error {
 	for ; n < v.Len(); n++ {
 		w.enter(place{index: n, is: toElement})
@@ -141,15 +141,15 @@ func (w *walker) append(v reflect.Value, n int) error {
 	return nil
 }
 
-// rearrange brings the elements of the document into the order of the Go list, and then
-// compares them where they are. The first n are in their places, and were compared before: their
-// edits are the operations from ops on.
+// rearrange brings the document's elements into the order of the Go list and then compares them in place. The
+// first n elements did not move and were compared before: their edits are the operations from index
+// ops on.
 func (w *walker) rearrange(l *keyedList, v reflect.Value, s *shapes.Shape, n, ops int) error {
 	edits := slices.Clone(w.ops[ops:])
 	w.ops = w.ops[:ops]
 	from := l.origin()
 	if !slices.ContainsFunc(from, func(i int) bool { return i != none }) {
-		return w.set(Replace, v) // all of it is new
+		return w.set(Replace, v) // no old element stays
 	}
 	added := make([]node, len(from))
 	for j, i := range from {

@@ -30,12 +30,12 @@ func (w *walker) dict(v reflect.Value, s *shapes.Shape) error {
 	return w.documents(v, s, "")
 }
 
-// entries compares an object with a map of size entries, unless that has odd keys: then it
-// changes nothing, and is not done.
+// entries compares an object with a map of size entries. It reports false and changes nothing if the map has
+// odd keys (see errOddKeys).
 func (w *walker) entries(t table, size int) (done bool, err error) {
 	start, ops, depth := w.next, len(w.ops), len(w.path)
 	err = w.table(t, size)
-	if err == errOddKeys { //nolint:errorlint // it is that very one
+	if err == errOddKeys { //nolint:errorlint // never wrapped
 		w.next, w.ops, w.path = start, w.ops[:ops], w.path[:depth]
 		return false, nil
 	}
@@ -56,7 +56,7 @@ func tableOf(v reflect.Value, s *shapes.Shape) table {
 	return &anyTable{m: v, elem: s.Elem}
 }
 
-// emptied compares a list or a map with nil, which never replaces an empty one.
+// emptied compares a list or a map with nil. A nil never replaces an empty value.
 func (w *walker) emptied(v reflect.Value) error {
 	raw := w.bytes(w.part())
 	w.skip()
@@ -66,27 +66,27 @@ func (w *walker) emptied(v reflect.Value) error {
 	return w.set(Replace, v)
 }
 
-// A table is a Go map with keys that are strings.
+// A table is a Go map with string keys.
 type table interface {
-	// compare compares the next value of the document with the entry of the key the path ends
-	// in. Without such an entry it reads nothing.
+	// compare compares the next value of the document with the entry whose key ends the path. It
+	// reads nothing if there is no such entry.
 	compare(w *walker, key []byte) (found bool, err error)
 	keys() []string
-	// add adds the entry of the key the path ends in.
+	// add adds the entry whose key ends the path.
 	add(w *walker, key string) error
 }
 
-// errOddKeys is about a map with keys that nobody can write: they may be written like others.
+// errOddKeys reports map keys that are not UTF-8: their encoding may equal that of another key.
 var errOddKeys = errors.New("a key is not UTF-8")
 
-// table is entries without that.
+// table does the work of entries and fails with errOddKeys.
 func (w *walker) table(t table, size int) error {
 	names := w.namesOf(w.next)
 	defer w.forget(&names)
 	ops, found, end := len(w.ops), 0, int(w.part().Next)
 	w.next++
 	for i := 0; w.next < end; i++ {
-		if names.shadowed[w.next] { // of duplicates the last one counts
+		if names.shadowed[w.next] { // the last of several members with one name counts
 			w.skip()
 			continue
 		}
@@ -117,10 +117,9 @@ func (w *walker) table(t table, size int) error {
 	return nil
 }
 
-// change is about a map that differs: it adds the entries that the object lacks, in the order of
-// their keys.
+// change adds the entries that the object lacks, in the order of their keys.
 func (w *walker) change(t table, names *nameList, lacks bool) error {
-	if err := w.differs(); err != nil { // the object may be of an element that goes
+	if err := w.differs(); err != nil { // the object may belong to a removed element
 		return err
 	}
 	if names.repeated != nil {
@@ -213,7 +212,7 @@ func (t looseTable) add(w *walker, key string) error {
 	return w.set(Add, reflect.ValueOf(&x).Elem())
 }
 
-// anyTable is a map of any other type.
+// anyTable is a map of any other value type.
 type anyTable struct {
 	m    reflect.Value
 	elem *shapes.Shape

@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// A nameList holds the names of an object that is compared with a map, in their order.
+// A nameList holds the sorted names of an object that is compared with a map.
 type nameList struct {
 	sorted   []entryName
-	inOrder  bool         // the document has them like that
-	repeated []byte       // a name that stands twice, or nil
-	shadowed map[int]bool // the parts of entries of which a later one has the name
-	base     int          // where the list begins in walker.names
+	inOrder  bool         // the document has them sorted
+	repeated []byte       // a duplicate name, or nil
+	shadowed map[int]bool // parts whose name a later entry repeats
+	base     int          // index of the list's start in walker.names
 }
 
-// An entryName is the name of one entry, which has its part at a place of the outline.
+// An entryName is the name of one entry and the index of its part.
 type entryName struct {
 	name []byte
 	part int
 }
 
-// namesOf lists the names of the object that has its part at a place. Most objects have them in
-// order, since that is how the API server writes a map.
+// namesOf lists the names of the object whose part is at index place. Most objects are sorted, because the
+// API server writes maps in order.
 func (w *walker) namesOf(object int) nameList {
 	l := nameList{base: len(w.names), inOrder: true}
 	for i := object + 1; i < int(w.parts[object].Next); i = int(w.parts[i].Next) {

@@ -35,7 +35,7 @@ func (w *walker) structure(v reflect.Value, s *shapes.Shape) error {
 	return nil
 }
 
-// notObject compares a struct with null, which is the zero struct.
+// notObject compares a struct with a value that is no object. null is the zero struct.
 func (w *walker) notObject(v reflect.Value) error {
 	zero, err := encodesLikeZero(v)
 	switch {
@@ -48,7 +48,7 @@ func (w *walker) notObject(v reflect.Value) error {
 	return w.replace(v)
 }
 
-// members compares what the document has of a struct and returns which fields that is.
+// members compares the members that the document has and returns the set of their fields.
 func (w *walker) members(fields *shapes.Value, s *shapes.Shape) (seen shapes.FieldSet, err error) {
 	end := int(w.part().Next)
 	for w.next++; w.next < end; {
@@ -68,7 +68,7 @@ func (w *walker) members(fields *shapes.Value, s *shapes.Shape) (seen shapes.Fie
 	return seen, nil
 }
 
-// field compares a field that the document has.
+// field compares a member that the document has.
 func (w *walker) field(v reflect.Value, field *shapes.Field) error {
 	if field.Omitted(v) {
 		return w.omitted(v, field)
@@ -76,17 +76,17 @@ func (w *walker) field(v reflect.Value, field *shapes.Field) error {
 	return w.value(v, field.Shape, field.MergeKey)
 }
 
-// omitted is about a field that the document has, but not what the value encodes to.
+// omitted handles a field that the document has and the encoded value omits.
 func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
 	if field.Shape.Kind == shapes.Struct && w.kind() == jsonraw.Object {
-		// A struct held by value is left out when all its known fields are zero: that says
-		// nothing about the others.
+		// A struct held by value is omitted when all its known fields are zero. That says nothing
+		// about the members that the type does not know.
 		return w.structure(v, field.Shape)
 	}
 	raw := w.bytes(w.part())
 	w.skip()
 	zero, certain := isZeroText(raw, field.Shape.Kind)
-	if !certain || field.OmitZero { // which may have a test of its own
+	if !certain || field.OmitZero { // its type may have an IsZero method
 		before := reflect.New(field.Shape.Type)
 		if err := decode.Unmarshal(raw, before.Interface()); err != nil {
 			return cmp.Or(w.differs(), w.located(err))
@@ -99,8 +99,8 @@ func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
 	return w.op(Remove, nil)
 }
 
-// isZeroText reports whether a value of the document decodes to one that omitempty leaves out,
-// if that is certain from its text.
+// isZeroText reports whether a document's value decodes to one that omitempty omits, and whether its text
+// alone decides that.
 func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
 	switch {
 	case kind == shapes.Opaque || kind >= shapes.Time:
@@ -123,8 +123,8 @@ func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
 	return false, false
 }
 
-// absent is about a field that is not zero, but that the document does not have: to the decoder
-// it was.
+// absent handles a field that the document lacks, so that it was decoded as zero, and that is no longer
+// zero.
 func (w *walker) absent(v reflect.Value, field *shapes.Field) error {
 	if field.Omitted(v) || encodesNull(v, field.Shape) {
 		return nil
@@ -139,7 +139,7 @@ func (w *walker) absent(v reflect.Value, field *shapes.Field) error {
 	return w.set(Add, v)
 }
 
-// encodesNull reports whether v is nil or a pointer to a nil, which are one to the document.
+// encodesNull reports whether v is nil or a pointer to nil. Both encode to null.
 func encodesNull(v reflect.Value, s *shapes.Shape) bool {
 	switch s.Kind {
 	case shapes.Pointer:
@@ -150,7 +150,7 @@ func encodesNull(v reflect.Value, s *shapes.Shape) bool {
 	return false
 }
 
-// encodesLikeZero reports whether v and the zero value of its type are one to the document.
+// encodesLikeZero reports whether v encodes as the zero value of its type does.
 func encodesLikeZero(v reflect.Value) (bool, error) {
 	if v.IsZero() {
 		return true, nil
