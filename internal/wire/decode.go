@@ -77,7 +77,7 @@ func (d *decoder) envelope() error {
 	})
 }
 
-// check runs after the pass, since members come in any order.
+// check runs after the pass, because members come in any order.
 func (d *decoder) check() error {
 	*d.to.Version = d.version()
 	switch {
@@ -111,7 +111,7 @@ func (d *decoder) fillRequestForm() {
 	if r.RequestResource == (metav1.GroupVersionResource{}) {
 		r.RequestResource = r.Resource
 	}
-	if r.RequestSubResource == "" { // the two are always equal where both are sent (CreateV1AdmissionReview)
+	if r.RequestSubResource == "" { // the API server always sends equal values (CreateV1AdmissionReview)
 		r.RequestSubResource = r.SubResource
 	}
 }
@@ -205,7 +205,7 @@ func (d *decoder) extra(u *authenticationv1.UserInfo) error {
 	return err
 }
 
-// newObject leaves the object to the reader, if there is one.
+// newObject reads request.object, with the reader if there is one.
 func (d *decoder) newObject() error {
 	kind, start := d.c.Kind(), d.c.Offset()
 	if d.reader == nil || kind == jsonraw.Null || kind == jsonraw.Invalid {
@@ -223,7 +223,7 @@ func (d *decoder) newObject() error {
 	return nil
 }
 
-// notJSON lets an error of a reader be one about the text.
+// notJSON turns a reader's error into a syntax error.
 func notJSON(err error) error {
 	if syntax := (*jsonraw.SyntaxError)(nil); errors.As(err, &syntax) {
 		return syntax
@@ -231,11 +231,11 @@ func notJSON(err error) error {
 	return fmt.Errorf("%w: %w", ErrSyntax, err)
 }
 
-// objectDepth is how many objects request.object is inside.
+// objectDepth is the number of JSON objects around request.object.
 const objectDepth = 2
 
-// reset empties dst when the next value is null. Only what is a pointer or a list in the API's
-// Go types is emptied by null; anything else keeps what a duplicate of the name has set.
+// reset zeroes dst if the next value is null. The decoder of sigs.k8s.io/json does that only for pointers and
+// lists. Other fields keep the value of an earlier member with the same name.
 func reset[T any](d *decoder, dst *T) {
 	if d.c.Kind() == jsonraw.Null {
 		var zero T
@@ -243,8 +243,8 @@ func reset[T any](d *decoder, dst *T) {
 	}
 }
 
-// object reads an object or null; member must read the value of the member with the name at
-// that place.
+// object reads an object or null. It calls member with the index of each known name, and member reads the
+// value.
 func (d *decoder) object(names *jsonraw.Names, member func(place int) error) error {
 	if d.c.Kind() != jsonraw.Object {
 		return d.nullOr(jsonraw.Object)
@@ -266,7 +266,7 @@ func (d *decoder) members(names *jsonraw.Names, member func(place int) error) er
 	return err
 }
 
-// texts reads an object of texts, or null.
+// texts reads an object whose members are strings, or null.
 func (d *decoder) texts(names *jsonraw.Names, texts ...*string) error {
 	return d.object(names, func(place int) error { return d.text(texts[place]) })
 }
@@ -282,8 +282,8 @@ func (d *decoder) text(dst *string) error {
 	return err
 }
 
-// list reads a list of texts over the one that a duplicate of its name has left: a null
-// element is then what was there before.
+// list reads a list of strings into dst. If an earlier member with the same name has filled dst, a null
+// element keeps the earlier element.
 func (d *decoder) list(dst *[]string) error {
 	reset(d, dst)
 	if d.c.Kind() != jsonraw.Array {
@@ -326,7 +326,7 @@ func (d *decoder) raw(dst *[]byte) error {
 	return err
 }
 
-// nullOr skips a null and refuses any other value where one of this kind is wanted.
+// nullOr skips a null and fails on any other value, because its kind is not want.
 func (d *decoder) nullOr(want jsonraw.Kind) error {
 	kind, at := d.c.Kind(), d.c.Offset()
 	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {
@@ -335,7 +335,7 @@ func (d *decoder) nullOr(want jsonraw.Kind) error {
 	return &shapeError{offset: at, text: fmt.Sprintf("want %s, got %s", want, kind)}
 }
 
-// fail finishes an error that was collected while unwinding.
+// fail returns the [*Error] for an error that was collected while unwinding.
 func (d *decoder) fail(err error) error {
 	e := &Error{Version: d.version(), UID: d.to.Metadata.UID, Offset: d.c.Offset()}
 	for {

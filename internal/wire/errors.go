@@ -34,8 +34,8 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A pathError records one step of the place while a failure unwinds, so that the good path
-// pays nothing for places.
+// A pathError adds one name to the path of a fault while the decoder unwinds. Reading without a fault
+// pays nothing for it.
 type pathError struct {
 	name string
 	err  error

@@ -11,8 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// piecePool has what one review leaves to the next: memory that still has room, and strings,
-// which nobody can change.
+// piecePool passes memory with free room, and immutable strings, from one review to the next.
 var piecePool = sync.Pool{New: func() any { return new(pieces) }}
 
 type pieces struct {
@@ -28,7 +27,7 @@ func (p *pieces) text(b []byte) string {
 	return p.texts.Text(b)
 }
 
-// frequent returns the constant for what nearly every review holds, or nothing.
+// frequent returns the constant for a text that nearly every review holds, or "".
 func frequent(b []byte) string {
 	switch string(b) {
 	case Kind:
@@ -49,18 +48,18 @@ func frequent(b []byte) string {
 	return ""
 }
 
-// A memo is the value that was last read from an object, and the text of that. The calls of a
-// hook are mostly about one kind, and a review tells it twice.
+// A memo is the value that was last decoded from an object, and its JSON text. Most calls of a hook are about
+// one kind, and each review holds the kind twice.
 type memo[T comparable] struct {
 	text  []byte
 	value T
 }
 
-// mostRemembered bounds the text of a memo.
+// mostRemembered bounds the bytes of a memo's text.
 const mostRemembered = 512
 
-// remembered has read fill dst, unless the same text was read into the same value before. That
-// is a zero one: a duplicate is read over what the first one has left.
+// remembered fills dst from the memo if the next value has the memo's text, and otherwise calls read. A dst that
+// is not zero was filled by an earlier member with the same name, which read must merge.
 func remembered[T comparable](d *decoder, m *memo[T], dst *T, read func() error) error {
 	if d.c.Kind() != jsonraw.Object || *dst != *new(T) {
 		return read()

@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A Decision is what a webhook answers: allowed or denied, with warnings and audit
-// annotations. Make one with [Allow] or [Deny]; the zero value admits. It is not safe for
-// concurrent use.
+// A Decision is a webhook's answer: allowed or denied, with warnings and audit annotations. [Allow]
+// and [Deny] return one; the zero value allows. It is not safe for concurrent use.
 type Decision struct {
 	denial        *metav1.Status
 	warnings      []string
@@ -24,22 +23,22 @@ type Decision struct {
 	auditAnnotate map[string]string
 }
 
-// Allow returns the decision to admit.
+// Allow returns a decision that allows the request.
 func Allow() *Decision { return &Decision{} }
 
-// Deny returns the decision to refuse: [Allow], then [Decision.Deny].
+// Deny returns a decision that denies the request with a status, see [Decision.Deny].
 func Deny(status metav1.Status) *Decision {
 	d := Allow()
 	d.Deny(status)
 	return d
 }
 
-// Deny turns the decision into a denial with a copy of this status for the API client;
-// warnings and audit annotations stay. The status is completed, because the API server passes on what it
-// gets (its ToStatusErr):
+// Deny turns the decision into a denial with a copy of status for the API client. Warnings and audit
+// annotations stay. Deny completes the status, because the API server passes it on as it is
+// (ToStatusErr in k8s.io/apiserver):
 //
-//   - a code outside 400–599 becomes that of the reason, else 403: the API server turns
-//     lower ones into 400, and 1000 or more crash its request handler;
+//   - a code outside 400–599 becomes the reason's code, else 403: the API server turns lower codes
+//     into 400, and a code of 1000 or more makes its request handler panic;
 //   - a missing reason is derived from the code, since clients test the reason;
 //   - a missing message becomes the reason;
 //   - status.status is Failure.
@@ -60,23 +59,22 @@ func (d *Decision) Deny(status metav1.Status) {
 	d.denial = status.DeepCopy()
 }
 
-// Allowed reports whether the decision is to admit.
+// Allowed reports whether the decision allows the request.
 func (d *Decision) Allowed() bool { return d.denial == nil }
 
-// Denial returns the status of a denial, or nil; do not change it.
+// Denial returns the status of a denial, or nil. The caller must not change it.
 func (d *Decision) Denial() *metav1.Status { return d.denial }
 
-// What the API server does to warnings (AddWarning, NewWarningHeader): it drops a text with
-// a control character, and once all warnings of a request exceed 4096 runes it cuts them.
+// The API server drops a warning with a control character, and truncates the warnings of a request that
+// exceed 4096 runes together (AddWarning, NewWarningHeader).
 const (
 	maxWarningRunes  = 120
 	maxWarningsRunes = 4096
 )
 
-// Warn adds a warning for the API client, made safe first: each line becomes a warning of
-// its own, lines longer than 120 characters are wrapped, control characters become spaces,
-// repeated lines collapse, and from the line on that would exceed 4096 characters in all,
-// everything is left out.
+// Warn adds a warning for the API client and makes it safe to send: each line becomes a warning of its own,
+// lines longer than 120 characters are wrapped, control characters become spaces, and repeated lines
+// appear once. Once the warnings exceed 4096 characters together, Warn drops the rest.
 func (d *Decision) Warn(text string) {
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {
 		line = strings.Map(func(r rune) rune {
@@ -95,13 +93,13 @@ func (d *Decision) addWarning(line string) {
 	if d.warningRunes > maxWarningsRunes || slices.Contains(d.warnings, line) {
 		return
 	}
-	// Counting also what is left out keeps later lines out, so that no text has holes.
+	// Dropped lines count too, so that no later line appears behind a gap.
 	if d.warningRunes += utf8.RuneCountInString(line); d.warningRunes <= maxWarningsRunes {
 		d.warnings = append(d.warnings, line)
 	}
 }
 
-// wrap joins words into lines of at most limit runes; a longer word is broken.
+// wrap joins words into lines of at most limit runes and breaks longer words.
 func wrap(words []string, limit int) []string {
 	var lines []string
 	line, length := "", 0
@@ -142,11 +140,11 @@ func cut(s string, n int) (head, tail string) {
 // Warnings returns the warnings as they will be sent.
 func (d *Decision) Warnings() []string { return d.warnings }
 
-// Audit adds an annotation to the API server's audit event, which stores it as
-// "<webhook name>/<key>". It fails, and adds nothing, when the key is not 1–63 characters of
-// letters, digits, "-", "_" and "." that begin and end with a letter or digit: the API server
-// would drop it with a line in its own log (checkKeyFormat). Within one API request the first
-// value of a key wins, so values should not depend on the round.
+// Audit adds an annotation to the API server's audit event, which stores it as "<webhook name>/<key>".
+// It fails and adds nothing unless the key has 1–63 letters, digits, "-", "_" and ".", and begins and
+// ends with a letter or digit: the API server would drop such an annotation and only log it
+// (checkKeyFormat). Within one API request the first value of a key wins, so a value should not depend
+// on whether the webhook is called for the first time or again.
 func (d *Decision) Audit(key, value string) error {
 	if strings.Contains(key, "/") {
 		return fmt.Errorf("audit annotation key %q: the API server adds the prefix itself, so it must not contain a slash", key)
@@ -161,11 +159,11 @@ func (d *Decision) Audit(key, value string) error {
 	return nil
 }
 
-// AuditAnnotations returns the audit annotations; do not change the map.
+// AuditAnnotations returns the audit annotations. The caller must not change the map.
 func (d *Decision) AuditAnnotations() map[string]string { return d.auditAnnotate }
 
-// codes pairs the reasons of the API with their codes. Of reasons with one code the first is
-// the one that a code alone stands for.
+// codes pairs the API's reasons with their codes. If several reasons share a code, reasonOf returns the
+// first.
 var codes = []struct {
 	reason metav1.StatusReason
 	code   int32

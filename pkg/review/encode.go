@@ -15,15 +15,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// AppendValidating appends to dst the AdmissionReview that answers req with d, for a
-// validating webhook. It ends in a newline. The bytes depend on the arguments alone.
+// AppendValidating appends to dst a validating webhook's AdmissionReview that answers req with d. It ends
+// in a newline. The bytes depend on the arguments alone.
 func AppendValidating(dst []byte, req *Request, d *Decision) []byte {
 	return appendReview(dst, req, d, nil)
 }
 
-// AppendMutating is [AppendValidating] for a mutating webhook. The patch and its patchType
-// are written together or not at all: an empty patch and the patch of a denial are left out,
-// since even a patch without effect can make the API server reinvoke other webhooks.
+// AppendMutating is [AppendValidating] for a mutating webhook. It writes patch and patchType together or not at
+// all. It omits an empty patch and the patch of a denial, because even a patch without effect can make
+// the API server reinvoke other webhooks.
 func AppendMutating(dst []byte, req *Request, d *Decision, p patch.Patch) []byte {
 	if !d.Allowed() {
 		p = nil
@@ -72,8 +72,8 @@ func appendComma(dst []byte, i int) []byte {
 	return dst
 }
 
-// appendBase64 writes the patch behind dst, its encoding behind that, and then moves the
-// encoding to where the patch was: no memory but dst is needed.
+// appendBase64 appends the patch and then its encoding to dst, and moves the encoding over the patch. It
+// needs no memory besides dst.
 func appendBase64(dst []byte, p patch.Patch) []byte {
 	start := len(dst)
 	dst = p.AppendJSON(dst)
@@ -82,10 +82,10 @@ func appendBase64(dst []byte, p patch.Patch) []byte {
 	return append(dst[:start], dst[end:]...)
 }
 
-// appendStatus writes what encoding/json does.
+// appendStatus appends what encoding/json writes.
 func appendStatus(dst []byte, s *metav1.Status) []byte {
 	if s.Details != nil || s.ListMeta != (metav1.ListMeta{}) || s.TypeMeta != (metav1.TypeMeta{}) {
-		encoded, _ := json.Marshal(s) // strings and numbers: always marshals
+		encoded, _ := json.Marshal(s) // cannot fail: strings and numbers
 		return append(dst, encoded...)
 	}
 	dst = append(dst, `{"metadata":{},"status":`...)
@@ -99,7 +99,7 @@ func appendStatus(dst []byte, s *metav1.Status) []byte {
 	return append(dst, '}')
 }
 
-// appendString writes what encoding/json does.
+// appendString appends what encoding/json writes.
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if !plain[s[i]] {
@@ -112,7 +112,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// plain are the bytes that encoding/json writes as they are, whatever stands around them.
+// plain marks the bytes that encoding/json never escapes.
 var plain = func() (table [256]bool) {
 	for b := byte(' '); b < 0x7f; b++ {
 		table[b] = b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'

@@ -14,33 +14,32 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// The causes of an [*Error]; test for them with errors.Is.
+// The causes of an [*Error], for errors.Is.
 var (
 	// ErrSyntax: the body is not one JSON document.
 	ErrSyntax = wire.ErrSyntax
-	// ErrShape: a member has another JSON type than the protocol says.
+	// ErrShape: a member has a JSON type that the protocol does not allow there.
 	ErrShape = wire.ErrShape
 	// ErrNotReview: the document is not of kind AdmissionReview.
 	ErrNotReview = wire.ErrNotReview
-	// ErrVersion: an AdmissionReview of a version this package does not speak.
+	// ErrVersion: the AdmissionReview has a version that this package does not support.
 	ErrVersion = wire.ErrVersion
-	// ErrNoRequest: an AdmissionReview without a request.
+	// ErrNoRequest: the AdmissionReview has no request.
 	ErrNoRequest = wire.ErrNoRequest
-	// ErrNoUID: a request without a uid, so that no response can be matched to it.
+	// ErrNoUID: the request has no uid, so no response can be matched to it.
 	ErrNoUID = wire.ErrNoUID
 )
 
-// An Error says why a body is not an AdmissionReview that can be answered. It implements
-// the APIStatus interface of k8s.io/apimachinery: a 400 that carries what is known of the
-// review in its details.
+// An Error says why a body is not an AdmissionReview that can be answered. It implements the APIStatus
+// interface of k8s.io/apimachinery with code 400 and the known parts of the review in its details.
 type Error struct {
-	// Version and UID are those of the review, as far as they could be read.
+	// Version and UID are the review's, as far as they could be read.
 	Version Version
 	UID     types.UID
-	// Offset is the number of bytes before the fault, or of all bytes read when the fault has
-	// no one place, as with a member that is missing.
+	// Offset is the number of bytes before the fault. If a member is missing, it is the number of all
+	// bytes.
 	Offset int
-	// Pointer is the place of the fault in the document.
+	// Pointer is where in the document the fault is.
 	Pointer patch.Pointer
 	// Err wraps one of the Err… causes.
 	Err error
@@ -60,7 +59,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Status returns the error as the API's own error type.
+// Status returns the error as an API status with code 400.
 func (e *Error) Status() metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

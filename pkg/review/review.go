@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package review speaks the AdmissionReview protocol: [Decode] reads what an API server
-// sends, [AppendValidating] and [AppendMutating] write what it accepts.
+// Package review implements the AdmissionReview protocol. [Decode] reads the API server's request.
+// [AppendValidating] and [AppendMutating] write responses that it accepts.
 //
-// Both versions of the envelope, v1 and v1beta1, have the same fields (k8s.io/api/admission);
-// a response is always written in the version of its request, with its uid. Combinations
-// that the API server's VerifyAdmissionResponse refuses cannot be built: only
-// [AppendMutating] takes a patch, and it leaves the patch out of a denial; a [Decision] keeps
-// its code, its warnings and its audit annotations within what the API server passes on.
+// Both versions of the envelope, v1 and v1beta1, have the same fields (k8s.io/api/admission). A response has
+// the version and the uid of its request. The package cannot build a response that the API server's
+// VerifyAdmissionResponse refuses: only [AppendMutating] takes a patch, and it omits the patch of a
+// denial. A [Decision] keeps its code, warnings and audit annotations within the API server's limits.
 //
-// The package knows nothing of handlers, servers or clusters. Its functions are safe for
-// concurrent use; a [Decision] is not.
+// The package does not depend on handlers, servers or clusters. Its functions are safe for concurrent
+// use; a [Decision] is not.
 package review
 
 import (
@@ -25,10 +24,10 @@ import (
 	"github.com/admitkit/admitkit/internal/wire"
 )
 
-// Version is a version of the AdmissionReview envelope in API group admission.k8s.io.
+// Version is a version of the AdmissionReview envelope in the API group admission.k8s.io.
 type Version string
 
-// The versions an API server may be asked to send in admissionReviewVersions.
+// The versions that admissionReviewVersions of a webhook configuration can name.
 const (
 	V1      Version = wire.V1
 	V1beta1 Version = wire.V1beta1
@@ -43,14 +42,14 @@ type Metadata struct {
 	// UID identifies this call. The API server sends it again only when it replays the same
 	// bytes after a Retry-After; a reinvocation has a new one.
 	UID types.UID
-	// Kind and Resource are the form the object is shown in, which is that of the matched rule.
+	// Kind and Resource are the form in which the object is sent: the matched rule's.
 	Kind     metav1.GroupVersionKind
 	Resource metav1.GroupVersionResource
-	// SubResource is the subresource asked for, such as "scale", or empty.
+	// SubResource is the requested subresource, such as "scale", or empty.
 	SubResource string
-	// RequestKind and RequestResource are the form the API client used. They differ from Kind
-	// and Resource when matchPolicy Equivalent converted the object. Servers older than 1.15
-	// do not send them; Decode then fills them from Kind, Resource and SubResource.
+	// RequestKind and RequestResource are the form that the API client used. They differ from Kind and
+	// Resource if the API server converted the object (matchPolicy Equivalent). API servers older than
+	// 1.15 do not send them. Decode then copies Kind, Resource and SubResource.
 	RequestKind        metav1.GroupVersionKind
 	RequestResource    metav1.GroupVersionResource
 	RequestSubResource string
@@ -60,12 +59,12 @@ type Metadata struct {
 	Namespace string
 	Operation admissionv1.Operation
 	UserInfo  authenticationv1.UserInfo
-	// DryRun says that nothing will be stored, so there must be no side effects.
+	// DryRun says that the API server will not store the object, so side effects are forbidden.
 	DryRun bool
 }
 
-// A Request is a decoded AdmissionReview. Object, OldObject and Options are sub-slices of
-// the body given to Decode, nil where the body has null or nothing.
+// A Request is a decoded AdmissionReview. Object, OldObject and Options are sub-slices of the body given to
+// Decode. They are nil if the body has null or no such member.
 type Request struct {
 	Version Version
 	Metadata
