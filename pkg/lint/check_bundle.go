@@ -16,45 +16,46 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// bundle reports what is wrong with the caBundle by itself.
-func (l *linter) bundle(h *hook) {
+// bundle reports problems of the caBundle alone.
+func (l *linter) bundle(h *webhook) {
 	at := h.at.Child("clientConfig", "caBundle")
 	text := bytes.TrimSpace(h.ClientConfig.CABundle)
-	if len(text) == 0 { // white space is a placeholder
+	if len(text) == 0 { // white space counts as a placeholder
 		if _, _, isService := l.serviceOf(h); l.options.Live && h.ClientConfig.Service != nil && isService {
-			l.found("AK506", h, at, "there is no caBundle, and the webhook is a service")
+			l.found("AK506", h, at, "caBundle is missing, and the webhook is behind a Service")
 		}
 		return
 	}
-	all, key, skipped := certificatesOf(text)
-	if key {
-		l.found("AK507", h, at, "caBundle holds a private key")
+	all, hasKey, skipped := certificatesOf(text)
+	if hasKey {
+		l.found("AK507", h, at, "caBundle has a private key")
 	}
 	switch {
 	case len(all) == 0:
-		l.found("AK502", h, at, cmp.Or(strings.Join(skipped, "; "), "caBundle holds no certificate in PEM form"))
+		l.found("AK502", h, at, cmp.Or(strings.Join(skipped, "; "), "caBundle has no certificate in PEM"))
 		return
 	case len(skipped) > 0:
-		l.found("AK502", h, at, "the API server skips a part of caBundle and uses the rest: "+strings.Join(skipped, "; ")).
-			only(Warning).with("Replace that part, or remove it.")
+		l.found("AK502", h, at, "the API server ignores a part of caBundle: "+strings.Join(skipped, "; ")).
+			withSeverity(Warning).withFix("Replace that part, or remove it.")
 	}
 	l.validity(h, all)
 	if !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return c.IsCA }) {
-		l.found("AK505", h, at, fmt.Sprintf("none of its certificates is one of a CA: %s", subject(all[0])))
+		l.found("AK505", h, at, fmt.Sprintf("no certificate of caBundle is a CA certificate; the first is %s", subject(all[0])))
 	}
 }
 
-// certificatesOf returns the certificates of a bundle that the API server sees (crypto/x509
-// CertPool.AppendCertsFromPEM), and why it skips others. Text around them and blocks of other types are tolerated.
-func certificatesOf(text []byte) (all []*x509.Certificate, key bool, skipped []string) {
+// certificatesOf returns the certificates of a bundle that the API server uses (crypto/x509
+// CertPool.AppendCertsFromPEM), and a reason for each that it skips. Text between PEM blocks and blocks of other types
+// are allowed. hasKey reports whether there is a private key.
+func certificatesOf(text []byte) (all []*x509.Certificate, hasKey bool, skipped []string) {
 	for number := 1; ; {
 		var block *pem.Block
 		block, text = pem.Decode(text)
 		if block == nil {
-			return all, key, skipped
+			return all, hasKey, skipped
 		}
 		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
-			key = true
+			hasKey = true
 		}
 		if block.Type != "CERTIFICATE" {
 			continue
@@ -79,27 +80,27 @@ func subject(c *x509.Certificate) string {
 	return c.Subject.String()
 }
 
-// validity reports bundles of which no certificate is valid, or of which the last will expire. Expired ones beside
-// others are what a rotation leaves behind.
-func (l *linter) validity(h *hook, all []*x509.Certificate) {
+// validity reports bundles without a valid certificate, and bundles whose last certificate expires soon. It ignores
+// expired certificates beside valid ones, which are normal after a rotation.
+func (l *linter) validity(h *webhook, all []*x509.Certificate) {
 	at := h.at.Child("clientConfig", "caBundle")
 	now := l.options.Now()
 	last := slices.MaxFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	begun := func(c *x509.Certificate) bool { return !now.Before(c.NotBefore) && now.Before(c.NotAfter) }
+	valid := func(c *x509.Certificate) bool { return !now.Before(c.NotBefore) && now.Before(c.NotAfter) }
 	const day = 24 * time.Hour
 	switch left := last.NotAfter.Sub(now); {
 	case left <= 0:
 		l.found("AK503", h, at, fmt.Sprintf("%s expired at %s", subject(last), last.NotAfter.UTC().Format(time.RFC3339)))
-	case !slices.ContainsFunc(all, begun):
+	case !slices.ContainsFunc(all, valid):
 		l.found("AK503", h, at, fmt.Sprintf("%s is not valid before %s", subject(last), last.NotBefore.UTC().Format(time.RFC3339))).
-			with("Wait until then, or issue it anew; see whether a clock is wrong.")
+			withFix("Wait until then, or issue a new certificate. Check the clocks of the machines.")
 	case left < l.options.ExpiresWithin:
 		l.found("AK504", h, at, fmt.Sprintf("%s expires at %s, in %d days", subject(last), last.NotAfter.UTC().Format(time.RFC3339), left/day))
 	}
 }
 
-// serving holds the certificate that is served against what the API server verifies.
-func (l *linter) serving(h *hook) {
+// serving verifies the serving certificate as the API server does.
+func (l *linter) serving(h *webhook) {
 	chain, ok := l.input.Serving[h.Name]
 	if !ok {
 		chain = l.input.Serving[""]
@@ -110,11 +111,11 @@ func (l *linter) serving(h *hook) {
 	}
 	at := h.at.Child("clientConfig")
 	if err := chain[0].VerifyHostname(host); err != nil {
-		l.found("AK508", h, at, fmt.Sprintf("the serving certificate is not for %s but for %s", host, namesOf(chain[0])))
+		l.found("AK508", h, at, fmt.Sprintf("the serving certificate is for %s, not for %s", namesOf(chain[0]), host))
 	}
 	bundle, _, _ := certificatesOf(bytes.TrimSpace(h.ClientConfig.CABundle))
 	if len(bundle) == 0 {
-		return // reported as such, or to be filled in
+		return // another rule reports it, or a program fills it in later
 	}
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	for _, c := range bundle {
@@ -128,8 +129,8 @@ func (l *linter) serving(h *hook) {
 	}
 }
 
-// host is the name that the API server verifies.
-func (h *hook) host() string {
+// host returns the name for which the API server verifies the serving certificate.
+func (h *webhook) host() string {
 	if s := h.ClientConfig.Service; s != nil {
 		return s.Name + "." + s.Namespace + ".svc"
 	}
@@ -149,7 +150,7 @@ func namesOf(c *x509.Certificate) string {
 		names = append(names, ip.String())
 	}
 	if len(names) == 0 {
-		return "nothing: it has no subject alternative name"
+		return "no name at all"
 	}
 	return textutil.Join(slices.Compact(names), "and")
 }

@@ -4,6 +4,7 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,23 +15,23 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// ownPods reports webhooks that their own pods have to pass.
-func (l *linter) ownPods(h *hook) {
+// ownPods reports webhooks that are called for their own Pods.
+func (l *linter) ownPods(h *webhook) {
 	if !h.fails() {
 		return
 	}
 	namespace, _, _ := l.serviceOf(h)
 	for _, r := range l.podsOf(h) {
 		if l.surely(h, r) {
-			l.found("AK201", h, h.why(r), fmt.Sprintf("failurePolicy is Fail, and it is called for the pods of its own service in the namespace %s%s", namespace, l.which(h))).
-				with(fmt.Sprintf("namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [%s]}]}", namespace))
+			l.found("AK201", h, h.ruleFor(r), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for the Pods of its own Service in namespace %s%s", namespace, l.workloadNames(h))).
+				withFix(fmt.Sprintf("namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [%s]}]}", namespace))
 			return
 		}
 	}
 }
 
-// which names the workloads that are known.
-func (l *linter) which(h *hook) string {
+// workloadNames returns ": " and the known workloads of a webhook, or "".
+func (l *linter) workloadNames(h *webhook) string {
 	var names []string
 	for _, w := range l.workloadsOf(h) {
 		names = append(names, w.String())
@@ -41,8 +42,8 @@ func (l *linter) which(h *hook) string {
 	return ": " + textutil.Join(slices.Compact(names), "and")
 }
 
-// why returns the field of the webhook that lets a request match: the rule.
-func (h *hook) why(r request) *field.Path {
+// ruleFor returns the path of the first rule that matches a request.
+func (h *webhook) ruleFor(r request) *field.Path {
 	for i, rule := range h.Rules {
 		if matches(rule, r) {
 			return h.at.Child("rules").Index(i)
@@ -51,8 +52,8 @@ func (h *hook) why(r request) *field.Path {
 	return h.at
 }
 
-// ownNeeds reports what else its own pods need and it may keep from them.
-func (l *linter) ownNeeds(h *hook) {
+// ownNeeds reports webhooks that are called for other requests that their own Pods need.
+func (l *linter) ownNeeds(h *webhook) {
 	namespace, service, ok := l.serviceOf(h)
 	if !h.fails() || !ok {
 		return
@@ -66,12 +67,12 @@ func (l *linter) ownNeeds(h *hook) {
 		}
 	}
 	if met := l.met(h, needsOf(namespace, service, account, deployed)); len(met) > 0 {
-		l.found("AK202", h, h.why(met[0]), fmt.Sprintf("failurePolicy is Fail, and its own pods in the namespace %s need %s", namespace, names(met)))
+		l.found("AK202", h, h.ruleFor(met[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook's own Pods in namespace %s need %s", namespace, names(met)))
 	}
 }
 
-// met returns those of the requests that the webhook is surely called for.
-func (l *linter) met(h *hook, all []request) []request {
+// met returns the requests for which the webhook is certainly called.
+func (l *linter) met(h *webhook, all []request) []request {
 	var met []request
 	for _, r := range all {
 		if l.surely(h, r) {
@@ -89,7 +90,7 @@ func names(all []request) string {
 	return textutil.Join(slices.Compact(names), "and")
 }
 
-func (l *linter) kubeSystem(h *hook) {
+func (l *linter) kubeSystem(h *webhook) {
 	if namespace, _, ok := l.serviceOf(h); ok && namespace == "kube-system" && !h.fails() {
 		return
 	}
@@ -97,46 +98,46 @@ func (l *linter) kubeSystem(h *hook) {
 	switch {
 	case len(met) == 0:
 	case h.fails():
-		l.found("AK203", h, h.why(met[0]), fmt.Sprintf("failurePolicy is Fail, and it is called for %s of kube-system", names(met)))
+		l.found("AK203", h, h.ruleFor(met[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for %s in kube-system", names(met)))
 	case h.of.mutating && met[0].Resource == "pods":
-		l.found("AK203", h, h.why(met[0]), "it may change the pods of kube-system").only(Advice)
+		l.found("AK203", h, h.ruleFor(met[0]), "the webhook can change the Pods of kube-system").withSeverity(Advice)
 	}
 }
 
-func (l *linter) nodeLeases(h *hook) {
+func (l *linter) nodeLeases(h *webhook) {
 	renewal := leases.on(update, "kube-node-lease", "node-1", aNode)
 	switch {
 	case !l.surely(h, renewal):
 	case h.fails():
-		l.found("AK204", h, h.why(renewal), "failurePolicy is Fail, and it is called for each renewal of a node's lease")
+		l.found("AK204", h, h.ruleFor(renewal), "failurePolicy is Fail, and the webhook is called for each renewal of a node lease")
 	case h.of.mutating:
-		l.found("AK204", h, h.why(renewal), "it is called for each renewal of a node's lease, and may change it")
+		l.found("AK204", h, h.ruleFor(renewal), "the webhook is called for each renewal of a node lease, and can change the lease")
 	}
 }
 
-func (l *linter) nodes(h *hook) {
+func (l *linter) nodes(h *webhook) {
 	if !h.fails() {
 		return
 	}
 	if met := l.met(h, ofNodes()); len(met) > 0 {
-		l.found("AK205", h, h.why(met[0]), fmt.Sprintf("failurePolicy is Fail, and it is called for %s", names(met)))
+		l.found("AK205", h, h.ruleFor(met[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for %s", names(met)))
 	}
 }
 
-func (l *linter) virtual(h *hook) {
+func (l *linter) virtual(h *webhook) {
 	met := l.met(h, virtuals())
 	if len(met) == 0 || l.isAtLeast(1, 37) {
 		return
 	}
-	f := l.found("AK206", h, h.why(met[0]), fmt.Sprintf("before Kubernetes 1.37 (by default) it is called for %s", names(met)))
+	f := l.found("AK206", h, h.ruleFor(met[0]), fmt.Sprintf("before Kubernetes 1.37, the webhook is called for %s by default", names(met)))
 	if !h.fails() {
-		f.only(Advice)
+		f.withSeverity(Advice)
 	}
 }
 
-// everything reports rules for all resources of all groups, as far as an object without labels, in a namespace
-// without any but its name, meets them.
-func (l *linter) everything(h *hook) {
+// everything reports rules for all resources of all groups, if they match an object without labels in a namespace
+// without labels except its name.
+func (l *linter) everything(h *webhook) {
 	if !h.fails() || len(h.MatchConditions) > 0 || !h.anyObject() {
 		return
 	}
@@ -152,14 +153,14 @@ func (l *linter) everything(h *hook) {
 		case !namespaced && !cluster:
 			continue
 		case !namespaced:
-			what += " that are in no namespace"
+			what = "all cluster-scoped resources of all groups"
 		case !cluster:
-			what += " that are in a namespace"
+			what = "all namespaced resources of all groups"
 		}
 		if namespaced && restricts(h.NamespaceSelector) {
-			what += ", but for namespaces that namespaceSelector leaves out"
+			what += ", except in namespaces that namespaceSelector excludes"
 		}
-		l.found("AK207", h, h.at.Child("rules").Index(i), "failurePolicy is Fail, and it is called for "+what)
+		l.found("AK207", h, h.at.Child("rules").Index(i), "failurePolicy is Fail, and the webhook is called for "+what)
 		return
 	}
 }
@@ -168,42 +169,42 @@ func restricts(selector *metav1.LabelSelector) bool {
 	return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
 }
 
-func (h *hook) anyObject() bool {
+func (h *webhook) anyObject() bool {
 	return selects(h.ObjectSelector, known{complete: true})
 }
 
-// loops reports webhooks of which each has to run before the pods of another can be created.
+// loops reports cycles of webhooks in which each must run before the Pods of the next can be created.
 func (l *linter) loops() {
-	guards := map[string]map[string]*hook{} // namespace of the pods, namespace of the webhook that is asked
-	for _, asked := range l.hooks() {
-		if !asked.fails() {
+	guards := map[string]map[string]*webhook{} // by the namespace of the Pods, then by the namespace of the webhook
+	for _, guard := range l.webhooks() {
+		if !guard.fails() {
 			continue
 		}
-		from, _, ok := l.serviceOf(asked)
+		from, _, ok := l.serviceOf(guard)
 		if !ok {
 			continue
 		}
-		for _, other := range l.hooks() {
+		for _, other := range l.webhooks() {
 			to, _, ok := l.serviceOf(other)
-			if !ok || to == from || !slices.ContainsFunc(l.podsOf(other), func(r request) bool { return l.surely(asked, r) }) {
+			if !ok || to == from || !slices.ContainsFunc(l.podsOf(other), func(r request) bool { return l.surely(guard, r) }) {
 				continue
 			}
 			if guards[to] == nil {
-				guards[to] = map[string]*hook{}
+				guards[to] = map[string]*webhook{}
 			}
 			if guards[to][from] == nil {
-				guards[to][from] = asked
+				guards[to][from] = guard
 			}
 		}
 	}
 	reported := map[string]bool{}
-	for _, h := range l.hooks() {
+	for _, h := range l.webhooks() {
 		namespace, _, ok := l.serviceOf(h)
 		if !ok {
 			continue
 		}
-		path := wayBack(guards, namespace)
-		key := strings.Join(sorted(path), " ")
+		path := shortestCycle(guards, namespace)
+		key := strings.Join(slices.Sorted(slices.Values(path)), " ")
 		if path == nil || reported[key] {
 			continue
 		}
@@ -212,63 +213,49 @@ func (l *linter) loops() {
 	}
 }
 
-// reportLoop is about namespaces of which the pods of each wait for the webhook of the next.
-func (l *linter) reportLoop(guards map[string]map[string]*hook, path []string) {
+// reportLoop reports a cycle of namespaces: the Pods of each need the webhook of the next.
+func (l *linter) reportLoop(guards map[string]map[string]*webhook, path []string) {
 	var steps []string
 	for i, namespace := range path {
 		guard := guards[namespace][path[(i+1)%len(path)]]
-		steps = append(steps, fmt.Sprintf("%s is asked about the pods of %s", guard.Name, namespace))
+		steps = append(steps, fmt.Sprintf("%s is called for the Pods of %s", guard.Name, namespace))
 	}
 	first := guards[path[len(path)-1]][path[0]]
-	l.found("AK208", first, first.at, "failurePolicy is Fail all round: "+textutil.Join(slices.Compact(steps), "and"))
+	l.found("AK208", first, first.at, "failurePolicy of all of them is Fail: "+textutil.Join(slices.Compact(steps), "and"))
 }
 
-// wayBack returns the shortest way from a namespace to itself.
-func wayBack(guards map[string]map[string]*hook, start string) []string {
-	ways := [][]string{{start}}
+// shortestCycle returns the shortest cycle through a namespace, or nil.
+func shortestCycle(guards map[string]map[string]*webhook, start string) []string {
+	paths := [][]string{{start}}
 	seen := map[string]bool{}
-	for len(ways) > 0 {
-		way := ways[0]
-		ways = ways[1:]
-		next := guards[way[len(way)-1]]
+	for len(paths) > 0 {
+		path := paths[0]
+		paths = paths[1:]
+		next := guards[path[len(path)-1]]
 		if next[start] != nil {
-			return way
+			return path
 		}
-		for _, to := range sorted(keys(next)) {
+		for _, to := range slices.Sorted(maps.Keys(next)) {
 			if !seen[to] {
 				seen[to] = true
-				ways = append(ways, append(slices.Clone(way), to))
+				paths = append(paths, append(slices.Clone(path), to))
 			}
 		}
 	}
 	return nil
 }
 
-func keys[V any](m map[string]V) []string {
-	var all []string
-	for key := range m {
-		all = append(all, key)
-	}
-	return all
-}
-
-func sorted(names []string) []string {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return names
-}
-
-func (l *linter) hooks() []*hook {
-	var all []*hook
+func (l *linter) webhooks() []*webhook {
+	var all []*webhook
 	for _, c := range l.configurations {
-		all = append(all, c.hooks...)
+		all = append(all, c.webhooks...)
 	}
 	return all
 }
 
-// service reports a service that is not in the cluster. A cluster always has services: if none was given,
-// they are not known.
-func (l *linter) service(h *hook) {
+// service reports a Service that does not exist. A cluster always has Services, so an input without any means that they
+// could not be read.
+func (l *linter) service(h *webhook) {
 	s := h.ClientConfig.Service
 	if !l.options.Live || s == nil || len(l.around.services) == 0 {
 		return
@@ -276,7 +263,7 @@ func (l *linter) service(h *hook) {
 	at := h.at.Child("clientConfig", "service")
 	found := l.around.services[s.Namespace+"/"+s.Name]
 	if found == nil {
-		l.found("AK209", h, at, fmt.Sprintf("there is no service %s/%s", s.Namespace, s.Name))
+		l.found("AK209", h, at, fmt.Sprintf("the Service %s/%s does not exist", s.Namespace, s.Name))
 		return
 	}
 	port := int32(443)
@@ -289,12 +276,12 @@ func (l *linter) service(h *hook) {
 		}
 	}
 	if found.Spec.Type != "ExternalName" {
-		l.found("AK209", h, at.Child("port"), fmt.Sprintf("the service %s/%s has no port %d", s.Namespace, s.Name, port))
+		l.found("AK209", h, at.Child("port"), fmt.Sprintf("the Service %s/%s has no port %d", s.Namespace, s.Name, port))
 	}
 }
 
-// replicas reports that a single pod is behind a webhook for Kubernetes' own resources.
-func (l *linter) replicas(h *hook) {
+// replicas reports webhooks for built-in resources that have a single replica.
+func (l *linter) replicas(h *webhook) {
 	if !h.fails() || !h.isForKubernetes() {
 		return
 	}
@@ -305,8 +292,8 @@ func (l *linter) replicas(h *hook) {
 	l.found("AK210", h, h.at, fmt.Sprintf("failurePolicy is Fail, and %s has one replica", running[0]))
 }
 
-// isForKubernetes reports whether a rule is for resources of Kubernetes itself.
-func (h *hook) isForKubernetes() bool {
+// isForKubernetes reports whether a rule matches built-in resources.
+func (h *webhook) isForKubernetes() bool {
 	for _, rule := range h.Rules {
 		if slices.ContainsFunc(rule.APIGroups, func(g string) bool { return g == "*" || ofKubernetes(g) }) {
 			return true

@@ -15,35 +15,36 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// exempt are resources that no webhook is asked about
-// (k8s.io/apiserver predicates/rules: IsExemptAdmissionConfigurationResource).
+// exempt lists the resources for which the API server calls only webhooks of static manifests (k8s.io/apiserver
+// predicates/rules: IsExemptAdmissionConfigurationResource).
 var exempt = []string{
 	"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
 	"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 }
 
-func (l *linter) neverCalled(h *hook) {
-	if len(h.Rules) == 0 && (l.options.Live || h.Rules != nil) { // some programs fill them in when they start
-		l.found("AK303", h, h.at.Child("rules"), "it has no rules")
+func (l *linter) neverCalled(h *webhook) {
+	if len(h.Rules) == 0 && (l.options.Live || h.Rules != nil) { // in a file, a program may fill them in later
+		l.found("AK303", h, h.at.Child("rules"), "the webhook has no rules")
 	}
 	l.virtualOnly(h)
 	if strings.HasSuffix(h.of.Name, staticSuffix) {
-		return // manifests on the API server's disk may be asked about these
+		return // webhooks of static manifests are called for these resources
 	}
 	for i, rule := range h.Rules {
 		if !has(rule.APIGroups, "admissionregistration.k8s.io") {
 			continue
 		}
 		for j, resource := range rule.Resources {
-			if name, _, _ := strings.Cut(resource, "/"); slices.Contains(exempt, name) { // it goes by the kind, of subresources too
-				l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources").Index(j), "no webhook is asked about "+resource)
+			if name, _, _ := strings.Cut(resource, "/"); slices.Contains(exempt, name) { // the exemption includes subresources
+				l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources").Index(j),
+					"the API server calls only webhooks of static manifests for "+resource)
 			}
 		}
 	}
 }
 
-// virtualOnly reports rules that name nothing but resources that this API server asks no webhook about.
-func (l *linter) virtualOnly(h *hook) {
+// virtualOnly reports rules with no resources except reviews, for which Kubernetes 1.37 calls no webhook.
+func (l *linter) virtualOnly(h *webhook) {
 	if !l.isAtLeast(1, 37) {
 		return
 	}
@@ -55,39 +56,39 @@ func (l *linter) virtualOnly(h *hook) {
 		}
 		if len(rule.Resources) > 0 && len(rule.APIGroups) > 0 && !slices.ContainsFunc(rule.Resources, func(name string) bool { return !isReview(name) }) {
 			l.found("AK301", h, h.at.Child("rules").Index(i).Child("resources"),
-				"by default, Kubernetes 1.37 and later ask no webhook about "+textutil.Join(slices.Compact(rule.Resources), "and"))
+				"by default, Kubernetes 1.37 and later call no webhook for "+textutil.Join(slices.Compact(rule.Resources), "and"))
 		}
 	}
 }
 
-// neverMatches reports groups, versions and resources that nothing has.
-func (l *linter) neverMatches(h *hook) {
+// neverMatches reports groups, versions and resources that do not exist.
+func (l *linter) neverMatches(h *webhook) {
 	for i, rule := range h.Rules {
 		at := h.at.Child("rules").Index(i)
 		for j, group := range rule.APIGroups {
 			switch {
 			case group == "core":
-				l.found("AK302", h, at.Child("apiGroups").Index(j), `no resource is in a group "core"`).with(`The core group is written "".`)
+				l.found("AK302", h, at.Child("apiGroups").Index(j), `the API group "core" does not exist`).withFix(`Write the core group as "".`)
 			case !groupName.MatchString(group):
-				l.found("AK302", h, at.Child("apiGroups").Index(j), fmt.Sprintf("%q is not the name of a group", group)).
-					with("Name the group without a version, as in apps.")
+				l.found("AK302", h, at.Child("apiGroups").Index(j), fmt.Sprintf("%q is not the name of an API group", group)).
+					withFix("Write the group without a version, such as apps.")
 			}
 		}
 		for j, version := range rule.APIVersions {
 			if !versionName.MatchString(version) {
-				l.found("AK302", h, at.Child("apiVersions").Index(j), fmt.Sprintf("%q is not the name of a version", version)).
-					with("Name the version without a group, as in v1.")
+				l.found("AK302", h, at.Child("apiVersions").Index(j), fmt.Sprintf("%q is not the name of an API version", version)).
+					withFix("Write the version without a group, such as v1.")
 			}
 		}
 		for j, resource := range rule.Resources {
-			if message := impossible(rule, resource); message != "" {
+			if message := unmatchable(rule, resource); message != "" {
 				l.found("AK302", h, at.Child("resources").Index(j), message)
 			}
 		}
 	}
 }
 
-// groupsOf are the groups of some resources of Kubernetes itself.
+// groupsOf maps common built-in resources to their API groups.
 var groupsOf = map[string][]string{
 	"pods": {""}, "services": {""}, "configmaps": {""}, "secrets": {""}, "namespaces": {""}, "nodes": {""},
 	"persistentvolumeclaims": {""}, "persistentvolumes": {""}, "serviceaccounts": {""}, "endpoints": {""},
@@ -101,13 +102,13 @@ var groupsOf = map[string][]string{
 	"storageclasses": {"storage.k8s.io"}, "priorityclasses": {"scheduling.k8s.io"},
 }
 
-// ofKubernetes reports whether a group is one of Kubernetes itself.
+// ofKubernetes reports whether an API group is built into Kubernetes.
 func ofKubernetes(group string) bool {
 	switch group {
 	case "", "apps", "batch", "autoscaling", "policy", "extensions":
 		return true
 	}
-	// Projects of Kubernetes' SIGs are in groups of x-k8s.io and below k8s.io; those below are known by name.
+	// Other groups that end in k8s.io can belong to projects of Kubernetes SIGs, so these are listed by name.
 	for _, groups := range groupsOf {
 		if slices.Contains(groups, group) {
 			return true
@@ -121,10 +122,10 @@ func ofKubernetes(group string) bool {
 	return false
 }
 
-// impossible says why a resource of a rule is never matched, or nothing.
-func impossible(rule admissionregistrationv1.RuleWithOperations, resource string) string {
+// unmatchable returns why a resource of a rule can never match, or "".
+func unmatchable(rule admissionregistrationv1.RuleWithOperations, resource string) string {
 	if resource == "" {
-		return "" // refused
+		return "" // the API server rejects it
 	}
 	if !resourceName.MatchString(resource) {
 		return fmt.Sprintf("%q is not the name of a resource", resource)
@@ -136,7 +137,7 @@ func impossible(rule admissionregistrationv1.RuleWithOperations, resource string
 	}
 	group := slices.IndexFunc(groups, func(g string) bool { return slices.Contains(rule.APIGroups, g) })
 	if group < 0 {
-		return fmt.Sprintf("%s are in the group %q", name, groups[0])
+		return fmt.Sprintf("%s are in the API group %q", name, groups[0])
 	}
 	namespaced := !builtin.ClusterScoped(schema.GroupResource{Group: groups[group], Resource: name})
 	if !inScope(rule.Scope, namespaced) {
@@ -145,15 +146,15 @@ func impossible(rule admissionregistrationv1.RuleWithOperations, resource string
 	return ""
 }
 
-// versionsOf are the resources of Kubernetes itself that are served in several stable or beta versions, or in two groups.
+// versionsOf maps built-in resources to their versions, if there are several stable or beta versions, or two groups.
 var versionsOf = map[string][]string{
 	"autoscaling/horizontalpodautoscalers": {"autoscaling/v1", "autoscaling/v2"},
 	"/events":                              {"v1", "events.k8s.io/v1"},
 	"events.k8s.io/events":                 {"events.k8s.io/v1", "v1"},
 }
 
-// exact reports versions that get past matchPolicy Exact.
-func (l *linter) exact(h *hook) {
+// exact reports versions of resources that matchPolicy Exact misses.
+func (l *linter) exact(h *webhook) {
 	if h.MatchPolicy == nil || !h.isExact() {
 		return
 	}
@@ -167,18 +168,18 @@ func (l *linter) exact(h *hook) {
 				}
 			}
 			if !ofKubernetes(group) && group != "*" && !slices.Contains(rule.APIVersions, "*") && !l.knows(group) {
-				l.found("AK304", h, at, fmt.Sprintf("versions of %s other than %s do not match, should there be any", group, strings.Join(rule.APIVersions, ", "))).only(Advice)
+				l.found("AK304", h, at, fmt.Sprintf("versions of %s other than %s would not match", group, strings.Join(rule.APIVersions, ", "))).withSeverity(Advice)
 				return
 			}
 		}
 	}
 }
 
-// missed returns the versions of a resource, or a subresource, that no rule has.
-func (l *linter) missed(h *hook, rule admissionregistrationv1.RuleWithOperations, group, resource string) []string {
+// missed returns the versions of a resource or subresource that no rule of the webhook matches.
+func (l *linter) missed(h *webhook, rule admissionregistrationv1.RuleWithOperations, group, resource string) []string {
 	name, sub, _ := strings.Cut(resource, "/")
 	if sub == "*" {
-		sub = "" // the resource itself is among them
+		sub = "" // the pattern includes the resource itself
 	}
 	if name == "*" || len(rule.Operations) == 0 {
 		return nil
@@ -228,9 +229,9 @@ func (l *linter) knows(group string) bool {
 	return false
 }
 
-// oldDefaults reports what v1beta1 fills in otherwise than v1.
-func (l *linter) oldDefaults(h *hook) {
-	if !h.of.old {
+// oldDefaults reports unset fields whose defaults differ between v1beta1 and v1.
+func (l *linter) oldDefaults(h *webhook) {
+	if !h.of.v1beta1 {
 		return
 	}
 	var unset []string
@@ -244,12 +245,12 @@ func (l *linter) oldDefaults(h *hook) {
 		unset = append(unset, "timeoutSeconds is 30")
 	}
 	if len(unset) > 0 {
-		l.found("AK305", h, h.at, "not set: "+strings.Join(unset, ", "))
+		l.found("AK305", h, h.at, "by the defaults of v1beta1, "+strings.Join(unset, ", "))
 	}
 }
 
-// evasion reports validating webhooks that are asked about objects with certain labels only.
-func (l *linter) evasion(h *hook) {
+// evasion reports validating webhooks that are called only for objects with certain labels.
+func (l *linter) evasion(h *webhook) {
 	s := h.ObjectSelector
 	if h.of.mutating || !h.fails() || s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !h.isFor(create, update) {
 		return
@@ -262,10 +263,10 @@ func (l *linter) evasion(h *hook) {
 		keys = append(keys, e.Key)
 	}
 	slices.Sort(keys)
-	l.found("AK306", h, h.at.Child("objectSelector"), "whoever makes an object chooses its label "+strings.Join(slices.Compact(keys), ", "))
+	l.found("AK306", h, h.at.Child("objectSelector"), "the author of an object chooses its label "+strings.Join(slices.Compact(keys), ", "))
 }
 
-func (h *hook) isFor(operations ...admissionregistrationv1.OperationType) bool {
+func (h *webhook) isFor(operations ...admissionregistrationv1.OperationType) bool {
 	for _, rule := range h.Rules {
 		if slices.ContainsFunc(operations, func(o admissionregistrationv1.OperationType) bool { return has(rule.Operations, o) }) {
 			return true
@@ -274,8 +275,8 @@ func (h *hook) isFor(operations ...admissionregistrationv1.OperationType) bool {
 	return false
 }
 
-// mutations reports operations on which a mutating webhook can do little.
-func (l *linter) mutations(h *hook) {
+// mutations reports operations for which a mutating webhook can change little or nothing.
+func (l *linter) mutations(h *webhook) {
 	if !h.of.mutating {
 		return
 	}
@@ -286,35 +287,35 @@ func (l *linter) mutations(h *hook) {
 			return o == admissionregistrationv1.Delete || o == "*" && unconditional
 		})
 		if j >= 0 {
-			l.found("AK308", h, at.Index(j), "there is nothing to change on DELETE")
+			l.found("AK308", h, at.Index(j), "a DELETE request has no object to change")
 		}
 		j = slices.IndexFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool { return o == update || o == "*" })
-		if j >= 0 && unconditional && matches(rule, pods.on(update, "default", "pod-1", someone)) {
-			l.found("AK307", h, at.Index(j), "it is called for each UPDATE of a pod, of which little may change")
+		if j >= 0 && unconditional && matches(rule, pods.on(update, "default", "pod-1", unknownUser)) {
+			l.found("AK307", h, at.Index(j), "the webhook is called for each UPDATE of a Pod, and few fields of a Pod can change")
 		}
 	}
 }
 
-// sideEffects is about v1beta1, since v1 refuses these values.
-func (l *linter) sideEffects(h *hook) {
-	if !h.of.old {
+// sideEffects reports values that v1beta1 accepts and v1 rejects.
+func (l *linter) sideEffects(h *webhook) {
+	if !h.of.v1beta1 {
 		return
 	}
 	switch s := h.SideEffects; {
 	case s == nil:
-		l.found("AK309", h, h.at, "sideEffects is not set, which is Unknown in v1beta1")
+		l.found("AK309", h, h.at, "sideEffects is not set; the default of v1beta1 is Unknown")
 	case *s == admissionregistrationv1.SideEffectClassSome || *s == admissionregistrationv1.SideEffectClassUnknown:
 		l.found("AK309", h, h.at.Child("sideEffects"), fmt.Sprintf("sideEffects is %s", *s))
 	}
 }
 
-func (l *linter) reviewVersions(h *hook) {
+func (l *linter) reviewVersions(h *webhook) {
 	if slices.Contains(h.AdmissionReviewVersions, "v1beta1") && !slices.Contains(h.AdmissionReviewVersions, "v1") {
-		l.found("AK310", h, h.at.Child("admissionReviewVersions"), "it does not take AdmissionReviews of v1")
+		l.found("AK310", h, h.at.Child("admissionReviewVersions"), "the webhook does not accept AdmissionReview v1")
 	}
 }
 
-// sameWebhooks reports names of webhooks that two configurations of one sort have.
+// sameWebhooks reports webhook names that two configurations of the same kind have.
 func (l *linter) sameWebhooks() {
 	type key struct {
 		mutating bool
@@ -322,13 +323,13 @@ func (l *linter) sameWebhooks() {
 	}
 	first := map[key]*configuration{}
 	for _, c := range l.configurations {
-		for _, h := range c.hooks {
+		for _, h := range c.webhooks {
 			k := key{c.mutating, h.Name}
 			switch other := first[k]; {
 			case other == nil:
 				first[k] = c
 			case other.Name != c.Name && h.Name != "":
-				l.found("AK311", h, h.at.Child("name"), fmt.Sprintf("%s has a webhook %s too", other, h.Name))
+				l.found("AK311", h, h.at.Child("name"), fmt.Sprintf("%s also has a webhook %s", other, h.Name))
 			}
 		}
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// rejected reports what the API server refuses: package chain holds configurations against its rules.
+// rejected reports fields that the API server rejects.
 func (l *linter) rejected(c *configuration) {
 	for _, rejected := range rejectedFields(c) {
 		path, e := rejected.Path, rejected.Err
-		var of *hook
-		if index, ok := hookIndex(path); ok && index < len(c.hooks) {
-			of = c.hooks[index]
+		var of *webhook
+		if index, ok := webhookIndex(path); ok && index < len(c.webhooks) {
+			of = c.webhooks[index]
 		}
 		f := l.foundIn(ruleOf(path, e), c, nil, e.ErrorBody())
 		f.Path = path
@@ -33,15 +33,15 @@ func (l *linter) rejected(c *configuration) {
 
 // rejectedFields returns the fields of a configuration that the API server would reject.
 func rejectedFields(c *configuration) []*chain.ConfigurationError {
-	given := *c.as.DeepCopy()
+	given := *c.decoded.DeepCopy()
 	given.Name, given.GenerateName = c.Name, ""
 	if c.Name == "" && c.GenerateName != "" {
 		given.Name = strings.TrimRight(c.GenerateName, "-.") + "-1"
 	}
-	if c.old {
-		fillOld(&given)
+	if c.v1beta1 {
+		fillV1Beta1(&given)
 	}
-	// A handler that no webhook has is an error too, so that no engine is made.
+	// The handler of an unknown webhook makes New fail in any case, before it builds an engine.
 	webhooks := chain.Webhooks{Handlers: map[string]http.Handler{"-": nil}}
 	if c.mutating {
 		webhooks.Mutating = []*admissionregistrationv1.MutatingWebhookConfiguration{&given}
@@ -52,8 +52,8 @@ func rejectedFields(c *configuration) []*chain.ConfigurationError {
 	return chain.ConfigurationErrors(err)
 }
 
-// fillOld sets what v1beta1 fills in and v1 requires.
-func fillOld(c *admissionregistrationv1.MutatingWebhookConfiguration) {
+// fillV1Beta1 sets the fields that v1 requires and v1beta1 has defaults for.
+func fillV1Beta1(c *admissionregistrationv1.MutatingWebhookConfiguration) {
 	none := admissionregistrationv1.SideEffectClassNone
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
@@ -78,13 +78,13 @@ func asValidating(c *admissionregistrationv1.MutatingWebhookConfiguration) *admi
 	return v
 }
 
-func hookIndex(path string) (int, bool) {
+func webhookIndex(path string) (int, bool) {
 	var index int
 	_, err := fmt.Sscanf(path, "webhooks[%d]", &index)
 	return index, err == nil
 }
 
-// ruleOf tells which rule a refusal breaks, by the field that it names.
+// ruleOf returns the ID of the rule for a validation error, by the field in the error.
 func ruleOf(path string, e *field.Error) string {
 	steps := strings.Split(path, ".")
 	if steps[0] == "metadata" || len(steps) < 2 {
@@ -113,14 +113,14 @@ func ruleOf(path string, e *field.Error) string {
 	return "AK108"
 }
 
-// oldVersion reports v1beta1.
+// oldVersion reports v1beta1 configurations.
 func (l *linter) oldVersion(c *configuration) {
-	if c.old && (l.options.Kubernetes == "" || l.isAtLeast(1, 22)) {
+	if c.v1beta1 && (l.options.Kubernetes == "" || l.isAtLeast(1, 22)) {
 		l.foundIn("AK113", c, field.NewPath("apiVersion"), "admissionregistration.k8s.io/v1beta1 is not served by Kubernetes 1.22 and later")
 	}
 }
 
-// staticSuffix ends the names of configurations that the API server reads from its disk
+// staticSuffix is the suffix of the names of static manifests, which the API server reads from its disk
 // (k8s.io/apiserver pkg/admission/plugin/manifest: StaticConfigSuffix).
 const staticSuffix = ".static.k8s.io"
 
@@ -130,30 +130,30 @@ func (l *linter) static(c *configuration) {
 	}
 	if l.options.Live {
 		l.foundIn("AK114", c, field.NewPath("metadata", "name"), "names that end in "+staticSuffix+" are reserved for manifests on the disk of the API server").
-			with("Give it another name.")
+			withFix("Choose another name.")
 		return
 	}
-	for _, h := range c.hooks {
+	for _, h := range c.webhooks {
 		if h.ClientConfig.Service != nil {
-			l.found("AK114", h, h.at.Child("clientConfig", "service"), "a static manifest names no service, since the API server reads it before it knows any")
+			l.found("AK114", h, h.at.Child("clientConfig", "service"), "a static manifest cannot name a service: the API server cannot resolve services when it reads the manifest")
 		}
 	}
 }
 
-// resourceOrder reports lists that the API server takes in this order and refuses in another.
-func (l *linter) resourceOrder(h *hook) {
+// resourceOrder reports lists of resources that the API server accepts in this order only.
+func (l *linter) resourceOrder(h *webhook) {
 	for i, rule := range h.Rules {
 		for _, resource := range rule.Resources {
-			if covering := coveredBy(resource, rule.Resources); covering != "" && !l.isRefused(h, i) {
+			if covering := coveredBy(resource, rule.Resources); covering != "" && !l.isRejected(h, i) {
 				l.found("AK106", h, h.at.Child("rules").Index(i).Child("resources"),
-					fmt.Sprintf("%q covers %q: the API server takes this list as it is and refuses it in another order", covering, resource))
+					fmt.Sprintf("%q covers %q: the API server accepts this list only in this order", covering, resource))
 				break
 			}
 		}
 	}
 }
 
-// coveredBy returns the wildcard that the API server does not allow beside a resource.
+// coveredBy returns the wildcard of a list that covers a resource, or "".
 func coveredBy(resource string, all []string) string {
 	name, sub, hasSub := strings.Cut(resource, "/")
 	for _, wildcard := range []string{"*", name + "/*", "*/" + sub} {
@@ -165,18 +165,19 @@ func coveredBy(resource string, all []string) string {
 	return ""
 }
 
-func (l *linter) isRefused(h *hook, rule int) bool {
+func (l *linter) isRejected(h *webhook, rule int) bool {
 	at := h.at.Child("rules").Index(rule).String()
 	return slices.ContainsFunc(l.findings, func(f Finding) bool {
 		return f.Index == h.of.index && f.Rule == "AK105" && strings.HasPrefix(f.Path, at)
 	})
 }
 
-// sameConfigurations reports configurations of one kind and name. One without rules may be a patch of the other.
+// sameConfigurations reports configurations of the same kind and name. It skips those without rules, which may be
+// kustomize patches.
 func (l *linter) sameConfigurations() {
 	seen := map[string]*configuration{}
 	for _, c := range l.configurations {
-		if c.Name == "" || !slices.ContainsFunc(c.hooks, func(h *hook) bool { return len(h.Rules) > 0 }) {
+		if c.Name == "" || !slices.ContainsFunc(c.webhooks, func(h *webhook) bool { return len(h.Rules) > 0 }) {
 			continue
 		}
 		if seen[c.String()] == nil {
@@ -187,7 +188,7 @@ func (l *linter) sameConfigurations() {
 		if strings.HasSuffix(c.Name, staticSuffix) {
 			rule = "AK114"
 		}
-		l.foundIn(rule, c, field.NewPath("metadata", "name"), "there is another "+c.String())
+		l.foundIn(rule, c, field.NewPath("metadata", "name"), "another configuration has the same name: "+c.String())
 	}
 }
 

@@ -13,40 +13,43 @@ import (
 )
 
 const (
-	longTimeout = 10 // seconds: the default of v1
-	// requestSeconds is what a request that creates or changes something has (k8s.io/apiserver
+	longTimeout = 10 // seconds; the default of v1
+	// requestSeconds is the time limit of a request that creates or changes an object (k8s.io/apiserver
 	// pkg/endpoints/handlers/rest.go: requestTimeoutUpperBound).
 	requestSeconds = 34
 )
 
-func (l *linter) timeout(h *hook) {
+func (l *linter) timeout(h *webhook) {
 	switch {
-	case h.TimeoutSeconds == nil && !h.of.old:
-		l.found("AK401", h, h.at, "timeoutSeconds is not set, which is 10")
+	case h.TimeoutSeconds == nil && !h.of.v1beta1:
+		l.found("AK401", h, h.at, "timeoutSeconds is not set; the default is 10")
 	case h.TimeoutSeconds != nil && *h.TimeoutSeconds > longTimeout && *h.TimeoutSeconds <= 30:
-		f := l.found("AK402", h, h.at.Child("timeoutSeconds"), fmt.Sprintf("a request may wait %d seconds for it", *h.TimeoutSeconds))
+		f := l.found("AK402", h, h.at.Child("timeoutSeconds"), fmt.Sprintf("a request can wait %d seconds for the webhook", *h.TimeoutSeconds))
 		if !h.isForKubernetes() {
-			f.only(Advice) // it holds up objects of its own only
+			f.withSeverity(Advice) // it delays only requests for custom resources
 		}
 	}
 }
 
-// ordinary is a request for an object without labels, in a namespace of which the name is the only label.
+// ordinary returns a request that creates an object without labels.
 func (l *linter) ordinary(r resource) request {
-	request := r.on(create, "default", "any", someone)
+	request := r.on(create, "default", "any", unknownUser)
 	request.labels.complete = true
 	return request
 }
 
-func (l *linter) meetsOrdinary(h *hook, r resource) bool {
+// meetsOrdinary reports whether the webhook is called for an ordinary request, in a namespace with no label except its
+// name.
+func (l *linter) meetsOrdinary(h *webhook, r resource) bool {
 	namespace := l.labelsOf("default")
 	namespace.complete = true
 	request := l.ordinary(r)
 	return h.hasRule(request) && len(h.MatchConditions) == 0 && selects(h.NamespaceSelector, namespace) && selects(h.ObjectSelector, request.labels)
 }
 
-// chains returns, for each resource that mutating webhooks name, those that an ordinary one passes, in the order of their calls.
-func (l *linter) chains() map[resource][]*hook {
+// chains returns, for each resource in the rules of mutating webhooks, the webhooks that an ordinary request calls, in
+// the order of the calls.
+func (l *linter) chains() map[resource][]*webhook {
 	var mutating []*configuration
 	for _, c := range l.configurations {
 		if c.mutating {
@@ -54,10 +57,10 @@ func (l *linter) chains() map[resource][]*hook {
 		}
 	}
 	slices.SortStableFunc(mutating, func(a, b *configuration) int { return cmp.Compare(a.Name, b.Name) })
-	chains := map[resource][]*hook{}
+	chains := map[resource][]*webhook{}
 	for _, r := range named(mutating) {
 		for _, c := range mutating {
-			for _, h := range c.hooks {
+			for _, h := range c.webhooks {
 				if l.meetsOrdinary(h, r) {
 					chains[r] = append(chains[r], h)
 				}
@@ -67,13 +70,13 @@ func (l *linter) chains() map[resource][]*hook {
 	return chains
 }
 
-// named returns the namespaced resources that rules name.
+// named returns Pods and the resources in the rules of configurations.
 func named(configurations []*configuration) []resource {
 	seen := map[resource]bool{}
 	all := []resource{pods}
 	seen[pods] = true
 	for _, c := range configurations {
-		for _, h := range c.hooks {
+		for _, h := range c.webhooks {
 			for _, rule := range h.Rules {
 				for _, r := range resourcesOf(rule) {
 					if !seen[r] {
@@ -105,7 +108,7 @@ func resourcesOf(rule admissionregistrationv1.RuleWithOperations) []resource {
 	return all
 }
 
-// timeouts reports serial calls that together may last longer than a request.
+// timeouts reports mutating webhooks whose timeouts together exceed the time limit of a request.
 func (l *linter) timeouts() {
 	reported := map[string]bool{}
 	chains := l.chains()
@@ -122,12 +125,12 @@ func (l *linter) timeouts() {
 		}
 		reported[key] = true
 		last := chains[r][len(chains[r])-1]
-		l.found("AK403", last, last.at, fmt.Sprintf("%s of %d mutating webhooks for %s is %d seconds: %s",
-			"the sum of the timeouts", len(parts), schema.GroupResource{Group: r.group, Resource: r.resource}, sum, strings.Join(parts, ", ")))
+		l.found("AK403", last, last.at, fmt.Sprintf("the timeouts of %d mutating webhooks for %s add up to %d seconds: %s",
+			len(parts), schema.GroupResource{Group: r.group, Resource: r.resource}, sum, strings.Join(parts, ", ")))
 	}
 }
 
-func inOrder(chains map[resource][]*hook) []resource {
+func inOrder(chains map[resource][]*webhook) []resource {
 	var all []resource
 	for r := range chains {
 		all = append(all, r)
@@ -138,24 +141,24 @@ func inOrder(chains map[resource][]*hook) []resource {
 	return all
 }
 
-func (h *hook) isReinvoked() bool {
+func (h *webhook) isReinvoked() bool {
 	return h.ReinvocationPolicy != nil && *h.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
 }
 
-func (l *linter) reinvocation(h *hook) {
+func (l *linter) reinvocation(h *webhook) {
 	if h.isReinvoked() && !slices.Contains(l.options.Proven, h.Name) {
-		l.found("AK404", h, h.at.Child("reinvocationPolicy"), "reinvocationPolicy is IfNeeded, and nothing shows that it is safe to call again")
+		l.found("AK404", h, h.at.Child("reinvocationPolicy"), "reinvocationPolicy is IfNeeded, without proof that the webhook is safe to call again")
 	}
 }
 
-// order reports webhooks for pods that a later one may undo or add to unseen.
+// order reports webhooks for Pods that do not see the changes of a later webhook.
 func (l *linter) order() {
 	all := l.chains()[pods]
 	for i, h := range all {
-		later := slices.IndexFunc(all[i+1:], func(other *hook) bool { return other.of != h.of })
+		later := slices.IndexFunc(all[i+1:], func(other *webhook) bool { return other.of != h.of })
 		if !h.isReinvoked() && later >= 0 {
 			other := all[i+1+later]
-			l.found("AK405", h, h.at, fmt.Sprintf("%s of %s changes pods after it", other.Name, other.of))
+			l.found("AK405", h, h.at, fmt.Sprintf("%s of %s changes Pods after this webhook", other.Name, other.of))
 		}
 	}
 }

@@ -24,15 +24,16 @@ var conditionCompiler = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// nothingToConvert is for objects that are in the version asked for.
+// nothingToConvert converts no objects: they already have the version of the request.
 var nothingToConvert = sync.OnceValue(func() admission.ObjectInterfaces {
 	return admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 })
 
-// surelyMeetsConditions evaluates the matchConditions. What depends on what is not known here is not sure.
-func (l *linter) surelyMeetsConditions(h *hook, r request) bool {
+// surelyMeetsConditions reports whether all matchConditions are certainly true. It returns false if one depends on
+// something that is not known here.
+func (l *linter) surelyMeetsConditions(h *webhook, r request) bool {
 	for _, c := range h.MatchConditions {
-		if r.leavesOpen(c.Expression) {
+		if r.isUnknown(c.Expression) {
 			return false
 		}
 	}
@@ -42,7 +43,7 @@ func (l *linter) surelyMeetsConditions(h *hook, r request) bool {
 	return !slices.ContainsFunc(r.users, func(user string) bool { return !h.meets(r, user) })
 }
 
-func (h *hook) meets(r request, name string) bool {
+func (h *webhook) meets(r request, name string) bool {
 	object := r.example()
 	var old runtime.Object
 	if r.operation == update {
@@ -59,23 +60,23 @@ func (h *hook) meets(r request, name string) bool {
 }
 
 var (
-	// There is an object in each request made here, and an old one on UPDATE.
+	// Each request here has an object, and each UPDATE an old object, so these tests are true.
 	presence = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(object|oldObject) *[!=]= *null\b|\bhas\(object\.(metadata|spec)\)`)
 	})
 	objectPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bobject((?:\.\??\w+)*)`) })
 	oldObject  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\boldObject\b`) })
-	// The rest is made by whoever asks.
+	// These fields of a request are not known here.
 	ofRequest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brequest\.\??(name|uid|options|dryRun)\b`) })
 )
 
-// leavesOpen reports whether an expression mentions what is not known of the request. A text that only looks
-// like it leaves it open, too.
-func (r request) leavesOpen(expression string) bool {
+// isUnknown reports whether an expression uses something that is not known about the request. It searches the text of
+// the expression, so it can return true when the expression does not really use it.
+func (r request) isUnknown(expression string) bool {
 	expression = presence().ReplaceAllString(expression, "true")
 	switch {
 	case strings.Contains(expression, "authorizer"),
-		strings.Contains(expression, "userInfo") && slices.Contains(r.users, someone),
+		strings.Contains(expression, "userInfo") && slices.Contains(r.users, unknownUser),
 		r.operation != create && oldObject().MatchString(expression),
 		strings.HasSuffix(r.name, "-1") && ofRequest().MatchString(expression): // an invented name
 		return true
@@ -88,8 +89,8 @@ func (r request) leavesOpen(expression string) bool {
 	return false
 }
 
-// knows reports whether a field of the object is sure to be as in the template. Defaults and admission fill in some that
-// are not there, and add to lists.
+// knows reports whether a field of the object certainly has the value of the template. Defaults and admission can set
+// missing fields and extend lists.
 func (r request) knows(path []string) bool {
 	if r.object == nil || len(path) < 2 {
 		return false
@@ -109,8 +110,8 @@ func (r request) knows(path []string) bool {
 	return false
 }
 
-// conditions are compiled once: each pair of webhooks is asked about.
-func (h *hook) conditions() matchconditions.Matcher {
+// conditions returns the compiled matchConditions.
+func (h *webhook) conditions() matchconditions.Matcher {
 	if h.matcher == nil {
 		webhook := &admissionregistrationv1.MutatingWebhook{Name: h.Name, FailurePolicy: h.FailurePolicy, MatchConditions: h.MatchConditions}
 		h.matcher = webhookplugin.NewMutatingWebhookAccessor(h.Name, h.of.Name, webhook).GetCompiledMatcher(conditionCompiler())

@@ -27,15 +27,15 @@ const (
 	registration   = "admissionregistration.k8s.io/"
 )
 
-// A configuration is one of either sort, as it was written: nothing is filled in.
+// A configuration is a mutating or validating webhook configuration, without defaults.
 type configuration struct {
 	index    int
 	mutating bool
-	old      bool // of v1beta1
+	v1beta1  bool
 	metav1.ObjectMeta
-	hooks []*hook
-	// as is what the API server would be given.
-	as admissionregistrationv1.MutatingWebhookConfiguration
+	webhooks []*webhook
+	// decoded is the configuration as the API server decodes it. A validating one is stored as a mutating one.
+	decoded admissionregistrationv1.MutatingWebhookConfiguration
 }
 
 func (c *configuration) String() string {
@@ -46,49 +46,49 @@ func (c *configuration) String() string {
 	return kind + "/" + c.Name
 }
 
-// A hook is a webhook of a configuration. A validating one is a mutating one without a
+// A webhook is one webhook of a configuration. A validating webhook is stored as a mutating one without a
 // reinvocationPolicy.
-type hook struct {
+type webhook struct {
 	of *configuration
 	at *field.Path
 	admissionregistrationv1.MutatingWebhook
-	matcher matchconditions.Matcher // nil until it is asked
+	matcher matchconditions.Matcher // compiled on first use
 }
 
-func (h *hook) fails() bool {
+func (h *webhook) fails() bool {
 	if h.FailurePolicy == nil {
-		return !h.of.old
+		return !h.of.v1beta1
 	}
 	return *h.FailurePolicy == admissionregistrationv1.Fail
 }
 
-func (h *hook) seconds() int32 {
+func (h *webhook) seconds() int32 {
 	switch {
 	case h.TimeoutSeconds != nil:
 		return *h.TimeoutSeconds
-	case h.of.old:
+	case h.of.v1beta1:
 		return 30
 	}
 	return 10
 }
 
-func (h *hook) isExact() bool {
+func (h *webhook) isExact() bool {
 	if h.MatchPolicy == nil {
-		return h.of.old
+		return h.of.v1beta1
 	}
 	return *h.MatchPolicy == admissionregistrationv1.Exact
 }
 
-// surroundings are the objects that are not configurations.
+// surroundings holds the objects around the configurations.
 type surroundings struct {
 	namespaces map[string]*corev1.Namespace
 	services   map[string]*corev1.Service // by namespace/name
 	workloads  []workload
-	scaled     map[string]bool // kind/namespace/name of what is scaled by something
+	scaled     map[string]bool // workloads with a HorizontalPodAutoscaler, by workload.String
 	crds       []*apiextensionsv1.CustomResourceDefinition
 }
 
-// A workload is what makes pods.
+// A workload is a Pod or an object with a Pod template.
 type workload struct {
 	kind, namespace, name string
 	replicas              *int32
@@ -97,7 +97,7 @@ type workload struct {
 
 func (w workload) String() string { return fmt.Sprintf("%s %s/%s", w.kind, w.namespace, w.name) }
 
-// read sorts the objects out. One that cannot be decoded is a finding if it is a configuration.
+// read decodes the objects. A configuration that cannot be decoded is a finding; other such objects are skipped.
 func (l *linter) read() {
 	l.around = surroundings{namespaces: map[string]*corev1.Namespace{}, services: map[string]*corev1.Service{}, scaled: map[string]bool{}}
 	for i, object := range l.input.Objects {
@@ -115,7 +115,7 @@ func (l *linter) read() {
 	}
 }
 
-// documentOf returns a copy of an object as a document with apiVersion and kind, which Go types often leave out.
+// documentOf returns an object as a JSON document. It adds apiVersion and kind, which are often empty in Go values.
 func documentOf(object runtime.Object) (map[string]any, error) {
 	encoded, err := json.Marshal(object)
 	if err != nil {
@@ -162,19 +162,19 @@ func typeOf(object runtime.Object) (version, kind string) {
 }
 
 func (l *linter) readConfiguration(index int, version, kind string, document map[string]any) {
-	c := &configuration{index: index, mutating: kind == mutatingKind, old: version == registration+"v1beta1"}
+	c := &configuration{index: index, mutating: kind == mutatingKind, v1beta1: version == registration+"v1beta1"}
 	if metadata, ok := document["metadata"].(map[string]any); ok {
-		c.Name, _ = metadata["name"].(string) // for the findings below
+		c.Name, _ = metadata["name"].(string) // findings need the name before the document is decoded
 	}
-	l.takeBadBundles(c, document)
+	l.removeInvalidBundles(c, document)
 	encoded, err := json.Marshal(document)
 	if err != nil {
 		return
 	}
 	unknown, err := decodeConfiguration(c, encoded)
 	if err != nil {
-		at := wrongType(document)
-		f := l.foundIn("AK101", c, at.path, told(err))
+		at := locateDecodeError(document)
+		f := l.foundIn("AK101", c, at.path, decodeMessage(err))
 		f.Webhook = at.webhook
 		return
 	}
@@ -183,31 +183,32 @@ func (l *linter) readConfiguration(index int, version, kind string, document map
 		if !ok {
 			continue
 		}
-		message := fmt.Sprintf("there is no field %s: the API server drops it", path)
+		message := fmt.Sprintf("the field %s does not exist: the API server drops it", path)
 		if strings.HasSuffix(path, ".reinvocationPolicy") {
-			message = "validating webhooks have no reinvocationPolicy, since they are called once: the API server drops it"
+			message = "the API server drops reinvocationPolicy, because validating webhooks are called only once"
 		}
 		f := l.foundIn("AK112", c, nil, message)
 		f.Path = path
-		if index, ok := hookIndex(path); ok && index < len(c.hooks) {
-			f.Webhook = c.hooks[index].Name
+		if index, ok := webhookIndex(path); ok && index < len(c.webhooks) {
+			f.Webhook = c.webhooks[index].Name
 		}
 	}
 	l.configurations = append(l.configurations, c)
 }
 
-// decodeConfiguration returns the fields that are not there. The fields of v1beta1 have the names of v1.
+// decodeConfiguration decodes a document into c and returns an error for each unknown field. It decodes v1beta1 as v1,
+// because the fields have the same names.
 func decodeConfiguration(c *configuration, encoded []byte) ([]error, error) {
 	var unknown []error
 	var err error
 	if c.mutating {
-		unknown, err = kjson.UnmarshalStrict(encoded, &c.as)
+		unknown, err = kjson.UnmarshalStrict(encoded, &c.decoded)
 	} else {
 		var validating admissionregistrationv1.ValidatingWebhookConfiguration
 		unknown, err = kjson.UnmarshalStrict(encoded, &validating)
-		c.as.ObjectMeta = validating.ObjectMeta
+		c.decoded.ObjectMeta = validating.ObjectMeta
 		for _, w := range validating.Webhooks {
-			c.as.Webhooks = append(c.as.Webhooks, admissionregistrationv1.MutatingWebhook{
+			c.decoded.Webhooks = append(c.decoded.Webhooks, admissionregistrationv1.MutatingWebhook{
 				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
 				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
@@ -217,15 +218,15 @@ func decodeConfiguration(c *configuration, encoded []byte) ([]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.ObjectMeta = c.as.ObjectMeta
-	for i, w := range c.as.Webhooks {
-		c.hooks = append(c.hooks, &hook{of: c, at: field.NewPath("webhooks").Index(i), MutatingWebhook: w})
+	c.ObjectMeta = c.decoded.ObjectMeta
+	for i, w := range c.decoded.Webhooks {
+		c.webhooks = append(c.webhooks, &webhook{of: c, at: field.NewPath("webhooks").Index(i), MutatingWebhook: w})
 	}
 	return unknown, nil
 }
 
-// takeBadBundles takes out each caBundle that would keep the rest from being decoded.
-func (l *linter) takeBadBundles(c *configuration, document map[string]any) {
+// removeInvalidBundles reports and removes each caBundle that is not base64, so that the rest can be decoded.
+func (l *linter) removeInvalidBundles(c *configuration, document map[string]any) {
 	webhooks, _ := document["webhooks"].([]any)
 	for i, w := range webhooks {
 		webhook, _ := w.(map[string]any)
@@ -236,22 +237,22 @@ func (l *linter) takeBadBundles(c *configuration, document map[string]any) {
 		}
 		if _, err := base64.StdEncoding.DecodeString(bundle); err != nil {
 			f := l.foundIn("AK501", c, field.NewPath("webhooks").Index(i).Child("clientConfig", "caBundle"),
-				fmt.Sprintf("%s is not base64, so that the API server refuses the whole configuration", shown(bundle)))
+				fmt.Sprintf("%s is not base64: the API server rejects the whole configuration", quoteStart(bundle)))
 			f.Webhook, _ = webhook["name"].(string)
 			delete(client, "caBundle")
 		}
 	}
 }
 
-// shown quotes the beginning of a text.
-func shown(text string) string {
+// quoteStart quotes the first 32 characters of a text.
+func quoteStart(text string) string {
 	if runes := []rune(text); len(runes) > 32 {
 		return fmt.Sprintf("%q...", string(runes[:32]))
 	}
 	return fmt.Sprintf("%q", text)
 }
 
-// add takes in what is not a configuration.
+// add stores an object that is not a configuration. It skips unknown kinds and objects that cannot be decoded.
 func (s *surroundings) add(kind string, document map[string]any) {
 	switch kind {
 	case "v1 Namespace":
@@ -280,7 +281,7 @@ func (s *surroundings) add(kind string, document map[string]any) {
 			s.workloads = append(s.workloads, workload{"DaemonSet", d.Namespace, d.Name, nil, d.Spec.Template})
 		}
 	case "autoscaling/v2 HorizontalPodAutoscaler", "autoscaling/v1 HorizontalPodAutoscaler":
-		if a, ok := as[autoscalingv2.HorizontalPodAutoscaler](document); ok { // the target is the same in both
+		if a, ok := as[autoscalingv2.HorizontalPodAutoscaler](document); ok { // both versions have the same scaleTargetRef
 			s.scaled[workload{kind: a.Spec.ScaleTargetRef.Kind, namespace: a.Namespace, name: a.Spec.ScaleTargetRef.Name}.String()] = true
 		}
 	case "apiextensions.k8s.io/v1 CustomResourceDefinition":

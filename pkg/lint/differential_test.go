@@ -21,12 +21,12 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver"
 )
 
-// refusalRules are those that stand for a refusal.
-var refusalRules = []string{"AK101", "AK102", "AK103", "AK104", "AK105", "AK107", "AK108", "AK109", "AK110", "AK111", "AK501"}
+// rejectionRules lists the rules about configurations that the API server rejects.
+var rejectionRules = []string{"AK101", "AK102", "AK103", "AK104", "AK105", "AK107", "AK108", "AK109", "AK110", "AK111", "AK501"}
 
-// TestRefusalsAreThoseOfTheAPIServer creates generated configurations, in dry run, at a real API server: each that it
-// refuses has a finding at the field that it names, each other has none; and it warns of unknown fields where AK112 does.
-func TestRefusalsAreThoseOfTheAPIServer(t *testing.T) {
+// TestRejectionsMatchAPIServer creates generated configurations at a real API server, in dry run. The findings must name
+// exactly the fields that the API server rejects, and AK112 the unknown fields of which it warns.
+func TestRejectionsMatchAPIServer(t *testing.T) {
 	server, err := apiserver.Start(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestRefusalsAreThoseOfTheAPIServer(t *testing.T) {
 		var fields []string
 		warning := ""
 		for _, f := range Run(Input{Objects: []runtime.Object{u}}, Options{Now: clock}) {
-			if slices.Contains(refusalRules, f.Rule) {
+			if slices.Contains(rejectionRules, f.Rule) {
 				fields = append(fields, f.Path)
 			}
 			if f.Rule == "AK112" {
@@ -79,7 +79,7 @@ type answer struct {
 	warnings []string
 }
 
-// HandleWarningHeader collects what the API server warns of.
+// HandleWarningHeader collects the warnings of the API server.
 func (a *answer) HandleWarningHeader(_ int, _ string, text string) {
 	a.warnings = append(a.warnings, text)
 }
@@ -100,7 +100,7 @@ func tryToCreate(t *testing.T, config *rest.Config, u *unstructured.Unstructured
 	}
 	var status apierrors.APIStatus
 	if !errors.As(a.err, &status) || (status.Status().Code != 422 && status.Status().Code != 400) {
-		t.Fatalf("neither taken nor refused: %v", a.err)
+		t.Fatalf("unexpected error: %v", a.err)
 	}
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
@@ -110,11 +110,11 @@ func tryToCreate(t *testing.T, config *rest.Config, u *unstructured.Unstructured
 	return a
 }
 
-// mixedUp is for validateMutatingWebhook and validateValidatingWebhook, which hand a service's name and namespace to
-// ValidateWebhookService in the wrong order: the API server names the other of the two where one is missing.
+// mixedUp swaps two field names. validateMutatingWebhook and validateValidatingWebhook pass a Service's name and namespace
+// to ValidateWebhookService in the wrong order, so the API server reports the other field.
 var mixedUp = strings.NewReplacer("service.namespace", "service.name", "service.name", "service.namespace")
 
-// same compares the fields of an answer that names any.
+// same compares the fields of an answer with those of the findings. An answer without fields equals any findings.
 func same(answered, found []string) bool {
 	if answered == nil { // 400: it could not decode it
 		return true
@@ -127,7 +127,7 @@ func same(answered, found []string) bool {
 	return slices.Equal(slices.Compact(slices.Clone(answered)), slices.Compact(slices.Clone(found)))
 }
 
-// generate makes a configuration that is valid or nearly so.
+// generate returns a random configuration that is valid or nearly valid.
 func generate(r *rand.Rand) *unstructured.Unstructured {
 	kind := pick(r, mutatingKind, validatingKind)
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -244,7 +244,7 @@ func generateConditions(r *rand.Rand) []any {
 	return all
 }
 
-// rare is mostly the first.
+// rare returns the usual value, and sometimes one of the others.
 func rare[T any](r *rand.Rand, usual T, others ...T) T {
 	if r.IntN(14) > 0 {
 		return usual

@@ -12,7 +12,7 @@ import (
 
 var rewrite = flag.Bool("update", false, "write the rules into docs/lint-rules.md")
 
-// TestTheGuideListsTheRules holds the tables of docs/lint-rules.md against Rules.
+// TestTheGuideListsTheRules compares the tables of docs/lint-rules.md with Rules.
 func TestTheGuideListsTheRules(t *testing.T) {
 	const file, begin, end = "../../docs/lint-rules.md", "<!-- rules: go test ./pkg/lint -run Guide -update -->\n", "<!-- end of rules -->\n"
 	text, err := os.ReadFile(file)
@@ -22,24 +22,24 @@ func TestTheGuideListsTheRules(t *testing.T) {
 	before, rest, ok := strings.Cut(string(text), begin)
 	listed, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatalf("%s has no place for rules", file)
+		t.Fatalf("%s lacks the markers for the rules", file)
 	}
 	want := "\n" + guide() + "\n"
 	if listed == want {
 		return
 	}
 	if !*rewrite {
-		t.Fatalf("the rules of %s are others; run this test with -update", file)
+		t.Fatalf("the rules of %s are outdated: run this test with -update", file)
 	}
 	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// guide writes the rules as the guide lists them.
+// guide returns the rules as tables in Markdown.
 func guide() string {
 	headings := map[byte]string{
-		'1': "What the API server refuses or drops", '2': "Lock-outs", '3': "What is not called, or otherwise than one thinks",
+		'1': "Configurations that the API server rejects or changes", '2': "Lock-outs", '3': "Unexpected matching",
 		'4': "Time and order", '5': "Certificates", '9': "Suppressions",
 	}
 	var text strings.Builder
@@ -50,7 +50,7 @@ func guide() string {
 				text.WriteString("\n")
 			}
 			last = r.ID[2]
-			fmt.Fprintf(&text, "### %s\n\n| Rule | Severity | What | Why | Fix |\n|---|---|---|---|---|\n", headings[last])
+			fmt.Fprintf(&text, "### %s\n\n| Rule | Severity | Problem | Why | Fix |\n|---|---|---|---|---|\n", headings[last])
 		}
 		cell := strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;").Replace
 		fmt.Fprintf(&text, "| [%s](%s) | %s | %s | %s | %s |\n", r.ID, r.Link, r.Severity, cell(r.Title), cell(r.Why), cell(r.Fix))

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
-// A unit test of a program with webhooks fails if the configuration that it installs breaks a rule.
+// A unit test can check the configuration that a program installs.
 func ExampleRun() {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "sidecar"},
@@ -38,6 +38,6 @@ func ExampleRun() {
 		}
 	}
 	// Output:
-	// AK201 error of sidecar.example.com: failurePolicy is Fail, and it is called for the pods of its own service in the namespace sidecar
+	// AK201 error of sidecar.example.com: failurePolicy is Fail, and the webhook is called for the Pods of its own Service in namespace sidecar
 	// fix: namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [sidecar]}]}
 }

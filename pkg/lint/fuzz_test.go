@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzRun: whatever a configuration holds, Run returns, findings are whole, and the same ones again.
+// FuzzRun checks that Run accepts any configuration, returns complete findings, and is deterministic.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/projects/*.yaml")
 	if err != nil {

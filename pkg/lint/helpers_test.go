@@ -25,7 +25,7 @@ var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func clock() time.Time { return now }
 
-// parse reads the objects of a YAML text.
+// parse decodes the objects of a YAML text.
 func parse(t testing.TB, text string) []runtime.Object {
 	t.Helper()
 	var all []runtime.Object
@@ -51,7 +51,7 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// issue makes a certificate, signed by the authority or, without one, by itself.
+// issue returns a certificate signed by the authority, or a self-signed one if the authority is nil.
 func issue(t testing.TB, by *authority, isCA bool, until time.Time, names ...string) *authority {
 	t.Helper()
 	return issueFrom(t, by, isCA, now.AddDate(-1, 0, 0), until, names...)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// typed returns an object as a Go type without apiVersion and kind, as programs make it.
+// typed returns an object as a Go type without apiVersion and kind, as programs build it.
 func typed(t *testing.T, object runtime.Object) runtime.Object {
 	t.Helper()
 	u := object.(*unstructured.Unstructured)
@@ -54,8 +54,8 @@ func typed(t *testing.T, object runtime.Object) runtime.Object {
 	return into
 }
 
-// TestGoTypesAreJudgedAlike: Go types without apiVersion and kind have the findings of documents.
-func TestGoTypesAreJudgedAlike(t *testing.T) {
+// TestGoTypes checks that Go types without apiVersion and kind have the same findings as documents.
+func TestGoTypes(t *testing.T) {
 	texts := []string{
 		join(mutating(exclude), ownService, ownDeployment, labelled, ownScaler), old(cleanValidating), old(mutating("-failurePolicy")),
 		join(mutating(exclude), ownService, "apiVersion: v1\nkind: Pod\nmetadata: {namespace: sidecar, name: a, labels: {app: webhook}}\n"),
@@ -85,8 +85,8 @@ func TestGoTypesAreJudgedAlike(t *testing.T) {
 	}
 }
 
-// TestOtherObjectsAreLeftAside: what is of no use, or broken, is no reason to stop.
-func TestOtherObjectsAreLeftAside(t *testing.T) {
+// TestOtherObjectsAreSkipped checks that other kinds and invalid objects are skipped.
+func TestOtherObjectsAreSkipped(t *testing.T) {
 	objects := append(parse(t, join("apiVersion: v1\nkind: Service\nspec: 3\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", cleanMutating)),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &unstructured.Unstructured{}, nil)
 	if findings := Run(Input{Objects: objects}, Options{Now: clock}); len(findings) != 0 {
@@ -94,19 +94,19 @@ func TestOtherObjectsAreLeftAside(t *testing.T) {
 	}
 }
 
-// TestWrongTypesAreTold: of values that cannot be decoded the message names the field and both types, in no Go.
-func TestWrongTypesAreTold(t *testing.T) {
+// TestWrongTypes checks that a finding about a value of the wrong type names the field and both types.
+func TestWrongTypes(t *testing.T) {
 	for change, want := range map[string]string{
-		`timeoutSeconds: "5"`:                            "timeoutSeconds is a string, and has to be a number",
-		"timeoutSeconds: true":                           "timeoutSeconds is a boolean, and has to be a number",
-		"admissionReviewVersions: v1":                    "admissionReviewVersions is a string, and has to be a list",
-		"failurePolicy: [Fail]":                          "failurePolicy is a list, and has to be a string",
-		"sideEffects: 1":                                 "sideEffects is a number, and has to be a string",
-		"namespaceSelector: all":                         "namespaceSelector is a string, and has to be an object",
-		"objectSelector: {matchLabels: [a]}":             "matchLabels is a list, and has to be an object",
-		"rules: {operations: [CREATE]}":                  "rules is an object, and has to be a list",
-		"clientConfig: {service: {port: https}}":         "port is a string, and has to be a number",
-		"matchConditions: [{name: a, expression: true}]": "expression is a boolean, and has to be a string",
+		`timeoutSeconds: "5"`:                            "timeoutSeconds is a string, but must be a number",
+		"timeoutSeconds: true":                           "timeoutSeconds is a boolean, but must be a number",
+		"admissionReviewVersions: v1":                    "admissionReviewVersions is a string, but must be a list",
+		"failurePolicy: [Fail]":                          "failurePolicy is a list, but must be a string",
+		"sideEffects: 1":                                 "sideEffects is a number, but must be a string",
+		"namespaceSelector: all":                         "namespaceSelector is a string, but must be an object",
+		"objectSelector: {matchLabels: [a]}":             "matchLabels is a list, but must be an object",
+		"rules: {operations: [CREATE]}":                  "rules is an object, but must be a list",
+		"clientConfig: {service: {port: https}}":         "port is a string, but must be a number",
+		"matchConditions: [{name: a, expression: true}]": "expression is a boolean, but must be a string",
 	} {
 		findings := Run(Input{Objects: parse(t, mutating(change))}, Options{Now: clock})
 		if len(findings) != 1 || findings[0].Rule != "AK101" || findings[0].Message != want || findings[0].Webhook != "sidecar.example.com" {

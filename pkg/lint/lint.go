@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint holds webhook configurations against the good practices: what the API server
-// refuses, what locks a cluster out of itself, what is called too often, too long or not at
-// all, and certificates that do not fit.
+// Package lint checks webhook configurations against good practices. It finds configurations that the API server
+// rejects, webhooks that can lock up a cluster, webhooks that are called too often, too slowly or never, and
+// certificates that do not match.
 //
-// [Run] takes Kubernetes objects and returns findings; [Rules] lists what it knows. It makes
-// no calls. The more it is given (the namespaces, the service and the Deployment of the webhook),
-// the more exactly it knows which requests meet which webhook. What it cannot know it does not
-// report: a label that nobody showed it may be there or not.
+// [Run] takes Kubernetes objects and returns findings. [Rules] lists the rules. Run makes no network calls. It finds
+// more if the objects include the namespaces, the Service and the Deployment of the webhook. Run does not report what it
+// cannot know, such as a problem that depends on unknown labels.
 //
-// A finding that is meant to be is suppressed with a reason, in an annotation of the
-// configuration:
+// To suppress a finding, give the reason in an annotation of the configuration:
 //
 //	metadata:
 //	  annotations:
 //	    lint.admitkit.dev/ignore: "AK203=it guards the pods of kube-system on purpose; AK402@slow.example.com=asks a registry"
 //
-// or by [Options]. A suppression without a reason, of an unknown rule, or of nothing is a
-// finding itself.
+// or in [Options]. A suppression without a reason, of an unknown rule, or without a matching finding is itself a finding.
 package lint
 
 import (
@@ -32,104 +29,102 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Input is what is held against the rules.
+// Input holds the objects that Run checks.
 type Input struct {
-	// Objects are webhook configurations of v1 and v1beta1, and of what surrounds them: Namespaces,
-	// Services, Pods, Deployments, StatefulSets, DaemonSets, HorizontalPodAutoscalers and
-	// CustomResourceDefinitions. They are Go types or *unstructured.Unstructured, of which the
-	// latter also tell of fields that the Go types do not have. Others are left aside.
+	// Objects are webhook configurations of v1 and v1beta1, and objects around them: Namespaces, Services, Pods,
+	// Deployments, StatefulSets, DaemonSets, HorizontalPodAutoscalers and CustomResourceDefinitions. They are Go types
+	// or *unstructured.Unstructured; only the latter can have unknown fields. Run skips other kinds.
 	Objects []runtime.Object
-	// Serving are the certificates that webhooks serve, the leaf first, by the names of the
-	// webhooks; those of "" are of all webhooks that are not named.
+	// Serving has the serving certificates of webhooks, leaf first, by webhook name. The key "" is for all webhooks
+	// without an entry of their own.
 	Serving map[string][]*x509.Certificate
 }
 
-// Options say how to judge. The zero value is good for files.
+// Options configure Run. The zero value is the default for objects from files.
 type Options struct {
-	// Live is for objects read from a cluster, all there are of their kinds: what somebody fills in
-	// later, such as a caBundle, has to be there.
+	// Live states that Objects has all objects of a cluster. Fields that a program fills in later, such as caBundle,
+	// are then required.
 	Live bool
-	// Kubernetes is the version of the API server, such as "1.36", to leave aside what only others do;
-	// empty is all of them.
+	// Kubernetes is the version of the API server, such as "1.36". Run skips findings about other versions. If it is
+	// empty, Run reports findings about all versions.
 	Kubernetes string
 	// Ignore suppresses findings.
 	Ignore []Ignore
-	// Proven are the names of mutating webhooks that are proven to be safe to call again, as by
-	// package idempotence or `admitkit verify`.
+	// Proven has the names of mutating webhooks that are proven to be safe to call again, as by package idempotence
+	// or "admitkit verify".
 	Proven []string
-	// ExpiresWithin is how soon a certificate expires to be reported; zero is 30 days.
+	// ExpiresWithin is the remaining lifetime below which a certificate is reported; zero is 30 days.
 	ExpiresWithin time.Duration
-	// Now is the clock; nil is time.Now.
+	// Now returns the current time; nil is time.Now.
 	Now func() time.Time
 }
 
-// Ignore suppresses findings.
+// Ignore suppresses the findings of one rule.
 type Ignore struct {
-	// Rule is the ID of a rule.
+	// Rule is the ID of the rule.
 	Rule string `json:"rule"`
-	// Object is the kind and the name of a configuration, with a slash between; empty is every
-	// one. Webhook is the name of a webhook in it; empty is every one. Both may have the wildcards
-	// of path.Match.
+	// Object is the kind and name of a configuration, as Kind/name, and Webhook is the name of a webhook. Both can
+	// have the wildcards of path.Match. Empty values match everything.
 	Object  string `json:"object,omitempty"`
 	Webhook string `json:"webhook,omitempty"`
-	// Reason says why; it must be there.
+	// Reason explains the suppression. It is required.
 	Reason string `json:"reason"`
 }
 
-// A Severity says how bad a finding is.
+// A Severity ranks a finding.
 type Severity string
 
-// The severities, the worst first.
+// The severities, worst first.
 const (
-	// Error is what does not work.
+	// Error marks a configuration that does not work.
 	Error Severity = "error"
-	// Warning is what fails when something else does.
+	// Warning marks a configuration that fails when something else fails.
 	Warning Severity = "warning"
-	// Advice is what could be better.
+	// Advice marks a possible improvement.
 	Advice Severity = "advice"
 )
 
-// Severities are all of them, the worst first.
+// Severities returns all severities, worst first.
 func Severities() []Severity { return []Severity{Error, Warning, Advice} }
 
-// AtLeast reports whether s is as bad as other, or worse.
+// AtLeast reports whether s is as severe as other, or more severe.
 func (s Severity) AtLeast(other Severity) bool {
 	all := Severities()
 	return slices.Index(all, s) <= slices.Index(all, other)
 }
 
-// A Rule is what configurations are held against.
+// A Rule describes one kind of problem.
 type Rule struct {
-	// ID never changes, and is never given to another rule.
+	// ID is stable. The ID of a removed rule is not used again.
 	ID string `json:"id"`
-	// Severity is that of the findings, the worst if they differ.
+	// Severity is the highest severity of the rule's findings.
 	Severity Severity `json:"severity"`
 	Title    string   `json:"title"`
 	Why      string   `json:"why"`
 	Fix      string   `json:"fix"`
-	// Link is where to read on.
+	// Link is the URL of more documentation.
 	Link string `json:"link"`
 }
 
-// A Finding is where a configuration breaks a rule.
+// A Finding is one violation of a rule.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Object is the kind and the name of the configuration, with a slash between, and Index is its
-	// place in Input.Objects. A finding about Options.Ignore has no object, and -1.
+	// Object is the kind and name of the configuration, as Kind/name. Index is its index in Input.Objects. A finding
+	// about Options.Ignore has no Object, and the index -1.
 	Object string `json:"object,omitempty"`
 	Index  int    `json:"-"`
-	// Webhook is the name of the webhook, if it is about one.
+	// Webhook is the name of the webhook; empty if the finding is about the whole configuration.
 	Webhook string `json:"webhook,omitempty"`
 	// Path is the field path, such as webhooks[0].rules[1].resources.
 	Path    string `json:"path,omitempty"`
 	Message string `json:"message"`
 	Fix     string `json:"fix"`
-	// Suppressed is the reason why it does not count, or empty.
+	// Suppressed is the reason of the suppression, or empty.
 	Suppressed string `json:"suppressed,omitempty"`
 }
 
-// Run returns what it finds, in the order of the objects; suppressed findings are among them.
+// Run returns all findings in the order of the objects, including suppressed ones.
 func Run(input Input, options Options) []Finding {
 	l := &linter{input: input, options: options, rules: map[string]Rule{}}
 	for _, r := range Rules() {
@@ -146,13 +141,13 @@ func Run(input Input, options Options) []Finding {
 		for _, check := range configurationChecks {
 			check(l, c)
 		}
-		for _, h := range c.hooks {
-			for _, check := range hookChecks {
+		for _, h := range c.webhooks {
+			for _, check := range webhookChecks {
 				check(l, h)
 			}
 		}
 	}
-	for _, check := range allChecks {
+	for _, check := range crossChecks {
 		check(l)
 	}
 	l.suppress()
@@ -162,7 +157,7 @@ func Run(input Input, options Options) []Finding {
 	return l.findings
 }
 
-// A linter is one run.
+// A linter is the state of one call of Run.
 type linter struct {
 	input          Input
 	options        Options
@@ -176,7 +171,7 @@ var configurationChecks = []func(*linter, *configuration){
 	(*linter).rejected, (*linter).oldVersion, (*linter).static,
 }
 
-var hookChecks = []func(*linter, *hook){
+var webhookChecks = []func(*linter, *webhook){
 	(*linter).resourceOrder, (*linter).neverCalled, (*linter).neverMatches, (*linter).exact, (*linter).oldDefaults,
 	(*linter).evasion, (*linter).mutations, (*linter).sideEffects, (*linter).reviewVersions,
 	(*linter).ownPods, (*linter).ownNeeds, (*linter).kubeSystem, (*linter).nodeLeases, (*linter).nodes,
@@ -184,12 +179,13 @@ var hookChecks = []func(*linter, *hook){
 	(*linter).timeout, (*linter).reinvocation, (*linter).bundle, (*linter).serving,
 }
 
-var allChecks = []func(*linter){
+// crossChecks compare several configurations.
+var crossChecks = []func(*linter){
 	(*linter).sameConfigurations, (*linter).sameWebhooks, (*linter).loops, (*linter).timeouts, (*linter).order,
 }
 
-// isAtLeast reports whether the API server is known to be of a version, or a later one. A pre-release comes before
-// its version, and may lack what that has.
+// isAtLeast reports whether the API server is known to have this version or a later one. A pre-release counts as
+// earlier, because it may lack features of the release.
 func (l *linter) isAtLeast(major, minor int) bool {
 	var isMajor, isMinor int
 	version := strings.TrimPrefix(l.options.Kubernetes, "v")
@@ -204,14 +200,14 @@ func (l *linter) isAtLeast(major, minor int) bool {
 	return isMajor > major || isMajor == major && isMinor >= minor
 }
 
-// found is about a webhook.
-func (l *linter) found(rule string, h *hook, at *field.Path, message string) *Finding {
+// found adds a finding about a webhook.
+func (l *linter) found(rule string, h *webhook, at *field.Path, message string) *Finding {
 	f := l.foundIn(rule, h.of, at, message)
 	f.Webhook = h.Name
 	return f
 }
 
-// foundIn is about a configuration.
+// foundIn adds a finding about a configuration.
 func (l *linter) foundIn(rule string, c *configuration, at *field.Path, message string) *Finding {
 	path := ""
 	if at != nil {
@@ -222,14 +218,14 @@ func (l *linter) foundIn(rule string, c *configuration, at *field.Path, message 
 	return &l.findings[len(l.findings)-1]
 }
 
-// only lowers the severity.
-func (f *Finding) only(s Severity) *Finding {
+// withSeverity replaces the severity of the rule.
+func (f *Finding) withSeverity(s Severity) *Finding {
 	f.Severity = s
 	return f
 }
 
-// with says better what to do.
-func (f *Finding) with(fix string) *Finding {
+// withFix replaces the fix of the rule.
+func (f *Finding) withFix(fix string) *Finding {
 	f.Fix = fix
 	return f
 }

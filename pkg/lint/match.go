@@ -14,38 +14,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// surely is the question of most rules: is this request met by this webhook, whatever is not known
-// here? A label that may be there or not makes the answer no.
-
-// A request is one that a cluster makes in its everyday life.
+// A request is a typical request in a cluster.
 type request struct {
 	schema.GroupVersionResource
 	subresource string
 	kind        schema.GroupVersionKind // of the object
 	operation   admissionregistrationv1.OperationType
-	namespace   string // empty for what is in none
+	namespace   string // empty for cluster-scoped objects
 	name        string
-	users       []string       // each of which may make it
-	labels      known          // of the object
-	object      map[string]any // nil if it is not known
+	users       []string       // possible users
+	labels      known          // labels of the object
+	object      map[string]any // nil if the object is unknown
 }
 
-// known are labels. Where they are not complete there may be others.
+// known holds the known labels of an object. If complete is false, the object can have others.
 type known struct {
 	labels   map[string]string
 	complete bool
 }
 
-// surely reports whether a webhook is called for a request.
-func (l *linter) surely(h *hook, r request) bool {
+// surely reports whether the webhook is called for the request, whatever the unknown labels are. If the answer depends
+// on them, surely returns false.
+func (l *linter) surely(h *webhook, r request) bool {
 	return h.hasRule(r) && l.surelySelects(h, r) && l.surelyMeetsConditions(h, r)
 }
 
-func (l *linter) surelySelects(h *hook, r request) bool {
+func (l *linter) surelySelects(h *webhook, r request) bool {
 	return (r.namespace == "" || selects(h.NamespaceSelector, l.labelsOf(r.namespace))) && selects(h.ObjectSelector, r.labels)
 }
 
-// labelsOf are the labels of a namespace: all of them if the namespace was given.
+// labelsOf returns the known labels of a namespace. They are complete if the input has the Namespace.
 func (l *linter) labelsOf(namespace string) known {
 	all := map[string]string{corev1.LabelMetadataName: namespace}
 	given := l.around.namespaces[namespace]
@@ -78,7 +76,7 @@ func selects(selector *metav1.LabelSelector, k known) bool {
 }
 
 // hasRule reports whether a rule of the webhook is for the request.
-func (h *hook) hasRule(r request) bool {
+func (h *webhook) hasRule(r request) bool {
 	return slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return matches(rule, r) })
 }
 
@@ -116,20 +114,20 @@ func isResource(pattern, resource, subresource string) bool {
 	return sub == subresource && hasSub == (subresource != "")
 }
 
-// serviceOf returns the service behind a webhook that has its pods, by whichever way it is named.
-func (l *linter) serviceOf(h *hook) (namespace, name string, ok bool) {
+// serviceOf returns the Service in front of the webhook's Pods, from clientConfig.service or clientConfig.url.
+func (l *linter) serviceOf(h *webhook) (namespace, name string, ok bool) {
 	namespace, name, ok = h.named()
-	if !ok || namespace == "default" && name == "kubernetes" { // the API server asks itself, or an API server behind it
+	if !ok || namespace == "default" && name == "kubernetes" { // the API server, or an aggregated API server behind it
 		return "", "", false
 	}
 	if s := l.around.services[namespace+"/"+name]; s != nil && (s.Spec.Type == corev1.ServiceTypeExternalName || len(s.Spec.Selector) == 0) {
-		return "", "", false // its pods, if it has any, are elsewhere
+		return "", "", false // the Service selects no Pods
 	}
 	return namespace, name, true
 }
 
-// named returns the service that is named.
-func (h *hook) named() (namespace, name string, ok bool) {
+// named returns the Service in clientConfig.
+func (h *webhook) named() (namespace, name string, ok bool) {
 	if s := h.ClientConfig.Service; s != nil {
 		return s.Namespace, s.Name, s.Namespace != "" && s.Name != ""
 	}
@@ -147,8 +145,8 @@ func (h *hook) named() (namespace, name string, ok bool) {
 	return parts[1], parts[0], true
 }
 
-// workloadsOf returns what is known to run the pods of a webhook.
-func (l *linter) workloadsOf(h *hook) []workload {
+// workloadsOf returns the known workloads behind a webhook.
+func (l *linter) workloadsOf(h *webhook) []workload {
 	namespace, name, ok := l.serviceOf(h)
 	service := l.around.services[namespace+"/"+name]
 	if !ok || service == nil {
@@ -163,8 +161,9 @@ func (l *linter) workloadsOf(h *hook) []workload {
 	return all
 }
 
-// podsOf returns the requests that make the pods of a webhook: of the workloads if they are known.
-func (l *linter) podsOf(h *hook) []request {
+// podsOf returns the requests that create the Pods of a webhook: one for each workload, or an example if no workload is
+// known.
+func (l *linter) podsOf(h *webhook) []request {
 	namespace, _, ok := l.serviceOf(h)
 	if !ok {
 		return nil

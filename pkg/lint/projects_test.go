@@ -12,9 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// projects are configurations that well-known projects publish, in a form of our own, and what is to be found
-// in them. Each finding was judged by hand: it is true of the configuration as it stands, whatever the program
-// behind it does about it.
+// projects has the configurations of well-known projects, abbreviated, with their expected findings. Each finding was
+// checked by hand: it is true for the configuration alone, whatever the program behind it does.
 var projects = map[string][]string{
 	// 30 seconds, for objects of its own only.
 	"cert-manager": {"advice AK402 webhook.cert-manager.io", "advice AK402 webhook.cert-manager.io"},
@@ -87,7 +86,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestOurExamples: what this project tells others to install breaks no rule.
+// TestOurExamples checks that the manifests of this repository break no rule.
 func TestOurExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/manifests/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -18,10 +18,10 @@ const (
 
 	controllers = "system:serviceaccount:kube-system:"
 	aNode       = "system:node:node-1"
-	someone     = "" // nobody knows who
+	unknownUser = ""
 )
 
-// resource names a resource, with its kind and the version that every cluster has.
+// A resource is a built-in resource, with its kind and a version that every cluster serves.
 type resource struct{ group, version, resource, kind string }
 
 var (
@@ -42,7 +42,7 @@ var (
 	signing        = resource{"certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest"}
 )
 
-// on makes a request for an object of which no labels are known.
+// on returns a request for an object whose labels are unknown.
 func (r resource) on(operation admissionregistrationv1.OperationType, namespace, name, user string) request {
 	return request{
 		GroupVersionResource: schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource},
@@ -51,7 +51,7 @@ func (r resource) on(operation admissionregistrationv1.OperationType, namespace,
 	}
 }
 
-// memberOf are the groups of a user.
+// memberOf returns the groups of a user.
 func memberOf(user string) []string {
 	groups := []string{"system:authenticated"}
 	switch {
@@ -76,30 +76,30 @@ func (r request) String() string {
 	return text
 }
 
-// makersOf are the users that make the pods of a workload, by its kind; those of a pod are not known.
-var makersOf = map[string]string{
+// podCreators maps the kinds of workloads to the users that create their Pods.
+var podCreators = map[string]string{
 	"Deployment": controllers + "replicaset-controller", "StatefulSet": controllers + "statefulset-controller",
 	"DaemonSet": controllers + "daemon-set-controller", "Job": controllers + "job-controller",
 }
 
-// podIn makes a pod of which only the namespace is known.
+// podIn returns a request that creates a Pod of which only the namespace is known.
 func podIn(namespace string) request {
 	r := pods.on(create, namespace, "pod-1", "")
 	r.users = nil
-	for _, maker := range makersOf {
-		r.users = append(r.users, maker)
+	for _, user := range podCreators {
+		r.users = append(r.users, user)
 	}
 	return r
 }
 
-// podOf makes a pod of a workload, with the labels that its controller adds.
+// podOf returns a request that creates a Pod of a workload, with the labels that its controller adds.
 func podOf(w workload) request {
 	added := map[string][]string{
 		"Deployment":  {"pod-template-hash"},
 		"StatefulSet": {"controller-revision-hash", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"},
 		"DaemonSet":   {"controller-revision-hash", "pod-template-generation"},
 	}
-	r := pods.on(create, w.namespace, "pod-1", cmp.Or(makersOf[w.kind], someone))
+	r := pods.on(create, w.namespace, "pod-1", cmp.Or(podCreators[w.kind], unknownUser))
 	r.labels = known{map[string]string{}, true}
 	maps.Copy(r.labels.labels, w.template.Labels)
 	for _, label := range added[w.kind] {
@@ -113,8 +113,7 @@ func podOf(w workload) request {
 	return r
 }
 
-// needsOf are what pods in a namespace, and a service before them, need to come up and to be mended. Pods
-// themselves are not among them.
+// needsOf returns the requests that start and repair the Pods behind a Service, without those that create the Pods.
 func needsOf(namespace, service, account string, deployed bool) []request {
 	token := accounts.on(create, namespace, account, aNode).sub("token")
 	token.kind = schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}
@@ -126,34 +125,34 @@ func needsOf(namespace, service, account string, deployed bool) []request {
 		token,
 		endpoints.on(update, namespace, service, controllers+"endpoint-controller"),
 		endpointSlices.on(update, namespace, service+"-1", controllers+"endpointslice-controller"),
-		secrets.on(update, namespace, service+"-tls", someone),
+		secrets.on(update, namespace, service+"-tls", unknownUser),
 	}
 	if deployed {
 		needs = append(needs,
-			deployments.on(update, namespace, service, someone),
+			deployments.on(update, namespace, service, unknownUser),
 			replicaSets.on(create, namespace, service+"-1", controllers+"deployment-controller"))
 	}
 	return needs
 }
 
-// vitals are what the control plane and the add-ons of kube-system live on.
+// vitals returns requests that the control plane and the add-ons in kube-system need.
 func vitals() []request {
 	const namespace = "kube-system"
 	return []request{
 		podIn(namespace),
 		leases.on(update, namespace, "kube-controller-manager", "system:kube-controller-manager"),
-		daemonSets.on(update, namespace, "kube-proxy", someone),
-		deployments.on(update, namespace, "coredns", someone),
+		daemonSets.on(update, namespace, "kube-proxy", unknownUser),
+		deployments.on(update, namespace, "coredns", unknownUser),
 		replicaSets.on(create, namespace, "coredns-1", controllers+"deployment-controller"),
-		services.on(update, namespace, "kube-dns", someone),
+		services.on(update, namespace, "kube-dns", unknownUser),
 		endpointSlices.on(update, namespace, "kube-dns-1", controllers+"endpointslice-controller"),
 		configMaps.on(update, namespace, "extension-apiserver-authentication", "system:apiserver"),
-		secrets.on(create, namespace, "bootstrap-token-1", someone),
+		secrets.on(create, namespace, "bootstrap-token-1", unknownUser),
 		accounts.on(update, namespace, "default", controllers+"service-account-controller"),
 	}
 }
 
-// ofNodes are what a node needs to join and to stay.
+// ofNodes returns the requests that a node needs to join the cluster and to stay ready.
 func ofNodes() []request {
 	return []request{
 		nodes.on(create, "", "node-1", aNode),
@@ -164,7 +163,7 @@ func ofNodes() []request {
 	}
 }
 
-// virtuals are never stored, and asked for by the API server's own work.
+// virtuals returns requests for reviews, which are never stored.
 func virtuals() []request {
 	var all []request
 	for _, r := range reviews {
@@ -179,8 +178,8 @@ func virtuals() []request {
 	return all
 }
 
-// reviews are the resources that Kubernetes 1.37 and later ask no webhook about
-// (ExcludeAdmissionWebhookVirtualResources, which is beta and can be switched off).
+// reviews lists the resources for which Kubernetes 1.37 and later call no webhook. The feature gate
+// ExcludeAdmissionWebhookVirtualResources, which is beta, can turn this off.
 var reviews = []resource{
 	{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview"},
 	{"authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"},

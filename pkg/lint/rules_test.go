@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// A row is a text that breaks a rule, or does not though it looks as if. Lines of the clean
-// configurations are replaced, which keeps the rows short.
+// A row is a YAML text that breaks a rule, or one that is similar and does not. Lines of the clean configurations are
+// replaced, to keep rows short.
 type row struct {
 	rule   string
 	breaks bool
 	reason string
 	text   string
-	// webhook and path of the finding, where the row cares
+	// expected path of the finding; empty for any
 	path     string
-	severity Severity // where the row cares
-	message  string   // part of it, where the row cares
+	severity Severity // expected severity; empty for any
+	message  string   // expected part of the message
 	options  Options
 	serving  []*x509.Certificate
 }
@@ -104,7 +104,7 @@ func TestCleanConfigurationsBreakNoRule(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	rows := slices.Concat(refusalRows(), lockoutRows(), surpriseRows(), timingRows(), certificateRows(t), suppressionRows())
+	rows := slices.Concat(rejectionRows(), lockoutRows(), surpriseRows(), timingRows(), certificateRows(t), suppressionRows())
 	breaks, keeps := map[string]bool{}, map[string]bool{}
 	for i, row := range rows {
 		t.Run(fmt.Sprintf("%02d %s %s", i, row.rule, row.reason), func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRules(t *testing.T) {
 			case row.breaks && at < 0:
 				t.Errorf("not found; found: %+v", findings)
 			case !row.breaks && at >= 0:
-				t.Errorf("found, and it should not be: %+v", findings[at])
+				t.Errorf("unexpected finding: %+v", findings[at])
 			case row.breaks && row.path != "" && findings[at].Path != row.path:
 				t.Errorf("found at %s, want %s", findings[at].Path, row.path)
 			case row.breaks && row.severity != "" && findings[at].Severity != row.severity:
@@ -161,18 +161,18 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-func refusalRows() []row {
+func rejectionRows() []row {
 	return []row{
 		{rule: "AK101", breaks: true, reason: "a number in quotes is text", text: mutating(`timeoutSeconds: "5"`), path: "webhooks[0].timeoutSeconds"},
 		{rule: "AK101", breaks: true, reason: "one for a list", text: mutating("admissionReviewVersions: v1"), path: "webhooks[0].admissionReviewVersions"},
 		{rule: "AK101", breaks: true, reason: "a list for one", text: mutating("failurePolicy: [Fail]"), path: "webhooks[0].failurePolicy"},
 		{rule: "AK101", breaks: true, reason: "a number for a name", text: strings.Replace(cleanMutating, "  name: sidecar\n", "  name: 3\n", 1), path: "metadata"},
 		{rule: "AK101", breaks: true, reason: "one for a list of them", text: notAList, path: "webhooks"},
-		{rule: "AK101", reason: "YAML converts what is a number", text: mutating("timeoutSeconds: 05")},
+		{rule: "AK101", reason: "YAML converts a number", text: mutating("timeoutSeconds: 05")},
 		{rule: "AK102", breaks: true, reason: "a webhook's name has three parts", text: changedName("sidecar"), path: "webhooks[0].name"},
 		{rule: "AK102", breaks: true, reason: "upper case", text: changedName("Sidecar.Example.com"), path: "webhooks[0].name"},
 		{rule: "AK102", breaks: true, reason: "no name", text: strings.Replace(cleanMutating, "  name: sidecar\n", "  name: \"\"\n", 1), path: "metadata.name"},
-		{rule: "AK102", reason: "the server completes generateName", text: strings.Replace(cleanMutating, "  name: sidecar\n", "  generateName: sidecar-\n", 1)},
+		{rule: "AK102", reason: "the API server completes generateName", text: strings.Replace(cleanMutating, "  name: sidecar\n", "  generateName: sidecar-\n", 1)},
 		{rule: "AK103", breaks: true, reason: "twice in one configuration", text: twice(cleanMutating, "sidecar.example.com"), path: "webhooks[1].name"},
 		{rule: "AK103", reason: "in two configurations", text: join(cleanMutating, strings.Replace(cleanMutating, "name: sidecar\n", "name: other\n", 1))},
 		{rule: "AK104", breaks: true, reason: "no operation", text: mutating(rule(`operations: [], apiGroups: [""], apiVersions: [v1], resources: [pods]`)), path: "webhooks[0].rules[0].operations"},
@@ -180,12 +180,12 @@ func refusalRows() []row {
 		{rule: "AK104", breaks: true, reason: "a wildcard that is not alone", text: mutating(rule(`operations: [CREATE], apiGroups: ["", "*"], apiVersions: [v1], resources: [pods]`))},
 		{rule: "AK104", reason: "PATCH requests are UPDATE", text: mutating(rule(`operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: [pods]`))},
 		{rule: "AK105", breaks: true, reason: "the wildcard first", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods/*, pods/exec]`)), path: "webhooks[0].rules[0].resources[1]"},
-		{rule: "AK105", breaks: true, reason: "everything and something", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods, "*/*"]`))},
+		{rule: "AK105", breaks: true, reason: "* and another entry", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods, "*/*"]`))},
 		{rule: "AK105", reason: "a resource and one subresource do not overlap", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods, pods/exec]`))},
 		{rule: "AK106", breaks: true, reason: "the wildcard last", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods/exec, pods/*]`)), path: "webhooks[0].rules[0].resources"},
 		{rule: "AK106", breaks: true, reason: "a plain name first", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods, "*"]`))},
-		{rule: "AK106", reason: "refused in this order: that is AK105", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: ["*", pods]`))},
-		{rule: "AK106", reason: "all resources and all their subresources are two things", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: ["*", pods/status]`))},
+		{rule: "AK106", reason: "rejected in this order: that is AK105", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: ["*", pods]`))},
+		{rule: "AK106", reason: "* and */* differ", text: mutating(rule(`operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: ["*", pods/status]`))},
 		{rule: "AK107", breaks: true, reason: "http", text: mutating("clientConfig: {url: \"http://example.com/\"}"), path: "webhooks[0].clientConfig.url"},
 		{rule: "AK107", breaks: true, reason: "both", text: mutating("clientConfig: {url: \"https://example.com/\", service: {namespace: a, name: b}}")},
 		{rule: "AK107", breaks: true, reason: "an upper-case path", text: mutating("service: {namespace: sidecar, name: webhook, path: /mutatePods}"), path: "webhooks[0].clientConfig.service.path"},
@@ -194,18 +194,18 @@ func refusalRows() []row {
 		{rule: "AK108", breaks: true, reason: "sideEffects is required", text: mutating("-sideEffects")},
 		{rule: "AK108", breaks: true, reason: "31 seconds", text: mutating("timeoutSeconds: 31")},
 		{rule: "AK108", breaks: true, reason: "lower case", text: mutating("failurePolicy: fail")},
-		{rule: "AK108", reason: "v1beta1 fills sideEffects in", text: old(mutating("-sideEffects"))},
-		{rule: "AK109", breaks: true, reason: "none that is known", text: mutating("admissionReviewVersions: [v2]")},
+		{rule: "AK108", reason: "v1beta1 has a default for sideEffects", text: old(mutating("-sideEffects"))},
+		{rule: "AK109", breaks: true, reason: "no known version", text: mutating("admissionReviewVersions: [v2]")},
 		{rule: "AK109", breaks: true, reason: "v1 twice", text: mutating("admissionReviewVersions: [v1, v1]")},
 		{rule: "AK109", reason: "unknown ones beside v1 are allowed", text: mutating("admissionReviewVersions: [v2, v1]")},
 		{rule: "AK110", breaks: true, reason: "In without values", text: mutating("objectSelector: {matchExpressions: [{key: a, operator: In}]}")},
-		{rule: "AK110", reason: "Exists has none", text: mutating("objectSelector: {matchExpressions: [{key: a, operator: Exists}]}")},
+		{rule: "AK110", reason: "Exists takes no values", text: mutating("objectSelector: {matchExpressions: [{key: a, operator: Exists}]}")},
 		{rule: "AK111", breaks: true, reason: "it does not compile", text: mutating("matchConditions: [{name: a, expression: \"objct.metadata.name == ''\"}]"), path: "webhooks[0].matchConditions[0].expression"},
 		{rule: "AK111", breaks: true, reason: "it is no bool", text: mutating("matchConditions: [{name: a, expression: \"'text'\"}]")},
 		{rule: "AK111", reason: "it compiles", text: mutating("matchConditions: [{name: a, expression: \"object.metadata.name != ''\"}]")},
 		{rule: "AK112", breaks: true, reason: "validating webhooks are not reinvoked", text: strings.Replace(cleanValidating, "  timeoutSeconds: 5\n", "  timeoutSeconds: 5\n  reinvocationPolicy: IfNeeded\n", 1), path: "webhooks[0].reinvocationPolicy"},
 		{rule: "AK112", breaks: true, reason: "a misspelled name", text: strings.Replace(cleanMutating, "timeoutSeconds", "timeoutseconds", 1), path: "webhooks[0].timeoutseconds"},
-		{rule: "AK112", reason: "mutating ones are", text: cleanMutating},
+		{rule: "AK112", reason: "mutating webhooks are", text: cleanMutating},
 		{rule: "AK113", breaks: true, reason: "v1beta1", text: old(cleanMutating)},
 		{rule: "AK113", breaks: true, reason: "v1beta1 at a new API server", text: old(cleanMutating), options: Options{Kubernetes: "1.36"}},
 		{rule: "AK113", reason: "v1beta1 at an old API server", text: old(cleanMutating), options: Options{Kubernetes: "1.15"}},
@@ -250,20 +250,20 @@ func suppressionRows() []row {
 		{rule: "AK402", breaks: true, reason: "suppressed for another webhook", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402@other.example.com=asks a registry"}`)},
 		{rule: "AK402", reason: "suppressed by the options", text: mutating(long), options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "Mutating*/side*", Reason: "asks a registry"}}}},
 		{rule: "AK402", breaks: true, reason: "suppressed without a reason", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402="}`)},
-		{rule: "AK902", breaks: true, reason: "no such rule", text: mutating(`annotations: {lint.admitkit.dev/ignore: "XY999=why not"}`), message: `there is no rule "XY999": ";" and`},
-		{rule: "AK902", breaks: true, reason: "the number before it", text: mutating(`annotations: {lint.admitkit.dev/ignore: "ak408=why not"}`), message: `"ak408", and the nearest is AK405, "it does not see`},
-		{rule: "AK902", breaks: true, reason: "a digit is missing", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK40=why not"}`), message: `the nearest is AK401,`},
-		{rule: "AK902", breaks: true, reason: "a letter for a digit", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK5O4=why not"}`), message: `the nearest is AK501,`},
-		{rule: "AK902", breaks: true, reason: "a reason with the sign between entries", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=it asks; so it waits"}`), message: `";" and line breaks separate entries`},
+		{rule: "AK902", breaks: true, reason: "no such rule", text: mutating(`annotations: {lint.admitkit.dev/ignore: "XY999=why not"}`), message: `the rule "XY999" does not exist: ";" and`},
+		{rule: "AK902", breaks: true, reason: "the number before it", text: mutating(`annotations: {lint.admitkit.dev/ignore: "ak408=why not"}`), message: `"ak408" does not exist; the closest ID is AK405, "the webhook does not see`},
+		{rule: "AK902", breaks: true, reason: "a digit is missing", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK40=why not"}`), message: `the closest ID is AK401,`},
+		{rule: "AK902", breaks: true, reason: "a letter for a digit", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK5O4=why not"}`), message: `the closest ID is AK501,`},
+		{rule: "AK902", breaks: true, reason: "a reason with a semicolon", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=it asks; so it waits"}`), message: `";" and line breaks separate entries`},
 		{rule: "AK902", reason: "small letters", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "ak402=why not"}`)},
 		{rule: "AK402", reason: "suppressed in small letters", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "ak402=why not"}`)},
 		{rule: "AK402", reason: "suppressed in small letters by the options", text: mutating(long), options: Options{Ignore: []Ignore{{Rule: "ak402", Reason: "why not"}}}},
 		{rule: "AK902", reason: "a rule", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=why not"}`)},
-		{rule: "AK903", breaks: true, reason: "nothing there", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
+		{rule: "AK903", breaks: true, reason: "no finding matches", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 		{rule: "AK903", breaks: true, reason: "found in another configuration", text: join(mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`), validating(long))},
-		{rule: "AK903", breaks: true, reason: "nothing there for the options", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/sidecar", Reason: "asks a registry"}}}, path: "ignore[0]"},
-		{rule: "AK903", reason: "its configuration is not among these", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/other", Reason: "asks a registry"}}}},
-		{rule: "AK903", reason: "something there", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
+		{rule: "AK903", breaks: true, reason: "no finding matches the options", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/sidecar", Reason: "asks a registry"}}}, path: "ignore[0]"},
+		{rule: "AK903", reason: "the configuration is not in the input", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/other", Reason: "asks a registry"}}}},
+		{rule: "AK903", reason: "a finding matches", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 	}
 }
 
@@ -284,35 +284,35 @@ func certificateRows(t *testing.T) []row {
 	const empty = "clientConfig: {service: {namespace: sidecar, name: webhook}, caBundle: Cg==}"
 	return []row{
 		{rule: "AK501", breaks: true, reason: "a placeholder", text: mutating("clientConfig: {service: {namespace: sidecar, name: webhook}, caBundle: \"${CA_BUNDLE}\"}"), path: "webhooks[0].clientConfig.caBundle"},
-		{rule: "AK501", breaks: true, reason: "PEM as it is", text: mutating("clientConfig: {service: {namespace: sidecar, name: webhook}, caBundle: \"-----BEGIN CERTIFICATE-----\"}")},
+		{rule: "AK501", breaks: true, reason: "PEM without base64", text: mutating("clientConfig: {service: {namespace: sidecar, name: webhook}, caBundle: \"-----BEGIN CERTIFICATE-----\"}")},
 		{rule: "AK501", reason: "a line break in base64", text: mutating(empty)},
 		{rule: "AK502", breaks: true, reason: "text", text: mutating(encoded([]byte("ca")))},
 		{rule: "AK502", breaks: true, reason: "DER", text: mutating(encoded(ca.certificate.Raw))},
 		{rule: "AK502", breaks: true, reason: "damaged", text: mutating(encoded(damaged))},
 		{rule: "AK502", breaks: true, reason: "PEM headers", text: mutating(encoded(headers)), severity: Error},
 		{rule: "AK502", breaks: true, reason: "the rest is used", text: mutating(encoded(headers, ca.pem())), severity: Warning},
-		{rule: "AK502", breaks: true, reason: "one that is damaged spoils no other", text: mutating(encoded(damaged, ca.pem())), severity: Warning},
+		{rule: "AK502", breaks: true, reason: "a damaged bundle does not hide other findings", text: mutating(encoded(damaged, ca.pem())), severity: Warning},
 		{rule: "AK502", breaks: true, reason: "a key only", text: mutating(encoded(ca.keyPEM(t))), severity: Error},
 		{rule: "AK502", reason: "blocks of other types are skipped", text: mutating(encoded(ca.keyPEM(t), ca.pem()))},
 		{rule: "AK502", reason: "text around it", text: mutating(encoded([]byte("# our CA\n"), ca.pem()))},
-		{rule: "AK502", reason: "white space stands for none", text: mutating(empty)},
+		{rule: "AK502", reason: "white space counts as empty", text: mutating(empty)},
 		{rule: "AK503", breaks: true, reason: "expired", text: mutating(encoded(ended.pem()))},
-		{rule: "AK503", reason: "beside one that has not", text: mutating(encoded(ended.pem(), ca.pem()))},
+		{rule: "AK503", reason: "beside one that has not expired", text: mutating(encoded(ended.pem(), ca.pem()))},
 		{rule: "AK503", breaks: true, reason: "not valid yet", text: mutating(encoded(future.pem()))},
 		{rule: "AK503", breaks: true, reason: "one has expired and one is not valid yet", text: mutating(encoded(ended.pem(), future.pem()))},
-		{rule: "AK503", reason: "the next one is there in time", text: mutating(encoded(future.pem(), ca.pem()))},
+		{rule: "AK503", reason: "the bundle has its successor already", text: mutating(encoded(future.pem(), ca.pem()))},
 		{rule: "AK504", breaks: true, reason: "in ten days", text: mutating(encoded(ending.pem()))},
-		{rule: "AK504", reason: "its successor is there", text: mutating(encoded(ending.pem(), ca.pem()))},
-		{rule: "AK504", reason: "soon enough for this one", text: mutating(encoded(ending.pem())), options: Options{ExpiresWithin: 1}},
+		{rule: "AK504", reason: "the bundle has its successor", text: mutating(encoded(ending.pem(), ca.pem()))},
+		{rule: "AK504", reason: "within a longer ExpiresWithin", text: mutating(encoded(ending.pem())), options: Options{ExpiresWithin: 1}},
 		{rule: "AK505", breaks: true, reason: "the serving certificate itself", text: mutating(encoded(leaf.pem()))},
 		{rule: "AK505", reason: "a CA", text: mutating(encoded(ca.pem()))},
-		{rule: "AK506", breaks: true, reason: "nobody filled it in", text: mutating(empty), options: live},
-		{rule: "AK506", reason: "in a file somebody will", text: mutating(empty)},
-		{rule: "AK506", reason: "it is told as what it is", text: mutating("clientConfig: {service: {namespace: default, name: kubernetes}}"), options: live},
+		{rule: "AK506", breaks: true, reason: "missing in a cluster", text: mutating(empty), options: live},
+		{rule: "AK506", reason: "in a file, a program may set it", text: mutating(empty)},
+		{rule: "AK506", reason: "the API server reports it too", text: mutating("clientConfig: {service: {namespace: default, name: kubernetes}}"), options: live},
 		{rule: "AK506", reason: "a url may have a public certificate", text: mutating("clientConfig: {url: \"https://hooks.example.com/\"}"), options: live},
 		{rule: "AK507", breaks: true, reason: "a key", text: mutating(encoded(ca.pem(), ca.keyPEM(t)))},
 		{rule: "AK507", reason: "no key", text: mutating(encoded(ca.pem()))},
-		{rule: "AK508", breaks: true, reason: "the long name is never asked for", text: mutating(encoded(ca.pem())), serving: chain(wrong)},
+		{rule: "AK508", breaks: true, reason: "the API server never uses the cluster domain", text: mutating(encoded(ca.pem())), serving: chain(wrong)},
 		{rule: "AK508", reason: "the name of the service", text: mutating(encoded(ca.pem())), serving: chain(leaf)},
 		{rule: "AK509", breaks: true, reason: "another CA", text: mutating(encoded(other.pem())), serving: chain(leaf)},
 		{rule: "AK509", reason: "two CAs during a rotation", text: mutating(encoded(other.pem(), ca.pem())), serving: chain(leaf)},

@@ -10,19 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// IgnoreAnnotation suppresses findings about the configuration that it is on: "AK203=reason;
-// AK402@webhook.example.com=reason", with line breaks for semicolons if one likes.
+// IgnoreAnnotation is the annotation of a configuration that suppresses findings about it. Its value is a list such as
+// "AK203=reason; AK402@webhook.example.com=reason". Line breaks can replace the semicolons.
 const IgnoreAnnotation = "lint.admitkit.dev/ignore"
 
-// A suppression is one entry.
+// A suppression is one entry of Options.Ignore or of an annotation.
 type suppression struct {
 	Ignore
-	of   *configuration // nil if of Options
-	at   string
+	of   *configuration // nil for an entry of Options.Ignore
+	at   string         // field path of the entry
 	used bool
 }
 
-// suppress marks findings, and reports entries that are of no use.
+// suppress marks suppressed findings and reports suppressions that have no effect.
 func (l *linter) suppress() {
 	var all []*suppression
 	for i, entry := range l.options.Ignore {
@@ -45,11 +45,11 @@ func (l *linter) suppress() {
 		}
 	}
 	for _, s := range all {
-		l.judge(s)
+		l.checkSuppression(s)
 	}
 }
 
-// ruleID returns the ID of a rule, however its letters are written.
+// ruleID returns the ID of a rule, ignoring case. It returns unknown IDs unchanged.
 func (l *linter) ruleID(written string) string {
 	for id := range l.rules {
 		if strings.EqualFold(id, written) {
@@ -59,8 +59,8 @@ func (l *linter) ruleID(written string) string {
 	return written
 }
 
-// nearest returns the rule whose ID begins like what was written, as far as may be and at least with its hundred; and
-// of those the next by number.
+// nearest returns the rule whose ID has the longest common prefix with an unknown ID, and among these the closest
+// number. It returns nil if not even the first digit is equal.
 func nearest(written string) *Rule {
 	written = strings.ToUpper(written)
 	var best *Rule
@@ -81,7 +81,7 @@ func nearest(written string) *Rule {
 	return best
 }
 
-// An entry of an annotation is a name and what is said of it.
+// An entry is one "name=value" of an annotation.
 type entry struct{ name, value string }
 
 func entries(annotation string) []entry {
@@ -99,10 +99,10 @@ func (s *suppression) covers(f *Finding) bool {
 	if s.Rule != f.Rule || (s.of != nil && s.of.index != f.Index) {
 		return false
 	}
-	return fits(s.Object, f.Object) && fits(s.Webhook, f.Webhook)
+	return matchesPattern(s.Object, f.Object) && matchesPattern(s.Webhook, f.Webhook)
 }
 
-func fits(pattern, name string) bool {
+func matchesPattern(pattern, name string) bool {
 	if pattern == "" || pattern == name {
 		return true
 	}
@@ -110,30 +110,31 @@ func fits(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// holds reports whether a configuration of that kind and name is among the objects.
-func (l *linter) holds(pattern string) bool {
+// hasConfiguration reports whether the input has a configuration whose Kind/name matches a pattern.
+func (l *linter) hasConfiguration(pattern string) bool {
 	for _, c := range l.configurations {
-		if fits(pattern, c.String()) {
+		if matchesPattern(pattern, c.String()) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *linter) judge(s *suppression) {
+// checkSuppression reports a suppression that has no effect.
+func (l *linter) checkSuppression(s *suppression) {
 	var rule, message string
 	switch known := l.rules[s.Rule]; {
 	case known.ID == "":
-		rule, message = "AK902", fmt.Sprintf("there is no rule %q", s.Rule)
+		rule, message = "AK902", fmt.Sprintf("the rule %q does not exist", s.Rule)
 		if near := nearest(s.Rule); near != nil {
-			message += fmt.Sprintf(", and the nearest is %s, %q", near.ID, near.Title)
+			message += fmt.Sprintf("; the closest ID is %s, %q", near.ID, near.Title)
 		}
 	case s.Reason == "":
 		rule, message = "AK901", fmt.Sprintf("%s is suppressed without a reason", s.Rule)
-	case !s.used && s.of == nil && !l.holds(s.Object):
-		return // it may be for what is held against the rules another time
+	case !s.used && s.of == nil && !l.hasConfiguration(s.Object):
+		return // it may be for a configuration that another run checks
 	case !s.used:
-		rule, message = "AK903", fmt.Sprintf("there is no finding of %s to suppress", strings.TrimSuffix(s.Rule+" at "+s.Webhook, " at "))
+		rule, message = "AK903", fmt.Sprintf("no finding matches %s", strings.TrimSuffix(s.Rule+" at "+s.Webhook, " at "))
 	default:
 		return
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/objects"
 )
 
-// severalServers reports whether the webhooks of the configurations are served at more than one place.
+// severalServers reports whether the configurations name more than one server.
 func severalServers(all []*objects.Object) bool {
-	places := map[string]bool{}
+	servers := map[string]bool{}
 	for _, o := range all {
 		var configuration struct {
 			Webhooks []struct {
@@ -32,18 +32,18 @@ func severalServers(all []*objects.Object) bool {
 			continue
 		}
 		for _, w := range configuration.Webhooks {
-			u, _ := url.Parse(w.ClientConfig.URL) // what cannot be parsed is a finding
+			u, _ := url.Parse(w.ClientConfig.URL) // an invalid URL is a finding
 			host := ""
 			if u != nil {
 				host = u.Host
 			}
-			places[host+" "+w.ClientConfig.Service.Namespace+"/"+w.ClientConfig.Service.Name] = true
+			servers[host+" "+w.ClientConfig.Service.Namespace+"/"+w.ClientConfig.Service.Name] = true
 		}
 	}
-	return len(places) > 1
+	return len(servers) > 1
 }
 
-// readCertificates reads those of a PEM file, the leaf first, as in tls.crt.
+// readCertificates reads the certificates of a PEM file, leaf first, such as tls.crt.
 func readCertificates(name string) ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -66,12 +66,12 @@ func readCertificates(name string) ([]*x509.Certificate, error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("no certificate in PEM form")
+		return nil, errors.New("the file has no certificate in PEM")
 	}
 	return all, nil
 }
 
-// probe asks a server for its certificates. It trusts everybody, since it says nothing and only looks.
+// probe returns the certificates that a server presents. It does not verify them, because it sends nothing.
 func probe(ctx context.Context, address string) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -22,8 +22,8 @@ func resource(group, version, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
 }
 
-// readCluster reads the configurations and what surrounds them. Without permission for the latter, fewer rules can
-// be judged, which is said.
+// readCluster reads the configurations of a cluster and the objects around them. If it may not read some of the latter,
+// it prints a note, and some rules find less.
 func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
 	config, err := o.Flags.Config()
 	if err != nil {
@@ -45,29 +45,29 @@ func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects
 		resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets"), resource("apps", "v1", "daemonsets"),
 		resource("autoscaling", "v2", "horizontalpodautoscalers"),
 	}
-	if anyExact(all) { // or else the definitions, which are large, are not needed
+	if anyExact(all) { // only rule AK304 needs them, and they are large
 		around = append(around, resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 	}
 	var missing []string
-	var why error
+	var firstErr error
 	for _, r := range around {
 		found, err := cluster.List(ctx, config, r)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			missing, why = append(missing, r.Resource), cmp.Or(why, err)
+			missing, firstErr = append(missing, r.Resource), cmp.Or(firstErr, err)
 			continue
 		}
 		all = append(all, found...)
 	}
 	if missing != nil {
-		s.Note("less can be judged without %s: %s", strings.Join(missing, ", "), why)
+		s.Note("some rules find less, because %s could not be read: %s", strings.Join(missing, ", "), firstErr)
 	}
 	return all, nil
 }
 
-// versionOf asks for the version; who may not know it gets all rules.
+// versionOf returns the version of the API server, or "" if it cannot be read.
 func versionOf(ctx context.Context, config *rest.Config) string {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

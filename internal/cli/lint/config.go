@@ -17,14 +17,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
-// DefaultConfig is read if it is there and no other file is named.
+// DefaultConfig is the file with suppressions that is read by default, if it exists.
 const DefaultConfig = ".admitkit-lint.yaml"
 
-// config is what the file says.
+// config is the content of a file with suppressions.
 type config struct {
 	file   string
 	ignore []lint.Ignore
-	lines  []int // of the entries of ignore
+	lines  []int // line numbers of the entries of ignore
 }
 
 // readConfig reads a file of this form:
@@ -56,7 +56,7 @@ func readConfig(name string) (*config, error) {
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		message := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
 		message, _, _ = strings.Cut(strings.ReplaceAll(message, "\n  ", "; "), " in type struct")
-		return nil, problem.New("%s: %s", c.file, message).Hint(`it holds "ignore", a list of entries with rule, object, webhook and reason`)
+		return nil, problem.New("%s: %s", c.file, message).Hint(`the file has a list "ignore", with entries of rule, object, webhook and reason`)
 	}
 	for _, entry := range document.Ignore {
 		c.ignore = append(c.ignore, lint.Ignore{Rule: entry.Rule, Object: entry.Object, Webhook: entry.Webhook, Reason: entry.Reason})
@@ -68,14 +68,14 @@ func readConfig(name string) (*config, error) {
 func (c *config) readLines(text []byte) {
 	var document struct{ Ignore []yaml.Node }
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		return // it was decoded before
+		return // readConfig has decoded the same text
 	}
 	for _, entry := range document.Ignore {
 		c.lines = append(c.lines, entry.Line)
 	}
 }
 
-// lineOf is the line of "ignore[3]".
+// lineOf returns the line of an entry, by a path such as "ignore[3]".
 func (c *config) lineOf(path string) int {
 	var index int
 	if _, err := fmt.Sscanf(path, "ignore[%d]", &index); err != nil || index >= len(c.lines) {

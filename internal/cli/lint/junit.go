@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/internal/junit"
 )
 
-// writeJUnit writes a test case for each finding, and one for each configuration without any. A finding fails
-// if it counts; a suppressed one is skipped; another is in the output of its case.
+// writeJUnit writes a test case for each finding, and one for each configuration without findings. A case fails if its
+// finding counts, and is skipped if the finding is suppressed. Other findings are in the output of their cases.
 func (r *Report) writeJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "admitkit lint"}
 	about := map[string]bool{}
@@ -21,7 +21,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	}
 	for _, object := range r.objects {
 		if !about[object] {
-			suite.Cases = append(suite.Cases, junit.Case{Class: object, Name: "keeps all rules"})
+			suite.Cases = append(suite.Cases, junit.Case{Class: object, Name: "no findings"})
 		}
 	}
 	return junit.Write(w, suite)

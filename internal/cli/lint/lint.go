@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint is the work of `admitkit lint`: it gives objects to pkg/lint, and findings the
-// places in the files that they are about.
+// Package lint implements "admitkit lint". It reads objects, checks them with pkg/lint, and adds files and line numbers
+// to the findings.
 package lint
 
 import (
@@ -24,41 +24,41 @@ import (
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
-// Options are what the user chose.
+// Options are the flags and arguments of "admitkit lint".
 type Options struct {
-	// Paths are files and folders, "-" for standard input; or Cluster is true.
+	// Paths are files and folders, or "-" for standard input. They are empty if Cluster is true.
 	Paths   []string
 	Cluster bool
 	Flags   cluster.Flags
-	// Config is the file with suppressions; empty is DefaultConfig, if it is there.
+	// Config is the file with suppressions. If it is empty, DefaultConfig is read if it exists.
 	Config string
-	// Severity is the least that is shown, and FailOn the least that counts.
+	// Severity is the lowest severity to report. FailOn is the lowest severity that makes a run fail.
 	Severity, FailOn string
 	ServingCert      []string
 	Probe            []string
 	ExpiresWithin    time.Duration
-	// Kubernetes is the version of the API server; empty is that of the cluster, or any.
+	// Kubernetes is the version of the API server. If it is empty, it is the version of the cluster, or any version.
 	Kubernetes string
 	Now        func() time.Time
 }
 
-// A Finding is one with its place.
+// A Finding is a finding of pkg/lint with its location.
 type Finding struct {
 	lint.Finding
-	// File and Line are where it is; both are absent for a cluster.
+	// File and Line are the location; both are absent for objects of a cluster.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Link is where to read on.
+	// Link is the URL of the rule's documentation.
 	Link string `json:"link"`
-	// External says that the configuration file suppresses it.
+	// external reports whether the configuration file suppresses the finding.
 	external bool
 }
 
-// A Report is what a run found.
+// A Report is the result of Run.
 type Report struct {
-	// Findings are in the order of the files and their lines; suppressed ones are among them.
+	// Findings are in the order of the files and their lines. They include suppressed findings.
 	Findings []Finding `json:"findings"`
-	// Configurations is how many were read, and Webhooks how many they have.
+	// Configurations and Webhooks count the checked objects.
 	Configurations int `json:"configurations"`
 	Webhooks       int `json:"webhooks"`
 	// Errors, Warnings, Advice and Suppressed count the findings.
@@ -68,18 +68,18 @@ type Report struct {
 	Suppressed int `json:"suppressed"`
 
 	failOn lint.Severity
-	// objects are the configurations, for forms that list what was held.
+	// objects lists the checked configurations, for JUnit.
 	objects []string
 }
 
-// Failed reports whether something counts.
+// Failed reports whether a finding has the severity of --fail-on or a higher one.
 func (r *Report) Failed() bool { return slices.ContainsFunc(r.Findings, r.counts) }
 
 func (r *Report) counts(f Finding) bool {
 	return f.Suppressed == "" && f.Severity.AtLeast(r.failOn)
 }
 
-// Run reads what was named and holds it against the rules.
+// Run reads the objects and checks them. Findings are no error.
 func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	severity, err := severityOf("--severity", o.Severity)
 	if err != nil {
@@ -94,7 +94,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 		return nil, err
 	}
 	if o.Kubernetes != "" && !kubernetesVersion.MatchString(o.Kubernetes) {
-		return nil, problem.New("--kubernetes-version=%s: not a version", o.Kubernetes).Hint("--kubernetes-version 1.36")
+		return nil, problem.New("--kubernetes-version=%s is not a version", o.Kubernetes).Hint("--kubernetes-version 1.36")
 	}
 	all, err := o.read(ctx, s)
 	if err != nil {
@@ -113,14 +113,14 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 		}
 	}
 	if report.Configurations == 0 {
-		return nil, o.nothing(len(all))
+		return nil, o.noConfigurations(len(all))
 	}
 	if input.Serving, err = o.serving(ctx); err != nil {
 		return nil, err
 	}
 	if input.Serving[""] != nil && severalServers(all) {
-		return nil, problem.New("the webhooks are of several servers, and one certificate is given for all").
-			Hint("--serving-cert WEBHOOK=FILE, or --probe WEBHOOK=HOST:PORT, with the name of a webhook")
+		return nil, problem.New("the configurations have webhooks on several servers, but only one serving certificate is given").
+			Hint("--serving-cert WEBHOOK=FILE, or --probe WEBHOOK=HOST:PORT, for each webhook")
 	}
 	options := lint.Options{Live: o.Cluster, Ignore: config.ignore, Proven: proven(s, all), Kubernetes: o.Kubernetes, ExpiresWithin: o.ExpiresWithin, Now: o.Now}
 	for _, f := range lint.Run(input, options) {
@@ -136,16 +136,16 @@ func severityOf(flag, name string) (lint.Severity, error) {
 	if slices.Contains(lint.Severities(), lint.Severity(name)) {
 		return lint.Severity(name), nil
 	}
-	return "", problem.New("%s=%s: there are error, warning and advice", flag, name)
+	return "", problem.New("%s=%s is unknown: it takes error, warning or advice", flag, name)
 }
 
-func (o *Options) nothing(read int) error {
+func (o *Options) noConfigurations(read int) error {
 	if o.Cluster {
-		return problem.New("there is no webhook configuration in the cluster")
+		return problem.New("the cluster has no webhook configuration")
 	}
-	return problem.New("there is no webhook configuration among the %s of %s", textutil.Count(read, "object"), objects.Names(o.Paths...)).
+	return problem.New("no webhook configuration among the %s of %s", textutil.Count(read, "object"), objects.Names(o.Paths...)).
 		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration").
-		Hint("admitkit manifests | admitkit lint -   # if the program registers its hooks itself")
+		Hint("admitkit manifests | admitkit lint -   # for a program that registers its own hooks")
 }
 
 func isConfiguration(o *objects.Object) bool {
@@ -161,8 +161,8 @@ func (r *Report) count(o *objects.Object, document map[string]any) {
 	}
 }
 
-func (r *Report) add(f lint.Finding, all []*objects.Object, config *config, least lint.Severity) {
-	if !f.Severity.AtLeast(least) {
+func (r *Report) add(f lint.Finding, all []*objects.Object, config *config, lowest lint.Severity) {
+	if !f.Severity.AtLeast(lowest) {
 		return
 	}
 	found := Finding{Finding: f, Link: linkOf(f.Rule)}
@@ -196,16 +196,16 @@ func linkOf(id string) string {
 	return ""
 }
 
-// sort puts findings in the order of the files, and of their lines.
+// sort sorts the findings by file, line and severity.
 func (r *Report) sort(all []*objects.Object) {
-	place := map[string]int{}
+	fileOrder := map[string]int{}
 	for i, o := range all {
-		if _, there := place[o.File]; !there {
-			place[o.File] = i
+		if _, known := fileOrder[o.File]; !known {
+			fileOrder[o.File] = i
 		}
 	}
 	at := func(f Finding) int {
-		if i, ok := place[f.File]; ok {
+		if i, ok := fileOrder[f.File]; ok {
 			return i
 		}
 		return len(all)
@@ -216,7 +216,7 @@ func (r *Report) sort(all []*objects.Object) {
 	})
 }
 
-// stepsOf takes a field path apart: webhooks[0].rules, metadata.annotations[a.b/c].
+// stepsOf splits a field path, such as webhooks[0].rules or metadata.annotations[a.b/c], into names and indices.
 func stepsOf(path string) []any {
 	var steps []any
 	for path != "" {
@@ -228,7 +228,7 @@ func stepsOf(path string) []any {
 		case path[0] == '.':
 			path = path[1:]
 			if path == "" || path[0] == '.' || path[0] == '[' {
-				return steps // no path that pkg/lint makes
+				return steps // pkg/lint returns no such path
 			}
 		default:
 			key, rest, _ := strings.Cut(path[1:], "]")
@@ -243,17 +243,17 @@ func stepsOf(path string) []any {
 	return steps
 }
 
-// Explain writes all there is to say about a rule.
+// Explain returns the rule with an ID, ignoring case.
 func Explain(id string) (*lint.Rule, error) {
 	for _, r := range lint.Rules() {
 		if strings.EqualFold(r.ID, id) {
 			return &r, nil
 		}
 	}
-	return nil, problem.New("there is no rule %q", id).Hint("admitkit lint --rules")
+	return nil, problem.New("the rule %q does not exist", id).Hint("admitkit lint --rules")
 }
 
-// read reads objects from where the user said.
+// read reads the objects from files, standard input or a cluster.
 func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
 	if o.Cluster {
 		return o.readCluster(ctx, s)
@@ -263,7 +263,7 @@ func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object
 
 var kubernetesVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+`)
 
-// serving reads the certificates that webhooks serve.
+// serving reads the serving certificates of --serving-cert and --probe, by webhook.
 func (o *Options) serving(ctx context.Context) (map[string][]*x509.Certificate, error) {
 	all := map[string][]*x509.Certificate{}
 	add := func(flag, value string, read func(string) ([]*x509.Certificate, error)) error {
@@ -272,7 +272,7 @@ func (o *Options) serving(ctx context.Context) (map[string][]*x509.Certificate, 
 			webhook, where = "", value
 		}
 		if all[webhook] != nil {
-			return problem.New("%s=%s: there is a certificate for this webhook already", flag, value).Hint("%s WEBHOOK=...", flag)
+			return problem.New("%s=%s: this webhook already has a certificate", flag, value).Hint("%s WEBHOOK=...", flag)
 		}
 		chain, err := read(where)
 		if err != nil {

@@ -43,7 +43,7 @@ webhooks:
   - {operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}
 `
 
-// run lints a text as the file named, in a folder of its own.
+// run lints a text as a file with this name, in a folder of its own.
 func run(t *testing.T, file, text string, change func(*Options)) (*Report, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -77,14 +77,14 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// The forms that the standard gives to texts.
+// Patterns that SARIF requires for texts.
 const (
 	sarifLevel = `^(none|note|warning|error)$`
 	sarifURI   = `^[a-z]+:|^[^:]+$`
 )
 
-// TestSARIF holds the form against SARIF 2.1.0 (OASIS), field by field: what is required is there, texts have their
-// form, indices point at something, and there is no property of which the standard does not know.
+// TestSARIF checks the output against SARIF 2.1.0 (OASIS): required fields, patterns of texts, valid indices, and no
+// unknown properties.
 func TestSARIF(t *testing.T) {
 	report, err := run(t, "some folder/hooks.yaml", hooks, nil)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestSuppressedByTheFile(t *testing.T) {
 	}
 }
 
-// TestForms: JSON and JUnit of a report are read back; control characters do not spoil XML.
+// TestForms decodes the JSON and JUnit output of a report. Control characters must not make the XML invalid.
 func TestForms(t *testing.T) {
 	report, err := run(t, "hooks.yaml", strings.Replace(hooks, "name: sidecar\n", "name: \"sid\\x01ecar\"\n", 1), nil)
 	if err != nil {
@@ -212,7 +212,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestTextFitsTheTerminal: no line but that of a place, or of one long word, is longer than 80 columns.
+// TestTextFitsTheTerminal checks that lines have at most 80 columns, except locations and single long words.
 func TestTextFitsTheTerminal(t *testing.T) {
 	report, err := run(t, "hooks.yaml", hooks, nil)
 	if err != nil {
@@ -242,7 +242,7 @@ func TestTextFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestProbe asks a server which certificate it has, without trusting it.
+// TestProbe checks that probe returns the certificate of a server that it does not trust.
 func TestProbe(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // its certificate is for example.com and loopback
 	defer server.Close()
@@ -274,7 +274,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestInterrupted: Ctrl-C ends a run that waits for standard input.
+// TestInterrupted checks that Ctrl-C ends a run that waits for standard input.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
@@ -286,7 +286,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestPlacesAreLines: no name of a file, an object or a webhook looks like the next finding.
+// TestPlacesAreLines checks that line breaks in names of files, objects and webhooks cannot fake another finding.
 func TestPlacesAreLines(t *testing.T) {
 	for _, f := range []Finding{
 		{File: "a\nb", Line: 3}, {Finding: lint.Finding{Object: "a\nb"}}, {Finding: lint.Finding{Webhook: "a\nb"}}, {Finding: lint.Finding{Path: "a\nb"}},

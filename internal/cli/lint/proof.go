@@ -18,14 +18,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// proofAnnotation names results of `admitkit verify -o json=FILE` that prove webhooks to be safe to call again:
-// "sidecar.example.com=proof.json; ...". Files are in the folder of the configuration's file, or below it.
+// proofAnnotation names results of "admitkit verify -o json=FILE" which prove that webhooks are safe to call again:
+// "sidecar.example.com=proof.json; ...". The files are in the folder of the configuration's file, or below it.
 const proofAnnotation = "lint.admitkit.dev/proof"
 
-// mostProof is the largest that is read, in bytes.
-const mostProof = 16 << 20
+// maxProofSize is the size limit of a proof file, in bytes.
+const maxProofSize = 16 << 20
 
-// proven returns the names of webhooks that are. A proof that is none is told of, and the finding stays.
+// proven returns the names of webhooks with a valid proof. It prints a note about each invalid proof.
 func proven(s *screen.Screen, all []*objects.Object) []string {
 	var names []string
 	for _, o := range all {
@@ -34,11 +34,11 @@ func proven(s *screen.Screen, all []*objects.Object) []string {
 			webhook, file = strings.TrimSpace(webhook), strings.TrimSpace(file)
 			exceptions, err := provesBeside(o.File, file, webhook)
 			if err != nil {
-				s.Note("%s: no proof that %s is safe to call again: %s", o.Where(), webhook, err)
+				s.Note("%s: the proof for %s is not valid: %s", o.Where(), webhook, err)
 				continue
 			}
 			if exceptions != nil {
-				s.Note("%s: the proof that %s is safe to call again leaves out: %s", o.Where(), webhook, strings.Join(exceptions, "; "))
+				s.Note("%s: the proof for %s has exceptions: %s", o.Where(), webhook, strings.Join(exceptions, "; "))
 			}
 			names = append(names, webhook)
 		}
@@ -51,7 +51,7 @@ func proofsOf(o *objects.Object) []string {
 		Metadata struct{ Annotations map[string]string }
 	}
 	if !isConfiguration(o) || json.Unmarshal(o.JSON, &head) != nil {
-		return nil // the latter is found as AK101
+		return nil // AK101 reports annotations of a wrong type
 	}
 	var all []string
 	for _, entry := range strings.FieldsFunc(head.Metadata.Annotations[proofAnnotation], func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -62,11 +62,11 @@ func proofsOf(o *objects.Object) []string {
 	return all
 }
 
-// provesBeside reads the results that a configuration names. Whoever wrote the configuration chose the name: it
-// reaches nothing but files below its own folder.
+// provesBeside reads the proof file that a configuration names. The author of the configuration may not be trusted, so
+// the file must be in the folder of the configuration or below it.
 func provesBeside(configuration, file, webhook string) ([]string, error) {
 	if configuration == "" || configuration == "-" {
-		return nil, errors.New("proofs are read beside files only, not for a cluster or standard input")
+		return nil, errors.New("lint reads proofs only for configurations in files, not from a cluster or standard input")
 	}
 	if !filepath.IsLocal(file) {
 		return nil, fmt.Errorf("%q is not below the folder of the configuration", file)
@@ -80,7 +80,7 @@ func provesBeside(configuration, file, webhook string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
+	if !info.Mode().IsRegular() { // opening a named pipe would block
 		return nil, fmt.Errorf("%s is not a regular file", file)
 	}
 	f, err := root.Open(file)
@@ -88,12 +88,12 @@ func provesBeside(configuration, file, webhook string) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	text, err := io.ReadAll(io.LimitReader(f, mostProof+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxProofSize+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > mostProof {
-		return nil, fmt.Errorf("%s has more than %d MiB", file, mostProof>>20)
+	if len(text) > maxProofSize {
+		return nil, fmt.Errorf("%s is larger than %d MiB", file, maxProofSize>>20)
 	}
 	exceptions, err := proves(text, webhook)
 	if err != nil {
@@ -102,10 +102,11 @@ func provesBeside(configuration, file, webhook string) ([]string, error) {
 	return exceptions, nil
 }
 
-// needed are the laws that a webhook has to keep to be called again on what it and others made of an object.
+// needed lists the laws that a webhook must pass to be safe to call again.
 var needed = []idempotence.Law{idempotence.L1, idempotence.L2, idempotence.L4a, idempotence.L4b}
 
-// proves says why results are no proof, or what they leave out.
+// proves returns an error if the results of admitkit verify do not prove that a webhook is safe to call again. Otherwise
+// it returns the exceptions of the proof.
 func proves(text []byte, webhook string) (exceptions []string, err error) {
 	var report idempotence.Report
 	if err := json.Unmarshal(text, &report); err != nil {
@@ -117,9 +118,9 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	case report.Incomplete != "":
 		return nil, fmt.Errorf("is incomplete: %s", report.Incomplete)
 	case !report.OK():
-		return nil, errors.New("has laws that are broken")
+		return nil, errors.New("has a law that fails")
 	case len(report.Laws) == 0:
-		return nil, errors.New("has no law that holds")
+		return nil, errors.New("has no law that passes")
 	}
 	kinds := map[string]bool{}
 	for _, l := range report.Laws {
@@ -131,7 +132,7 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		for _, law := range needed {
 			if why := unproven(report.Laws, law, kind); why != "" {
-				return nil, fmt.Errorf("does not show that %s holds for %s: %s", law, kind, why)
+				return nil, fmt.Errorf("does not show that %s passes for %s: %s", law, kind, why)
 			}
 		}
 	}
@@ -143,12 +144,12 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	return exceptions, nil
 }
 
-// unproven says why a law is not shown to hold. L4a and L4b may find nothing to do: a webhook that adds nothing
-// that others could edit is safe from their edits.
+// unproven returns why the results do not prove a law, or "". L4a and L4b may be not applicable: a webhook that adds
+// nothing is safe from edits of what it added.
 func unproven(laws []idempotence.LawResult, law idempotence.Law, kind string) string {
 	i := slices.IndexFunc(laws, func(l idempotence.LawResult) bool { return l.Law == law && l.Kind == kind })
 	if i < 0 {
-		return "it was not tried"
+		return "the law was not tested"
 	}
 	edits := law == idempotence.L4a || law == idempotence.L4b
 	switch l := laws[i]; {
@@ -157,7 +158,7 @@ func unproven(laws []idempotence.LawResult, law idempotence.Law, kind string) st
 	case l.Verdict == idempotence.NotApplicable && edits && l.Reason != "" && !strings.HasPrefix(l.Reason, "left out"):
 		return ""
 	case l.Verdict == idempotence.Holds:
-		return "it was tried with no case"
+		return "no case was tested"
 	case l.Reason != "":
 		return l.Reason
 	default:

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// proofOf makes results, with one law replaced.
+// proofOf returns results of admitkit verify, with one law replaced.
 func proofOf(law, with string) string {
 	var laws []string
 	for _, name := range []string{"L1", "L2", "L4a", "L4b"} {
@@ -31,19 +31,19 @@ func TestProofs(t *testing.T) {
 	good := proofOf("", "")
 	const about = `{"webhooks": ["a.example.com"], `
 	rows := []struct{ reason, text, want string }{
-		{"the laws hold and none is broken", about + good + `}`, ""},
-		{"advice breaks nothing", about + good + `, "findings": [{"law": "L5", "verdict": "advice"}]}`, ""},
+		{"all laws pass", about + good + `}`, ""},
+		{"advice is not a failure", about + good + `, "findings": [{"law": "L5", "verdict": "advice"}]}`, ""},
 		{"it is about another webhook", `{"webhooks": ["b.example.com"], ` + good + `}`, "is about b.example.com"},
-		{"too little was tried", about + `"incomplete": "no objects", ` + good + `}`, "is incomplete: no objects"},
-		{"a law is broken", about + good + `, "findings": [{"law": "L1", "verdict": "violates"}]}`, "has laws that are broken"},
-		{"nothing was tried", about + `"kinds": []}`, "has no law that holds"},
-		{"L2 alone tells nothing of a second call", about + proofOf("L1", "") + `}`, "L1 holds for v1 Pod: it was not tried"},
-		{"a law was left out", about + proofOf("L4b", `{"law": "L4b", "kind": "v1 Pod", "verdict": "not applicable", "reason": "left out with Without"}`) + `}`, "L4b holds for v1 Pod: left out"},
+		{"the results are incomplete", about + `"incomplete": "no objects", ` + good + `}`, "is incomplete: no objects"},
+		{"a law fails", about + good + `, "findings": [{"law": "L1", "verdict": "violates"}]}`, "has a law that fails"},
+		{"no law was tested", about + `"kinds": []}`, "has no law that passes"},
+		{"L2 alone does not test a second call", about + proofOf("L1", "") + `}`, "L1 passes for v1 Pod: the law was not tested"},
+		{"a law was skipped", about + proofOf("L4b", `{"law": "L4b", "kind": "v1 Pod", "verdict": "not applicable", "reason": "left out with Without"}`) + `}`, "L4b passes for v1 Pod: left out"},
 		{"nothing to edit is safe from edits", about + proofOf("L4a", `{"law": "L4a", "kind": "v1 Pod", "verdict": "not applicable", "reason": "the webhook adds nothing that others could edit"}`) + `}`, ""},
-		{"L1 always has something to try", about + proofOf("L1", `{"law": "L1", "kind": "v1 Pod", "verdict": "not applicable", "reason": "nothing"}`) + `}`, "L1 holds for v1 Pod: nothing"},
-		{"no case", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "holds"}`) + `}`, "L2 holds for v1 Pod: it was tried with no case"},
-		{"inconclusive", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "inconclusive"}`) + `}`, "L2 holds for v1 Pod: inconclusive"},
-		{"another kind was not tried", about + strings.Replace(good, `["v1 Pod"]`, `["v1 Pod", "v1 Service"]`, 1) + `}`, "L1 holds for v1 Service: it was not tried"},
+		{"L1 always applies", about + proofOf("L1", `{"law": "L1", "kind": "v1 Pod", "verdict": "not applicable", "reason": "nothing"}`) + `}`, "L1 passes for v1 Pod: nothing"},
+		{"no case", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "holds"}`) + `}`, "L2 passes for v1 Pod: no case was tested"},
+		{"inconclusive", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "inconclusive"}`) + `}`, "L2 passes for v1 Pod: inconclusive"},
+		{"another kind was not tested", about + strings.Replace(good, `["v1 Pod"]`, `["v1 Pod", "v1 Service"]`, 1) + `}`, "L1 passes for v1 Service: the law was not tested"},
 		{"no JSON", `<html>`, "invalid character"},
 	}
 	for _, row := range rows {
@@ -54,12 +54,12 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestProofFiles: a configuration is written by others, and reads no file but what is below its folder.
+// TestProofFiles checks that a configuration can only name proof files below its own folder.
 func TestProofFiles(t *testing.T) {
 	folder := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside.json")
 	good := []byte(`{"webhooks": ["a.example.com"], ` + proofOf("", "") + `}`)
-	for name, text := range map[string][]byte{outside: good, "good.json": good, "large.json": append(good, bytes.Repeat([]byte(" "), mostProof)...)} {
+	for name, text := range map[string][]byte{outside: good, "good.json": good, "large.json": append(good, bytes.Repeat([]byte(" "), maxProofSize)...)} {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(folder, name)
 		}
@@ -72,18 +72,18 @@ func TestProofFiles(t *testing.T) {
 	}
 	configuration := filepath.Join(folder, "hooks.yaml")
 	rows := []struct{ configuration, file, want, reason string }{
-		{configuration, "good.json", "", "beside it"},
-		{configuration, "./good.json", "", "written otherwise"},
+		{configuration, "good.json", "", "beside the configuration"},
+		{configuration, "./good.json", "", "another spelling of the path"},
 		{configuration, "none.json", "no such file", "not there"},
-		{configuration, "large.json", "more than 16 MiB", "larger than any results"},
-		{configuration, "link.json", "escapes", "a link that leads out"},
+		{configuration, "large.json", "larger than 16 MiB", "larger than any results"},
+		{configuration, "link.json", "escapes", "a link to a file outside"},
 		{configuration, outside, "not below the folder", "an absolute path"},
-		{configuration, "/dev/zero", "not below the folder", "it never ends"},
-		{configuration, "../good.json", "not below the folder", "above it"},
+		{configuration, "/dev/zero", "not below the folder", "an endless device"},
+		{configuration, "../good.json", "not below the folder", "a file above the folder"},
 		{configuration, "", "not below the folder", "no name"},
 		{configuration, ".", "not a regular file", "a folder"},
-		{"-", "good.json", "not for a cluster or standard input", "standard input has no folder"},
-		{"", "good.json", "not for a cluster or standard input", "nor has a cluster"},
+		{"-", "good.json", "not from a cluster or standard input", "standard input has no folder"},
+		{"", "good.json", "not from a cluster or standard input", "a cluster has no folder"},
 	}
 	for _, row := range rows {
 		_, err := provesBeside(row.configuration, row.file, "a.example.com")
@@ -93,7 +93,7 @@ func TestProofFiles(t *testing.T) {
 	}
 }
 
-// TestExceptionsOfProofs: what a proof leaves out is told.
+// TestExceptionsOfProofs checks that a note lists the exceptions of a proof.
 func TestExceptionsOfProofs(t *testing.T) {
 	var notes bytes.Buffer
 	t.Chdir(t.TempDir())
@@ -109,7 +109,7 @@ func TestExceptionsOfProofs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "sidecar.example.com is safe to call again leaves out: metadata.annotations[at] (a time)\n"
+	const want = "sidecar.example.com has exceptions: metadata.annotations[at] (a time)\n"
 	if !strings.HasSuffix(notes.String(), want) {
 		t.Errorf("got %q, want %q", notes.String(), want)
 	}

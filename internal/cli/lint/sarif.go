@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
-// The parts of SARIF 2.1.0 (OASIS) that a code scanner's results need.
+// The parts of SARIF 2.1.0 (OASIS) that results of code scanners use.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -116,7 +116,7 @@ func resultOf(f Finding, index int) sarifResult {
 	if f.File != "" && f.File != "-" {
 		result.Locations[0].Physical = &sarifPhysical{sarifArtifact{uriOf(f.File)}, sarifRegion{max(1, f.Line)}}
 	}
-	// The same finding is the same after lines were put in above it.
+	// The fingerprint has no line number, so that a finding keeps it when lines above are added.
 	sum := sha256.Sum256([]byte(strings.Join([]string{f.Rule, f.Object, f.Webhook, f.Path}, "\x00")))
 	result.Fingerprints = map[string]string{"admitkit/v1": hex.EncodeToString(sum[:16])}
 	if f.Suppressed != "" {
@@ -129,7 +129,7 @@ func resultOf(f Finding, index int) sarifResult {
 	return result
 }
 
-// uriOf is relative for a file that is named relatively, to the folder that the command ran in.
+// uriOf returns the URI of a file. It is relative if the name of the file is relative.
 func uriOf(file string) string {
 	u := url.URL{Path: filepath.ToSlash(filepath.Clean(file))}
 	if filepath.IsAbs(file) {

@@ -14,10 +14,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
-// Forms are those in which a report can be written.
+// Forms returns the output formats of a report.
 func Forms() []string { return []string{"text", "json", "junit", "sarif"} }
 
-// Write writes the report.
+// Write writes the report in one of the formats of Forms.
 func (r *Report) Write(form string, w io.Writer, p screen.Painter) error {
 	switch form {
 	case "json":
@@ -39,7 +39,7 @@ func writeJSON(w io.Writer, value any) error {
 
 const width = 80
 
-// writeText writes a paragraph for each finding; suppressed ones are counted only.
+// writeText writes a paragraph for each finding and a summary. Suppressed findings are only counted.
 func (r *Report) writeText(w io.Writer, p screen.Painter) error {
 	var text strings.Builder
 	titles := map[string]string{}
@@ -63,7 +63,7 @@ func (r *Report) writeText(w io.Writer, p screen.Painter) error {
 	return err
 }
 
-// where is the place: hooks.yaml:12, or the object in a cluster.
+// where returns the location of a finding: a file and line such as hooks.yaml:12, or the object in a cluster.
 func (f *Finding) where() string {
 	switch f.File {
 	case "":
@@ -74,7 +74,7 @@ func (f *Finding) where() string {
 	return fmt.Sprintf("%s:%d", textutil.VisibleLine(f.File), f.Line)
 }
 
-// about names the webhook and the field.
+// about returns the webhook and the field path.
 func (f *Finding) about() string {
 	if f.Webhook == "" {
 		return textutil.VisibleLine(strings.TrimSpace(f.Path))
@@ -98,7 +98,7 @@ func (r *Report) summary(p screen.Painter) string {
 		of += fmt.Sprintf(" (%d suppressed)", r.Suppressed)
 	}
 	if r.Errors+r.Warnings+r.Advice == 0 {
-		return p.Green("nothing found") + " " + of + "\n"
+		return p.Green("no findings") + " " + of + "\n"
 	}
 	counts := []string{}
 	if r.Errors > 0 {
@@ -111,10 +111,10 @@ func (r *Report) summary(p screen.Painter) string {
 		counts = append(counts, textutil.CountAs(r.Advice, "piece of advice", "pieces of advice"))
 	}
 	return strings.Join(counts, ", ") + " " + of + "\n" +
-		p.Faint(fmt.Sprintf("why, and where to read on: admitkit lint --explain %s", r.worst())) + "\n"
+		p.Faint(fmt.Sprintf("explanation: admitkit lint --explain %s", r.worst())) + "\n"
 }
 
-// worst is the rule to read of first.
+// worst returns the first rule with a finding of the highest severity.
 func (r *Report) worst() string {
 	for _, s := range lint.Severities() {
 		for _, f := range r.Findings {
@@ -126,18 +126,18 @@ func (r *Report) worst() string {
 	return ""
 }
 
-// notForRules refuses forms of findings.
-func notForRules(form string) error {
-	return problem.New("-o %s is for findings: rules are written as text and json", form)
+// unsupportedForRules returns the error for output formats that only findings have.
+func unsupportedForRules(form string) error {
+	return problem.New("-o %s is for findings only: rules have text and json", form)
 }
 
-// WriteRules lists all rules.
+// WriteRules writes the list of all rules.
 func WriteRules(form string, w io.Writer, p screen.Painter) error {
 	switch form {
 	case "json":
 		return writeJSON(w, lint.Rules())
 	case "junit", "sarif":
-		return notForRules(form)
+		return unsupportedForRules(form)
 	}
 	var text strings.Builder
 	for _, r := range lint.Rules() {
@@ -148,20 +148,20 @@ func WriteRules(form string, w io.Writer, p screen.Painter) error {
 	return err
 }
 
-// WriteRule says all about one.
+// WriteRule writes the explanation of one rule.
 func WriteRule(r *lint.Rule, form string, w io.Writer, p screen.Painter) error {
 	switch form {
 	case "json":
 		return writeJSON(w, r)
 	case "junit", "sarif":
-		return notForRules(form)
+		return unsupportedForRules(form)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s  %s  %s\n\n", p.Bold(r.ID), paint(p, r.Severity), p.Bold(r.Title))
 	text.WriteString(textutil.Wrap("  Why:   ", r.Why, width))
 	text.WriteString(textutil.Wrap("  Fix:   ", r.Fix, width))
 	fmt.Fprintf(&text, "  Read:  %s\n", r.Link)
-	text.WriteString(textutil.Wrap("  If it is meant to be:  ", fmt.Sprintf(`annotation lint.admitkit.dev/ignore: "%s=the reason"`, r.ID), width))
+	text.WriteString(textutil.Wrap("  Suppress:  ", fmt.Sprintf(`annotation lint.admitkit.dev/ignore: "%s=the reason"`, r.ID), width))
 	_, err := io.WriteString(w, text.String())
 	return err
 }

@@ -4,7 +4,9 @@ package lint
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -13,32 +15,32 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// A place is where a value is that cannot be decoded.
-type place struct {
+// A fieldLocation is the location of a field that cannot be decoded.
+type fieldLocation struct {
 	path    *field.Path
 	webhook string
 }
 
-// wrongType finds the field of a document that cannot be decoded, which the decoder does not tell.
-func wrongType(document map[string]any) place {
+// locateDecodeError finds the field of a document that cannot be decoded. The decoder's error does not name it.
+func locateDecodeError(document map[string]any) fieldLocation {
 	if !decodes[metav1.ObjectMeta](document["metadata"]) {
-		return place{path: field.NewPath("metadata")}
+		return fieldLocation{path: field.NewPath("metadata")}
 	}
 	at := field.NewPath("webhooks")
 	webhooks, _ := document["webhooks"].([]any)
 	for i, w := range webhooks {
 		webhook, ok := w.(map[string]any)
 		if !ok {
-			return place{path: at.Index(i)}
+			return fieldLocation{path: at.Index(i)}
 		}
-		for _, name := range sorted(keys(webhook)) {
+		for _, name := range slices.Sorted(maps.Keys(webhook)) {
 			if !decodes[admissionregistrationv1.MutatingWebhook](map[string]any{name: webhook[name]}) {
-				called, _ := webhook["name"].(string)
-				return place{path: at.Index(i).Child(name), webhook: called}
+				webhookName, _ := webhook["name"].(string)
+				return fieldLocation{path: at.Index(i).Child(name), webhook: webhookName}
 			}
 		}
 	}
-	return place{path: at}
+	return fieldLocation{path: at}
 }
 
 func decodes[T any](value any) bool {
@@ -49,8 +51,8 @@ func decodes[T any](value any) bool {
 	return kjson.UnmarshalCaseSensitivePreserveInts(encoded, new(T)) == nil
 }
 
-// told says what the decoder says without the names of Go types.
-func told(err error) string {
+// decodeMessage returns the message of a decoder's error, without the names of Go types.
+func decodeMessage(err error) string {
 	message := strings.TrimPrefix(err.Error(), "json: ")
 	parts := regexp.MustCompile(`^cannot unmarshal (\w+).* into Go (?:struct field (?:\S+\.)?(\w+)|value) of type (\S+)$`).FindStringSubmatch(message)
 	if parts == nil {
@@ -71,7 +73,7 @@ func told(err error) string {
 	if got == "" {
 		got = parts[1]
 	}
-	return strings.TrimSpace(parts[2] + " is " + article(got) + ", and has to be " + article(kind))
+	return strings.TrimSpace(parts[2] + " is " + article(got) + ", but must be " + article(kind))
 }
 
 func article(noun string) string {
