@@ -24,7 +24,7 @@ NEXT := -modfile=hack/next/go.mod
 # The end-to-end tests, the proofs and the command line tool have targets of their own.
 unit_packages = $(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$')
 # What uses those libraries, or behaves as they do.
-next_packages = $(shell $(GO) list ./pkg/... ./internal/{builtin,customresource,decode,encode,shape} ./examples/... ./test/differential | grep -v -e /pkg/patch -e /idempotence/internal/ -e '/pkg/idempotence$$')
+next_packages = $(shell $(GO) list ./pkg/... ./internal/{k8svalidation,customresource,decode,encode,shape} ./examples/... ./test/differential | grep -v -e /pkg/patch -e /idempotence/internal/ -e '/pkg/idempotence$$')
 ginkgo_color = $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 # Building the API server says what it does, and prints its folder last.
 with_apiserver = assets=$$(hack/apiserver/build.sh) && KUBEBUILDER_ASSETS=$$assets

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
 // An asked is a request as the API server has decoded it.
@@ -215,5 +215,5 @@ func isNamespace(r schema.GroupVersionResource) bool {
 // namespacedByDefault reports whether a resource is one of Kubernetes' own that is in namespaces,
 // so that a request without one is for the namespace that clients take then.
 func namespacedByDefault(kind schema.GroupVersionKind, r schema.GroupVersionResource) bool {
-	return builtIn().Recognizes(kind) && !builtin.ClusterScoped(r.GroupResource())
+	return builtIn().Recognizes(kind) && !k8svalidation.ClusterScoped(r.GroupResource())
 }

@@ -23,8 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
 
-	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/customresource"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
 // requestTimeout is the API server's upper bound of a request's time.
@@ -149,7 +149,7 @@ func (r *run) create() error {
 
 // beforeCreate is what comes between the mutating and the validating webhooks.
 func (r *run) beforeCreate(m metav1.Object) error {
-	if builtin.Virtual(r.resource.GroupResource()) {
+	if k8svalidation.Virtual(r.resource.GroupResource()) {
 		return nil // it is answered, not stored
 	}
 	if r.SubResource == "" {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
 // What follows is what the API server's strategies for its own types do between mutating and
@@ -30,7 +30,7 @@ func hasStrategy(kind schema.GroupVersionKind) bool {
 }
 
 func prepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
-	if builtin.CountsChanges(kind.GroupKind()) {
+	if k8svalidation.CountsChanges(kind.GroupKind()) {
 		m.SetGeneration(1)
 	}
 	qos := corev1.PodQOSClass("")
@@ -93,7 +93,7 @@ func prepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old
 		}
 		setTemplateGeneration(o, n)
 	}
-	if builtin.CountsChanges(kind.GroupKind()) && counts(obj, old, m, oldMeta) {
+	if k8svalidation.CountsChanges(kind.GroupKind()) && counts(obj, old, m, oldMeta) {
 		m.SetGeneration(oldMeta.GetGeneration() + 1)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/encode"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/internal/shape"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -44,7 +44,7 @@ func kindOf(gvk schema.GroupVersionKind, builtins *runtime.Scheme) *kind {
 	if object, err := builtins.New(gvk); err == nil {
 		k.goType = reflect.TypeOf(object).Elem()
 	}
-	k.namespaced = !builtin.ClusterScoped(schema.GroupResource{Group: gvk.Group, Resource: plural.Resource})
+	k.namespaced = !k8svalidation.ClusterScoped(schema.GroupResource{Group: gvk.Group, Resource: plural.Resource})
 	return k
 }
 
@@ -106,7 +106,7 @@ func (k *kind) modelled(raw []byte) (*object, error) {
 	}
 	typed := value.Interface().(runtime.Object)
 	typed.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
-	builtin.Default(typed)
+	k8svalidation.Default(typed)
 	raw, err := encode.Append(nil, value.Elem(), shape.Of(k.goType))
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (k *kind) problems(o *object) []string {
 	case k.custom != nil:
 		o.refused = k.custom.problems(o)
 	case o.typed != nil:
-		o.refused = texts(builtin.Validate(o.typed))
+		o.refused = texts(k8svalidation.Validate(o.typed))
 	}
 	return o.refused
 }
@@ -142,7 +142,7 @@ func (k *kind) updateProblems(o, old *object) []string {
 	case k.custom != nil:
 		return k.custom.updateProblems(o, old)
 	case o.typed != nil:
-		return texts(builtin.ValidateUpdate(o.typed, old.typed))
+		return texts(k8svalidation.ValidateUpdate(o.typed, old.typed))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -35,7 +35,7 @@ func TestSettingsAreLegal(t *testing.T) {
 			t.Errorf("%v: %v", edits, err)
 			continue
 		}
-		if errs := builtin.Validate(o.typed); len(errs) > 0 {
+		if errs := k8svalidation.Validate(o.typed); len(errs) > 0 {
 			t.Errorf("%v: %v", edits, errs)
 		}
 		for _, e := range edits {

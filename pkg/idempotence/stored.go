@@ -5,7 +5,7 @@ package idempotence
 import (
 	"maps"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
 // systemFields are the members of metadata that the API server sets. What a client sends of them with a
@@ -72,4 +72,6 @@ func generatedName(prefix string) string {
 	return prefix[:min(len(prefix), most-len(letters))] + letters
 }
 
-func (k *kind) hasGeneration() bool { return k.goType == nil || builtin.CountsChanges(k.GroupKind()) }
+func (k *kind) hasGeneration() bool {
+	return k.goType == nil || k8svalidation.CountsChanges(k.GroupKind())
+}

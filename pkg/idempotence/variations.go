@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -106,7 +106,7 @@ func (k *kind) knowsValid() bool {
 		return false
 	}
 	object, ok := reflect.New(k.goType).Interface().(runtime.Object)
-	return ok && builtin.Knows(object)
+	return ok && k8svalidation.Knows(object)
 }
 
 // nodes calls f with each value in a document but the whole, parents first.

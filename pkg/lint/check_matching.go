@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
@@ -139,7 +139,7 @@ func unmatchable(rule admissionregistrationv1.RuleWithOperations, resource strin
 	if group < 0 {
 		return fmt.Sprintf("%s are in the API group %q", name, groups[0])
 	}
-	namespaced := !builtin.ClusterScoped(schema.GroupResource{Group: groups[group], Resource: name})
+	namespaced := !k8svalidation.ClusterScoped(schema.GroupResource{Group: groups[group], Resource: name})
 	if !inScope(rule.Scope, namespaced) {
 		return fmt.Sprintf("the scope is %s, and %s are not", *rule.Scope, name)
 	}

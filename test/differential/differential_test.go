@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -124,12 +124,12 @@ func quiet() {
 // builtIns are defaults and validation of built-in types.
 func builtIns() chain.Options {
 	return chain.Options{
-		Default: func(obj runtime.Object) { builtin.Default(obj) },
+		Default: func(obj runtime.Object) { k8svalidation.Default(obj) },
 		Validate: func(obj, old runtime.Object) field.ErrorList {
 			if old != nil {
-				return builtin.ValidateUpdate(obj, old)
+				return k8svalidation.ValidateUpdate(obj, old)
 			}
-			return builtin.Validate(obj)
+			return k8svalidation.Validate(obj)
 		},
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
@@ -126,12 +126,12 @@ func (w *World) refused(err error) error {
 func (w *World) options(namespaces map[string]map[string]string) chain.Options {
 	options := chain.Options{
 		Namespaces: namespaces, CRDs: w.definitions, Authorizer: w.authorizer, Conversions: map[string]http.Handler{},
-		Default: func(object runtime.Object) { builtin.Default(object) },
+		Default: func(object runtime.Object) { k8svalidation.Default(object) },
 		Validate: func(object, old runtime.Object) field.ErrorList {
 			if old != nil {
-				return builtin.ValidateUpdate(object, old)
+				return k8svalidation.ValidateUpdate(object, old)
 			}
-			return builtin.Validate(object)
+			return k8svalidation.Validate(object)
 		},
 	}
 	for _, d := range w.definitions {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -55,7 +55,7 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 // exempt knows of static manifests, and of what no webhook is asked about since Kubernetes 1.37.
 func (t *telling) exempt(h *hook, p *Predicate) {
 	switch {
-	case builtin.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
+	case k8svalidation.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
 		p.Answer, p.Detail = "Fails", fmt.Sprintf("since Kubernetes 1.37 no webhook is asked about a %s", t.asked.kind.Kind)
 	case p.Answer == "Fails" && h.static:
 		p.Answer, p.Detail = "Holds", fmt.Sprintf("webhooks of static manifests are asked about a %s too", t.asked.kind.Kind)
@@ -170,7 +170,7 @@ func (t *telling) noDefaults() bool {
 	if err != nil {
 		return true // a custom resource
 	}
-	return !builtin.Knows(object) && !plain[t.asked.kind.Kind]
+	return !k8svalidation.Knows(object) && !plain[t.asked.kind.Kind]
 }
 
 // plain are kinds of which nothing that conditions look at is filled in.

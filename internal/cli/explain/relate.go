@@ -10,7 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -130,7 +130,7 @@ func (t *telling) notes(e *chain.Explanation) []string {
 	if e.Twice {
 		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each; if its cache has not heard of the first step yet, a third time")
 	}
-	if builtin.Virtual(t.asked.resource.GroupResource()) && !t.world.excludesVirtual() {
+	if k8svalidation.Virtual(t.asked.resource.GroupResource()) && !t.world.excludesVirtual() {
 		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on no webhook is asked about a %s: --kubernetes 1.37 tells of that", t.asked.kind.Kind))
 	}
 	if t.world.Source != "files" && t.asked.resource.definition == nil && t.asked.resource.unsure {

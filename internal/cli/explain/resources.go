@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
@@ -123,7 +123,7 @@ func (w *World) resourceOf(kind schema.GroupVersionKind) (resource, error) {
 	}
 	if isBuiltIn(kind) {
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
-		return resource{GroupVersionResource: plural, namespaced: !builtin.ClusterScoped(plural.GroupResource()), unsure: !servedByDefault(kind)}, nil
+		return resource{GroupVersionResource: plural, namespaced: !k8svalidation.ClusterScoped(plural.GroupResource()), unsure: !servedByDefault(kind)}, nil
 	}
 	if builtInGroup(kind.Group) {
 		return resource{}, problem.New("there is no kind %s in %s", kind.Kind, kind.GroupVersion()).Hint("kubectl api-resources")
@@ -155,7 +155,7 @@ func (w *World) resourceNamed(text string, inNamespace bool) (resource, error) {
 	}
 	r := resource{GroupVersionResource: *gvr}
 	if builtInGroup(gvr.Group) {
-		r.namespaced = !builtin.ClusterScoped(gvr.GroupResource())
+		r.namespaced = !k8svalidation.ClusterScoped(gvr.GroupResource())
 		r.unsure = gvr.Version != "v1" && gvr.GroupVersion().String() != "autoscaling/v2"
 		return r, nil
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/admitkit/admitkit/internal/builtin"
 	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
@@ -77,8 +77,8 @@ func (r *runner) lookAtSamples(g *given) error {
 				r.note("%s: the API server drops it", unknown)
 			}
 		}
-		builtin.Default(typed)
-		if wrong := builtin.Validate(typed); len(wrong) > 0 {
+		k8svalidation.Default(typed)
+		if wrong := k8svalidation.Validate(typed); len(wrong) > 0 {
 			r.note("%s: %s: nothing is made of this sample, as the API server refuses it: %s", o.Where(), o, wrong[0])
 		}
 	}

@@ -7,12 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/admitkit/admitkit/internal/builtin"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // What the API server accepts, the harness must not call invalid: the defaults and the validation of
-// internal/builtin agree with what is made here, with what strangers add, and with samples.
+// internal/k8svalidation agree with what is made here, with what strangers add, and with samples.
 func TestBuiltinValidatesObjects(t *testing.T) {
 	for _, typ := range builtIn {
 		g := generator(typ)
@@ -21,8 +21,8 @@ func TestBuiltinValidatesObjects(t *testing.T) {
 			o, traits := g.Object(r, nil)
 			refuse := func(o object, what string) {
 				v := decodeStrictly(t, typ, o).(runtime.Object)
-				builtin.Default(v)
-				if errs := builtin.Validate(v); len(errs) > 0 {
+				k8svalidation.Default(v)
+				if errs := k8svalidation.Validate(v); len(errs) > 0 {
 					t.Errorf("%s, seed %d, traits %v, %s: %v\n%s", typ, seed, traits, what, errs, tree.Encode(o))
 				}
 			}

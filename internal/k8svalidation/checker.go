@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// A checker collects what is refused. Its methods take the path of what they look at; paths of
+// parts are made only where there is something to say, as most objects are right.
+type checker struct {
+	errs field.ErrorList
+	// isUpdate is true where an object that exists may keep what a new one may not have.
+	isUpdate bool
+}
+
+func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }
+
+func (c *checker) required(at *field.Path, detail string) { c.add(field.Required(at, detail)) }
+
+func (c *checker) forbidden(at *field.Path, detail string) { c.add(field.Forbidden(at, detail)) }
+
+func (c *checker) duplicate(at *field.Path, value any) { c.add(field.Duplicate(at, value)) }
+
+func (c *checker) invalid(at *field.Path, value any, messages ...string) {
+	for _, m := range messages {
+		c.add(field.Invalid(at, value, m))
+	}
+}
+
+// notNegative checks a number at a child of the path.
+func (c *checker) notNegative(at *field.Path, child string, n int64) {
+	if n < 0 {
+		c.invalid(at.Child(child), n, "must be greater than or equal to 0")
+	}
+}
+
+// notNegativeIf is notNegative for a number that may be missing.
+func notNegativeIf[T int32 | int64](c *checker, at *field.Path, child string, n *T) {
+	if n != nil {
+		c.notNegative(at, child, int64(*n))
+	}
+}
+
+// enum checks that v is one of the allowed values. The empty one is allowed: either it means
+// something, or it has a default.
+func enum[T ~string](c *checker, at *field.Path, child string, v T, allowed ...T) {
+	if v != "" && !slices.Contains(allowed, v) {
+		c.add(field.NotSupported(at.Child(child), v, slices.Clone(allowed)))
+	}
+}
+
+// enumIf is enum for a value that may be missing; if it is there it may not be empty.
+func enumIf[T ~string](c *checker, at *field.Path, child string, v *T, allowed ...T) {
+	if v != nil && !slices.Contains(allowed, *v) {
+		c.add(field.NotSupported(at.Child(child), *v, slices.Clone(allowed)))
+	}
+}
+
+// seen are the keys of a list that must not repeat. Lists are short mostly, and then looking
+// through them costs less than a map.
+type seen[K comparable] struct {
+	few  []K
+	many map[K]bool
+}
+
+const fewKeys = 16
+
+// add reports whether the key is new.
+func (s *seen[K]) add(key K) bool {
+	if s.has(key) {
+		return false
+	}
+	if s.many == nil && len(s.few) < fewKeys {
+		s.few = append(s.few, key)
+		return true
+	}
+	if s.many == nil {
+		s.many = make(map[K]bool, 2*fewKeys)
+		for _, k := range s.few {
+			s.many[k] = true
+		}
+	}
+	s.many[key] = true
+	return true
+}
+
+func (s *seen[K]) has(key K) bool {
+	if s.many != nil {
+		return s.many[key]
+	}
+	return slices.Contains(s.few, key)
+}

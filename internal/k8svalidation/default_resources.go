@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// defaultPodResources completes the resources of a Pod as a whole, where it has any, from those
+// of its containers.
+func defaultPodResources(spec *corev1.PodSpec) {
+	r := spec.Resources
+	if r == nil || len(r.Limits) == 0 && len(r.Requests) == 0 {
+		return
+	}
+	for name, limit := range aggregate(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }) {
+		if _, requested := r.Requests[name]; isHugePages(name) && !requested {
+			addMissing(&r.Limits, name, limit)
+		}
+	}
+	if len(r.Limits) == 0 {
+		return
+	}
+	for name, request := range aggregate(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			addMissing(&r.Requests, name, request)
+		}
+	}
+	for name, limit := range r.Limits {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePages(name) {
+			addMissing(&r.Requests, name, limit)
+		}
+	}
+}
+
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+func addMissing(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+	if _, ok := (*list)[name]; ok {
+		return
+	}
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = q.DeepCopy()
+}
+
+// aggregate is what all containers take together at the worst moment: the regular ones with the
+// sidecars, or one init container with the sidecars started before it.
+func aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+	total, sidecars, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range spec.Containers {
+		addAll(total, of(&spec.Containers[i]))
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if isSidecar(c) {
+			addAll(total, of(c))
+			addAll(sidecars, of(c))
+			raise(start, sidecars)
+			continue
+		}
+		alone := corev1.ResourceList{}
+		addAll(alone, of(c))
+		addAll(alone, sidecars)
+		raise(start, alone)
+	}
+	raise(total, start)
+	return total
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func addAll(sum, list corev1.ResourceList) {
+	for name, q := range list {
+		s := sum[name].DeepCopy()
+		s.Add(q)
+		sum[name] = s
+	}
+}
+
+func raise(most, list corev1.ResourceList) {
+	for name, q := range list {
+		if m, ok := most[name]; !ok || q.Cmp(m) > 0 {
+			most[name] = q.DeepCopy()
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// pullPolicy is the policy for an image that has none: Always for what may change any time,
+// which is the tag latest and no tag at all. A name that is none counts as one with a tag.
+func pullPolicy(image string) corev1.PullPolicy {
+	name, _, digest := strings.Cut(image, "@")
+	tag := name[strings.LastIndexByte(name, '/')+1:]
+	_, tag, tagged := strings.Cut(tag, ":")
+	if tagged && tag != "latest" || !tagged && digest || !isReference(image) {
+		return corev1.PullIfNotPresent
+	}
+	return corev1.PullAlways
+}
+
+// maxRepository is the length of a repository with the host it is on.
+const maxRepository = 255
+
+const (
+	repositoryPart = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
+	hostPart       = `(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])`
+	hostName       = `(?:` + hostPart + `(?:\.` + hostPart + `)*|\[(?:[a-fA-F0-9:]+)\])(?::[0-9]+)?`
+)
+
+var (
+	hostPattern      = regexp.MustCompile(`^` + hostName + `$`)
+	remainderPattern = regexp.MustCompile(`^(` + repositoryPart + `(?:/` + repositoryPart + `)*)(?::\w[\w.-]{0,127})?` +
+		`(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$`)
+	identifierPattern = regexp.MustCompile(`^[a-f0-9]{64}$`)
+)
+
+// isReference reports whether an image is one by the grammar of the OCI distribution.
+func isReference(image string) bool {
+	if identifierPattern.MatchString(image) {
+		return false
+	}
+	host, remainder := splitHost(image)
+	found := remainderPattern.FindStringSubmatch(remainder)
+	return found != nil && len(host)+1+len(found[1]) <= maxRepository && hostPattern.MatchString(host)
+}
+
+// splitHost takes the first part for a host only where it looks like one.
+func splitHost(image string) (host, remainder string) {
+	const hub = "docker.io"
+	host, remainder, found := strings.Cut(image, "/")
+	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" && strings.ToLower(host) == host {
+		host, remainder = hub, image
+	}
+	if host == "index.docker.io" {
+		host = hub
+	}
+	if host == hub && !strings.Contains(remainder, "/") {
+		remainder = "library/" + remainder
+	}
+	return host, remainder
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+)
+
+// A server is a real API server without what would change or refuse objects for other reasons
+// than their content.
+type server struct {
+	client client.Client
+}
+
+var started struct {
+	sync.Once
+	server *apiserver.Server
+	client client.Client
+	err    error
+}
+
+func startServer(t *testing.T) server {
+	t.Helper()
+	started.Do(func() {
+		started.server, started.err = apiserver.Start(context.WithoutCancel(t.Context()), map[string][]string{"disable-admission-plugins": {
+			"ServiceAccount", "Priority", "DefaultTolerationSeconds", "LimitRanger", "TaintNodesByCondition", "RuntimeClass",
+			"StorageObjectInUseProtection", "DefaultStorageClass", "DefaultIngressClass", "PodSecurity", "ResourceQuota",
+		}})
+		if started.err != nil {
+			return
+		}
+		config := *started.server.Config
+		config.ContentType = "application/json"
+		config.QPS = -1
+		config.WarningHandler = rest.NoWarnings{}
+		started.client, started.err = client.New(&config, client.Options{})
+	})
+	if started.err != nil {
+		t.Fatal(started.err)
+	}
+	return server{started.client}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if started.server != nil {
+		if err := started.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// create asks for obj to be created, as a dry run, and returns what would be stored, or nothing
+// if there is one of that name.
+func (s server) create(t *testing.T, obj runtime.Object) (runtime.Object, error) {
+	t.Helper()
+	stored := obj.DeepCopyObject().(client.Object)
+	err := s.client.Create(t.Context(), stored, client.DryRunAll)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, nil
+	}
+	if err != nil && !isRefusal(err) {
+		t.Fatalf("cannot ask the API server: %v", err)
+	}
+	return stored, err
+}
+
+// update asks for the object of that name to be replaced, as a dry run.
+func (s server) update(t *testing.T, obj runtime.Object) (runtime.Object, error) {
+	t.Helper()
+	updated := obj.DeepCopyObject().(client.Object)
+	err := s.client.Update(t.Context(), updated, client.DryRunAll)
+	if err != nil && !isRefusal(err) {
+		t.Fatalf("cannot ask the API server: %v", err)
+	}
+	return updated, err
+}
+
+// withIdentity decodes an object and makes it a new version of old.
+func withIdentity(object tree, old runtime.Object) (runtime.Object, error) {
+	obj, err := typed(object)
+	if err != nil {
+		return nil, err
+	}
+	now, was := obj.(client.Object), old.(client.Object)
+	now.SetName(was.GetName())
+	now.SetUID(was.GetUID())
+	now.SetResourceVersion(was.GetResourceVersion())
+	keepMade(obj, old)
+	return obj, nil
+}
+
+// keepMade keeps what the API server has made, as every client does that edits what it read.
+func keepMade(obj, old runtime.Object) {
+	switch o := obj.(type) {
+	case *batchv1.Job:
+		was := old.(*batchv1.Job)
+		o.Spec.Selector = was.Spec.Selector
+		if o.Spec.Template.Labels == nil {
+			o.Spec.Template.Labels = map[string]string{}
+		}
+		for _, name := range madeLabels {
+			o.Spec.Template.Labels[name] = was.Spec.Template.Labels[name]
+		}
+	case *corev1.Service:
+		was := old.(*corev1.Service)
+		o.Spec.ClusterIP, o.Spec.ClusterIPs = was.Spec.ClusterIP, was.Spec.ClusterIPs
+		o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = was.Spec.IPFamilies, was.Spec.IPFamilyPolicy
+	}
+}
+
+// isRefusal tells the refusal of an object from a failure.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
+}
+
+// refusals are the reasons that the API server gives, each with its field.
+func refusals(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return []string{err.Error()}
+	}
+	var list []string
+	for _, cause := range status.Status().Details.Causes {
+		list = append(list, cause.Field+": "+cause.Message)
+	}
+	return list
+}
+
+func reasons(err error) string { return strings.Join(refusals(err), "\n\t") }
+
+// defaulted turns an object into what Default answers for: the rest is set when an object is
+// stored.
+func defaulted(t *testing.T, obj runtime.Object) tree {
+	t.Helper()
+	data, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object tree
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	delete(object, "status")
+	gvks, _, err := scheme.Scheme.ObjectKinds(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object["apiVersion"], object["kind"] = gvks[0].GroupVersion().String(), gvks[0].Kind
+	meta := object["metadata"].(tree)
+	for _, name := range []string{"uid", "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink"} {
+		delete(meta, name)
+	}
+	if _, generated := meta["generateName"]; generated {
+		delete(meta, "name")
+	}
+	spec, _ := object["spec"].(tree)
+	switch obj.(type) {
+	case *corev1.Namespace:
+		delete(object, "spec")
+		if _, generated := meta["generateName"]; generated {
+			removeEntry(meta, "labels", corev1.LabelMetadataName)
+		}
+	case *corev1.Service:
+		for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
+			delete(spec, name)
+		}
+		if spec["type"] == "ClusterIP" && spec["externalIPs"] == nil { // on a change of the type they go
+			delete(spec, "allocateLoadBalancerNodePorts")
+			delete(spec, "externalTrafficPolicy")
+		}
+		ports, _ := spec["ports"].([]any)
+		for _, port := range ports {
+			delete(port.(tree), "nodePort")
+		}
+	}
+	switch obj.(type) {
+	case *appsv1.DaemonSet:
+		removeEntry(meta, "annotations", "deprecated.daemonset.template.generation")
+	case *batchv1.Job:
+		delete(spec, "selector")
+		removeEntry(meta, "labels", madeLabels...)
+		template := spec["template"].(tree)
+		if meta, ok := template["metadata"].(tree); ok {
+			removeEntry(meta, "labels", madeLabels...)
+		}
+	}
+	return object
+}
+
+// madeLabels are those of the pods of a Job.
+var madeLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+
+func removeEntry(parent tree, name string, keys ...string) {
+	entries, _ := parent[name].(tree)
+	for _, key := range keys {
+		delete(entries, key)
+	}
+	if len(entries) == 0 {
+		delete(parent, name)
+	}
+}
+
+// namespace makes one for the objects of a test.
+func (s server) namespace(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{}
+	namespace.GenerateName = "builtin-"
+	if err := s.client.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
+
+// storedObjects creates the full objects, and some that updates treat in other ways.
+func (s server) storedObjects(t *testing.T) []runtime.Object {
+	t.Helper()
+	namespace := s.namespace(t)
+	var list []runtime.Object
+	for _, object := range full(t) {
+		variants := []tree{object}
+		switch object["kind"] {
+		case "Pod":
+			running := copied(object).(tree)
+			delete(running["spec"].(tree), "schedulingGates")
+			variants = append(variants, running, running) // most updates of Pods are of such
+		case "Job":
+			waiting := copied(object).(tree)
+			waiting["spec"].(tree)["suspend"] = true
+			waiting["metadata"].(tree)["name"] = "waiting"
+			variants = append(variants, waiting)
+		case "Namespace":
+			object["metadata"] = tree{"generateName": "other-", "labels": tree{"team": "a"}}
+		}
+		for _, variant := range variants {
+			obj, err := typed(variant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Default(obj)
+			if object["kind"] != "Namespace" {
+				obj.(client.Object).SetNamespace(namespace)
+			}
+			if err := s.client.Create(t.Context(), obj.(client.Object)); err != nil {
+				t.Fatalf("cannot create a %s: %v", object["kind"], err)
+			}
+			list = append(list, obj)
+		}
+	}
+	return list
+}

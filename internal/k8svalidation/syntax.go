@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The functions here say what is wrong with a text, in the words of apimachinery. Its regular
+// expressions would take most of the time of a validation, so what is plainly right does not
+// come to them.
+
+func badLabel(s string) []string {
+	if plainDNS(s, validation.DNS1123LabelMaxLength, false) {
+		return nil
+	}
+	return validation.IsDNS1123Label(s)
+}
+
+func badSubdomain(s string) []string {
+	if plainDNS(s, validation.DNS1123SubdomainMaxLength, true) {
+		return nil
+	}
+	return validation.IsDNS1123Subdomain(s)
+}
+
+// plainDNS reports whether s is letters, digits, and single hyphens and dots between them.
+func plainDNS(s string, most int, dots bool) bool {
+	if s == "" || len(s) > most {
+		return false
+	}
+	between := true
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+			between = false
+		case between || c != '-' && (c != '.' || !dots):
+			return false
+		default:
+			between = true
+		}
+	}
+	return !between
+}
+
+// badLabelKey is for the keys of labels; those of annotations are right if they are so in lower
+// case.
+func badLabelKey(s string) []string {
+	prefix, name, found := strings.Cut(s, "/")
+	if !found {
+		prefix, name = "a", s
+	}
+	if plainDNS(prefix, validation.DNS1123SubdomainMaxLength, true) && plainWord(name) {
+		return nil
+	}
+	return validation.IsQualifiedName(s)
+}
+
+func badLabelValue(s string) []string {
+	if s == "" || plainWord(s) {
+		return nil
+	}
+	return validation.IsValidLabelValue(s)
+}
+
+// plainWord reports whether s can be a label's value: letters, digits, and "-_." between them.
+func plainWord(s string) bool {
+	if s == "" || len(s) > validation.LabelValueMaxLength || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !isAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// badEnvName allows what API servers allow since v1.32.
+func badEnvName(s string) []string {
+	for i := range len(s) {
+		if c := s[i]; !isAlphanumeric(c) && c != '_' {
+			return validation.IsRelaxedEnvVarName(s)
+		}
+	}
+	if s == "" {
+		return validation.IsRelaxedEnvVarName(s)
+	}
+	return nil
+}
+
+func badDataKey(s string) []string {
+	if plainWord(s) {
+		return nil
+	}
+	return validation.IsConfigMapKey(s)
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateUpdate returns what kube-apiserver would refuse if obj came in the place of old: what
+// is wrong with obj itself, and changes to what must stay as it is. Both are of one type and
+// have been through Default. It is for updates of the object, not of a subresource.
+//
+// A Pod's spec may change in images, activeDeadlineSeconds (sooner), tolerations (more),
+// schedulingGates (fewer), and while it has gates in nodeSelector and node affinity. A Job's
+// template may change only while it is suspended, and then not in everything. Other templates
+// may change, selectors may not.
+func ValidateUpdate(obj, old runtime.Object) field.ErrorList {
+	m, _ := named(obj)
+	oldMeta, _ := named(old)
+	if m == nil || oldMeta == nil {
+		return nil
+	}
+	c := checker{isUpdate: true}
+	c.metadataUpdate(m, oldMeta)
+	c.content(obj)
+	c.update(obj, old)
+	return c.errs
+}
+
+func (c *checker) metadataUpdate(m, old *metav1.ObjectMeta) {
+	at := metadataPath
+	c.immutable(at, "name", m.Name, old.Name)
+	if m.Namespace != "" && old.Namespace != "" {
+		c.immutable(at, "namespace", m.Namespace, old.Namespace)
+	}
+	if m.UID != "" && old.UID != "" {
+		c.immutable(at, "uid", m.UID, old.UID)
+	}
+	c.labelsAndAnnotations(at, m)
+	c.references(at, m)
+	if old.DeletionTimestamp == nil {
+		return
+	}
+	var had seen[string]
+	for _, name := range old.Finalizers {
+		had.add(name)
+	}
+	for i, name := range m.Finalizers {
+		if !had.has(name) {
+			c.forbidden(at.Child("finalizers").Index(i), "no new finalizers can be added if the object is being deleted")
+		}
+	}
+}
+
+func (c *checker) immutable(at *field.Path, child string, v, old any) {
+	if !equality.Semantic.DeepEqual(v, old) {
+		c.invalid(at.Child(child), v, "field is immutable")
+	}
+}
+
+// update checks the changes of one kind.
+func (c *checker) update(obj, old runtime.Object) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		if old, ok := old.(*corev1.Pod); ok {
+			c.podUpdate(o, old)
+		}
+	case *appsv1.Deployment:
+		if old, ok := old.(*appsv1.Deployment); ok {
+			c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
+		}
+	case *appsv1.ReplicaSet:
+		if old, ok := old.(*appsv1.ReplicaSet); ok {
+			c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
+		}
+	case *appsv1.DaemonSet:
+		if old, ok := old.(*appsv1.DaemonSet); ok {
+			c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
+		}
+	case *appsv1.StatefulSet:
+		if old, ok := old.(*appsv1.StatefulSet); ok {
+			c.statefulSetUpdate(&o.Spec, &old.Spec)
+		}
+	case *batchv1.Job:
+		if old, ok := old.(*batchv1.Job); ok {
+			c.jobUpdate(&o.Spec, &old.Spec)
+		}
+	case *corev1.ConfigMap:
+		if old, ok := old.(*corev1.ConfigMap); ok {
+			c.configMapUpdate(o, old)
+		}
+	case *corev1.Secret:
+		if old, ok := old.(*corev1.Secret); ok {
+			c.secretUpdate(o, old)
+		}
+	case *corev1.Service:
+		if old, ok := old.(*corev1.Service); ok {
+			c.serviceUpdate(&o.Spec, &old.Spec)
+		}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		if old, ok := old.(*autoscalingv2.HorizontalPodAutoscaler); ok && o.Spec.ScaleTargetRef.APIVersion != old.Spec.ScaleTargetRef.APIVersion {
+			c.scaleTargetGroup(&o.Spec.ScaleTargetRef)
+		}
+	case *corev1.PersistentVolumeClaim:
+		if old, ok := old.(*corev1.PersistentVolumeClaim); ok {
+			c.claimUpdate(&o.Spec, &old.Spec)
+		}
+	}
+}
+
+func (c *checker) statefulSetUpdate(spec, old *appsv1.StatefulSetSpec) {
+	c.immutable(specPath, "serviceName", spec.ServiceName, old.ServiceName)
+	c.immutable(specPath, "selector", spec.Selector, old.Selector)
+	c.immutable(specPath, "podManagementPolicy", spec.PodManagementPolicy, old.PodManagementPolicy)
+	c.immutable(specPath, "volumeClaimTemplates", spec.VolumeClaimTemplates, old.VolumeClaimTemplates)
+}
+
+func (c *checker) jobUpdate(spec, old *batchv1.JobSpec) {
+	if !isIndexed(spec) {
+		c.immutable(specPath, "completions", spec.Completions, old.Completions)
+	}
+	c.immutable(specPath, "selector", spec.Selector, old.Selector)
+	c.immutable(specPath, "completionMode", spec.CompletionMode, old.CompletionMode)
+	c.immutable(specPath, "podFailurePolicy", spec.PodFailurePolicy, old.PodFailurePolicy)
+	c.immutable(specPath, "backoffLimitPerIndex", spec.BackoffLimitPerIndex, old.BackoffLimitPerIndex)
+	c.immutable(specPath, "managedBy", spec.ManagedBy, old.ManagedBy)
+	c.immutable(specPath, "successPolicy", spec.SuccessPolicy, old.SuccessPolicy)
+	was := &old.Template
+	if old.Suspend != nil && *old.Suspend {
+		was = suspended(&spec.Template, was)
+	}
+	c.immutable(specPath, "template", &spec.Template, was)
+}
+
+// suspended is the old template with what may change before pods are made. Of this, a cluster
+// may allow less.
+func suspended(t, old *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	was := old.DeepCopy()
+	was.Labels, was.Annotations = t.Labels, t.Annotations
+	was.Spec.NodeSelector, was.Spec.Tolerations, was.Spec.SchedulingGates = t.Spec.NodeSelector, t.Spec.Tolerations, t.Spec.SchedulingGates
+	takeNodeAffinity(&was.Spec, &t.Spec)
+	takeResources(was.Spec.Containers, t.Spec.Containers)
+	takeResources(was.Spec.InitContainers, t.Spec.InitContainers)
+	return was
+}
+
+// takeNodeAffinity makes the node affinity of spec that of another, so that comparing them shows
+// other differences only. What spec points to is its own.
+func takeNodeAffinity(spec, other *corev1.PodSpec) {
+	if other.Affinity != nil && spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity == nil {
+		return
+	}
+	spec.Affinity.NodeAffinity = nil
+	if other.Affinity != nil {
+		spec.Affinity.NodeAffinity = other.Affinity.NodeAffinity
+	} else if *spec.Affinity == (corev1.Affinity{}) {
+		spec.Affinity = nil
+	}
+}
+
+func takeResources(containers, others []corev1.Container) {
+	for i := range min(len(containers), len(others)) {
+		containers[i].Resources = others[i].Resources
+	}
+}
+
+func isLocked(immutable *bool) bool { return immutable != nil && *immutable }
+
+func (c *checker) configMapUpdate(o, old *corev1.ConfigMap) {
+	if !isLocked(old.Immutable) {
+		return
+	}
+	c.locked("immutable", isLocked(o.Immutable), true)
+	c.locked("data", o.Data, old.Data)
+	c.locked("binaryData", o.BinaryData, old.BinaryData)
+}
+
+func (c *checker) secretUpdate(o, old *corev1.Secret) {
+	c.immutable(nil, "type", o.Type, old.Type)
+	if isLocked(old.Immutable) {
+		c.locked("immutable", isLocked(o.Immutable), true)
+		c.locked("data", o.Data, old.Data)
+	}
+}
+
+func (c *checker) locked(child string, v, old any) {
+	if !equality.Semantic.DeepEqual(v, old) {
+		c.forbidden(field.NewPath(child), "field is immutable when `immutable` is set")
+	}
+}
+
+// serviceUpdate allows an address to be left out: then it stays.
+func (c *checker) serviceUpdate(spec, old *corev1.ServiceSpec) {
+	external := corev1.ServiceTypeExternalName
+	if spec.Type != external && old.Type != external && spec.ClusterIP != "" && old.ClusterIP != "" && spec.ClusterIP != old.ClusterIP {
+		c.invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIP, "may not change once set")
+	}
+}
+
+// claimUpdate lets sizes and classes alone, which depend on whether the claim is bound.
+func (c *checker) claimUpdate(spec, old *corev1.PersistentVolumeClaimSpec) {
+	was := old.DeepCopy()
+	was.Resources.Requests = spec.Resources.Requests
+	was.VolumeAttributesClassName = spec.VolumeAttributesClassName
+	if was.VolumeName == "" {
+		was.VolumeName = spec.VolumeName
+	}
+	if was.StorageClassName == nil {
+		was.StorageClassName = spec.StorageClassName
+	}
+	if !equality.Semantic.DeepEqual(spec, was) {
+		c.forbidden(specPath, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func (c *checker) podUpdate(pod, old *corev1.Pod) {
+	c.podAnnotations(pod.Annotations, old.Annotations)
+	spec, was := &pod.Spec, &old.Spec
+	if equality.Semantic.DeepEqual(spec, was) {
+		return
+	}
+	same := len(spec.Containers) == len(was.Containers)
+	if !same {
+		c.forbidden(specPath.Child("containers"), "pod updates may not add or remove containers")
+	} else if len(spec.InitContainers) != len(was.InitContainers) {
+		same = false
+		c.forbidden(specPath.Child("initContainers"), "pod updates may not add or remove containers")
+	}
+	c.deadlineUpdate(spec.ActiveDeadlineSeconds, was.ActiveDeadlineSeconds)
+	c.tolerationsUpdate(spec.Tolerations, was.Tolerations)
+	c.gatesUpdate(spec.SchedulingGates, was.SchedulingGates)
+	if same { // else one message is enough
+		c.frozen(spec, was)
+	}
+}
+
+// podAnnotations looks at those that hold security settings and the origin of a Pod.
+func (c *checker) podAnnotations(now, was map[string]string) {
+	for _, maps := range [...][2]map[string]string{{now, was}, {was, now}} {
+		for key, value := range maps[0] {
+			fixed := strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) || key == corev1.MirrorPodAnnotationKey
+			if !fixed {
+				continue
+			}
+			if other, ok := maps[1][key]; !ok || other != value {
+				c.forbidden(metadataPath.Child("annotations").Key(key), "may not add, remove or update this annotation")
+			}
+		}
+	}
+}
+
+func (c *checker) deadlineUpdate(now, was *int64) {
+	at := specPath.Child("activeDeadlineSeconds")
+	switch {
+	case was == nil:
+	case now == nil:
+		c.invalid(at, now, "must not update from a positive integer to nil value")
+	case *now > *was:
+		c.invalid(at, *now, "must be less than or equal to previous value")
+	}
+}
+
+// tolerationsUpdate lets tolerationSeconds change.
+func (c *checker) tolerationsUpdate(now, was []corev1.Toleration) {
+	for i := range was {
+		if !tolerated(now, was[i]) {
+			c.forbidden(specPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds")
+			return
+		}
+	}
+}
+
+func tolerated(list []corev1.Toleration, t corev1.Toleration) bool {
+	for _, other := range list {
+		if other.TolerationSeconds = t.TolerationSeconds; other == t {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) gatesUpdate(now, was []corev1.PodSchedulingGate) {
+	var had seen[string]
+	for _, gate := range was {
+		had.add(gate.Name)
+	}
+	for i, gate := range now {
+		if !had.has(gate.Name) {
+			c.forbidden(specPath.Child("schedulingGates").Index(i).Child("name"), "only deletion is allowed, but found new scheduling gate '"+gate.Name+"'")
+		}
+	}
+}
+
+// frozen compares what is left when all that may change is taken from the new spec.
+func (c *checker) frozen(spec, old *corev1.PodSpec) {
+	was := old.DeepCopy()
+	for i := range was.Containers {
+		was.Containers[i].Image = spec.Containers[i].Image
+	}
+	for i := range was.InitContainers {
+		was.InitContainers[i].Image = spec.InitContainers[i].Image
+	}
+	was.ActiveDeadlineSeconds = spec.ActiveDeadlineSeconds
+	was.Tolerations = spec.Tolerations
+	was.SchedulingGates = spec.SchedulingGates
+	if grace := was.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
+		was.TerminationGracePeriodSeconds = new(int64(1))
+	}
+	if len(old.SchedulingGates) > 0 {
+		c.nodeSelectorUpdate(spec.NodeSelector, was.NodeSelector)
+		c.nodeTermsUpdate(requiredTerms(spec), requiredTerms(was))
+		was.NodeSelector = spec.NodeSelector
+		takeNodeAffinity(was, spec)
+	}
+	if equality.Semantic.DeepEqual(spec, was) {
+		return
+	}
+	c.add(field.Forbidden(specPath, "pod updates may not change fields other than images, activeDeadlineSeconds, tolerations (only additions)"+
+		" and terminationGracePeriodSeconds (to 1 if it was negative); changed: "+strings.Join(changed(spec, was), ", ")))
+}
+
+// nodeSelectorUpdate is for Pods with gates: their selectors may become narrower.
+func (c *checker) nodeSelectorUpdate(now, was map[string]string) {
+	for key, value := range was {
+		if other, ok := now[key]; !ok || other != value {
+			c.invalid(specPath.Child("nodeSelector"), now, "only additions are allowed (no mutations or deletions)")
+			return
+		}
+	}
+}
+
+func requiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
+	a := spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+}
+
+// nodeTermsUpdate is for Pods with gates, too: each term may get more requirements.
+func (c *checker) nodeTermsUpdate(now, was []corev1.NodeSelectorTerm) {
+	at := specPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	if len(was) > 0 && len(now) != len(was) {
+		c.invalid(at, len(now), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+		return
+	}
+	for i := range was {
+		old, term := &was[i], &now[i]
+		begun := len(old.MatchExpressions)+len(old.MatchFields) > 0 || len(term.MatchExpressions)+len(term.MatchFields) == 0
+		if !begun || !beginsWith(term.MatchExpressions, old.MatchExpressions) || !beginsWith(term.MatchFields, old.MatchFields) {
+			c.invalid(at.Index(i), "", "only additions are allowed (no mutations or deletions)")
+		}
+	}
+}
+
+func beginsWith(list, start []corev1.NodeSelectorRequirement) bool {
+	return len(list) >= len(start) && equality.Semantic.DeepEqual(list[:len(start)], start)
+}
+
+// changed names the fields of a spec that differ.
+func changed(spec, was *corev1.PodSpec) []string {
+	var names []string
+	v, w := reflect.ValueOf(spec).Elem(), reflect.ValueOf(was).Elem()
+	for i := range v.NumField() {
+		if !equality.Semantic.DeepEqual(v.Field(i).Interface(), w.Field(i).Interface()) {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
+}

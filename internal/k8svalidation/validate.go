@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8svalidation
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// object checks an object that is to be created.
+func (c *checker) object(obj runtime.Object) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		c.pod(o)
+		return
+	case *batchv1.CronJob:
+		c.newCronJob(o)
+	}
+	if m, rule := named(obj); m != nil {
+		c.metadata(m, rule)
+		c.content(obj)
+	}
+}
+
+// named returns the metadata of a kind and what its names are like.
+func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		return &o.ObjectMeta, subdomainName
+	case *appsv1.Deployment:
+		return &o.ObjectMeta, subdomainName
+	case *appsv1.ReplicaSet:
+		return &o.ObjectMeta, subdomainName
+	case *appsv1.StatefulSet:
+		return &o.ObjectMeta, labelName
+	case *appsv1.DaemonSet:
+		return &o.ObjectMeta, subdomainName
+	case *batchv1.Job:
+		return &o.ObjectMeta, subdomainName
+	case *batchv1.CronJob:
+		return &o.ObjectMeta, subdomainName
+	case *corev1.ReplicationController:
+		return &o.ObjectMeta, nameRule{bad: badSubdomain}
+	case *corev1.PodTemplate:
+		return &o.ObjectMeta, subdomainName
+	case *corev1.ConfigMap:
+		return &o.ObjectMeta, subdomainName
+	case *corev1.Secret:
+		return &o.ObjectMeta, subdomainName
+	case *corev1.Service:
+		return &o.ObjectMeta, labelName
+	case *corev1.Namespace:
+		return &o.ObjectMeta, labelName
+	case *corev1.ServiceAccount:
+		return &o.ObjectMeta, subdomainName
+	case *corev1.PersistentVolumeClaim:
+		return &o.ObjectMeta, subdomainName
+	case *networkingv1.Ingress:
+		return &o.ObjectMeta, subdomainName
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return &o.ObjectMeta, subdomainName
+	case *policyv1.PodDisruptionBudget:
+		return &o.ObjectMeta, nameRule{bad: content.IsPathSegmentName}
+	}
+	return nil, nameRule{}
+}
+
+// content checks all but the metadata.
+func (c *checker) content(obj runtime.Object) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		c.podSpec(o)
+	case *appsv1.Deployment:
+		c.deployment(o)
+	case *appsv1.ReplicaSet:
+		c.replicaSet(o)
+	case *appsv1.StatefulSet:
+		c.statefulSet(o)
+	case *appsv1.DaemonSet:
+		c.daemonSet(o)
+	case *batchv1.Job:
+		c.job(o)
+	case *batchv1.CronJob:
+		c.cronJob(o)
+	case *corev1.ReplicationController:
+		c.replicationController(o)
+	case *corev1.PodTemplate:
+		c.template(field.NewPath("template"), &o.Template, false)
+	case *corev1.ConfigMap:
+		c.configMap(o)
+	case *corev1.Secret:
+		c.secret(o)
+	case *corev1.Service:
+		c.service(o)
+	case *corev1.Namespace:
+		c.namespace(o)
+	case *corev1.PersistentVolumeClaim:
+		c.claimSpec(specPath, &o.Spec)
+	case *networkingv1.Ingress:
+		c.ingress(o)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		c.autoscaler(o)
+	case *policyv1.PodDisruptionBudget:
+		c.disruptionBudget(o)
+	}
+}
