@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/idempotence"
@@ -25,7 +26,7 @@ import (
 var mutators = []struct {
 	page    string
 	subject idempotence.Subject
-	samples []idempotence.Option
+	samples []runtime.Object
 }{
 	{"../README.md", mutator("pods", func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		for i := range req.Object.Spec.Containers {
@@ -36,10 +37,10 @@ var mutators = []struct {
 			}
 		}
 		return nil
-	}), []idempotence.Option{idempotence.Samples(&corev1.Pod{
+	}), []runtime.Object{&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "shop:latest", ImagePullPolicy: corev1.PullIfNotPresent}}},
-	})}},
+	}}},
 	{"getting-started.md", mutator("pods", func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, CreatedBy, req.UserInfo.Username)
 		return nil
@@ -102,7 +103,7 @@ func mutator[T any](resource string, handle func(context.Context, *webhook.Reque
 func TestHooksOfThePagesAreIdempotent(t *testing.T) {
 	for _, m := range mutators {
 		t.Run(m.page, func(t *testing.T) {
-			idempotence.Check(t, m.subject, append(m.samples, idempotence.Objects(5), idempotence.Budget(10*time.Minute), idempotence.Store(""))...)
+			idempotence.Check(t, m.subject, idempotence.Options{Samples: m.samples, Objects: 5, Budget: 10 * time.Minute, Store: idempotence.NoStore})
 		})
 	}
 }

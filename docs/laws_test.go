@@ -241,8 +241,8 @@ func TestLessons(t *testing.T) {
 func (l lesson) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
 	t.Helper()
 	report, err := idempotence.Run(t.Context(), l.subject(h),
-		idempotence.Objects(3), idempotence.Budget(10*time.Minute), idempotence.Observe(func() any { return recorded }))
-	if err != nil || report.Incomplete != "" {
+		idempotence.Options{Objects: 3, Budget: 10 * time.Minute, Observe: func() any { return recorded }})
+	if err != nil || len(report.Incomplete) > 0 {
 		t.Fatal(err, report.Incomplete)
 	}
 	for _, v := range report.Findings {
@@ -273,7 +273,7 @@ func TestPagesShowRealReports(t *testing.T) {
 		}),
 	} {
 		t.Run(page, func(t *testing.T) {
-			report, err := idempotence.Run(t.Context(), subject, idempotence.Objects(4), idempotence.Budget(10*time.Minute))
+			report, err := idempotence.Run(t.Context(), subject, idempotence.Options{Objects: 4, Budget: 10 * time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -162,7 +162,7 @@ func judge(ctx context.Context) (page.Page, error) {
 			subjects = append(subjects, idempotence.Handler(c.Webhook, c.New))
 		}
 	}
-	report, err := idempotence.Run(ctx, idempotence.Together(subjects...), idempotence.Objects(6))
+	report, err := idempotence.Run(ctx, idempotence.Together(subjects...), idempotence.Options{Objects: 6})
 	if err != nil {
 		return page.Page{}, err
 	}

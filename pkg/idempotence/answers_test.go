@@ -51,7 +51,7 @@ func TestReadsAnswersAsTheAPIServerDoes(t *testing.T) {
 			c := broken(t, "P01")
 			c.Webhook.AdmissionReviewVersions = []string{in.version}
 			c.New = func() http.Handler { return answering(in.version, in.answer) }
-			report := runCase(t, c, Objects(3))
+			report := runCase(t, c, Options{Objects: 3})
 			if want := in.allowed; report.Allowed != want && (want >= 0 || report.Allowed != report.Objects) {
 				t.Errorf("%d of %d objects are allowed", report.Allowed, report.Objects)
 			}
@@ -85,7 +85,7 @@ func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
 		defer close(ended)
 		c.New = func() http.Handler { return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }) }
 		for budget, says := range map[time.Duration]string{time.Hour: "in 3 of 3 calls", 2500 * time.Millisecond: "in 2 of 2 calls"} {
-			report := runCase(t, c, Budget(budget))
+			report := runCase(t, c, Options{Budget: budget})
 			if got := text(report); len(report.Findings) != 1 || !strings.Contains(got, "did not answer") || strings.Contains(got, "budget") ||
 				!strings.Contains(got, "  Found:  no answer within timeoutSeconds (1 s) "+says+": is it hung?\n") {
 				t.Errorf("got\n%s", got)
@@ -109,7 +109,7 @@ func TestHangsForAnObject(t *testing.T) {
 				}
 			})
 		}
-		report := runCase(t, c, Objects(1), Budget(time.Hour))
+		report := runCase(t, c, Options{Objects: 1, Budget: time.Hour})
 		if got := text(report); report.OK() || strings.Contains(got, "is it hung") || report.Calls < 10 {
 			t.Errorf("got\n%s", got)
 		}

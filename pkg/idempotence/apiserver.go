@@ -14,25 +14,14 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/chain"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// APIServer has objects go through a real API server between two calls, by dry runs (see
-// [chain.Connect], which says what that needs and leaves behind): what it defaults, what its admission
-// plugins add and what it refuses is known then, and not modelled. Each new object takes a request, some
-// milliseconds, so that a run may need fewer [Objects]. The webhook is called by the harness as ever:
-// the API server need not reach it. CustomResourceDefinitions of [CRDs] are installed for
-// the time of the run.
-func APIServer(config *rest.Config) Option {
-	return func(o *options) {
-		if config == nil {
-			o.errs = append(o.errs, errors.New("APIServer: no config"))
-		}
-		o.server = config
-	}
+// apiServerFailed is the error of a run whose API server cannot be used.
+func apiServerFailed(err error) *Error {
+	return &Error{Reason: Reason{Code: ReasonAPIServerFailed, Detail: err.Error()}, cause: err}
 }
 
 // watcher is the webhook by which the harness learns what webhooks get to see of an object.
@@ -59,7 +48,7 @@ func (o *options) connect() (chain.Engine, func() error, error) {
 		Handlers: map[string]http.Handler{watcher: http.HandlerFunc(allow)},
 	}, chain.ConnectOptions{CRDs: o.crds})
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot use the API server: %w", err)
+		return nil, nil, apiServerFailed(fmt.Errorf("cannot be used: %w", err))
 	}
 	return engine, engine.Close, nil
 }
@@ -142,7 +131,7 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 	result, err := s.engine.Admit(s.ctx, request)
 	if err != nil {
 		if s.ctx.Err() == nil && !s.trouble.ends() {
-			s.trouble.err = fmt.Errorf("the API server: %w", err)
+			s.trouble.err = apiServerFailed(err)
 		}
 		return nil, nil, err
 	}
@@ -161,7 +150,7 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 		if slices.Contains(irrelevantLimits, limit.Code) {
 			continue
 		}
-		s.report.Notes = addOnce(s.report.Notes, "the API server's part: "+limit.Message)
+		s.report.Notes = addReason(s.report.Notes, Reason{Code: ReasonAPIServerLimit, Detail: limit.Message})
 	}
 	if rejection := result.Rejection; rejection != nil && !(seen != nil && rejection.Reason == metav1.StatusReasonAlreadyExists) {
 		reason := rejection.Message

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -32,10 +34,10 @@ func TestAPIServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	through := APIServer(server.Config)
+	through := server.Config
 	t.Run("finds what it finds without", func(t *testing.T) {
 		c := pattern(t, "P11 the user mounts that path from another volume")
-		if report := runCase(t, c, through, Objects(2)); !finds(report, c) {
+		if report := runCase(t, c, Options{APIServer: through, Objects: 2}); !finds(report, c) {
 			t.Errorf("not found:\n%s", text(report))
 		}
 	})
@@ -45,7 +47,7 @@ func TestAPIServer(t *testing.T) {
 			if objects == 0 {
 				continue
 			}
-			if report := runCase(t, c, through, Objects(objects)); len(report.Findings) > 0 || report.Changed == 0 {
+			if report := runCase(t, c, Options{APIServer: through, Objects: objects}); len(report.Findings) > 0 || report.Changed == 0 {
 				t.Errorf("%s:\n%s", c.Name, text(report))
 			}
 		}
@@ -54,12 +56,12 @@ func TestAPIServer(t *testing.T) {
 		job := &batchv1.CronJob{}
 		job.Name, job.Spec.Schedule = "report", "@daily"
 		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
-		subject, opts := Handler(scheduleRegistration(), newScheduler), []Option{Samples(job), Objects(3), AllowInconclusive("three objects")}
-		report, err := Run(t.Context(), subject, opts...)
+		subject, opts := Handler(scheduleRegistration(), newScheduler), Options{Samples: []runtime.Object{job}, Objects: 3, AllowInconclusive: []Allowance{{Reason: "three objects"}}}
+		report, err := Run(t.Context(), subject, opts)
 		if err != nil || !report.OK() {
 			t.Fatalf("without an API server: %v\n%s", err, text(report))
 		}
-		report, err = Run(t.Context(), subject, append(opts, through)...)
+		report, err = Run(t.Context(), subject, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func TestAPIServer(t *testing.T) {
 		if _, err := client.BatchV1().CronJobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		report, err := Run(t.Context(), Handler(scheduleRegistration(), newScheduler), Samples(job), Objects(2), through)
+		report, err := Run(t.Context(), Handler(scheduleRegistration(), newScheduler), Options{Samples: []runtime.Object{job}, Objects: 2, APIServer: through})
 		if err != nil || report.Objects == 0 || report.OK() {
 			t.Errorf("%v, a sample that exists in another namespace:\n%s", err, text(report))
 		}
@@ -95,8 +97,8 @@ func TestAPIServer(t *testing.T) {
 		job := &batchv1.CronJob{}
 		job.Name, job.Spec.Schedule = "report", "@daily"
 		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
-		report, err := Run(ctx, subject, Samples(job), through)
-		if err != nil || report.Incomplete == "" || len(report.Findings) > 0 {
+		report, err := Run(ctx, subject, Options{Samples: []runtime.Object{job}, APIServer: through})
+		if err != nil || len(report.Incomplete) == 0 || len(report.Findings) > 0 {
 			t.Errorf("a run that is called off ends with %v\n%s", err, text(report))
 		}
 	})
@@ -104,10 +106,9 @@ func TestAPIServer(t *testing.T) {
 
 func TestAPIServerThatIsNotThere(t *testing.T) {
 	c := pattern(t, "P01 blind append of a sidecar")
-	for _, opt := range []Option{APIServer(nil), APIServer(&rest.Config{Host: "https://127.0.0.1:1"})} {
-		if _, err := Run(t.Context(), Handler(c.Webhook, c.New), opt); err == nil || !strings.Contains(err.Error(), "API") {
-			t.Errorf("the error is %v", err)
-		}
+	_, err := Run(t.Context(), Handler(c.Webhook, c.New), Options{APIServer: &rest.Config{Host: "https://127.0.0.1:1"}})
+	if failed := (*Error)(nil); !errors.As(err, &failed) || failed.Reason.Code != ReasonAPIServerFailed {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -20,7 +20,7 @@ func BenchmarkRun(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as in the tests of users
 	checks := 0
 	for b.Loop() {
-		report, err := Run(b.Context(), Handler(c.Webhook, c.New))
+		report, err := Run(b.Context(), Handler(c.Webhook, c.New), Options{})
 		if err != nil || !report.OK() {
 			b.Fatal(report, err)
 		}

@@ -50,7 +50,7 @@ type answer struct {
 	patched []byte
 	after   *object
 
-	Call // for the report
+	Exchange // for the report
 }
 
 // ask calls the webhook as the API server does, checks the answer by the API server's own rules
@@ -63,17 +63,17 @@ func (r *run) ask(w *webhook, to caller, q query) *answer {
 	}
 	uid := newUID()
 	body := r.review(q, uid)
-	a.Call = Call{Webhook: w.Name, Operation: q.operation, DryRun: q.dryRun, ReviewVersion: q.version, Object: q.sent()}
+	a.Exchange = Exchange{Webhook: w.Name, Operation: q.operation, DryRun: q.dryRun, ReviewVersion: q.version, Object: q.sent()}
 	ctx, cancel := context.WithTimeout(r.ctx, w.timeout())
 	status, response, err := to.call(ctx, body)
 	cancel()
-	a.Call.Status, a.Call.Response = status, reported(response, uid)
+	a.Exchange.Status, a.Exchange.Response = status, reported(response, uid)
 	switch {
 	case err != nil:
 		a.fault, a.broke = err.Error(), brokeOff(err)
 		a.late = errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil
 	case status < 200 || status > 206:
-		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Call.Response))
+		a.fault = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Exchange.Response))
 	default:
 		a.read(q, uid, response)
 	}

@@ -32,7 +32,7 @@ func (c *instance) made() (handler http.Handler, err error) {
 		return c.handler, nil
 	}
 	if c.handler, err = c.make(); err != nil && c.trouble != nil && c.trouble.err == nil {
-		c.trouble.err = err
+		c.trouble.err = &Error{Reason: Reason{Code: ReasonNoHandler, Detail: err.Error()}, cause: err}
 	}
 	return c.handler, err
 }

@@ -66,7 +66,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 		{"no host", nil, []string{"https:///mutate"}, "is no URL of a server"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report, err := Run(t.Context(), URL(registration, tt.client, tt.urls...), Objects(2))
+			report, err := Run(t.Context(), URL(registration, tt.client, tt.urls...), Options{Objects: 2})
 			if err == nil || !strings.HasPrefix(err.Error(), "cannot test the webhook: ") || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want one that says %q; report %v", err, tt.says, report)
 			}
@@ -87,11 +87,11 @@ func TestServersThatGoAway(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	report, err := Run(t.Context(), URL(registration, closing(server.Client()), server.URL), Objects(2))
-	if err != nil || len(report.Findings) > 0 || !strings.Contains(report.Incomplete, "because a server went away") || !strings.Contains(report.Incomplete, "nothing listens there") {
-		t.Errorf("%v, findings %v, incomplete: %s", err, report.Findings, report.Incomplete)
+	report, err := Run(t.Context(), URL(registration, closing(server.Client()), server.URL), Options{Objects: 2})
+	if err != nil || len(report.Findings) > 0 || len(report.Incomplete) != 1 || report.Incomplete[0].Code != ReasonServerLost || !report.Incomplete[0].Is(ReasonConnectionRefused) {
+		t.Errorf("%v, findings %v, incomplete: %v", err, report.Findings, report.Incomplete)
 	}
-	if got := verdictOf(t, report, L12); got.Verdict != Inconclusive || got.Reason != endedBefore {
+	if got := verdictOf(t, report, L12); got.Verdict != Inconclusive || got.Reason.Code != ReasonRunEnded {
 		t.Errorf("%+v", got)
 	}
 }
@@ -126,11 +126,11 @@ func TestConnectionsThatBreak(t *testing.T) {
 			}))
 			server.Start()
 			t.Cleanup(server.Close)
-			report, err := Run(t.Context(), URL(registration, nil, server.URL), Objects(2))
+			report, err := Run(t.Context(), URL(registration, nil, server.URL), Options{Objects: 2})
 			if err != nil || report.OK() == tt.broken {
 				t.Fatalf("%v:\n%s", err, text(report))
 			}
-			if got := text(report); !strings.Contains(strings.ReplaceAll(got, "\n              ", " "), tt.says) || report.Incomplete != "" && strings.Contains(got, "\nholds: ") {
+			if got := text(report); !strings.Contains(strings.ReplaceAll(got, "\n              ", " "), tt.says) || len(report.Incomplete) > 0 && strings.Contains(got, "\nholds: ") {
 				t.Errorf("no %q:\n%s", tt.says, got)
 			}
 		})
@@ -164,11 +164,11 @@ func TestServersThatFail(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			without := slices.DeleteFunc(slices.Clone(Laws), func(law Law) bool { return law == L2 })
-			report, err := Run(t.Context(), URL(registration, server.Client(), server.URL), Objects(4), Without(without...))
+			report, err := Run(t.Context(), URL(registration, server.Client(), server.URL), Options{Objects: 4, Without: without})
 			if err != nil || len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].Cause, tt.cause) {
 				t.Fatalf("no finding with the cause %q: %v\n%s", tt.cause, err, text(report))
 			}
-			if last := strings.Join(report.Notes, "; "); !strings.HasSuffix(last, tt.note) || tt.note == "" && last != "" {
+			if last := report.Texts(report.Notes); !strings.HasSuffix(last, tt.note) || tt.note == "" && last != "" {
 				t.Errorf("notes %q, want %q", last, tt.note)
 			}
 		})
@@ -183,11 +183,11 @@ func TestReplicasHaveToAgree(t *testing.T) {
 	for _, s := range []*httptest.Server{one, two, three} {
 		t.Cleanup(s.Close)
 	}
-	report, err := Run(t.Context(), URL(registration, nil, one.URL, two.URL), Objects(2))
+	report, err := Run(t.Context(), URL(registration, nil, one.URL, two.URL), Options{Objects: 2})
 	if err != nil || !report.OK() {
 		t.Errorf("%v: replicas that agree:\n%s", err, text(report))
 	}
-	report, err = Run(t.Context(), URL(registration, nil, one.URL, two.URL, three.URL), Objects(2))
+	report, err = Run(t.Context(), URL(registration, nil, one.URL, two.URL, three.URL), Options{Objects: 2})
 	if err != nil || !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return v.Verdict == Impure && strings.Contains(v.Summary, "another replica")
 	}) {
@@ -206,7 +206,7 @@ func TestRedirects(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	for path, ok := range map[string]bool{"/moved": true, "/found": false} {
-		report, err := Run(t.Context(), URL(registration, nil, server.URL+path), Objects(2))
+		report, err := Run(t.Context(), URL(registration, nil, server.URL+path), Options{Objects: 2})
 		if err != nil || report.OK() != ok {
 			t.Errorf("%s: %v:\n%s", path, err, text(report))
 		}
@@ -284,7 +284,7 @@ func TestConstructorsThatFail(t *testing.T) {
 		}, "newHandler panicked: too many\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report, err := Run(t.Context(), Handler(registration, tt.newHandler), Objects(4))
+			report, err := Run(t.Context(), Handler(registration, tt.newHandler), Options{Objects: 4})
 			if err == nil || !strings.HasPrefix(err.Error(), "cannot test the webhook: ") || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want one that says %q; report %v", err, tt.says, report)
 			}

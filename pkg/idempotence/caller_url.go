@@ -47,18 +47,18 @@ var plainClient = sync.OnceValue(func() *http.Client {
 
 // call calls once more where that may be the network's fault: a law is not broken by a cable.
 func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-	status, answer, hint, err := c.try(ctx, body)
+	status, answer, code, err := c.try(ctx, body)
 	switch {
-	case hint != "" && c.answered && c.again(ctx, beforeRetry):
-		status, answer, hint, err = c.try(ctx, body)
-	case hint == "" && err != nil && brokeOff(err) && c.again(ctx, 0):
-		status, answer, hint, err = c.try(ctx, body)
+	case code != "" && c.answered && c.again(ctx, beforeRetry):
+		status, answer, code, err = c.try(ctx, body)
+	case code == "" && err != nil && brokeOff(err) && c.again(ctx, 0):
+		status, answer, code, err = c.try(ctx, body)
 	}
 	if err == nil && !c.answered && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
-		hint, err = "is the path that of the webhook?", fmt.Errorf("HTTP %d: %s", status, textutil.FirstLine(string(clipped(answer))))
+		code, err = ReasonWrongPath, fmt.Errorf("HTTP %d: %s", status, textutil.FirstLine(string(clipped(answer))))
 	}
-	if hint != "" && !errors.Is(ctx.Err(), context.Canceled) {
-		c.trouble.cannotReach(c.url, hint, err, c.answered)
+	if code != "" && !errors.Is(ctx.Err(), context.Canceled) {
+		c.trouble.cannotReach(c.url, code, err, c.answered)
 	}
 	c.answered = c.answered || err == nil
 	return status, answer, err
@@ -79,8 +79,8 @@ func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// try calls. A hint is there if it did not come to a connection.
-func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []byte, hint string, err error) {
+// try makes one call. The code is set if no connection was made.
+func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []byte, code ReasonCode, err error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	r, err := newRequest(ctx, c.url, body)
@@ -89,10 +89,10 @@ func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []
 	}
 	response, err := c.client.Do(r)
 	if err != nil {
-		if hint = hintFor(err); hint == "" && !connected.Load() {
-			hint = "there is no connection: is the address right, and is there a way to it?"
+		if code = unreachableCode(err); code == "" && !connected.Load() {
+			code = ReasonNoConnection
 		}
-		return 0, nil, hint, err
+		return 0, nil, code, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, mostAnswerBytes+1))

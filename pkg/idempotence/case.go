@@ -30,19 +30,25 @@ type Case struct {
 	Edits []Edit `json:"edits,omitempty"`
 	// Rival is the other webhook (L11, L12).
 	Rival string `json:"rival,omitempty"`
-	// Way is which of several ways to break the law is tried.
-	Way string `json:"way,omitempty"`
+	// Variant selects one of several checks of the law. Empty means the usual one.
+	Variant Variant `json:"variant,omitempty"`
 }
+
+// A Variant is one of several checks of a law.
+type Variant string
 
 // An Edit is a change of an object by another party.
 type Edit struct {
-	What EditKind  `json:"what"`
-	Path tree.Path `json:"path"`
+	What EditKind `json:"what"`
+	Path Path     `json:"path"`
 	// Value is put at the path, or into the list there.
 	Value any `json:"value,omitempty"`
 	// Front has an element put before the others.
 	Front bool `json:"front,omitempty"`
 }
+
+// A Path leads to a part of an object.
+type Path = tree.Path
 
 // An EditKind is a kind of edit.
 type EditKind string

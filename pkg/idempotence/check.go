@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,63 +28,72 @@ const (
 	objectsVariable = "ADMITKIT_OBJECTS"
 )
 
-// asked are the options that the environment has.
-func asked() (opts []Option, err error) {
-	number := func(variable string, option func(n int64) Option) {
+// fromEnvironment returns the options with the seed and the number of objects from the environment.
+func (o Options) fromEnvironment() (Options, error) {
+	number := func(variable string, byDefault int64) (int64, error) {
 		text := os.Getenv(variable)
 		if text == "" {
-			return
+			return byDefault, nil
 		}
-		n, bad := strconv.ParseInt(text, 10, 64)
-		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("%s=%q is no number", variable, text))
-			return
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s=%q is not a number", variable, text)
 		}
-		opts = append(opts, option(n))
+		return n, nil
 	}
-	number(seedVariable, Seed)
-	number(objectsVariable, func(n int64) Option { return Objects(int(n)) })
-	return opts, err
+	seed, err := number(seedVariable, o.Seed)
+	objects, other := number(objectsVariable, int64(o.Objects))
+	o.Seed, o.Objects = seed, int(objects)
+	return o, errors.Join(err, other)
 }
 
 // Check tests a subject in a Go test, and fails the test with a report if it breaks a law, or if
 // too little could be tried to tell. Cases that fail are stored, see [Store]. The context of the
 // test ends the run. ADMITKIT_SEED and ADMITKIT_OBJECTS in the environment count for more than the
 // options, so that a run with a random seed can be made again.
-func Check(t testing.TB, subject Subject, opts ...Option) *Report {
+func Check(t testing.TB, subject Subject, options Options) *Report {
 	t.Helper()
-	ofTest := func(o *options) {
-		o.dir, o.command, o.progress = DefaultStore, commandOf(t), func(text string) { t.Helper(); t.Log(text) }
-		o.bubble = bubbleOf(t)
-	}
-	of, err := asked()
+	ofTest := internals{bubble: bubbleOf(t), progress: func(text string) { t.Helper(); t.Log(text) }}
+	options, err := options.fromEnvironment()
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts = slices.Concat([]Option{ofTest}, opts, of)
+	options.Store = cmp.Or(options.Store, DefaultStore)
 	if file := os.Getenv(replayVariable); file != "" {
 		stored, err := readCase(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names := newReport(subject, options{}).Webhooks; !slices.Equal(stored.Webhooks, names) {
+		if names := subject.names(); !slices.Equal(stored.Webhooks, names) {
 			t.Logf("%s is not a case of %s", file, strings.Join(names, ", "))
-			return newReport(subject, options{})
+			return &Report{Webhooks: names}
 		}
-		opts = append(opts, Replay(file))
+		options.Replay = file
 	}
-	report, err := Run(t.Context(), subject, opts...)
+	report, err := runWith(t.Context(), subject, options, ofTest)
 	if err != nil {
 		t.Fatal(err)
 	}
+	report.Wording = wordingOf(t)
 	var text strings.Builder
 	_ = report.WriteText(&text, false)
-	if report.OK() && report.Incomplete == "" {
+	if report.OK() && len(report.Incomplete) == 0 {
 		t.Log("\n" + text.String())
 	} else {
 		t.Error("\n" + text.String())
 	}
 	return report
+}
+
+// wordingOf gives a report the lines that run a test again.
+func wordingOf(t testing.TB) Wording {
+	command := commandOf(t)
+	return Wording{
+		RunAgain: func(r *Report) string {
+			return fmt.Sprintf("%s=%d %s=%d %s", seedVariable, r.Seed, objectsVariable, r.MaxObjects, command)
+		},
+		ReplayCase: func(file string) string { return replayVariable + "=" + textutil.ShellQuote(file) + " " + command },
+	}
 }
 
 // bubbleOf has functions called where time passes at once, or is nil.

@@ -36,15 +36,15 @@ func TestReplayLine(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	if os.Getenv(replayVariable) != "" {
-		Check(t, moody(&broken))
+		Check(t, moody(&broken), Options{})
 		return
 	}
 	outer := &recorded{TB: t}
-	Check(outer, moody(&broken), Objects(2), Store(filepath.Join(t.TempDir(), "it's a folder")))
+	Check(outer, moody(&broken), Options{Objects: 2, Store: filepath.Join(t.TempDir(), "it's a folder")})
 	if len(outer.errors) != 1 {
 		t.Fatalf("Check of a broken webhook: %q", outer.errors)
 	}
-	found := regexp.MustCompile(`(L\w+) VIOLATED(?s:.*?)Again:  (.*)\n`).FindAllStringSubmatch(outer.errors[0], -1)
+	found := regexp.MustCompile(`(L\w+) FAILS(?s:.*?)Again:  (.*)\n`).FindAllStringSubmatch(outer.errors[0], -1)
 	if len(found) < 2 {
 		t.Fatalf("no line to replay in\n%s", outer.errors[0])
 	}
@@ -61,7 +61,7 @@ func TestReplayLine(t *testing.T) {
 		// What go test would do, without building the test again.
 		script := strings.Replace(line, command, " "+textutil.ShellQuote(self)+" -test.run ", 1)
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
-		if err == nil || strings.Count(string(out), "VIOLATED") != 1 || !strings.Contains(string(out), law+" VIOLATED") {
+		if err == nil || strings.Count(string(out), "FAILS") != 1 || !strings.Contains(string(out), law+" FAILS") {
 			t.Errorf("%s\n%v, want a report on %s only:\n%s", line, err, law, out)
 		}
 	}
@@ -72,11 +72,11 @@ func TestAgainLine(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	if os.Getenv(seedVariable) != "" {
-		Check(t, moody(&broken), Store(""), Seed(5), Objects(3))
+		Check(t, moody(&broken), Options{Store: NoStore, Seed: 5, Objects: 3})
 		return
 	}
 	outer := &recorded{TB: t}
-	Check(outer, moody(&broken), Store(""), Seed(4711), Objects(2))
+	Check(outer, moody(&broken), Options{Store: NoStore, Seed: 4711, Objects: 2})
 	if len(outer.errors) != 1 {
 		t.Fatalf("Check of a broken webhook: %q", outer.errors)
 	}
@@ -91,7 +91,7 @@ func TestAgainLine(t *testing.T) {
 		t.Errorf("%s\n%v, want the same report:\n%s\nnot\n%s", line, err, outer.errors[0], got)
 	}
 	t.Setenv(objectsVariable, "many")
-	if _, err := asked(); err == nil || !strings.Contains(err.Error(), `ADMITKIT_OBJECTS="many" is no number`) {
+	if _, err := (Options{}).fromEnvironment(); err == nil || !strings.Contains(err.Error(), `ADMITKIT_OBJECTS="many" is not a number`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestCheckReplaysOnlyItsOwnCases(t *testing.T) {
 	broken.Store(true)
 	t.Setenv(replayVariable, filepath.Join("testdata", "report", "late.json"))
 	outer := &recorded{TB: t}
-	if report := Check(outer, moody(&broken)); !report.OK() || len(outer.errors) > 0 || len(outer.logs) != 1 {
+	if report := Check(outer, moody(&broken), Options{}); !report.OK() || len(outer.errors) > 0 || len(outer.logs) != 1 {
 		t.Errorf("errors %q, logs %q", outer.errors, outer.logs)
 	}
 }
@@ -110,7 +110,7 @@ func TestCheckTellsHowFarItIs(t *testing.T) {
 	var broken atomic.Bool
 	outer := &recorded{TB: t}
 	all := []Law{L1, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
-	Check(outer, moody(&broken), Objects(2*progressEvery), Without(all...))
+	Check(outer, moody(&broken), Options{Objects: 2 * progressEvery, Without: all})
 	if len(outer.errors) > 0 || len(outer.logs) != 3 || !strings.HasPrefix(outer.logs[0], "v1 Pod: 100 of 200 objects, ") {
 		t.Errorf("errors %q, logs %q", outer.errors, outer.logs)
 	}

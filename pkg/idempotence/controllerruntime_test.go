@@ -14,6 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -34,7 +35,7 @@ func TestDefaulter(t *testing.T) {
 	}
 	idempotence.Check(t, idempotence.Handler(config.Webhooks[0], func() http.Handler {
 		return admission.WithDefaulter(scheme.Scheme, &PodDefaulter{})
-	}), idempotence.Samples(switchedOn()))
+	}), idempotence.Options{Samples: []runtime.Object{switchedOn()}})
 }
 
 func switchedOn() *corev1.Pod {
@@ -78,7 +79,7 @@ func TestPlainHandler(t *testing.T) {
 		}},
 	}
 	subject := idempotence.Handler(registration, func() http.Handler { return http.HandlerFunc(plain) })
-	idempotence.Check(t, subject, idempotence.Samples(switchedOn()))
+	idempotence.Check(t, subject, idempotence.Options{Samples: []runtime.Object{switchedOn()}})
 }
 
 func plain(w http.ResponseWriter, r *http.Request) {

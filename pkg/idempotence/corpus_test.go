@@ -3,7 +3,9 @@
 package idempotence
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,27 +13,32 @@ import (
 )
 
 // runCase tests a webhook of the corpus in this process.
-func runCase(t *testing.T, c corpus.Case, more ...Option) *Report {
+func runCase(t *testing.T, c corpus.Case, o Options, unused ...family) *Report {
 	t.Helper()
-	return runSubject(t, Handler(c.Webhook, c.New), c, more...)
+	return runSubject(t, Handler(c.Webhook, c.New), c, o, unused...)
 }
 
 // runSubject tests a webhook of the corpus with what its case declares.
-func runSubject(t *testing.T, subject Subject, c corpus.Case, more ...Option) *Report {
+func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused ...family) *Report {
 	t.Helper()
-	opts := []Option{Samples(c.Samples...), Objects(objectsOfCase)}
+	o.Samples = slices.Concat(c.Samples, o.Samples)
+	o.Objects = cmp.Or(o.Objects, objectsOfCase)
 	for _, e := range c.Exceptions {
-		opts = append(opts, Exceptions(Exception{Path: fieldPath(e.Path), Law: Law(e.Law), Reason: e.Reason}))
+		o.Exceptions = append(o.Exceptions, Exception{Path: fieldPath(e.Path), Law: Law(e.Law), Reason: e.Reason})
 	}
 	for i, rival := range c.Rivals {
 		other := c.Webhook
 		other.Name = fmt.Sprintf("rival-%d.example.com", i)
-		opts = append(opts, Rivals(Handler(other, rival)))
+		o.Rivals = append(o.Rivals, Handler(other, rival))
 	}
 	if c.Observe != nil {
-		opts = append(opts, Observe(c.Observe))
+		o.Observe = c.Observe
 	}
-	report, err := Run(t.Context(), subject, append(opts, more...)...)
+	in := internals{unused: map[family]bool{}}
+	for _, f := range unused {
+		in.unused[f] = true
+	}
+	report, err := runWith(t.Context(), subject, o, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +71,7 @@ func TestFindsAllPatterns(t *testing.T) {
 	for _, c := range shareOf(corpus.Patterns(), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			if report := runCase(t, c); !finds(report, c) && !(c.Advice && report.OK()) {
+			if report := runCase(t, c, Options{}); !finds(report, c) && !(c.Advice && report.OK()) {
 				t.Errorf("no violation of %v:\n%s", c.Laws, text(report))
 			}
 		})
@@ -75,7 +82,7 @@ func TestFlagsNoLookalike(t *testing.T) {
 	for _, c := range shareOf(corpus.Lookalikes(), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			report := runCase(t, c, Objects(max(objectsOfCase/2, 3)))
+			report := runCase(t, c, Options{Objects: max(objectsOfCase/2, 3)})
 			if t.Log(text(report)); !report.OK() {
 				t.Error("a correct webhook is flagged")
 			}

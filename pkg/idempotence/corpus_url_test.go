@@ -39,7 +39,7 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 	for _, c := range shareOf(corpus.Patterns(), *byURLShare) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			report := runSubject(t, byURL(t, c), c, Objects(objectsByURL), publicOnly(c))
+			report := runSubject(t, byURL(t, c), c, Options{Objects: objectsByURL}, publicOnly(c)...)
 			if !finds(report, c) && !(c.Advice && report.OK()) {
 				t.Errorf("no violation of %v:\n%s", c.Laws, text(report))
 			}
@@ -49,18 +49,18 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 
 // publicOnly leaves out settings and variations, which take most calls, where the public patterns do not
 // need them.
-func publicOnly(c corpus.Case) Option {
+func publicOnly(c corpus.Case) []family {
 	if c.Name[0] == 'P' {
 		return ensuring
 	}
-	return func(*options) {}
+	return nil
 }
 
 func TestFlagsNoLookalikeByURL(t *testing.T) {
 	for _, c := range shareOf(corpus.Lookalikes(), *byURLShare) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			if report := runSubject(t, byURL(t, c), c, Objects(objectsByURL/2), ensuring); !report.OK() {
+			if report := runSubject(t, byURL(t, c), c, Options{Objects: objectsByURL / 2}, ensuring...); !report.OK() {
 				t.Errorf("a correct webhook is flagged:\n%s", text(report))
 			}
 		})

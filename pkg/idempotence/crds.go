@@ -19,21 +19,6 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// CRDs define custom resources that the webhook is for. Objects are made by their schemas, and between two calls
-// the API server's own code drops unknown fields, sets defaults and validates, rules in CEL among that. Plurals,
-// scopes and versions are those of the definition. Without it, a custom resource is text, of which a
-// sample is needed (see [Samples]), and any edit is legal.
-func CRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
-	return func(o *options) {
-		o.crds = append(o.crds, crds...)
-		for _, crd := range crds {
-			if err := o.define(crd); err != nil {
-				o.errs = append(o.errs, err)
-			}
-		}
-	}
-}
-
 // A definition is a version of a custom resource.
 type definition struct {
 	resource *customresource.Resource

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // What a definition says is made use of: any field may be left out, and added to, where it is valid.
 func TestDefinitionsAreUsed(t *testing.T) {
-	o := newOptions([]Option{CRDs(zonesCRD("mode"))})
+	o := newOptions(Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{zonesCRD("mode")}}, internals{})
 	k := o.kindOf(Subject{}, o.definedKinds()[0])
 	r := &run{kind: k, opts: o, inputs: newInputs(k, nil), operation: "CREATE"}
 	zones := tree.Path{{Name: "spec"}, {Name: "zones"}}

@@ -47,7 +47,7 @@ func ensureProxy(pod *corev1.Pod) {
 // [idempotence.Check], which prints the whole report.
 func ExampleRun() {
 	for _, s := range []idempotence.Subject{subject("ensure.example.com", ensureProxy), subject("append.example.com", appendProxy)} {
-		report, err := idempotence.Run(context.Background(), s, idempotence.Objects(6))
+		report, err := idempotence.Run(context.Background(), s, idempotence.Options{Objects: 6})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -92,8 +92,7 @@ func (r *run) others(law Law, at tree.Path, value any) (keys []string) {
 func (r *Report) notNeeded() {
 	for i, e := range r.Exceptions {
 		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {
-			r.Notes = append(r.Notes, "the exception for "+strings.TrimSpace(e.Path+" "+string(e.Law))+
-				" was not needed: nothing happened there that breaks a law. Is the path right, and the webhook still as it was?")
+			r.Notes = append(r.Notes, Reason{Code: ReasonExceptionUnused, Path: e.Path, Law: e.Law})
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (r *run) explore() {
 		if len(out.calls) > 0 {
 			r.called++
 		} else {
-			r.left = cmp.Or(r.left, r.leaves(x))
+			r.noteExclusion(x)
 		}
 		if out.ok() {
 			r.allowed++
@@ -58,7 +58,7 @@ func (r *run) explore() {
 		r.tell(i)
 	}
 	if r.clock.x != nil && !r.impure && r.opts.uses(laterCalls) && r.opts.uses(freshInstances) {
-		r.try(&Case{Law: L3, Object: r.clock.x.doc, Way: nextSecond})
+		r.try(&Case{Law: L3, Object: r.clock.x.doc, Variant: nextSecond})
 	}
 }
 
@@ -91,20 +91,20 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 		}
 		r.try(c)
 	}
-	way := func(way string) func(*Case) { return func(c *Case) { c.Way = way } }
+	variant := func(v Variant) func(*Case) { return func(c *Case) { c.Variant = v } }
 	if i < 3 || len(r.subject.webhooks) > 0 && i%8 == 0 {
 		try(L3, nil)
 	} else {
-		try(L3, way("few"))
+		try(L3, variant(variantFew))
 	}
 	if len(before) > 0 && r.opts.uses(objectsBefore) && r.opts.uses(freshInstances) {
-		try(L3, func(c *Case) { c.Way, c.Before = "few", slices.Clone(before) })
+		try(L3, func(c *Case) { c.Variant, c.Before = variantFew, slices.Clone(before) })
 	}
 	if i < 3 && r.opts.bubble != nil {
-		try(L3, way(anotherTime))
+		try(L3, variant(anotherTime))
 	}
 	if r.opts.uses(noNamespace) {
-		try(L3, way(withoutNamespace))
+		try(L3, variant(withoutNamespace))
 	}
 	for _, law := range []Law{L8, L10, L2, L1} {
 		try(law, nil)
@@ -119,11 +119,11 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 		try(L9, func(c *Case) { c.Edits = r.unknownFields(random, x.doc) })
 	}
 	for _, w := range []struct {
-		way    string
-		family family
+		variant Variant
+		family  family
 	}{{olderObject, olderObjects}, {deletion, deletions}} {
 		if r.opts.uses(w.family) {
-			try(L6, way(w.way))
+			try(L6, variant(w.variant))
 		}
 	}
 	changes := r.differences("", x, out.after)
@@ -139,7 +139,7 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 // manifestAgain has L6 look at a manifest that is applied again: as it was written, without defaults.
 func (r *run) manifestAgain(doc any) {
 	if r.opts.uses(manifestsAgain) {
-		r.try(&Case{Law: L6, Object: doc, Way: sameAgain})
+		r.try(&Case{Law: L6, Object: doc, Variant: sameAgain})
 	}
 }
 

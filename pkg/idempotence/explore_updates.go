@@ -23,13 +23,13 @@ const (
 // tryLater has the laws look at what comes after the creation of an object.
 func (r *run) tryLater(random *rand.Rand, i int, x, result *object) {
 	if r.handles(admissionv1.Delete) && r.opts.uses(deletionRequests) {
-		r.try(&Case{Law: L2, Object: x.doc, Way: deletionRequest})
+		r.try(&Case{Law: L2, Object: x.doc, Variant: deletionRequest})
 	}
 	if r.operation != admissionv1.Create || !r.handles(admissionv1.Update) || !r.opts.uses(updatesOfObjects) {
 		return
 	}
 	for _, law := range []Law{L2, L1} {
-		r.try(&Case{Law: law, Object: x.doc, Way: afterCreation})
+		r.try(&Case{Law: law, Object: x.doc, Variant: afterCreation})
 	}
 	if i >= updatedObjects && i%oneOfUpdated > 0 {
 		return
@@ -66,7 +66,7 @@ func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 		}
 		r.try(c)
 	}
-	try(L3, func(c *Case) { c.Way = "few" })
+	try(L3, func(c *Case) { c.Variant = variantFew })
 	for _, law := range []Law{L10, L2, L1, L7} {
 		try(law, nil)
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // violation makes a finding.
-func (r *run) violation(c *Case, way, text string, outcomes ...*outcome) *Violation {
+func (r *run) violation(c *Case, mode FailureMode, text string, outcomes ...*outcome) *Violation {
 	found := *c
 	found.Kind, found.Operation = r.kind.GroupVersionKind, r.operation
-	v := &Violation{Law: c.Law, Way: way, Verdict: Violates, Summary: text, Case: found}
+	v := &Violation{Law: c.Law, FailureMode: mode, Verdict: Fails, Summary: text, Case: found}
 	// Most findings are steps on the way to a smaller one, so the details wait.
 	v.details = func() { r.detail(v, outcomes) }
 	return v
@@ -29,17 +29,17 @@ func (r *run) violation(c *Case, way, text string, outcomes ...*outcome) *Violat
 // detail has a finding tell all that a reader wants to know.
 func (r *run) detail(v *Violation, outcomes []*outcome) {
 	v.Kind = kindName(v.Case.Kind)
-	v.Cause, v.Fix = causeOf(v.Law, v.Way), fixFor(v.Law, v.Way)
-	if v.Way == "invalid" && v.Case.Old != nil { // what an update is refused for is a change, mostly
+	v.Cause, v.Fix = causeOf(v.Law, v.FailureMode), fixFor(v.Law, v.FailureMode)
+	if v.FailureMode == FailureInvalid && v.Case.Old != nil { // what an update is refused for is a change, mostly
 		v.Cause, v.Fix = causeOf(L6, ""), fixFor(L6, "")
 	}
-	if v.Way == "fails" {
+	if v.FailureMode == FailureServerError {
 		v.Cause = howItFailed(outcomes) + v.Cause
 	}
-	labels := requestsOf(v.Law, v.Way)
+	labels := requestsOf(v.Law, v.FailureMode)
 	for i, o := range outcomes {
 		for _, a := range o.calls {
-			call := a.Call
+			call := a.Exchange
 			if call.Request = i + 1; i < len(labels) {
 				call.About = labels[i]
 			}
@@ -81,18 +81,18 @@ func kindName(gvk schema.GroupVersionKind) string {
 // compared are the two objects that ought to be the same.
 func compared(v *Violation, o []*outcome) (from, to *object) {
 	n := len(o)
-	switch v.Way {
-	case "grows", "changes", "never settles":
+	switch v.FailureMode {
+	case FailureGrows, FailureChanges, FailureNeverSettles:
 		return o[n-2].after, o[n-1].after
-	case "varies", "differs", "incomplete", "not the same", withoutNamespace:
+	case FailureVaries, FailureDiffers, FailureIncomplete, FailureNotTheSame, FailureReadsNamespace:
 		return o[0].after, o[1].after
-	case "not treated alike":
+	case FailureTreatedUnlike:
 		return o[1].after, o[n-1].after
-	case "depends on the order":
+	case FailureOrder:
 		if n == 4 {
 			return o[1].after, o[3].after
 		}
-	case "removes", "overwrites", "removes of the sample":
+	case FailureRemoves, FailureOverwrites, FailureRemovesSample:
 		doc, err := tree.Decode(o[n-1].calls[0].Object)
 		if err == nil {
 			return &object{raw: o[n-1].calls[0].Object, doc: doc}, o[n-1].after
@@ -104,12 +104,12 @@ func compared(v *Violation, o []*outcome) (from, to *object) {
 // shown are the changes that a finding is about.
 func (r *run) shown(v *Violation, from, to *object) []tree.Change {
 	return slices.DeleteFunc(r.differences(v.Law, from, to), func(c tree.Change) bool {
-		switch v.Way {
-		case "not treated alike", "depends on the order":
+		switch v.FailureMode {
+		case FailureTreatedUnlike, FailureOrder:
 			return c.Kind == tree.Moved
-		case "removes", "overwrites", "removes of the sample", "incomplete":
+		case FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureIncomplete:
 			return c.Kind == tree.Moved || c.Kind == tree.Added
-		case withoutNamespace:
+		case FailureReadsNamespace:
 			return c.Path.String() == "metadata.namespace"
 		}
 		return false
@@ -117,13 +117,13 @@ func (r *run) shown(v *Violation, from, to *object) []tree.Change {
 }
 
 // inSequence are the ways in which only the last request is to blame.
-var inSequence = []string{"grows", "changes", "never settles", "removes", "overwrites", "removes of the sample", "not the same"}
+var inSequence = []FailureMode{FailureGrows, FailureChanges, FailureNeverSettles, FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureNotTheSame}
 
 // mark points out the operations that make the difference.
 func (v *Violation) mark(changes []tree.Change, requests int) {
 	for i := range v.Calls {
 		c := &v.Calls[i]
-		if slices.Contains(inSequence, v.Way) && c.Request < requests {
+		if slices.Contains(inSequence, v.FailureMode) && c.Request < requests {
 			continue
 		}
 		c.eachOperation(func(n int, before, after any, _ string) {
@@ -158,7 +158,7 @@ func (v *Violation) markProblems(requests int) {
 
 // eachOperation applies the patch of a call one operation at a time. After the one that does not
 // apply, for which after is nil, there are no more. pointer is the path, with an index for "-".
-func (c *Call) eachOperation(visit func(n int, before, after any, pointer string)) {
+func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer string)) {
 	operations, err := jsonpatch.DecodePatch(c.Patch)
 	if err != nil {
 		return
@@ -234,7 +234,7 @@ func newDifference(v *Violation, changes []tree.Change) *Difference {
 		return nil
 	}
 	d := &Difference{}
-	d.From, d.To = sidesOf(v.Law, v.Way)
+	d.From, d.To = sidesOf(v.Law, v.FailureMode)
 	for _, c := range changes {
 		change := Change{Kind: string(c.Kind), Path: c.Path.String()}
 		if c.Kind != tree.Added {

@@ -4,34 +4,31 @@ package idempotence
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // Fuzz holds a subject against the laws in a fuzz target:
 //
-//	func FuzzHook(f *testing.F) { idempotence.Fuzz(f, subject) }
+//	func FuzzHook(f *testing.F) { idempotence.Fuzz(f, subject, idempotence.Options{}) }
 //
 // With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits by which new code of the webhook is
 // reached; without -fuzz, some objects are tried in a second or so. What breaks a law is made small and
 // reported as [Check] does; go test keeps the input, and prints the line that tries it again. A webhook
-// that changes none of the objects fails: give it [Samples]. [Budget] is for one input; [Objects],
-// [Store], [TimeGaps] and [APIServer] are for Check.
-func Fuzz(f *testing.F, subject Subject, opts ...Option) {
+// that changes none of the objects fails: give it Samples. Budget is for one input. Objects,
+// Replay, Store, TimeGaps and APIServer are for Check.
+func Fuzz(f *testing.F, subject Subject, options Options) {
 	f.Helper()
-	z, err := newFuzzer(subject, opts)
+	z, err := newFuzzer(subject, options)
 	if err == nil {
 		err = z.awake(f.Context())
 	}
 	if err != nil {
-		f.Fatalf("cannot test the webhook: %v", err)
+		f.Fatal(asError(ReasonInvalidOptions, err))
 	}
 	for _, seed := range z.seeds() {
 		f.Add(seed)
@@ -39,7 +36,7 @@ func Fuzz(f *testing.F, subject Subject, opts ...Option) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		report, err := z.try(t.Context(), input)
 		if err != nil {
-			t.Fatalf("cannot test the webhook: %v", err)
+			t.Fatal(asError(ReasonInvalidOptions, err))
 		}
 		if !report.OK() {
 			t.Error("\n" + report.findings())
@@ -55,16 +52,23 @@ type fuzzer struct {
 	trouble *trouble
 }
 
-func newFuzzer(subject Subject, opts []Option) (*fuzzer, error) {
-	z := &fuzzer{opts: newOptions(opts), trouble: &trouble{}}
+func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
+	z := &fuzzer{opts: newOptions(options, internals{}), trouble: &trouble{}}
 	z.opts.dir = ""
+	var notForFuzz []string
+	if options.APIServer != nil {
+		notForFuzz = append(notForFuzz, "APIServer")
+	}
+	if options.Replay != "" {
+		notForFuzz = append(notForFuzz, "Replay")
+	}
+	if len(notForFuzz) > 0 {
+		return nil, &Error{Reason: Reason{Code: ReasonNotForFuzz, Names: notForFuzz}}
+	}
 	var err error
 	z.subject, z.kinds, err = z.opts.prepare(subject, z.trouble)
-	if err == nil && z.opts.server != nil {
-		err = errors.New("APIServer is for Check")
-	}
 	if err == nil && len(z.kinds) == 0 {
-		err = errors.New("its rules are for no objects that can be made, or Replay is for Check")
+		err = &Error{Reason: Reason{Code: ReasonSubresourcesOnly, Names: z.subject.subresourcesOnly()}}
 	}
 	return z, err
 }
@@ -86,7 +90,7 @@ func (z *fuzzer) awake(ctx context.Context) error {
 	if _, allowed := z.opts.allows(""); allowed {
 		return nil
 	}
-	return fmt.Errorf("the webhook changed none of %s: give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", textutil.Count(tried, "object"))
+	return &Error{Reason: Reason{Code: ReasonSamplesNeeded, Kind: kindName(z.kinds[0].GroupVersionKind), Because: []Reason{{Code: ReasonChangedNone, Of: tried}}}}
 }
 
 // changesOnly has no law look at the object: what is of interest is whether the webhook changes it.
@@ -130,7 +134,7 @@ func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	case z.trouble.lost != nil:
 		return nil, z.trouble.lost
 	case ctx.Err() != nil && report.OK():
-		return nil, errors.New("the input took longer than its budget")
+		return nil, &Error{Reason: Reason{Code: ReasonBudgetOfInput, Limit: z.opts.budget}}
 	}
 	return report, nil
 }
@@ -197,7 +201,7 @@ func (c *choices) Uint64() uint64 {
 
 // findings is a report without what is said of a whole run.
 func (r *Report) findings() string {
-	p := printer{}
+	p := printer{report: r}
 	for _, v := range r.Findings {
 		p.finding(v)
 	}

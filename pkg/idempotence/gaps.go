@@ -11,35 +11,6 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// memory is what a run knows of other runs, and of the test that it is part of.
-type memory struct {
-	dir     string // of the stored cases
-	only    string // the file of the one case to try
-	command string // that runs the test again
-	allowed []allowance
-	// bubble calls a function where time passes at once.
-	bubble func(func(ctx context.Context))
-	gaps   []time.Duration
-	// progress is told how far a long run is.
-	progress func(text string)
-	step     func(Step)
-	// again and replay are the lines to type, where they are no Go code and no test.
-	again  func(seed int64, objects int) string
-	replay func(file string) string
-}
-
-// TimeGaps has [Check] send requests again after these times, or after a day and a year if there
-// are none: for webhooks that put a date into the object. The time passes at once, on the clock of
-// testing/synctest. For that, the webhook has to be in this process, the test has to be a
-// *testing.T that is in no bubble of its own, and newHandler must not leave goroutines behind that never
-// end, nor share channels, timers or connections with other instances. It does not go together with [APIServer].
-func TimeGaps(gaps ...time.Duration) Option {
-	if len(gaps) == 0 {
-		gaps = []time.Duration{25 * time.Hour, 366 * 24 * time.Hour}
-	}
-	return func(o *options) { o.gaps = gaps }
-}
-
 // checkGaps reports why there can be no time gaps.
 func (o *options) checkGaps(subject Subject) error {
 	if len(o.gaps) == 0 {
@@ -61,7 +32,7 @@ func (o *options) checkGaps(subject Subject) error {
 }
 
 // anotherTime is a way to check L3: the same request, later.
-const anotherTime = "another time"
+const anotherTime Variant = "another time"
 
 // standsTime sends a request again after a while.
 func (r *run) standsTime(c *Case, x *object) (found *Violation) {

@@ -32,11 +32,11 @@ func stamped(value func() string) Subject {
 
 func today() string { return time.Now().Format(time.DateOnly) }
 
-func inBubble(t *testing.T) Option { return func(o *options) { o.bubble = bubbleOf(t) } }
+func inBubble(t *testing.T) internals { return internals{bubble: bubbleOf(t)} }
 
 func TestTimeGaps(t *testing.T) {
 	dir := t.TempDir()
-	report, err := Run(t.Context(), stamped(today), inBubble(t), TimeGaps(), Objects(3), Store(dir))
+	report, err := runWith(t.Context(), stamped(today), Options{TimeGaps: DefaultTimeGaps(), Objects: 3, Store: dir}, inBubble(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +44,12 @@ func TestTimeGaps(t *testing.T) {
 		t.Fatalf("a date in the object is not found:\n%s", text(report))
 	}
 	file := report.Findings[0].File
-	again, err := Run(t.Context(), stamped(today), inBubble(t), TimeGaps(400*24*time.Hour), Replay(file))
+	again, err := runWith(t.Context(), stamped(today), Options{TimeGaps: []time.Duration{400 * 24 * time.Hour}, Replay: file}, inBubble(t))
 	if err != nil || len(again.Findings) != 1 {
 		t.Errorf("%v, the case alone:\n%s", err, text(again))
 	}
-	without, err := Run(t.Context(), stamped(today), Replay(file))
-	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "it was found with TimeGaps") {
+	without, err := Run(t.Context(), stamped(today), Options{Replay: file})
+	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "it was found with Options.TimeGaps") {
 		t.Errorf("%v, the case without time gaps:\n%s", err, text(without))
 	}
 }
@@ -60,8 +60,8 @@ func TestTimeGapsAreThoseGiven(t *testing.T) {
 	for _, gaps := range []struct {
 		list  []time.Duration
 		found bool
-	}{{nil, true}, {[]time.Duration{time.Minute}, false}, {[]time.Duration{time.Minute, 366 * 24 * time.Hour}, true}} {
-		report, err := Run(t.Context(), stamped(year), inBubble(t), TimeGaps(gaps.list...), Objects(3))
+	}{{DefaultTimeGaps(), true}, {[]time.Duration{time.Minute}, false}, {[]time.Duration{time.Minute, 366 * 24 * time.Hour}, true}} {
+		report, err := runWith(t.Context(), stamped(year), Options{TimeGaps: gaps.list, Objects: 3}, inBubble(t))
 		if err != nil || report.OK() == gaps.found {
 			t.Errorf("%v after %v:\n%s", err, gaps.list, text(report))
 		}
@@ -69,21 +69,23 @@ func TestTimeGapsAreThoseGiven(t *testing.T) {
 }
 
 func TestCheckWithTimeGaps(t *testing.T) {
-	Check(t, stamped(func() string { return "yes" }), TimeGaps(), Objects(4))
+	Check(t, stamped(func() string { return "yes" }), Options{TimeGaps: DefaultTimeGaps(), Objects: 4})
 }
 
 func TestTimeGapsThatCannotBe(t *testing.T) {
 	url := URL(stamped(today).webhooks[0].MutatingWebhook, nil, "http://localhost:1/")
 	for name, c := range map[string]struct {
 		subject Subject
-		opts    []Option
+		opts    Options
+		in      internals
 		want    string
 	}{
-		"not in a test":       {stamped(today), nil, "needs idempotence.Check"},
-		"not in this process": {url, []Option{inBubble(t)}, "not in this process"},
-		"with an API server":  {stamped(today), []Option{inBubble(t), APIServer(&rest.Config{Host: "https://127.0.0.1:1"})}, "TimeGaps and APIServer do not go together"},
+		"not in a test":       {stamped(today), Options{}, internals{}, "needs idempotence.Check"},
+		"not in this process": {url, Options{}, inBubble(t), "not in this process"},
+		"with an API server":  {stamped(today), Options{APIServer: &rest.Config{Host: "https://127.0.0.1:1"}}, inBubble(t), "TimeGaps and APIServer do not go together"},
 	} {
-		if _, err := Run(t.Context(), c.subject, append(c.opts, TimeGaps())...); err == nil || !strings.Contains(err.Error(), c.want) {
+		c.opts.TimeGaps = DefaultTimeGaps()
+		if _, err := runWith(t.Context(), c.subject, c.opts, c.in); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
 		}
 	}

@@ -45,13 +45,13 @@ func (r *run) hangs(x *object, out *outcome) bool {
 	}
 	r.broken[L2], r.trouble.hung = true, true
 	r.checksOf[L2], r.decided[L2], r.checks = n, n, r.checks+n
-	name := out.calls[len(out.calls)-1].Call.Webhook
+	name := out.calls[len(out.calls)-1].Exchange.Webhook
 	i := slices.IndexFunc(r.subject.webhooks, func(w *webhook) bool { return w.Name == name })
 	c := &Case{Law: L2, Object: x.doc}
-	r.report.found(r.violation(c, "hangs", fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: is it hung?",
+	r.report.found(r.violation(c, FailureHangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: is it hung?",
 		r.subject.webhooks[i].timeout()/time.Second, n, textutil.Count(n, "call")), out))
 	return true
 }
 
 // late reports whether the last call had no answer in its time.
-func (o *outcome) late() bool { return len(o.calls) > 0 && o.calls[len(o.calls)-1].Call.late }
+func (o *outcome) late() bool { return len(o.calls) > 0 && o.calls[len(o.calls)-1].Exchange.late }

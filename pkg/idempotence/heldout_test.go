@@ -25,7 +25,7 @@ func wrongly(c corpus.Case, report *Report) string {
 	switch {
 	case len(c.Laws) == 0 && !report.OK():
 		return "a correct webhook is flagged"
-	case len(c.Laws) == 0 && (report.Changed == 0 || report.Incomplete != ""):
+	case len(c.Laws) == 0 && (report.Changed == 0 || len(report.Incomplete) > 0):
 		return "a correct webhook is hardly looked at"
 	case len(c.Laws) > 0 && !found:
 		return "no violation of " + strings.Join(c.Laws, ", ")
@@ -41,7 +41,7 @@ func TestHeldOut(t *testing.T) {
 	for _, c := range shareOf(slices.Concat(correct, broken), share) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			report := runCase(t, c)
+			report := runCase(t, c, Options{})
 			wrong := wrongly(c, report)
 			switch reason, listed := known[c.Name]; {
 			case wrong != "" && !listed:

@@ -17,12 +17,12 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	for _, l := range r.Laws {
 		suite.Cases = append(suite.Cases, r.junitCase(l))
 	}
-	p := printer{}
+	p := printer{report: r}
 	p.count(r)
-	if r.Incomplete != "" { // or else a run that says nothing would look like one that found nothing
-		failure := junit.Failure{Type: string(Inconclusive), Message: r.Incomplete, Text: r.Incomplete}
+	if incomplete := r.Texts(r.Incomplete); incomplete != "" { // or else a run that says nothing would look like one that found nothing
+		failure := junit.Failure{Type: string(Inconclusive), Message: incomplete, Text: incomplete}
 		suite.Cases = append(suite.Cases, junit.Case{Class: suite.Name, Name: "enough could be tried", Failures: []junit.Failure{failure}})
-		p.printf("inconclusive: %s\n", r.Incomplete)
+		p.printf("inconclusive: %s\n", incomplete)
 	}
 	suite.Out = &junit.Text{Text: p.text.String()}
 	return junit.Write(w, suite)
@@ -32,15 +32,15 @@ func (r *Report) junitCase(l LawResult) junit.Case {
 	c := junit.Case{Class: strings.Join(r.Webhooks, ", ") + " " + l.Kind, Name: string(l.Law) + " " + l.Law.Statement()}
 	switch l.Verdict {
 	case Inconclusive:
-		c.Skipped = &junit.Skipped{Message: "inconclusive: " + l.Reason}
+		c.Skipped = &junit.Skipped{Message: "inconclusive: " + r.reasonText(l.Reason)}
 	case NotApplicable:
-		c.Skipped = &junit.Skipped{Message: "does not apply: " + l.Reason}
+		c.Skipped = &junit.Skipped{Message: "does not apply: " + r.reasonText(l.Reason)}
 	}
 	for _, v := range r.Findings {
 		if v.Law != l.Law || v.Kind != l.Kind {
 			continue
 		}
-		p := printer{}
+		p := printer{report: r}
 		p.finding(v)
 		if v.Verdict == Advice {
 			c.Out = &junit.Text{Text: p.text.String()}

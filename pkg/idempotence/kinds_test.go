@@ -174,11 +174,11 @@ func TestOtherKindsAndOperations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			report, err := Run(t.Context(), editing(tt.group, tt.version, tt.resource, tt.operations, tt.edit), Samples(tt.samples...), Objects(8))
+			report, err := Run(t.Context(), editing(tt.group, tt.version, tt.resource, tt.operations, tt.edit), Options{Samples: tt.samples, Objects: 8})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if report.Incomplete != "" {
+			if len(report.Incomplete) > 0 {
 				t.Errorf("incomplete: %s", report.Incomplete)
 			}
 			if tt.broken == "" && !report.OK() || tt.broken != "" && !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
@@ -192,7 +192,7 @@ func TestOtherKindsAndOperations(t *testing.T) {
 
 // A custom resource cannot be made up: the error says what to do.
 func TestCustomResourcesNeedASample(t *testing.T) {
-	_, err := Run(t.Context(), editing("net.example.com", "v1alpha1", "gateways", onBoth, marked))
+	_, err := Run(t.Context(), editing("net.example.com", "v1alpha1", "gateways", onBoth, marked), Options{})
 	if err == nil {
 		t.Fatal("no error without a sample")
 	}

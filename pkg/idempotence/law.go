@@ -93,7 +93,7 @@ func (r *run) lookAt(c *Case) *Violation {
 }
 
 func (r *run) lookAtRequest(c *Case) *Violation {
-	switch c.Way {
+	switch c.Variant {
 	case afterCreation:
 		return r.standsUpdates(c)
 	case deletionRequest:

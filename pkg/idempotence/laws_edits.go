@@ -36,11 +36,11 @@ func (r *run) standsEdits(c *Case) *Violation {
 	}
 	third := r.f(s, query{object: second.after})
 	if third.fault == "" && !third.allowed {
-		return r.violation(c, "denied", "after an edit by another party it allows the object and then denies what it made of it: "+third.message, first, second, third)
+		return r.violation(c, FailureDenied, "after an edit by another party it allows the object and then denies what it made of it: "+third.message, first, second, third)
 	}
 	if third.ok() {
 		if changes := r.differences(c.Law, second.after, third.after); len(changes) > 0 {
-			return r.violation(c, changeWay(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
+			return r.violation(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
 		}
 	}
 	if parts(second.after.doc) <= parts(edited.doc) {
@@ -64,7 +64,7 @@ func (r *run) deniedLater(c *Case, x *object, first, second *outcome) *Violation
 	if fresh = r.f(s, query{object: fresh.after}); !fresh.ok() {
 		return nil // L2
 	}
-	return r.violation(c, "denied later", "an edit by another party is denied after the first call, and would be allowed before it: "+second.message, first, second)
+	return r.violation(c, FailureDeniedLater, "an edit by another party is denied after the first call, and would be allowed before it: "+second.message, first, second)
 }
 
 // accumulates compares with an object that was edited before the webhook ever saw it. An edit of what only
@@ -83,7 +83,7 @@ func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation
 		return nil
 	}
 	if n, want := parts(second.after.doc), parts(fresh.after.doc); n > want {
-		return r.violation(c, "accumulates", fmt.Sprintf("after an edit by another party there are %d containers and volumes, where there would be %d had the edit come first", n, want), first, second)
+		return r.violation(c, FailureAccumulates, fmt.Sprintf("after an edit by another party there are %d containers and volumes, where there would be %d had the edit come first", n, want), first, second)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 	}
 	switch {
 	case late.ok() != fresh.ok():
-		return r.violation(c, "decides differently", fmt.Sprintf("the object is %s when the addition comes between two calls, and %s when it was there before", late.verdict(), fresh.verdict()), first, late)
+		return r.violation(c, FailureDecidesDifferently, fmt.Sprintf("the object is %s when the addition comes between two calls, and %s when it was there before", late.verdict(), fresh.verdict()), first, late)
 	case !late.ok():
 		return nil
 	}
@@ -137,7 +137,7 @@ func (r *run) treatsLateAlike(c *Case) *Violation {
 	if len(differences) == 0 {
 		return nil
 	}
-	v := r.violation(c, "not treated alike", "what is added between two calls is not treated as if it had been there before: "+
+	v := r.violation(c, FailureTreatedUnlike, "what is added between two calls is not treated as if it had been there before: "+
 		summary(differences), first, late, start, fresh)
 	if r.setOnce(c.Law, x, first.after, late.after, fresh.after, atFront(c.Edits), r.twice) {
 		v.Verdict = Advice

@@ -2,11 +2,13 @@
 
 package idempotence
 
-import "time"
+import (
+	"time"
+)
 
 // nextSecond is a way to look for webhooks that read the clock. What they write is seldom finer than a
 // second, and most calls of a run may be in one.
-const nextSecond = "next second"
+const nextSecond Variant = "next second"
 
 // A stopwatch remembers a call, and when it was.
 type stopwatch struct {

@@ -11,9 +11,9 @@ import (
 // Ways to look for webhooks that do not expect what comes after the creation of an object.
 const (
 	// afterCreation is for L1 and L2: updates that change nothing.
-	afterCreation = "after creation"
+	afterCreation Variant = "after creation"
 	// deletionRequest is for L2: a DELETE, which has an old object only.
-	deletionRequest = "deletion request"
+	deletionRequest Variant = "deletion request"
 )
 
 // stored is x as it is stored, after what the webhook does when it is created.
@@ -54,7 +54,7 @@ func (r *run) standsUpdates(c *Case) *Violation {
 		return nil
 	}
 	if changes := r.differences(c.Law, first.after, again.after); len(changes) > 0 {
-		return r.violation(c, changeWay(changes), "each update changes the object again, although it says nothing new: "+summary(changes), first, again)
+		return r.violation(c, changeMode(changes), "each update changes the object again, although it says nothing new: "+summary(changes), first, again)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (r *run) allowsUpdate(c *Case, x *object, created, update *outcome) *Violat
 	if !ok || !r.f(r.fresh(), query{object: plain, old: plain}).ok() {
 		return nil
 	}
-	return r.violation(c, "denied", "it allows the object and then denies an update of what it made of it: "+update.message, created, update)
+	return r.violation(c, FailureDenied, "it allows the object and then denies an update of what it made of it: "+update.message, created, update)
 }
 
 // standsDeletion is L2 for a DELETE.
@@ -88,5 +88,5 @@ func (r *run) standsDeletion(c *Case) *Violation {
 	if out.fault == "" {
 		return nil // a denial is a decision
 	}
-	return r.violation(c, "fails", "the object cannot be deleted: "+textutil.FirstLine(out.fault), out)
+	return r.violation(c, FailureServerError, "the object cannot be deleted: "+textutil.FirstLine(out.fault), out)
 }

@@ -47,7 +47,7 @@ func (r *run) completesParts(c *Case) *Violation {
 	}
 	again := r.f(s, query{object: out.after})
 	if again.fault == "" && !again.allowed {
-		return r.violation(c, "denied", "where part of the result is there already, it allows the object and then denies what it made of it: "+again.message, out, again)
+		return r.violation(c, FailureDenied, "where part of the result is there already, it allows the object and then denies what it made of it: "+again.message, out, again)
 	}
 	return r.unchanged(c, out, again)
 }
@@ -59,7 +59,7 @@ func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
 	if !found {
 		return nil
 	}
-	v := r.violation(c, "incomplete", "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
+	v := r.violation(c, FailureIncomplete, "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
 	if r.mayBeInput(c, plain) || r.inOneStruct(c, change.Path) || isNote(change.Path) && r.notesWhatItDid(c, x, plain) {
 		v.Verdict = Advice
 	}
@@ -174,7 +174,7 @@ func (r *run) misused(c *Case, part *object, plain, out *outcome) *Violation {
 			}
 			name, _ := volume.(map[string]any)["name"].(string)
 			if mounts(out.after.doc, name) > mounts(part.doc, name) {
-				found = r.violation(c, "misuses", "a volume of the user's has the name of the webhook's, and the webhook mounts it as if it were its own: "+path.String(), out)
+				found = r.violation(c, FailureMisuses, "a volume of the user's has the name of the webhook's, and the webhook mounts it as if it were its own: "+path.String(), out)
 				return
 			}
 		}
@@ -197,7 +197,7 @@ func (r *run) pointsAt(c *Case, part *object, plain, out *outcome) (found *Viola
 			}
 			at, _ := user["mountPath"].(string)
 			if name := newVariable(part.doc, out.after.doc, p[:len(p)-1].Member("env"), at); name != "" {
-				found = r.violation(c, "misuses", fmt.Sprintf("the user has mounted another volume at %s, and the webhook has the variable %s point there", at, name), out)
+				found = r.violation(c, FailureMisuses, fmt.Sprintf("the user has mounted another volume at %s, and the webhook has the variable %s point there", at, name), out)
 				found.Verdict = Advice // perhaps the user knows, and has the same in it
 				return
 			}

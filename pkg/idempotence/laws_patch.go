@@ -25,7 +25,7 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	}
 	out := r.f(r.fresh(), query{object: x, raw: tree.Encode(doc)})
 	if out.fault != "" {
-		return r.violation(c, "fails", "the webhook fails when an object has a field that it does not know: "+textutil.FirstLine(out.fault), out)
+		return r.violation(c, FailureServerError, "the webhook fails when an object has a field that it does not know: "+textutil.FirstLine(out.fault), out)
 	}
 	if !out.allowed {
 		return nil // a webhook may refuse what it cannot read
@@ -44,11 +44,11 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 			continue // it went with its element
 		}
 		if ok && sameAsFloats(got, e.Value) {
-			rounded = r.violation(c, "rounds", "a large integer in a field that the webhook does not know is rounded: "+e.Path.String(), out)
+			rounded = r.violation(c, FailureRounds, "a large integer in a field that the webhook does not know is rounded: "+e.Path.String(), out)
 			rounded.Verdict = Advice
 			continue
 		}
-		return r.violation(c, "loses", "a field that the webhook does not know is lost: "+e.Path.String(), out)
+		return r.violation(c, FailureLoses, "a field that the webhook does not know is lost: "+e.Path.String(), out)
 	}
 	return rounded
 }
@@ -88,19 +88,19 @@ func (r *run) patchesWell(c *Case) *Violation {
 	s := r.fresh()
 	out := r.f(s, query{object: x})
 	if out.fault != "" && out.faultOf == L10 {
-		return r.violation(c, "does not apply", "the API server cannot apply the answer: "+out.fault, out)
+		return r.violation(c, FailureDoesNotApply, "the API server cannot apply the answer: "+out.fault, out)
 	}
 	if !out.ok() {
 		return nil
 	}
 	if again := r.f(s, query{object: out.after}); again.fault != "" && again.faultOf == L10 {
-		return r.violation(c, "does not apply again", "the API server cannot apply the answer to the next call: "+again.fault, out, again)
+		return r.violation(c, FailureDoesNotApplyAgain, "the API server cannot apply the answer to the next call: "+again.fault, out, again)
 	}
 	if v := r.lost(c, x, out, ""); v != nil {
 		return v
 	}
 	if out.patched && len(out.calls) == 1 && tree.Equal(x.doc, out.after.doc) {
-		return r.violation(c, "patch without effect", "there is nothing to do, but the webhook sends a patch: the API server counts that as a change and may call other webhooks again", out)
+		return r.violation(c, FailureNoOpPatch, "there is nothing to do, but the webhook sends a patch: the API server counts that as a change and may call other webhooks again", out)
 	}
 	return nil
 }

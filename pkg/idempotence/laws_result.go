@@ -66,26 +66,26 @@ func (r *run) unchanged(c *Case, before, again *outcome) *Violation {
 		return nil // L2
 	}
 	changes := r.differences(c.Law, before.after, again.after)
-	if r.impure && changeWay(changes) != "grows" {
+	if r.impure && changeMode(changes) != FailureGrows {
 		return nil // the answer to one request may differ as much
 	}
 	if len(changes) > 0 {
-		return r.violation(c, changeWay(changes), "the next call changes it again: "+summary(changes), before, again)
+		return r.violation(c, changeMode(changes), "the next call changes it again: "+summary(changes), before, again)
 	}
 	if again.patched && len(r.subject.webhooks) == 1 && tree.Equal(before.after.doc, again.after.doc) {
-		return r.violation(c, "patch without effect", "the next call has nothing to do, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
+		return r.violation(c, FailureNoOpPatch, "the next call has nothing to do, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
 	}
 	return nil
 }
 
-// changeWay names the way in which a result changes.
-func changeWay(changes []tree.Change) string {
+// changeMode returns how a result changes.
+func changeMode(changes []tree.Change) FailureMode {
 	for _, c := range changes {
 		if c.Kind == tree.Added {
-			return "grows"
+			return FailureGrows
 		}
 	}
-	return "changes"
+	return FailureChanges
 }
 
 // summary names a few changes.
@@ -108,7 +108,12 @@ func summary(changes []tree.Change) string {
 
 // brief is a value, not longer than is good for a sentence.
 func brief(v any) string {
-	return textutil.Clip(string(tree.Encode(v)), 60)
+	text := string(tree.Encode(v))
+	const most = 60
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // neverFails is L2.
@@ -127,7 +132,7 @@ func (r *run) neverFails(c *Case) *Violation {
 		return v
 	}
 	if again.fault == "" && !again.allowed {
-		return r.violation(c, "denied", "it allows the object and then denies what it made of it: "+again.message, first, again)
+		return r.violation(c, FailureDenied, "it allows the object and then denies what it made of it: "+again.message, first, again)
 	}
 	return nil
 }
@@ -138,7 +143,7 @@ func (r *run) failed(c *Case, o *outcome) *Violation {
 	if o.fault == "" || o.faultOf != L2 {
 		return nil
 	}
-	return r.violation(c, "fails", "the webhook fails: "+textutil.FirstLine(o.fault), o)
+	return r.violation(c, FailureServerError, "the webhook fails: "+textutil.FirstLine(o.fault), o)
 }
 
 // repeats is how often a request is sent to see whether the answers agree. Go does not shuffle
@@ -151,19 +156,19 @@ func (r *run) isPure(c *Case) *Violation {
 	if !ok {
 		return nil
 	}
-	if c.Way == anotherTime {
+	if c.Variant == anotherTime {
 		return r.standsTime(c, x)
 	}
 	same := r.fresh()
 	first := r.f(same, query{object: x})
-	if c.Way == nextSecond {
+	if c.Variant == nextSecond {
 		return r.staysSame(c, x)
 	}
-	if c.Way == withoutNamespace {
+	if c.Variant == withoutNamespace {
 		return r.readsNamespace(c, x, first)
 	}
 	times := repeats
-	if c.Way == "few" {
+	if c.Variant == variantFew {
 		times = 4
 	}
 	for i := range times {
@@ -198,7 +203,10 @@ func (r *run) isPure(c *Case) *Violation {
 }
 
 // withoutNamespace is a way to look for webhooks that read metadata.namespace.
-const withoutNamespace = "without namespace"
+const withoutNamespace Variant = "without namespace"
+
+// variantFew repeats a request only a few times.
+const variantFew Variant = "few"
 
 // readsNamespace compares with an object without metadata.namespace, as API servers of old sent it.
 func (r *run) readsNamespace(c *Case, x *object, first *outcome) *Violation {
@@ -215,7 +223,7 @@ func (r *run) readsNamespace(c *Case, x *object, first *outcome) *Violation {
 			return nil
 		}
 	}
-	v := r.violation(c, withoutNamespace, "the webhook reads metadata.namespace, which older API servers leave empty: use request.namespace", first, out)
+	v := r.violation(c, FailureReadsNamespace, "the webhook reads metadata.namespace, which older API servers leave empty: use request.namespace", first, out)
 	v.Verdict = Advice
 	return v
 }
@@ -224,12 +232,12 @@ func (r *run) readsNamespace(c *Case, x *object, first *outcome) *Violation {
 func (r *run) sameAnswer(c *Case, first, again *outcome, how string) *Violation {
 	switch {
 	case first.ok() != again.ok():
-		return r.violation(c, "decides differently", fmt.Sprintf("the same request, %s, is %s the first time and %s the second", how, first.verdict(), again.verdict()), first, again)
+		return r.violation(c, FailureDecidesDifferently, fmt.Sprintf("the same request, %s, is %s the first time and %s the second", how, first.verdict(), again.verdict()), first, again)
 	case !first.ok():
 		return nil
 	}
 	if changes := r.differences(c.Law, first.after, again.after); len(changes) > 0 {
-		return r.violation(c, "varies", fmt.Sprintf("the same request, %s, makes another object: %s", how, summary(changes)), first, again)
+		return r.violation(c, FailureVaries, fmt.Sprintf("the same request, %s, makes another object: %s", how, summary(changes)), first, again)
 	}
 	return nil
 }

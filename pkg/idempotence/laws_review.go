@@ -22,7 +22,7 @@ func (r *run) dryRuns(c *Case) *Violation {
 	before := r.observe()
 	dry := r.f(s, query{object: x, dryRun: true})
 	if after := r.observe(); !bytes.Equal(before, after) {
-		return r.violation(c, "side effect", fmt.Sprintf("a dry run has an effect outside of the object: %s → %s", before, after), dry)
+		return r.violation(c, FailureSideEffect, fmt.Sprintf("a dry run has an effect outside of the object: %s → %s", before, after), dry)
 	}
 	if v := r.sameAs(c, never, dry, "a dry run"); v != nil {
 		return v
@@ -42,12 +42,12 @@ func (r *run) sameAs(c *Case, plain, other *outcome, what string) *Violation {
 	case r.impure:
 		return nil // the answer to one request may differ as much
 	case plain.ok() != other.ok():
-		return r.violation(c, "decides differently", fmt.Sprintf("the object is %s, but in %s it is %s", plain.verdict(), what, other.verdict()), plain, other)
+		return r.violation(c, FailureDecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", plain.verdict(), what, other.verdict()), plain, other)
 	case !plain.ok():
 		return nil
 	}
 	if changes := r.differences(c.Law, plain.after, other.after); len(changes) > 0 {
-		return r.violation(c, "differs", what+" makes another object: "+summary(changes), plain, other)
+		return r.violation(c, FailureDiffers, what+" makes another object: "+summary(changes), plain, other)
 	}
 	return nil
 }
@@ -73,11 +73,11 @@ func (r *run) readsAll(c *Case) *Violation {
 	s := r.fresh()
 	first := r.f(s, query{object: x})
 	if first.fault != "" && first.faultOf == L8 {
-		return r.violation(c, "envelope", "the API server cannot use the answer: "+first.fault, first)
+		return r.violation(c, FailureEnvelope, "the API server cannot use the answer: "+first.fault, first)
 	}
 	if first.ok() {
 		if again := r.f(s, query{object: first.after}); again.fault != "" && again.faultOf == L8 {
-			return r.violation(c, "envelope again", "the API server cannot use the answer to the next call: "+again.fault, first, again)
+			return r.violation(c, FailureEnvelopeAgain, "the API server cannot use the answer to the next call: "+again.fault, first, again)
 		}
 	}
 	for _, w := range r.subject.webhooks {
@@ -108,7 +108,7 @@ func (r *run) readsAll(c *Case) *Violation {
 func (r *run) readsVersion(c *Case, x *object, first *outcome, s servers, version string) *Violation {
 	out := r.f(s, query{object: x, version: version})
 	if out.fault != "" && out.faultOf == L8 {
-		return r.violation(c, "envelope", fmt.Sprintf("the API server cannot use the answer to a review of version %s: %s", version, out.fault), out)
+		return r.violation(c, FailureEnvelope, fmt.Sprintf("the API server cannot use the answer to a review of version %s: %s", version, out.fault), out)
 	}
 	return r.sameAs(c, first, out, "a review of version "+version)
 }

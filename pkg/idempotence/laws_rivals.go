@@ -37,7 +37,7 @@ func (r *run) settles(c *Case) *Violation {
 	if !r.moves(c.Law, shown, len(shown)-1) {
 		shown = history[i-2-i%2 : i+1]
 	}
-	return r.violation(c, "never settles", who+": "+summary(changes), shown...)
+	return r.violation(c, FailureNeverSettles, who+": "+summary(changes), shown...)
 }
 
 // lastMove finds the last turn in a history that does not settle that changes something.
@@ -71,7 +71,7 @@ func (r *run) commutes(c *Case) *Violation {
 	if len(differences) == 0 {
 		return nil
 	}
-	v := r.violation(c, "depends on the order", fmt.Sprintf("with another webhook, %q, the result depends on who is called first: %s",
+	v := r.violation(c, FailureOrder, fmt.Sprintf("with another webhook, %q, the result depends on who is called first: %s",
 		c.Rival, summary(differences)), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
 	if !slices.ContainsFunc(differences, func(d tree.Change) bool {
 		return !writes(history[0].after, x, d.Path) || !writes(other[0].after, x, d.Path)

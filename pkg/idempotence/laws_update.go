@@ -14,14 +14,14 @@ import (
 
 // The ways to break L6.
 const (
-	olderObject = "older object"
-	deletion    = "deletion"
-	sameAgain   = "same manifest again"
+	olderObject Variant = "older object"
+	deletion    Variant = "deletion"
+	sameAgain   Variant = "same manifest again"
 )
 
 // updates is L6.
 func (r *run) updates(c *Case) *Violation {
-	if c.Way == sameAgain {
+	if c.Variant == sameAgain {
 		return r.takesAgain(c)
 	}
 	x, ok := r.object(c)
@@ -32,7 +32,7 @@ func (r *run) updates(c *Case) *Violation {
 	if x, ok = r.valid(x.doc); !ok {
 		return nil
 	}
-	if c.Way == deletion {
+	if c.Variant == deletion {
 		return r.letsGo(c, x)
 	}
 	return r.leavesImmutable(c, x)
@@ -56,7 +56,7 @@ func (r *run) leavesImmutable(c *Case, x *object) *Violation {
 		return v
 	}
 	if problems := r.kind.updateProblems(out.after, x); len(problems) > 0 {
-		return r.violation(c, "immutable", "an update of an annotation fails, because the webhook changes what must not change in an update: "+strings.Join(problems, "; "), out)
+		return r.violation(c, FailureImmutable, "an update of an annotation fails, because the webhook changes what must not change in an update: "+strings.Join(problems, "; "), out)
 	}
 	return nil
 }
@@ -85,15 +85,15 @@ func (r *run) letsGo(c *Case, x *object) *Violation {
 	}
 	switch {
 	case out.fault == "" && !out.allowed:
-		return r.violation(c, "holds up", "the object cannot be deleted: the removal of its last finalizer is denied: "+out.message, out)
+		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: the removal of its last finalizer is denied: "+out.message, out)
 	case !out.ok():
 		return nil
 	}
 	if problems := r.kind.updateProblems(out.after, old); len(problems) > 0 && len(r.kind.updateProblems(gone, old)) == 0 {
-		return r.violation(c, "holds up", "the object cannot be deleted: what the webhook makes of the removal of its last finalizer is refused: "+strings.Join(problems, "; "), out)
+		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: what the webhook makes of the removal of its last finalizer is refused: "+strings.Join(problems, "; "), out)
 	}
 	if tree.Has(out.after.doc, finalizers.Element(tree.Identity(finalizers, finalizer), 0)) || addsFinalizer(gone, out.after) {
-		return r.violation(c, "holds up", "the object cannot be deleted: the webhook puts a finalizer on it while it goes", out)
+		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: the webhook puts a finalizer on it while it goes", out)
 	}
 	return nil
 }
@@ -134,13 +134,13 @@ func (r *run) takesAgain(c *Case) *Violation {
 	refused := len(r.kind.updateProblems(applied, stored.after)) > 0
 	switch {
 	case out.fault == "" && !out.allowed && !refused:
-		return r.violation(c, "denied", "the manifest that made the object is denied when it is applied again: "+out.message, stored, out)
+		return r.violation(c, FailureDenied, "the manifest that made the object is denied when it is applied again: "+out.message, stored, out)
 	case !out.ok() || refused && len(r.kind.updateProblems(out.after, stored.after)) > 0:
 		return nil // the manifest cannot be applied
 	}
 	changes := slices.DeleteFunc(r.differences(c.Law, stored.after, out.after), func(d tree.Change) bool { return sameQuantity(d.Old, d.New) })
 	if len(changes) > 0 {
-		return r.violation(c, "not the same", "applying the manifest again changes the object: "+summary(changes), stored, out)
+		return r.violation(c, FailureNotTheSame, "applying the manifest again changes the object: "+summary(changes), stored, out)
 	}
 	return nil
 }

@@ -29,14 +29,14 @@ func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violatio
 		return r.inputs.given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
 	})
 	if len(foreign) == 0 {
-		v := r.violation(c, "removes of the sample", when+"the webhook removes what is in a sample: "+summary(gone), out)
+		v := r.violation(c, FailureRemovesSample, when+"the webhook removes what is in a sample: "+summary(gone), out)
 		v.Verdict = Advice
 		return v
 	}
 	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return r.isOwn(before, c.Path) }); len(others) > 0 {
-		return r.violation(c, "removes", when+"the webhook removes what it did not put there: "+summary(others), out)
+		return r.violation(c, FailureRemoves, when+"the webhook removes what it did not put there: "+summary(others), out)
 	}
-	v := r.violation(c, "overwrites", when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
+	v := r.violation(c, FailureOverwrites, when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
 	v.Verdict = Advice
 	return v
 }

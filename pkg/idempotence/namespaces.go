@@ -13,13 +13,6 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Namespaces are those of the cluster, with the labels that a namespaceSelector looks at. Objects that name
-// no namespace are in the first one that the selectors select. A namespace that is not among them, or the
-// one that is made up without this option, has labels with which the webhook is called there.
-func Namespaces(namespaces ...*corev1.Namespace) Option {
-	return func(o *options) { o.namespaces = append(o.namespaces, namespaces...) }
-}
-
 // testNamespace is where objects are that say nothing else, if the selectors allow it.
 const testNamespace = "shop"
 

@@ -3,8 +3,11 @@
 package idempotence
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -17,65 +20,169 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// An Option changes how a run goes.
-type Option func(*options)
+// Options configure a run. The zero value of each field selects its default; a negative number
+// means no limit.
+type Options struct {
+	// APIServer connects to a real API server. Between two calls, objects go through it as dry-run
+	// requests: its own defaults, admission plugins and validation apply instead of a model of them.
+	// Each new object costs one request of some milliseconds, so a run may need fewer Objects. The
+	// harness still calls the webhook itself, so the API server need not reach it. The definitions in
+	// CRDs are installed during the run. [chain.Connect] documents what it needs and what it leaves behind.
+	APIServer *rest.Config
+	// AllowInconclusive lists the laws that may stay inconclusive, with a reason. Without it, [Check]
+	// fails if the webhook changes too few objects or if too few cases of a law can be decided. A
+	// sample that the webhook changes is better: a test with this option may prove little. A run that
+	// ends early is incomplete regardless.
+	AllowInconclusive []Allowance
+	// Budget limits the duration of a run, or of one input of [Fuzz]. Zero means [DefaultBudget].
+	Budget time.Duration
+	// CRDs define the custom resources that the webhook handles. Objects are generated from their
+	// schemas, and the API server's own code prunes, defaults and validates them. Without a
+	// definition, a custom resource needs one of the Samples, and every edit of it is legal.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Exceptions declare changes that the webhook makes on purpose.
+	Exceptions []Exception
+	// Namespaces are the namespaces of the cluster, with the labels that a namespaceSelector reads.
+	// An object without a namespace is placed in the first one that the selectors match. A
+	// namespace that is not listed has labels that the selectors match.
+	Namespaces []*corev1.Namespace
+	// Objects is the number of objects to generate. Zero means [DefaultObjects]. With a negative
+	// number, the run continues until its Budget or its context ends. Several kinds share the
+	// number, but each gets at least six objects, or all of them if fewer are asked for.
+	Objects int
+	// Observe returns the state that the webhook writes outside of the object. It must not change
+	// during a dry run. Values are compared as JSON.
+	Observe func() any
+	// Progress is called before each check, in the goroutine of the run.
+	Progress func(Step)
+	// Replay names a file with a stored case. Only this case is checked.
+	Replay string
+	// Rivals are other webhooks of the cluster. The subject is tested against each of them.
+	Rivals []Subject
+	// Samples are objects that the webhook changes: they have the labels and annotations that switch
+	// it on. A run starts from them and generates variants. A sample needs apiVersion and kind,
+	// unless its Go type is a built-in one.
+	Samples []runtime.Object
+	// Seed selects the generated objects and edits: the same seed gives the same run. Zero means
+	// [DefaultSeed].
+	Seed int64
+	// Store is a folder for failing cases, one file each, under the name of the webhook. The next run
+	// checks them first. A case that passes again is reported as mended, and is checked in each run
+	// until its file is removed. Empty means [DefaultStore] in [Check], and [NoStore] in [Run].
+	Store string
+	// TimeGaps makes [Check] repeat requests after these durations, such as [DefaultTimeGaps], to find
+	// webhooks that write a date. The time passes at once, on the clock of testing/synctest. The
+	// webhook must run in this process, and the test must be a *testing.T outside of a bubble.
+	// newHandler must not start goroutines that never end, nor share channels, timers or
+	// connections between instances. It cannot be combined with APIServer.
+	TimeGaps []time.Duration
+	// Without lists laws that are not checked.
+	Without []Law
+}
 
+// An Allowance lets laws stay inconclusive.
+type Allowance struct {
+	// Laws may be inconclusive. Empty means all laws.
+	Laws []Law
+	// Reason is repeated in the report. It must not be empty.
+	Reason string
+}
+
+// The defaults of a run.
+const (
+	// DefaultSeed makes runs of one test agree.
+	DefaultSeed = 1
+	// DefaultObjects is the number of objects that a run generates.
+	DefaultObjects = 40
+	// DefaultBudget ends the run of a slow webhook. The report is incomplete then.
+	DefaultBudget = 5 * time.Minute
+	// DefaultStore is the folder in which [Check] stores failing cases.
+	DefaultStore = "testdata/idempotence"
+	// NoStore is the value of Options.Store with which failing cases are not stored.
+	NoStore = "-"
+)
+
+// DefaultTimeGaps returns the gaps that show a date or a year in an object.
+func DefaultTimeGaps() []time.Duration {
+	return []time.Duration{25 * time.Hour, 366 * 24 * time.Hour}
+}
+
+// options are the validated Options of a run, and the state derived from them.
 type options struct {
 	samples    []sample
 	exceptions []Exception
 	namespaces []*corev1.Namespace
 	places     *places
 	defined    map[schema.GroupVersionKind]*definition
-	crds       []*apiextensionsv1.CustomResourceDefinition // as they were given
-	server     *rest.Config                                // of a real API server, or nil
+	crds       []*apiextensionsv1.CustomResourceDefinition // as given
+	server     *rest.Config                                // nil without a real API server
 	rivals     []Subject
 	observe    func() any
 	seed       int64
 	objects    int
 	budget     time.Duration
 	without    []Law
-	unused     map[family]bool // by tests
+	dir        string // folder of stored cases, or empty
+	only       string // file of the one case to replay, or empty
+	allowed    []Allowance
+	gaps       []time.Duration
+	step       func(Step)
 	errs       []error
 
-	memory
+	internals
 }
 
-// The defaults of a run.
-const (
-	// DefaultSeed is the seed of a run that is not given one, so that runs of one test agree.
-	DefaultSeed = 1
-	// DefaultObjects is how many objects a run makes.
-	DefaultObjects = 40
-	// DefaultBudget ends a run of a slow webhook early. The report then says so.
-	DefaultBudget = 5 * time.Minute
-)
+// internals are the settings of a run that have no public option.
+type internals struct {
+	bubble   func(func(ctx context.Context)) // runs a function in a synctest bubble, or nil
+	progress func(text string)               // logs the progress of a long run, or nil
+	unused   map[family]bool                 // input families that a test disables
+}
 
-func newOptions(list []Option) options {
-	o := options{seed: DefaultSeed, objects: DefaultObjects, budget: DefaultBudget}
-	for _, option := range list {
-		option(&o)
+func newOptions(in Options, i internals) options {
+	o := options{
+		exceptions: in.Exceptions, namespaces: in.Namespaces, crds: in.CRDs, server: in.APIServer, rivals: slices.Clone(in.Rivals),
+		observe: in.Observe, seed: in.Seed, objects: in.Objects, budget: in.Budget, without: in.Without, dir: in.Store,
+		only: in.Replay, allowed: in.AllowInconclusive, gaps: in.TimeGaps, step: in.Progress, internals: i,
 	}
+	if o.seed == 0 {
+		o.seed = DefaultSeed
+	}
+	o.objects = limit(o.objects, DefaultObjects, math.MaxInt)
+	o.budget = limit(o.budget, DefaultBudget, math.MaxInt64)
+	if o.dir == NoStore {
+		o.dir = ""
+	}
+	for _, object := range in.Samples {
+		doc, err := documentOf(object)
+		if err != nil {
+			o.errs = append(o.errs, fmt.Errorf("a sample cannot be encoded: %w", err))
+			continue
+		}
+		o.samples = append(o.samples, sample{doc})
+	}
+	for _, crd := range in.CRDs {
+		if err := o.define(crd); err != nil {
+			o.errs = append(o.errs, err)
+		}
+	}
+	o.errs = append(o.errs, checkExceptions(in.Exceptions), checkAllowances(in.AllowInconclusive), checkLaws("Without", in.Without))
 	return o
 }
 
-// A sample is an object to start from.
-type sample struct{ doc any }
-
-// Samples are objects that the webhook acts on: they carry the labels and annotations that switch
-// it on. A run starts from them, and makes others of them. They must have apiVersion and kind,
-// unless their Go type is a built-in one.
-func Samples(objects ...runtime.Object) Option {
-	return func(o *options) {
-		for _, object := range objects {
-			doc, err := documentOf(object)
-			if err != nil {
-				o.errs = append(o.errs, fmt.Errorf("a sample is no object: %w", err))
-				continue
-			}
-			o.samples = append(o.samples, sample{doc})
-		}
+// limit applies the rule of Options: zero is the default, a negative number means no limit.
+func limit[T int | time.Duration](value, byDefault, unlimited T) T {
+	switch {
+	case value == 0:
+		return byDefault
+	case value < 0:
+		return unlimited
 	}
+	return value
 }
+
+// A sample is a decoded object of Options.Samples.
+type sample struct{ doc any }
 
 func documentOf(object runtime.Object) (any, error) {
 	encoded, err := json.Marshal(object)
@@ -91,52 +198,59 @@ func documentOf(object runtime.Object) (any, error) {
 	return doc, err
 }
 
-// An Exception is a way to break a law that is intended.
+// An Exception declares that the webhook breaks a law on purpose: it writes a new value in each call,
+// removes elements, or overwrites the user.
 type Exception struct {
-	// Path is a field path such as "metadata.annotations[example.com/at]" or "spec.containers[*].image":
-	// what happens there, and below, is not looked at, nor what the API server says of it. [*] stands for anything.
+	// Path is a field path, such as "metadata.annotations[example.com/at]" or
+	// "spec.containers[*].image". Changes at the path and below it are ignored, and so are the
+	// API server's errors about it. [*] matches any element. For L11 and L12, a path may also be
+	// "rival:" and the name of a rival that the webhook cannot live with.
 	Path string `json:"path"`
-	// Law is the one that may be broken there; empty, all may.
+	// Law is the law that may be broken there. Empty means all laws.
 	Law Law `json:"law,omitempty"`
-	// Reason is for those who read the report. It must not be empty.
+	// Reason is repeated in the report. It must not be empty.
 	Reason string `json:"reason"`
 }
 
-// Exceptions declare what is intended: a value that is fresh each time, elements that the webhook
-// removes on purpose, or that it enforces over the user. For the laws about rivals (L11, L12),
-// a path may also be "rival:" and the name of a rival that the webhook is known not to get on with.
-func Exceptions(list ...Exception) Option {
-	return func(o *options) {
-		for _, e := range list {
-			switch {
-			case e.Path == "" || e.Reason == "":
-				o.errs = append(o.errs, fmt.Errorf("an exception needs a path and a reason: %+v", e))
-			case e.Law != "" && !slices.Contains(Laws, e.Law):
-				o.errs = append(o.errs, fmt.Errorf("exception for %s: there is no law %q", e.Path, e.Law))
-			}
+func checkExceptions(list []Exception) error {
+	var errs []error
+	for _, e := range list {
+		switch {
+		case e.Path == "" || e.Reason == "":
+			errs = append(errs, fmt.Errorf("an exception needs a path and a reason: %+v", e))
+		case e.Law != "" && !slices.Contains(Laws, e.Law):
+			errs = append(errs, fmt.Errorf("exception for %s: there is no law %q", e.Path, e.Law))
 		}
-		o.exceptions = append(o.exceptions, list...)
 	}
+	return errors.Join(errs...)
 }
 
-// Rivals are other webhooks of the cluster, each of which the subject has to live with.
-func Rivals(subjects ...Subject) Option {
-	return func(o *options) { o.rivals = append(o.rivals, subjects...) }
+func checkAllowances(list []Allowance) error {
+	var errs []error
+	for _, a := range list {
+		if a.Reason == "" {
+			errs = append(errs, errors.New("AllowInconclusive needs a reason"))
+		}
+		errs = append(errs, checkLaws("AllowInconclusive", a.Laws))
+	}
+	return errors.Join(errs...)
 }
 
-// Observe tells what the webhook has written outside of the object: it must not change in a dry
-// run. The value is compared as JSON.
-func Observe(state func() any) Option { return func(o *options) { o.observe = state } }
+func checkLaws(option string, laws []Law) error {
+	for _, law := range laws {
+		if !slices.Contains(Laws, law) {
+			return fmt.Errorf("%s: there is no law %q", option, law)
+		}
+	}
+	return nil
+}
 
-// Seed has a run make other objects: the same ones for the same seed.
-func Seed(seed int64) Option { return func(o *options) { o.seed = seed } }
-
-// Objects is how many objects a run makes, [DefaultObjects] by default. Where the webhook is for several
-// kinds they share them, but each gets six, or as many as are asked for if that is less.
-func Objects(n int) Option { return func(o *options) { o.objects = n } }
-
-// Budget is how long a run may take at most, [DefaultBudget] by default.
-func Budget(d time.Duration) Option { return func(o *options) { o.budget = d } }
-
-// Without leaves out laws.
-func Without(laws ...Law) Option { return func(o *options) { o.without = append(o.without, laws...) } }
+// allows returns the reason for which a law may be inconclusive.
+func (o *options) allows(law Law) (reason string, ok bool) {
+	for _, a := range o.allowed {
+		if len(a.Laws) == 0 || slices.Contains(a.Laws, law) {
+			return a.Reason, true
+		}
+	}
+	return "", false
+}

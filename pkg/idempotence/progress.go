@@ -13,15 +13,6 @@ type Step struct {
 	Checks, Calls int
 }
 
-// Progress has a run tell how far it is: before each check, which is often, and in the goroutine of the run.
-func Progress(tell func(Step)) Option { return func(o *options) { o.step = tell } }
-
-// Lines are what a report says to type for the same run, and for one case that is stored in a file. It is
-// for programs that have a command line of their own, where Go code is no help.
-func Lines(again func(seed int64, objects int) string, replay func(file string) string) Option {
-	return func(o *options) { o.again, o.replay = again, replay }
-}
-
 // tellStep says what is looked at now.
 func (r *run) tellStep(law Law) {
 	if r.opts.step != nil {

@@ -19,7 +19,7 @@ var (
 func TestFlagsNoRandomWebhook(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed int64) {
 		correct, _ := corpus.Random(seed)
-		if report := runCase(t, correct, Objects(*randomObjects), ensuring); !report.OK() {
+		if report := runCase(t, correct, Options{Objects: *randomObjects}, ensuring...); !report.OK() {
 			t.Errorf("%s: a correct webhook is flagged:\n%s", correct.Name, text(report))
 		}
 	})
@@ -36,14 +36,14 @@ func TestFindsRandomBugs(t *testing.T) {
 			n++
 		}
 		c, _ := broken(int(seed) % n)
-		if report := runCase(t, c, Objects(*randomObjects), ensuring); !finds(report, c) {
+		if report := runCase(t, c, Options{Objects: *randomObjects}, ensuring...); !finds(report, c) {
 			t.Errorf("%s: no violation of %v:\n%s", c.Name, c.Laws, text(report))
 		}
 	})
 }
 
-// ensuring leaves out what handlers that are made of ensured parts do not look at, and takes most time.
-func ensuring(o *options) { o.unused = map[family]bool{singleSettings: true, variedSamples: true} }
+// ensuring are the slowest families of inputs. Handlers made of ensured parts do not depend on them.
+var ensuring = []family{singleSettings, variedSamples}
 
 // eachSeed runs a test for the seed of each case.
 func eachSeed(t *testing.T, test func(t *testing.T, seed int64)) {

@@ -23,15 +23,12 @@ func (r *run) problems(law Law, result *object) []string {
 
 // refused is a finding about a result that the API server refuses.
 func (r *run) refused(c *Case, when string, problems []string, outcomes ...*outcome) *Violation {
-	v := r.violation(c, "invalid", when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
+	v := r.violation(c, FailureInvalid, when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
-		v.Way, v.Verdict = notForWindows, Advice // which few clusters have
+		v.FailureMode, v.Verdict = FailureInvalidOnWindows, Advice // which few clusters have
 	}
 	return v
 }
-
-// notForWindows is a way to make what is no Pod on Windows.
-const notForWindows = "invalid on Windows"
 
 // pathOf is the path that a JSON pointer is in a document.
 func pathOf(doc any, pointer string) (p tree.Path) {

@@ -22,7 +22,7 @@ func TestExceptionsForProblems(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			report, err := Run(t.Context(), editing("", "v1", "pods", onCreate, edit), Objects(4), Exceptions(Exception{Path: path, Reason: "for another"}))
+			report, err := Run(t.Context(), editing("", "v1", "pods", onCreate, edit), Options{Objects: 4, Exceptions: []Exception{{Path: path, Reason: "for another"}}})
 			if err != nil {
 				t.Fatal(err)
 			}

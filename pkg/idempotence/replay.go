@@ -3,7 +3,6 @@
 package idempotence
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -22,22 +21,20 @@ func (r *run) replay(cases []*storedCase) {
 func (r *Report) leftOut(cases []*storedCase, over bool) {
 	for _, c := range cases {
 		if !slices.ContainsFunc(r.Replayed, func(one Replayed) bool { return one.File == c.file }) {
-			reason := "the run has no objects of " + kindName(c.Case.Kind) + ": give one as a sample, or delete the file"
+			reason := &Reason{Code: ReasonKindNotTried, Kind: kindName(c.Case.Kind)}
 			if over {
-				reason = endedBefore
+				reason = &Reason{Code: ReasonRunEnded}
 			}
 			r.Replayed = append(r.Replayed, Replayed{File: c.file, Law: c.Case.Law, Verdict: Inconclusive, Reason: reason})
 		}
 	}
 }
 
-const endedBefore = "the run ended before"
-
 // doubtReplays has stored cases that could not be tried make the run incomplete: somebody relies on them.
 func (r *Report) doubtReplays(o options) {
 	for _, c := range r.Replayed {
 		if _, allowed := o.allows(c.Law); c.Verdict == Inconclusive && !allowed && !slices.Contains(o.without, c.Law) {
-			r.doubts = append(r.doubts, fmt.Sprintf("the stored case %s cannot be tried: %s", c.File, c.Reason))
+			r.doubts = append(r.doubts, Reason{Code: ReasonCaseNotTried, File: c.File, Because: []Reason{*c.Reason}})
 		}
 	}
 }
@@ -45,26 +42,26 @@ func (r *Report) doubtReplays(o options) {
 func (r *run) replayCase(stored *storedCase) Replayed {
 	c := stored.Case
 	result := Replayed{File: stored.file, Law: c.Law, Verdict: Inconclusive}
-	if c.Law == L3 && c.Way == "few" && len(c.Before) == 0 {
-		c.Way = "" // what differs by chance may need more calls to be seen again
+	if c.Law == L3 && c.Variant == variantFew && len(c.Before) == 0 {
+		c.Variant = "" // what differs by chance may need more calls to be seen again
 	}
 	x, valid := r.object(&c)
-	if manifest, ok := r.manifestOf(c.Object); ok && c.Way == sameAgain {
+	if manifest, ok := r.manifestOf(c.Object); ok && c.Variant == sameAgain {
 		x, valid = r.valid(manifest) // which has a name
 	}
 	_, known := r.rivals[c.Rival]
 	switch {
 	case slices.Contains(r.opts.without, c.Law):
-		result.Reason = "the law is left out with Without"
+		result.Reason = &Reason{Code: ReasonLawExcluded}
 		return result
 	case !valid:
-		result.Reason = "the API server does not accept its object any more: delete the file"
+		result.Reason = &Reason{Code: ReasonObjectRefused}
 		return result
 	case c.Rival != "" && !known:
-		result.Reason = fmt.Sprintf("there is no other webhook %q any more: declare it with Rivals, or delete the file", c.Rival)
+		result.Reason = &Reason{Code: ReasonRivalMissing, Webhook: c.Rival}
 		return result
-	case c.Way == anotherTime && r.opts.bubble == nil:
-		result.Reason = "it was found with TimeGaps: give that option, or delete the file"
+	case c.Variant == anotherTime && r.opts.bubble == nil:
+		result.Reason = &Reason{Code: ReasonTimeGapsMissing}
 		return result
 	}
 	r.counted(x)
@@ -74,20 +71,20 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	if v == nil {
 		switch reason := r.exempt(c.Law); {
 		case r.over():
-			result.Reason = endedBefore
+			result.Reason = &Reason{Code: ReasonRunEnded}
 			return result
-		case reason != "":
-			result.Reason = fmt.Sprintf("%s does not apply any more (%s): delete the file", c.Law, reason)
+		case reason != nil:
+			result.Reason = &Reason{Code: ReasonLawNotApplied, Law: c.Law, Because: []Reason{*reason}}
 			return result
 		case r.decided[c.Law] == decided:
-			result.Reason = "what it edits is not there any more, or the webhook is not called for it"
+			result.Reason = &Reason{Code: ReasonEditGone}
 		}
 	}
 	if v == nil || v.Verdict == Advice {
-		result.Verdict = Holds
+		result.Verdict = Passes
 		return result
 	}
-	if result.Verdict = Violates; c.Law == L3 {
+	if result.Verdict = Fails; c.Law == L3 {
 		result.Verdict, v.Verdict, r.impure = Impure, Impure, true
 	}
 	if v.File = stored.file; !r.broken[c.Law] {

@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,10 +17,10 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Holds is a law that no case broke.
-	Holds Verdict = "holds"
-	// Violates is a law that is broken.
-	Violates Verdict = "violates"
+	// Passes means that no case breaks the law.
+	Passes Verdict = "passes"
+	// Fails means that a case breaks the law.
+	Fails Verdict = "fails"
 	// Impure is a webhook of which the answers to one request differ. What else it breaks is not
 	// looked for.
 	Impure Verdict = "impure"
@@ -40,10 +41,12 @@ type Report struct {
 	// Objects is how many valid objects were tried, Allowed how many of them the webhook allows,
 	// and Changed how many it changes.
 	Objects int `json:"objects"`
-	Allowed int `json:"allowed"`
-	Changed int `json:"changed"`
-	Checks  int `json:"checks"`
-	Calls   int `json:"calls"`
+	// MaxObjects is the number of objects that were asked for, see Options.Objects.
+	MaxObjects int `json:"maxObjects"`
+	Allowed    int `json:"allowed"`
+	Changed    int `json:"changed"`
+	Checks     int `json:"checks"`
+	Calls      int `json:"calls"`
 	// Laws are the verdicts, by kind of object and law.
 	Laws []LawResult `json:"laws"`
 	// Findings are what is to be mended, or thought about, the laws in order.
@@ -52,14 +55,16 @@ type Report struct {
 	// Replayed are the stored cases that were tried again.
 	Replayed []Replayed `json:"replayed,omitempty"`
 	// Notes are what the run could not do that does not touch the verdicts.
-	Notes []string `json:"notes,omitempty"`
-	// Incomplete says why the run cannot tell whether the webhook keeps the laws, or is empty.
-	Incomplete string `json:"incomplete,omitempty"`
-	// Again makes the same run: what differs from run to run, and the rest is in the code. It is empty
-	// for the replay of a case.
-	Again string `json:"again,omitempty"`
+	Notes []Reason `json:"notes,omitempty"`
+	// Incomplete are the reasons why the run cannot decide whether the webhook passes. It is empty for a
+	// complete run.
+	Incomplete []Reason `json:"incomplete,omitempty"`
+	// ReplayOf is the file of the only case of the run, or empty: see Options.Replay.
+	ReplayOf string `json:"replayOf,omitempty"`
+	// Wording adapts the texts to the program that shows the report.
+	Wording Wording `json:"-"`
 
-	doubts []string     // that make the run incomplete
+	doubts []Reason     // that make the run incomplete
 	needed map[int]bool // which of the exceptions were
 }
 
@@ -72,7 +77,7 @@ type LawResult struct {
 	// is not called or denies x, tells nothing.
 	Cases int `json:"cases"`
 	// Reason says why a law is inconclusive or does not apply, or how far a verdict reaches.
-	Reason string `json:"reason,omitempty"`
+	Reason *Reason `json:"reason,omitempty"`
 }
 
 // A Replayed is a stored case that was tried again: the law holds now, or does not, or it is
@@ -81,32 +86,32 @@ type Replayed struct {
 	File    string  `json:"file"`
 	Law     Law     `json:"law,omitempty"`
 	Verdict Verdict `json:"verdict"`
-	Reason  string  `json:"reason,omitempty"`
+	Reason  *Reason `json:"reason,omitempty"`
 }
 
 // A Violation is a law that is broken, and the smallest case found that breaks it.
 type Violation struct {
-	Law     Law     `json:"law"`
-	Kind    string  `json:"kind"`
-	Way     string  `json:"way"`
-	Verdict Verdict `json:"verdict"`
+	Law  Law    `json:"law"`
+	Kind string `json:"kind"`
+	// FailureMode is how the law is broken.
+	FailureMode FailureMode `json:"failureMode"`
+	Verdict     Verdict     `json:"verdict"`
 	// Summary says what happened, Cause what is likely behind it, Fix what usually helps.
-	Summary string `json:"summary"`
-	Cause   string `json:"cause"`
-	Fix     string `json:"fix"`
-	Case    Case   `json:"case"`
-	Calls   []Call `json:"calls"`
+	Summary string     `json:"summary"`
+	Cause   string     `json:"cause"`
+	Fix     string     `json:"fix"`
+	Case    Case       `json:"case"`
+	Calls   []Exchange `json:"calls"`
 	// Difference is between two objects that should be the same, if that is what is wrong.
 	Difference *Difference `json:"difference,omitempty"`
-	// File is where the case is stored, if it is, and Replay the line that tries it again.
-	File   string `json:"file,omitempty"`
-	Replay string `json:"replay,omitempty"`
+	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
+	File string `json:"file,omitempty"`
 
 	details func() // fills in what follows from the case
 }
 
-// A Call is one call of a webhook.
-type Call struct {
+// An Exchange is one call of a webhook: its request and its response.
+type Exchange struct {
 	// Request is which API request the call was made for, counted from 1, and About what it
 	// is about. One request may come to several calls.
 	Request       int                   `json:"request"`
@@ -157,10 +162,8 @@ func (a *answer) finish() {
 }
 
 func newReport(subject Subject, o options) *Report {
-	r := &Report{Seed: o.seed, Exceptions: o.exceptions, Again: o.againLine(), needed: map[int]bool{}}
-	for _, w := range subject.webhooks {
-		r.Webhooks = append(r.Webhooks, w.Name)
-	}
+	r := &Report{Seed: o.seed, MaxObjects: o.objects, Exceptions: o.exceptions, ReplayOf: o.only, needed: map[int]bool{}}
+	r.Webhooks = subject.names()
 	return r
 }
 
@@ -173,4 +176,80 @@ func (r *Report) found(v *Violation) {
 // OK reports whether no law is broken. Advice is none.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(v *Violation) bool { return v.Verdict != Advice })
+}
+
+// A Wording adapts the texts of a report to the program that shows it. The zero value speaks of Go code.
+type Wording struct {
+	// Hints replace the hints of reasons for the author of a Go test.
+	Hints Hints
+	// RunAgain returns the line that repeats the run.
+	RunAgain func(*Report) string
+	// ReplayCase returns the line that replays a stored case.
+	ReplayCase func(file string) string
+}
+
+// Text returns the text of a reason in the report's wording.
+func (r *Report) Text(reason Reason) string { return reason.Text(r.Wording.Hints) }
+
+// Texts returns the texts of several reasons, separated by semicolons.
+func (r *Report) Texts(reasons []Reason) string {
+	return Reason{Because: reasons}.because(r.Wording.Hints)
+}
+
+// AgainLine returns the line that repeats the run. It is empty for the replay of one case.
+func (r *Report) AgainLine() string {
+	switch {
+	case r.ReplayOf != "":
+		return ""
+	case r.Wording.RunAgain != nil:
+		return r.Wording.RunAgain(r)
+	}
+	return fmt.Sprintf("idempotence.Options{Seed: %d, Objects: %d}", r.Seed, r.MaxObjects)
+}
+
+// ReplayLine returns the line that replays the case of a finding. It is empty if the case is not stored.
+func (r *Report) ReplayLine(v *Violation) string {
+	switch {
+	case v.File == "":
+		return ""
+	case r.Wording.ReplayCase != nil:
+		return r.Wording.ReplayCase(v.File)
+	}
+	return fmt.Sprintf("idempotence.Options{Replay: %q}", v.File)
+}
+
+// reasonText is the text of a reason, which may be nil.
+func (r *Report) reasonText(reason *Reason) string {
+	if reason == nil {
+		return ""
+	}
+	return r.Text(*reason)
+}
+
+// worded returns a copy of the report whose reasons are encoded in the report's wording.
+func (r *Report) worded() *Report {
+	out := *r
+	one := func(reason *Reason) *Reason {
+		if reason == nil {
+			return nil
+		}
+		worded := *reason
+		worded.text = r.Text(worded)
+		return &worded
+	}
+	all := func(list []Reason) (out []Reason) {
+		for i := range list {
+			out = append(out, *one(&list[i]))
+		}
+		return out
+	}
+	out.Notes, out.Incomplete = all(r.Notes), all(r.Incomplete)
+	out.Laws, out.Replayed = slices.Clone(r.Laws), slices.Clone(r.Replayed)
+	for i := range out.Laws {
+		out.Laws[i].Reason = one(out.Laws[i].Reason)
+	}
+	for i := range out.Replayed {
+		out.Replayed[i].Reason = one(out.Replayed[i].Reason)
+	}
+	return &out
 }

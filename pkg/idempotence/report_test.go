@@ -43,7 +43,7 @@ func replayed(t *testing.T, name string) *Report {
 	if i < 0 {
 		t.Fatalf("there is no pattern %q", told[name])
 	}
-	report := runCase(t, patterns[i], Replay(filepath.Join("testdata", "report", name+".json")))
+	report := runCase(t, patterns[i], Options{Replay: filepath.Join("testdata", "report", name+".json")})
 	report.Checks, report.Calls = 0, 0 // how often calls are repeated is not what is tested
 	return report
 }
@@ -91,14 +91,15 @@ func TestTextReportIsVisible(t *testing.T) {
 	doc := map[string]any{evil: evil}
 	raw := json.RawMessage(`[{"op":"add","path":"/\u202e","value":"` + "\u202e" + `"},{"op":"add","path":"/\u001b[2J"}]`)
 	report := &Report{
-		Webhooks: []string{evil}, Kinds: []string{evil}, Notes: []string{evil}, Incomplete: evil, Again: evil,
-		Laws:       []LawResult{{Law: L1, Kind: evil, Verdict: Inconclusive, Reason: evil}},
+		Webhooks: []string{evil}, Kinds: []string{evil}, Notes: []Reason{{Code: ReasonNote, Detail: evil}}, Incomplete: []Reason{{Code: ReasonNote, Detail: evil}},
+		Wording:    Wording{RunAgain: func(*Report) string { return evil }, ReplayCase: func(string) string { return evil }},
+		Laws:       []LawResult{{Law: L1, Kind: evil, Verdict: Inconclusive, Reason: &Reason{Code: ReasonNote, Detail: evil}}},
 		Exceptions: []Exception{{Path: evil, Reason: evil}},
-		Replayed:   []Replayed{{File: evil, Law: L1, Verdict: Holds, Reason: evil}, {File: evil, Law: L1, Verdict: Inconclusive, Reason: evil}},
+		Replayed:   []Replayed{{File: evil, Law: L1, Verdict: Passes, Reason: &Reason{Code: ReasonNote, Detail: evil}}, {File: evil, Law: L1, Verdict: Inconclusive, Reason: &Reason{Code: ReasonNote, Detail: evil}}},
 		Findings: []*Violation{{
-			Law: L4a, Kind: evil, Verdict: Violates, Summary: evil, Cause: evil, Fix: evil, Replay: evil,
+			Law: L4a, Kind: evil, Verdict: Fails, Summary: evil, Cause: evil, Fix: evil, File: evil,
 			Case:  Case{Object: doc, Before: []any{doc}, Rival: evil, Edits: []Edit{{What: Put, Path: tree.Path{}.Member(evil), Value: evil}}},
-			Calls: []Call{{Request: 1, About: evil, Webhook: evil, Outcome: evil, Patch: raw, Offending: []int{1}}, {Request: 2, Webhook: "other"}},
+			Calls: []Exchange{{Request: 1, About: evil, Webhook: evil, Outcome: evil, Patch: raw, Offending: []int{1}}, {Request: 2, Webhook: "other"}},
 			Difference: &Difference{From: evil, To: evil, Changes: []Change{
 				{Kind: string(tree.Moved), Path: evil, Old: raw, New: raw}, {Path: evil, Old: raw, New: json.RawMessage(`"` + "\u202e" + `"`)}}},
 		}},
@@ -131,9 +132,9 @@ func TestJSONReport(t *testing.T) {
 func TestJUnitReport(t *testing.T) {
 	var out bytes.Buffer
 	report := replayed(t, "late")
-	report.Laws = append(report.Laws, LawResult{Law: L6, Kind: "v1 Pod", Verdict: NotApplicable, Reason: "a <reason>"},
-		LawResult{Law: L9, Kind: "v1 Pod", Verdict: Inconclusive, Reason: "another"},
-		LawResult{Law: L1, Kind: "v1 Pod", Verdict: Holds, Cases: 3})
+	report.Laws = append(report.Laws, LawResult{Law: L6, Kind: "v1 Pod", Verdict: NotApplicable, Reason: &Reason{Code: ReasonNote, Detail: "a <reason>"}},
+		LawResult{Law: L9, Kind: "v1 Pod", Verdict: Inconclusive, Reason: &Reason{Code: ReasonNote, Detail: "another"}},
+		LawResult{Law: L1, Kind: "v1 Pod", Verdict: Passes, Cases: 3})
 	report.Findings = append(report.Findings, &Violation{Law: L1, Kind: "v1 Pod", Verdict: Advice, Summary: "a <b> & \x01", Case: Case{Object: map[string]any{}}})
 	if err := report.WriteJUnit(&out); err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestJUnitReport(t *testing.T) {
 // Every way that a law is found broken in has a cause and a fix.
 func TestEveryLawIsExplained(t *testing.T) {
 	for _, law := range Laws {
-		if law.Statement() == "" || causeOf(law, "") == "" && causeOf(law, "grows") == "" && causeOf(law, "fails") == "" && causeOf(law, "does not apply") == "" {
+		if law.Statement() == "" || causeOf(law, "") == "" && causeOf(law, "grows") == "" && causeOf(law, FailureServerError) == "" && causeOf(law, "does not apply") == "" {
 			t.Errorf("%s has no likely cause", law)
 		}
 		if fixFor(law, "") == "" {
@@ -168,26 +169,29 @@ func TestProblemPaths(t *testing.T) {
 	}
 }
 
-// What does not apply, or was not asked for, is not among what was not tried.
-func TestHoldsSaysWhatIsNotKnown(t *testing.T) {
-	result := func(law Law, verdict Verdict, reason string) LawResult {
-		return LawResult{Law: law, Kind: "v1 Pod", Verdict: verdict, Reason: reason}
+// A law that does not apply or was excluded is not listed as untried.
+func TestPassesReportsWhatIsUnknown(t *testing.T) {
+	result := func(law Law, verdict Verdict, code ReasonCode) LawResult {
+		l := LawResult{Law: law, Kind: "v1 Pod", Verdict: verdict}
+		if code != "" {
+			l.Reason = &Reason{Code: code}
+		}
+		return l
 	}
-	const out = "left out with Without"
 	for _, c := range []struct {
 		laws []LawResult
 		want string
 	}{
-		{[]LawResult{result(L1, Holds, ""), result(L2, Holds, ""), result(L6, NotApplicable, "no UPDATE")}, "all 2 laws that apply hold"},
-		{[]LawResult{result(L1, Holds, ""), result(L6, NotApplicable, "no UPDATE")}, "the one law that applies holds"},
-		{[]LawResult{result(L1, Holds, ""), result(L2, Holds, ""), result(L7, Holds, "without Observe"), result(L9, Inconclusive, "")},
-			"all 3 laws that apply hold; not tried: part of L7, L9"},
-		{[]LawResult{result(L1, Holds, ""), result(L1, Inconclusive, "of another kind")}, "the one law that applies holds; not tried: part of L1"},
-		{[]LawResult{result(L1, Holds, ""), result(L2, NotApplicable, out)}, "of the laws asked for, the one that applies holds"},
-		{[]LawResult{result(L1, Holds, ""), result(L3, Holds, ""), result(L2, NotApplicable, "left out by the command line")}, "of the laws asked for, all 2 that apply hold"},
-		{[]LawResult{result(L6, NotApplicable, "no UPDATE"), result(L2, NotApplicable, out)}, ""},
+		{[]LawResult{result(L1, Passes, ""), result(L2, Passes, ""), result(L6, NotApplicable, ReasonNoUpdateRule)}, "all 2 laws that apply pass"},
+		{[]LawResult{result(L1, Passes, ""), result(L6, NotApplicable, ReasonNoUpdateRule)}, "the one law that applies passes"},
+		{[]LawResult{result(L1, Passes, ""), result(L2, Passes, ""), result(L7, Passes, ReasonEffectsUnwatched), result(L9, Inconclusive, "")},
+			"all 3 laws that apply pass; not tried: part of L7, L9"},
+		{[]LawResult{result(L1, Passes, ""), result(L1, Inconclusive, ReasonFewCases)}, "the one law that applies passes; not tried: part of L1"},
+		{[]LawResult{result(L1, Passes, ""), result(L2, NotApplicable, ReasonLawExcluded)}, "of the laws asked for, the one that applies passes"},
+		{[]LawResult{result(L1, Passes, ""), result(L3, Passes, ""), result(L2, NotApplicable, ReasonLawExcluded)}, "of the laws asked for, all 2 that apply pass"},
+		{[]LawResult{result(L6, NotApplicable, ReasonNoUpdateRule), result(L2, NotApplicable, ReasonLawExcluded)}, ""},
 	} {
-		_, got, _ := strings.Cut(text(&Report{Again: "go test", Laws: c.laws}), "\nholds: ")
+		_, got, _ := strings.Cut(text(&Report{Laws: c.laws}), "\npasses: ")
 		if got != "" && strings.TrimSuffix(got, "\n") != c.want || got == "" && c.want != "" {
 			t.Errorf("%v: %q, want %q", c.laws, got, c.want)
 		}
@@ -197,21 +201,21 @@ func TestHoldsSaysWhatIsNotKnown(t *testing.T) {
 func TestWhereToBegin(t *testing.T) {
 	for _, c := range []struct {
 		laws []Law
-		ways string // of the second one
+		mode FailureMode // of the second finding
 		want string
 	}{
 		{[]Law{L1}, "", ""},
 		{[]Law{L1, L4a, L10}, "", "mend L10 first"},
 		{[]Law{L1, L3}, "", "mend L3 first"},
-		{[]Law{L3, L2}, "fails", "mend L2 first (where"},
-		{[]Law{L1, L2}, "denied", "mend L1 first"},
+		{[]Law{L3, L2}, FailureServerError, "mend L2 first (where"},
+		{[]Law{L1, L2}, FailureDenied, "mend L1 first"},
 		{[]Law{L7, L6}, "", "mend L6 first"},
 	} {
 		r := &Report{}
 		for i, law := range c.laws {
-			r.Findings = append(r.Findings, &Violation{Law: law, Verdict: Violates})
+			r.Findings = append(r.Findings, &Violation{Law: law, Verdict: Fails})
 			if i == 1 {
-				r.Findings[i].Way = c.ways
+				r.Findings[i].FailureMode = c.mode
 			}
 		}
 		if got := text(r); !strings.Contains(got, c.want) || strings.Contains(got, "One mistake") != (c.want != "") {

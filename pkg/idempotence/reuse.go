@@ -2,7 +2,9 @@
 
 package idempotence
 
-import "slices"
+import (
+	"slices"
+)
 
 // A call of a server takes a while, and several laws look at what becomes of the same object: F(x), and F of that.
 // Of a server there are no fresh instances, so that the same request would go to the same place once more.

@@ -14,7 +14,7 @@ func TestServersAreAskedOnce(t *testing.T) {
 	for _, name := range []string{"P17 sorted keys", "P11 the user mounts", "P04 refuses its own output"} {
 		all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
 		c := all[slices.IndexFunc(all, func(c corpus.Case) bool { return len(c.Name) >= len(name) && c.Name[:len(name)] == name })]
-		here, served := runCase(t, c, Objects(3)), runSubject(t, byURL(t, c), c, Objects(3))
+		here, served := runCase(t, c, Options{Objects: 3}), runSubject(t, byURL(t, c), c, Options{Objects: 3})
 		if here.Checks != served.Checks || len(c.Laws) == 0 && served.Calls > here.Calls*3/4 {
 			t.Errorf("%s: %d checks and %d calls, served %d and %d", name, here.Checks, here.Calls, served.Checks, served.Calls)
 		}

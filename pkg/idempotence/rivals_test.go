@@ -33,7 +33,7 @@ func TestRivalsOfOneName(t *testing.T) {
 		{Handler(quiet, newHarmless), Handler(loud, rival)},
 		{Handler(loud, rival), Handler(quiet, newHarmless)},
 	} {
-		report, err := Run(t.Context(), Handler(c.Webhook, c.New), Rivals(order...), Objects(mutationObjects))
+		report, err := Run(t.Context(), Handler(c.Webhook, c.New), Options{Rivals: order, Objects: mutationObjects})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestMembersAreRivals(t *testing.T) {
 	other := c.Webhook
 	other.Name = "mirror.example.com"
 	together := Together(Handler(c.Webhook, c.New), Handler(other, rival))
-	report, err := Run(t.Context(), together, Objects(mutationObjects))
+	report, err := Run(t.Context(), together, Options{Objects: mutationObjects})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestMembersAreRivals(t *testing.T) {
 	if !slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Law == L11 && v.Case.Rival == name }) {
 		t.Errorf("no violation of L11 by the members:\n%s", text(report))
 	}
-	report, err = Run(t.Context(), together, Objects(mutationObjects), Exceptions(Exception{Path: "rival:" + name, Reason: "known"}))
+	report, err = Run(t.Context(), together, Options{Objects: mutationObjects, Exceptions: []Exception{{Path: "rival:" + name, Reason: "known"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

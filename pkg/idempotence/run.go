@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,36 +29,43 @@ var builtins = func() *runtime.Scheme {
 // Run tests a subject and reports what it found. An error means that it could not be tested; a
 // webhook that breaks laws is a report. It makes the same calls in the same order for the same
 // subject and options, one at a time.
-func Run(ctx context.Context, subject Subject, opts ...Option) (report *Report, err error) {
-	o, trouble := newOptions(opts), &trouble{}
+func Run(ctx context.Context, subject Subject, options Options) (*Report, error) {
+	return runWith(ctx, subject, options, internals{})
+}
+
+func runWith(ctx context.Context, subject Subject, options Options, i internals) (report *Report, err error) {
+	o, trouble := newOptions(options, i), &trouble{}
 	subject, kinds, err := o.prepare(subject, trouble)
 	if err != nil {
-		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+		return nil, asError(ReasonInvalidOptions, err)
 	}
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
 	report = newReport(subject, o)
 	if names := subject.subresourcesOnly(); len(names) > 0 {
-		report.Incomplete = "its rules name subresources only (" + strings.Join(names, ", ") + "), for which no objects are made: it cannot be tested"
+		report.Incomplete = []Reason{{Code: ReasonSubresourcesOnly, Names: names}}
 		return report, nil
 	}
 	stored, err := report.storedCases(o)
 	if err != nil {
-		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+		return nil, asError(ReasonBadStoredCase, err)
 	}
 	if o.only != "" {
 		kinds = []*kind{o.kindOf(subject, stored[0].Case.Kind)}
 	}
 	engine, disconnect, err := o.connect()
 	if err != nil {
-		return nil, fmt.Errorf("cannot test the webhook: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, disconnect()) }()
+	if o.unlimited() && len(kinds) > 1 {
+		return nil, asError(ReasonInvalidOptions, errors.New("Options.Objects is negative, but the webhook handles several kinds: a run without a limit needs a sample of one kind"))
+	}
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
 		if o.guessesScope(subject, k) {
-			report.Notes = append(report.Notes, kindName(k.GroupVersionKind)+" is taken to be in namespaces: if it is not, say so with the scope of the rule, or give its definition with CRDs")
+			report.Notes = append(report.Notes, Reason{Code: ReasonScopeAssumed, Kind: kindName(k.GroupVersionKind)})
 		}
 		r := newRun(ctx, o, subject, k, report, trouble)
 		if engine != nil {
@@ -70,7 +77,7 @@ func Run(ctx context.Context, subject Subject, opts ...Option) (report *Report, 
 		report.add(r)
 	}
 	if trouble.err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("cannot test the webhook: %w", trouble.err)
+		return nil, trouble.err
 	}
 	report.leftOut(stored, ctx.Err() != nil || trouble.ends())
 	report.store(o)
@@ -125,7 +132,7 @@ type run struct {
 	calls, checks             int
 	objects, allowed, changed int
 	called                    int          // for how many objects
-	left                      string       // why not for the first of the others
+	left                      []string     // why the webhook was not called for the first of the others
 	denial                    string       // of the first object that the webhook does not allow
 	refusal                   string       // of the first object that the API server would not accept
 	broken                    map[Law]bool // laws that were found broken
@@ -179,7 +186,7 @@ func kindsOf(subject Subject, o *options) ([]*kind, error) {
 		add(gvk)
 	}
 	if len(kinds) == 0 {
-		return nil, errors.New("its rules are for none of the kinds that objects can be made of by themselves: give a sample of the objects that it is for, see Samples, or the definition of the custom resource, see CRDs")
+		return nil, &Error{Reason: Reason{Code: ReasonUnknownKinds}}
 	}
 	return kinds, nil
 }
@@ -236,3 +243,14 @@ func (r *run) excepted(law Law, path tree.Path) bool {
 
 // over reports whether the run has to end.
 func (r *run) over() bool { return r.ctx.Err() != nil || r.trouble.ends() }
+
+// asError returns err as an Error, with a code if it has none yet.
+func asError(code ReasonCode, err error) error {
+	if known := (*Error)(nil); errors.As(err, &known) {
+		return known
+	}
+	return &Error{Reason: Reason{Code: code, Detail: err.Error()}, cause: err}
+}
+
+// unlimited reports whether the run ends only by its budget.
+func (o *options) unlimited() bool { return o.objects == math.MaxInt }

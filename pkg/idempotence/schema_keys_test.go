@@ -50,7 +50,7 @@ func TestLossesBySchemaKeys(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			report, err := Run(t.Context(), editing("sea.example.com", "v1", "fleeten", onBoth, everyZone(tt.edit)), CRDs(zonesCRD(tt.members...)), Objects(15))
+			report, err := Run(t.Context(), editing("sea.example.com", "v1", "fleeten", onBoth, everyZone(tt.edit)), Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{zonesCRD(tt.members...)}, Objects: 15})
 			if err != nil {
 				t.Fatal(err)
 			}

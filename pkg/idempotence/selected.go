@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// leaves says what of the registrations has the webhook not be called for an object.
-func (r *run) leaves(x *object) string {
+// excludedBy names the selectors and conditions for which the webhooks are not called for an object.
+func (r *run) excludedBy(x *object) []string {
 	q := query{operation: r.operation, object: x}
 	var reasons []string
 	for _, w := range r.subject.webhooks {
@@ -27,5 +27,12 @@ func (r *run) leaves(x *object) string {
 			reasons = addOnce(reasons, "matchConditions "+strings.Join(names, ", "))
 		}
 	}
-	return strings.Join(reasons, "; ")
+	return reasons
+}
+
+// noteExclusion records why the webhook was not called for the first object without a call.
+func (r *run) noteExclusion(x *object) {
+	if r.left == nil {
+		r.left = r.excludedBy(x)
+	}
 }

@@ -27,15 +27,15 @@ func broken(t *testing.T, number string) corpus.Case {
 func TestCallsOnlyForObjectsSelected(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
-	report := runCase(t, c)
-	if !report.OK() || report.Changed != 0 || !strings.Contains(report.Incomplete, "give samples") {
+	report := runCase(t, c, Options{})
+	if !report.OK() || report.Changed != 0 || len(report.Incomplete) == 0 || report.Incomplete[0].Code != ReasonSamplesNeeded {
 		t.Errorf("without a sample that is selected:\n%s", text(report))
 	}
 	c.Samples = append(c.Samples, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"inject": "yes"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
 	})
-	if report := runCase(t, c); report.OK() {
+	if report := runCase(t, c, Options{}); report.OK() {
 		t.Errorf("with a sample that is selected:\n%s", text(report))
 	}
 }
@@ -55,8 +55,8 @@ func TestSaysWhatLeavesOutAllObjects(t *testing.T) {
 	} {
 		c := broken(t, "P01")
 		set(&c.Webhook)
-		report := runCase(t, c, Objects(3))
-		if want := "the webhook was called for none of 3 objects: " + want + ": give samples"; !strings.Contains(report.Incomplete, want) {
+		report := runCase(t, c, Options{Objects: 3})
+		if want := "the webhook was called for none of 3 objects: " + want + ": add objects"; !strings.Contains(report.Texts(report.Incomplete), want) {
 			t.Errorf("want %q:\n%s", want, text(report))
 		}
 	}
@@ -68,15 +68,15 @@ func TestCallsOnlyWhereConditionsMatch(t *testing.T) {
 		{Name: "not-injected", Expression: `!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, c.name == "agent")`},
 		{Name: "may", Expression: `authorizer.group("").resource("pods").check("create").allowed()`},
 	}
-	if report := runCase(t, c); !report.OK() || report.Changed == 0 {
+	if report := runCase(t, c, Options{}); !report.OK() || report.Changed == 0 {
 		t.Errorf("a condition keeps the webhook from a second call:\n%s", text(report))
 	}
 	c.Webhook.MatchConditions[0].Expression = "object.spec.containers.size() > 0"
-	if report := runCase(t, c); report.OK() {
+	if report := runCase(t, c, Options{}); report.OK() {
 		t.Errorf("a condition that is always true:\n%s", text(report))
 	}
 	c.Webhook.MatchConditions[0].Expression = "object.spec.nothing"
-	if report := runCase(t, c); !report.OK() || report.Allowed != 0 || report.Incomplete == "" {
+	if report := runCase(t, c, Options{}); !report.OK() || report.Allowed != 0 || len(report.Incomplete) == 0 {
 		t.Errorf("a condition that cannot be evaluated rejects all objects:\n%s", text(report))
 	}
 }

@@ -31,8 +31,7 @@ func TestWhoNeverSettles(t *testing.T) {
 		{"both", flips("a"), flips("b"), "change the object in turns for ever", "data", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report, err := Run(t.Context(), named("subject.example.com", tt.subject), Rivals(named("rival.example.com", tt.rival)), Objects(3),
-				Without(L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11))
+			report, err := Run(t.Context(), named("subject.example.com", tt.subject), Options{Rivals: []Subject{named("rival.example.com", tt.rival)}, Objects: 3, Without: []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11}})
 			if err != nil || len(report.Findings) != 1 {
 				t.Fatalf("%v:\n%s", err, text(report))
 			}

@@ -13,7 +13,7 @@ const mostShrinks = 400
 
 // shrink looks for the smallest case that breaks the law in the same way.
 func (r *run) shrink(v *Violation) *Violation {
-	if v.Case.Way == nextSecond {
+	if v.Case.Variant == nextSecond {
 		return v // each try takes a second
 	}
 	decided := r.decided[v.Law]
@@ -23,7 +23,7 @@ func (r *run) shrink(v *Violation) *Violation {
 		if tries++; tries > mostShrinks || r.over() {
 			return false
 		}
-		if smaller := r.check(&c); smaller != nil && smaller.Way == v.Way && smaller.Verdict == v.Verdict {
+		if smaller := r.check(&c); smaller != nil && smaller.FailureMode == v.FailureMode && smaller.Verdict == v.Verdict {
 			v = smaller
 			return true
 		}

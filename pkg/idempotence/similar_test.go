@@ -2,7 +2,9 @@
 
 package idempotence
 
-import "testing"
+import (
+	"testing"
+)
 
 // Elements of one type are not one if they are about things of different names.
 func TestSimilarNeedsOneName(t *testing.T) {

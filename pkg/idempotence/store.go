@@ -7,33 +7,22 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// DefaultStore is the folder in which [Check] stores the cases that fail.
-const DefaultStore = "testdata/idempotence"
-
-// Store keeps the cases that fail in a folder, a file each, under the name of the webhook. The
-// next run tries them first. A case that passes again is reported as mended, and is tried in each
-// run until you remove the file. [Check] stores in [DefaultStore]; Store("") turns that off.
-func Store(dir string) Option { return func(o *options) { o.dir = dir } }
-
-// Replay tries the case in a file, and nothing else.
-func Replay(file string) Option { return func(o *options) { o.only = file } }
-
 // A storedCase is a file.
 type storedCase struct {
-	Webhooks []string `json:"webhooks"`
-	Way      string   `json:"way"`
-	Summary  string   `json:"summary"`
-	Case     Case     `json:"case"`
+	Webhooks    []string    `json:"webhooks"`
+	FailureMode FailureMode `json:"failureMode"`
+	Summary     string      `json:"summary"`
+	Case        Case        `json:"case"`
 
 	file string
 }
@@ -46,9 +35,13 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 		Object json.RawMessage   `json:"object"`
 		Old    json.RawMessage   `json:"old"`
 		Before []json.RawMessage `json:"before"`
+		Way    json.RawMessage   `json:"way"` // name of variant in older files
 	}{plain: (*plain)(c)}
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err
+	}
+	if wire.Way != nil {
+		return errors.New(`the key "way" of a case is now "variant"`)
 	}
 	var err error
 	if c.Object, err = tree.Decode(wire.Object); err != nil {
@@ -94,8 +87,15 @@ func readCase(file string) (*storedCase, error) {
 		return nil, err
 	}
 	c := &storedCase{file: file}
-	if err := json.Unmarshal(text, c); err != nil {
+	wire := struct {
+		*storedCase
+		Way json.RawMessage `json:"way"` // name of failureMode in older files
+	}{storedCase: c}
+	if err := json.Unmarshal(text, &wire); err != nil {
 		return nil, fmt.Errorf("%s is not a stored case: %w", file, err)
+	}
+	if wire.Way != nil {
+		return nil, fmt.Errorf(`%s is not a stored case: the key "way" is now "failureMode"`, file)
 	}
 	return c, nil
 }
@@ -114,7 +114,7 @@ func (r *Report) storedCases(o options) ([]*storedCase, error) {
 	for _, file := range files {
 		c, err := readCase(file)
 		if err != nil {
-			r.Replayed = append(r.Replayed, Replayed{File: file, Verdict: Inconclusive, Reason: strings.TrimPrefix(err.Error(), file+" ")})
+			r.Replayed = append(r.Replayed, Replayed{File: file, Verdict: Inconclusive, Reason: &Reason{Code: ReasonBadStoredCase, Detail: strings.TrimPrefix(err.Error(), file+" ")}})
 			continue
 		}
 		cases = append(cases, c)
@@ -141,13 +141,10 @@ func (r *Report) store(o options) {
 		if v.File == "" && o.dir != "" && o.only == "" {
 			file, err := r.storeCase(o.dir, v)
 			if err != nil {
-				r.Notes = append(r.Notes, "cannot store a case that fails: "+err.Error())
+				r.Notes = append(r.Notes, Reason{Code: ReasonCaseNotStored, Detail: err.Error()})
 				continue
 			}
 			v.File = file
-		}
-		if v.File != "" {
-			v.Replay = o.replayLine(v.File)
 		}
 	}
 }
@@ -163,35 +160,11 @@ func (r *Report) storeCase(dir string, v *Violation) (file string, err error) {
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(storedCase{Webhooks: r.Webhooks, Way: v.Way, Summary: v.Summary, Case: v.Case}); err != nil {
+	if err := e.Encode(storedCase{Webhooks: r.Webhooks, FailureMode: v.FailureMode, Summary: v.Summary, Case: v.Case}); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", err
 	}
 	return file, os.WriteFile(file, text.Bytes(), 0o644)
-}
-
-// replayLine is what has a case tried again.
-func (o *options) replayLine(file string) string {
-	switch {
-	case o.replay != nil:
-		return o.replay(file)
-	case o.command != "":
-		return replayVariable + "=" + textutil.ShellQuote(file) + " " + o.command
-	}
-	return fmt.Sprintf("idempotence.Replay(%q)", file)
-}
-
-// againLine is what makes the same run.
-func (o *options) againLine() string {
-	switch {
-	case o.only != "":
-		return ""
-	case o.again != nil:
-		return o.again(o.seed, o.objects)
-	case o.command != "":
-		return fmt.Sprintf("%s=%d %s=%d %s", seedVariable, o.seed, objectsVariable, o.objects, o.command)
-	}
-	return fmt.Sprintf("idempotence.Seed(%d), idempotence.Objects(%d)", o.seed, o.objects)
 }

@@ -214,3 +214,11 @@ func (w *webhook) dryRuns() bool {
 	return w.SideEffects == nil || *w.SideEffects == admissionregistrationv1.SideEffectClassNone ||
 		*w.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
 }
+
+// names returns the names of the webhooks.
+func (s Subject) names() (names []string) {
+	for _, w := range s.webhooks {
+		names = append(names, w.Name)
+	}
+	return names
+}

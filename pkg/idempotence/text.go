@@ -17,7 +17,7 @@ import (
 
 // WriteText writes the report for a person, in colours if asked for.
 func (r *Report) WriteText(w io.Writer, colour bool) error {
-	p := printer{colour: colour}
+	p := printer{colour: colour, report: r}
 	for _, v := range r.Findings {
 		p.finding(v)
 	}
@@ -29,14 +29,14 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 		p.hanging("excepted: ", strings.TrimSpace(fmt.Sprintf("%s %s", e.Path, e.Law))+": "+e.Reason)
 	}
 	for _, note := range r.Notes {
-		p.hanging(p.paint(yellow, "note: "), note)
+		p.hanging(p.paint(yellow, "note: "), r.Text(note))
 	}
-	p.holds(r)
-	if r.Incomplete != "" {
-		p.hanging(p.paint(yellow, "inconclusive: "), r.Incomplete)
+	p.passes(r)
+	if len(r.Incomplete) > 0 {
+		p.hanging(p.paint(yellow, "inconclusive: "), r.Texts(r.Incomplete))
 	}
-	if r.Again != "" && (r.Incomplete != "" || !r.OK()) {
-		p.printf("this run again: %s\n", textutil.Visible(r.Again))
+	if line := r.AgainLine(); line != "" && (len(r.Incomplete) > 0 || !r.OK()) {
+		p.printf("this run again: %s\n", textutil.Visible(line))
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
@@ -47,12 +47,13 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return e.Encode(r.worded())
 }
 
 type printer struct {
 	text   strings.Builder
 	colour bool
+	report *Report
 }
 
 // The colours of a terminal.
@@ -75,7 +76,7 @@ func (p *printer) paint(colour, text string) string {
 }
 
 // headings are what is printed of a verdict.
-var headings = map[Verdict]string{Violates: "VIOLATED", Impure: "IMPURE", Advice: "ADVICE"}
+var headings = map[Verdict]string{Fails: "FAILS", Impure: "IMPURE", Advice: "ADVICE"}
 
 func (p *printer) finding(v *Violation) {
 	colour := red
@@ -96,8 +97,8 @@ func (p *printer) finding(v *Violation) {
 	}
 	p.calls(v)
 	p.difference(v.Difference)
-	if v.Replay != "" {
-		p.printf("\n  Again:  %s\n", textutil.Visible(v.Replay))
+	if line := p.report.ReplayLine(v); line != "" {
+		p.printf("\n  Again:  %s\n", textutil.Visible(line))
 	}
 	p.printf("\n")
 }
@@ -155,7 +156,7 @@ func (p *printer) calls(v *Violation) {
 }
 
 // about says in a few words what a call is for.
-func (c *Call) about() string {
+func (c *Exchange) about() string {
 	text := c.About
 	if text == "" {
 		text = "the object"
@@ -201,12 +202,11 @@ func compact(raw []byte) string {
 	return out.String()
 }
 
-const (
-	// width is the length of a line of running text.
-	width = 80
-	// longestValue is how many bytes of a value the report shows.
-	longestValue = 240
-)
+// longestValue is the length at which a value is clipped.
+const longestValue = 240
+
+// width is how long the lines of running text are.
+const width = 80
 
 // hanging writes a text after head in wrapped lines, indented as far as head is wide. Only head may have colours.
 func (p *printer) hanging(head, text string) { p.printf("%s", textutil.Wrap(head, text, width)) }

@@ -76,8 +76,8 @@ func (p *printer) side(colour, sign, path string, raw []byte) {
 
 // marks are what the verdicts are called in the table of the laws.
 var marks = map[Verdict]struct{ text, colour string }{
-	Holds:         {"holds", green},
-	Violates:      {"violated", red},
+	Passes:        {"passes", green},
+	Fails:         {"fails", red},
 	Impure:        {"impure", red},
 	Inconclusive:  {"inconclusive", yellow},
 	NotApplicable: {"not applicable", ""},
@@ -85,14 +85,14 @@ var marks = map[Verdict]struct{ text, colour string }{
 }
 
 // verdictOrder is the order of the verdicts in the table.
-var verdictOrder = []Verdict{Violates, Impure, Inconclusive, Holds, NotApplicable}
+var verdictOrder = []Verdict{Fails, Impure, Inconclusive, Passes, NotApplicable}
 
 // laws writes for each kind which laws hold and which do not, one verdict and one reason a line.
 func (p *printer) laws(r *Report) {
 	for _, kind := range r.Kinds {
 		p.printf("%s\n", p.paint(bold, kind))
 		for _, verdict := range verdictOrder {
-			for _, line := range linesOf(r.Laws, kind, verdict) {
+			for _, line := range r.linesOf(kind, verdict) {
 				mark := marks[verdict]
 				head := "  " + p.paint(mark.colour, mark.text+strings.Repeat(" ", len("not applicable")-len(mark.text))) + " "
 				p.hanging(head, line)
@@ -102,17 +102,18 @@ func (p *printer) laws(r *Report) {
 }
 
 // linesOf are the laws of a kind that have a verdict, those of one reason together.
-func linesOf(all []LawResult, kind string, verdict Verdict) (lines []string) {
+func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	var reasons []string
 	laws := map[string]string{}
-	for _, l := range all {
+	for _, l := range r.Laws {
 		if l.Kind != kind || l.Verdict != verdict {
 			continue
 		}
-		if _, known := laws[l.Reason]; !known {
-			reasons = append(reasons, l.Reason)
+		reason := r.reasonText(l.Reason)
+		if _, known := laws[reason]; !known {
+			reasons = append(reasons, reason)
 		}
-		laws[l.Reason] += " " + string(l.Law)
+		laws[reason] += " " + string(l.Law)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // those without one first
 	for _, reason := range reasons {
@@ -135,29 +136,29 @@ func (p *printer) count(r *Report) {
 func (p *printer) replays(r *Report) {
 	for _, c := range r.Replayed {
 		switch c.Verdict {
-		case Holds:
-			passes := ") passes now; it is tried again in each run until you remove it"
-			if c.Reason != "" {
-				passes = ") has nothing to try now: " + c.Reason + "; remove it"
+		case Passes:
+			passes := ") passes now; each run checks it again until you remove it"
+			if c.Reason != nil {
+				passes = ") can no longer be checked: " + r.Text(*c.Reason) + "; remove it"
 			}
 			p.hanging(p.paint(green, "mended: "), c.File+" ("+string(c.Law)+passes)
 		case Inconclusive:
-			p.hanging(p.paint(yellow, "not replayed: "), c.File+": "+c.Reason)
+			p.hanging(p.paint(yellow, "not replayed: "), c.File+": "+r.reasonText(c.Reason))
 		}
 	}
 }
 
 // A beginning is a law to mend before those that come after it, and why.
 type beginning struct {
-	law Law
-	way string // in which it is broken; empty: any
-	why string
+	law  Law
+	mode FailureMode // empty means any
+	why  string
 }
 
 // beginnings are in order: no answer, another one each time, one that cannot be used, a second call; then the rest.
 var beginnings = func() []beginning {
 	all := []beginning{
-		{L2, "fails", "where there is no answer, there is nothing to say of the others"},
+		{L2, FailureServerError, "where there is no answer, there is nothing to say of the others"},
 		{L3, "", "where answers vary, little can be said of the others"},
 		{L8, "", "where an answer cannot be read, the others are not kept either"},
 		{L10, "", "the others are about what its patch makes"},
@@ -181,7 +182,7 @@ func (p *printer) whereToBegin(r *Report) {
 	}
 	for _, b := range beginnings {
 		if slices.ContainsFunc(r.Findings, func(v *Violation) bool {
-			return v.Law == b.law && (b.way == "" || v.Way == b.way) && v.Verdict != Advice
+			return v.Law == b.law && (b.mode == "" || v.FailureMode == b.mode) && v.Verdict != Advice
 		}) {
 			p.hanging("", "One mistake often breaks several laws: mend "+string(b.law)+" first ("+b.why+"), and run again.")
 			p.printf("\n")
@@ -190,9 +191,9 @@ func (p *printer) whereToBegin(r *Report) {
 	}
 }
 
-// holds says in a sentence that there is nothing to mend, and what is not known.
-func (p *printer) holds(r *Report) {
-	if !r.OK() || r.Incomplete != "" || r.Again == "" {
+// passes writes that all laws pass, and which of them were checked only in part.
+func (p *printer) passes(r *Report) {
+	if !r.OK() || len(r.Incomplete) > 0 || r.ReplayOf != "" {
 		return
 	}
 	n, unknown, asked := 0, []string{}, ""
@@ -202,10 +203,10 @@ func (p *printer) holds(r *Report) {
 			if l.Law != law {
 				continue
 			}
-			kept = kept || l.Verdict == Holds
-			partly = partly || l.Verdict == Holds && l.Reason != ""
+			kept = kept || l.Verdict == Passes
+			partly = partly || l.Verdict == Passes && l.Reason != nil
 			tooLittle = tooLittle || l.Verdict == Inconclusive
-			if l.Verdict == NotApplicable && strings.HasPrefix(l.Reason, "left out ") { // with Without, or a flag
+			if l.Reason != nil && l.Reason.Code == ReasonLawExcluded {
 				asked = "of the laws asked for, "
 			}
 		}
@@ -219,19 +220,19 @@ func (p *printer) holds(r *Report) {
 			n++
 		}
 	}
-	text := asked + "all " + strconv.Itoa(n) + " that apply hold"
+	text := asked + "all " + strconv.Itoa(n) + " that apply pass"
 	switch {
 	case n == 0:
 		return
 	case n == 1 && asked != "":
-		text = asked + "the one that applies holds"
+		text = asked + "the one that applies passes"
 	case n == 1:
-		text = "the one law that applies holds"
+		text = "the one law that applies passes"
 	case asked == "":
-		text = "all " + textutil.Count(n, "law") + " that apply hold"
+		text = "all " + textutil.Count(n, "law") + " that apply pass"
 	}
 	if len(unknown) > 0 {
 		text += "; not tried: " + strings.Join(unknown, ", ")
 	}
-	p.hanging(p.paint(green, "holds: "), text)
+	p.hanging(p.paint(green, "passes: "), text)
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -16,9 +15,9 @@ import (
 // trouble is what ends a run and is no fault of the webhook's answers. A run and its rivals share it.
 type trouble struct {
 	// err says why there is nothing to test: the handler cannot be made, the server never answered.
-	err error
+	err *Error
 	// lost says which server answered once and does so no more.
-	lost error
+	lost *Error
 	// hung is there where no call was ever answered.
 	hung bool
 	// repeats is how many calls were made again because the connection broke.
@@ -29,8 +28,8 @@ type trouble struct {
 func (t *trouble) ends() bool { return t != nil && (t.err != nil || t.lost != nil || t.hung) }
 
 // cannotReach notes that there is no connection to a server.
-func (t *trouble) cannotReach(url, hint string, err error, answered bool) {
-	switch err := fmt.Errorf("%s cannot be reached: %w (%s)", url, err, hint); {
+func (t *trouble) cannotReach(url string, code ReasonCode, err error, answered bool) {
+	switch err := (&Error{Reason: Reason{Code: code, URL: url, Detail: err.Error()}, cause: err}); {
 	case t == nil || t.ends():
 	case answered:
 		t.lost = err
@@ -39,9 +38,8 @@ func (t *trouble) cannotReach(url, hint string, err error, answered bool) {
 	}
 }
 
-// hintFor says what to look at when a connection cannot be made. It is empty where an error
-// is no such thing.
-func hintFor(err error) string {
+// unreachableCode returns why a connection cannot be made, or an empty code for any other error.
+func unreachableCode(err error) ReasonCode {
 	var (
 		name     *net.DNSError
 		refused  *tls.CertificateVerificationError
@@ -53,21 +51,21 @@ func hintFor(err error) string {
 	)
 	switch {
 	case errors.As(err, &name):
-		return "the name is not known on this machine: a Service has a name in its cluster only"
+		return ReasonUnknownHost
 	case errors.As(err, &other):
-		return "its certificate is for other names: call it by one of them, or set ServerName in the client's tls.Config"
+		return ReasonCertificateName
 	case errors.As(err, &expired):
-		return "its certificate is not valid: look at its dates and uses"
+		return ReasonCertificateInvalid
 	case errors.As(err, &refused):
-		return "its certificate is not trusted: give URL a client with the caBundle as RootCAs in its tls.Config"
+		return ReasonCertificateUntrusted
 	case errors.As(err, &plain), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
-		return "it does not speak TLS: is the port right, or is it http://?"
+		return ReasonNotTLS
 	case errors.As(err, &alert), errors.As(err, &operated) && operated.Op == "remote error":
-		return "it ends the TLS handshake: does it want a client certificate?"
+		return ReasonHandshakeEnded
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there: is the server running, is the port right?"
+		return ReasonConnectionRefused
 	case errors.As(err, &operated) && operated.Op == "dial":
-		return "there is no connection: is the address right, and is there a way to it?"
+		return ReasonNoConnection
 	}
 	return ""
 }

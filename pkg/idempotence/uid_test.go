@@ -38,12 +38,12 @@ func TestUIDsNameOneRequest(t *testing.T) {
 	var answers sync.Map
 	subject := Handler(registration, func() http.Handler { return remembering(&answers, handler) })
 	for _, seed := range []int64{1, 2} {
-		report, err := Run(t.Context(), subject, Objects(4), Seed(seed))
+		report, err := Run(t.Context(), subject, Options{Objects: 4, Seed: seed})
 		if err != nil || !report.OK() {
 			t.Errorf("%v, seed %d:\n%s", err, seed, text(report))
 		}
 	}
-	z, err := newFuzzer(subject, nil)
+	z, err := newFuzzer(subject, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestUIDsAreNotReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var texts []string
 			for range 2 {
-				report, err := Run(t.Context(), subject, Objects(2))
+				report, err := Run(t.Context(), subject, Options{Objects: 2})
 				if err != nil {
 					t.Fatal(err)
 				}

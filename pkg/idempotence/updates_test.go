@@ -81,7 +81,7 @@ func (c subjectCase) run(t *testing.T) {
 	if c.custom {
 		group, version, resource, sample = "net.example.com", "v1alpha1", "gateways", gateway()
 	}
-	report, err := Run(t.Context(), editing(group, version, resource, c.operations, c.edit), Samples(sample), Objects(4))
+	report, err := Run(t.Context(), editing(group, version, resource, c.operations, c.edit), Options{Samples: []runtime.Object{sample}, Objects: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@
 
 package idempotence
 
-import admissionv1 "k8s.io/api/admission/v1"
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+)
 
 // An updated is the object that the updates of some cases are of.
 type updated struct {

@@ -47,7 +47,7 @@ func (r *run) tryAlike(doc any, result *object) {
 			r.try(&Case{Law: law, Object: x.doc})
 		}
 		if r.opts.uses(olderObjects) {
-			r.try(&Case{Law: L6, Object: x.doc, Way: olderObject})
+			r.try(&Case{Law: L6, Object: x.doc, Variant: olderObject})
 		}
 	}
 	x, ok := r.valid(doc)

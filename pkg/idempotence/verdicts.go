@@ -5,55 +5,19 @@ package idempotence
 import (
 	"context"
 	"errors"
-	"fmt"
+	"reflect"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// enough is how many objects a webhook has to change for a verdict, and how many cases of a law
-// have to be decided.
+// enough is the number of objects that a webhook must change, and of cases of a law that must be
+// decided, for a verdict.
 const enough = 3
 
-// AllowInconclusive declares that too little can be tried to tell, about some laws or, without any,
-// about all of them, and why: such as a webhook that is switched on in another cluster only.
-// Otherwise [Check] fails where a webhook changes too few of the objects, or too few cases of a law
-// that applies can be decided. Mind that it makes a test pass that says little; a sample that switches
-// the webhook on ([Samples]) is better. A run that ends early stays incomplete.
-func AllowInconclusive(reason string, laws ...Law) Option {
-	return func(o *options) {
-		if reason == "" {
-			o.errs = append(o.errs, errors.New("AllowInconclusive needs a reason"))
-		}
-		for _, law := range laws {
-			if !slices.Contains(Laws, law) {
-				o.errs = append(o.errs, fmt.Errorf("AllowInconclusive: there is no law %q", law))
-			}
-		}
-		o.allowed = append(o.allowed, allowance{reason, laws})
-	}
-}
-
-// An allowance is what AllowInconclusive was told.
-type allowance struct {
-	reason string
-	laws   []Law
-}
-
-// allows returns the reason for which nothing needs to be known about a law.
-func (o *options) allows(law Law) (reason string, ok bool) {
-	for _, a := range o.allowed {
-		if len(a.laws) == 0 || slices.Contains(a.laws, law) {
-			return a.reason, true
-		}
-	}
-	return "", false
-}
-
-// add takes in what a run has found out.
+// add adds the results of the run of one kind.
 func (r *Report) add(of *run) {
 	name := kindName(of.kind.GroupVersionKind)
 	r.Kinds = append(r.Kinds, name)
@@ -72,18 +36,27 @@ func (r *Report) add(of *run) {
 	}
 }
 
-// doubt has a law that is inconclusive make the run so, unless that is allowed.
+// doubt makes the run incomplete because of an inconclusive law, unless that is allowed.
 func (r *Report) doubt(of *run, l LawResult) {
-	reason, allowed := of.opts.allows(l.Law)
+	allowance, allowed := of.opts.allows(l.Law)
+	because := []Reason{*l.Reason}
 	switch {
-	case of.opts.only != "" || of.impure || of.over(): // which is told otherwise
+	case of.opts.only != "" || of.impure || of.over(): // the report has another reason for it
 	case allowed:
-		r.Notes = addOnce(r.Notes, fmt.Sprintf("%s is inconclusive (%s), which is allowed: %s", l.Kind, l.Reason, reason))
+		r.Notes = addReason(r.Notes, Reason{Code: ReasonLawMayBeUnsure, Kind: l.Kind, Because: because, Detail: allowance})
 	case of.changed < of.needed():
-		r.doubts = addOnce(r.doubts, fmt.Sprintf("%s: %s: give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", l.Kind, l.Reason))
+		r.doubts = addReason(r.doubts, Reason{Code: ReasonSamplesNeeded, Kind: l.Kind, Because: because})
 	default:
-		r.doubts = append(r.doubts, fmt.Sprintf("%s: %s: %s", l.Kind, l.Law, l.Reason))
+		r.doubts = append(r.doubts, Reason{Code: ReasonLawUndecided, Kind: l.Kind, Law: l.Law, Because: because})
 	}
+}
+
+// addReason appends a reason unless the list has it.
+func addReason(list []Reason, reason Reason) []Reason {
+	if slices.ContainsFunc(list, func(r Reason) bool { return reflect.DeepEqual(r, reason) }) {
+		return list
+	}
+	return append(list, reason)
 }
 
 func addOnce(texts []string, text string) []string {
@@ -93,143 +66,141 @@ func addOnce(texts []string, text string) []string {
 	return append(texts, text)
 }
 
-// needed is enough, or as many as there were to be.
+// needed is enough, or the number of objects if that is lower.
 func (r *run) needed() int { return min(enough, max(1, r.opts.objects)) }
 
-// verdict is what is known about a law, and why it is no more.
-func (r *run) verdict(law Law) (Verdict, string) {
+// verdict returns the verdict on a law, and the reason if it is not simply passed or failed.
+func (r *run) verdict(law Law) (Verdict, *Reason) {
 	switch reason := r.exempt(law); {
 	case r.broken[law] && law == L3:
-		return Impure, ""
+		return Impure, nil
 	case r.broken[law]:
-		return Violates, ""
-	case reason != "":
+		return Fails, nil
+	case reason != nil:
 		return NotApplicable, reason
 	}
-	if reason := r.tooLittle(law); reason != "" {
+	if reason := r.tooLittle(law); reason != nil {
 		return Inconclusive, reason
 	}
 	if r.opts.only == "" && r.checksOf[law] == 0 {
-		return NotApplicable, nothingFor[law]
+		if code, ok := nothingFor[law]; ok {
+			return NotApplicable, &Reason{Code: code}
+		}
+		return NotApplicable, nil
 	}
 	if law == L7 && r.opts.observe == nil {
-		return Holds, "the answers agree; what the webhook writes elsewhere is not known without Observe"
+		return Passes, &Reason{Code: ReasonEffectsUnwatched}
 	}
-	return Holds, ""
+	return Passes, nil
 }
 
-// exempt says why a law does not apply.
-func (r *run) exempt(law Law) string {
+// exempt returns why a law does not apply, or nil.
+func (r *run) exempt(law Law) *Reason {
 	switch {
 	case slices.Contains(r.opts.without, law):
-		return "left out with Without"
+		return &Reason{Code: ReasonLawExcluded}
 	case law == L6 && !r.handles(admissionv1.Update):
-		return "the rules have no UPDATE"
+		return &Reason{Code: ReasonNoUpdateRule}
 	case law == L7 && !r.takesDryRuns():
-		return "with these sideEffects, the API server rejects dry runs without calling the webhook"
+		return &Reason{Code: ReasonNoDryRun}
 	}
-	return ""
+	return nil
 }
 
-// nothingFor says why a law has no cases although the webhook changes objects.
-var nothingFor = map[Law]string{
-	L4a: "the webhook adds nothing that others could edit",
-	L4b: "there is nothing that others could add to these objects",
-	L5:  "the webhook adds no parts that could be there already",
-	L9:  "there is no place for a new field",
-	L11: "there is no other webhook",
-	L12: "there is no other webhook",
+// nothingFor is why a law has no cases although the webhook changes objects.
+var nothingFor = map[Law]ReasonCode{
+	L4a: ReasonNothingToEdit,
+	L4b: ReasonNothingToAdd,
+	L5:  ReasonNoParts,
+	L9:  ReasonNoPlaceForField,
+	L11: ReasonNoOtherWebhook,
+	L12: ReasonNoOtherWebhook,
 }
 
-// tooLittle says why nothing can be said about a law.
-func (r *run) tooLittle(law Law) string {
+// tooLittle returns why a law is inconclusive, or nil.
+func (r *run) tooLittle(law Law) *Reason {
 	tried, decided := r.checksOf[law], r.decided[law]
 	if r.opts.only != "" {
-		return ""
+		return nil
 	}
 	switch {
 	case r.impure && decided < r.needed():
-		return "not looked for in a webhook that is impure"
+		return &Reason{Code: ReasonImpure}
 	case r.over() && min(decided, r.changed) < r.needed():
-		return endedBefore
+		return &Reason{Code: ReasonRunEnded}
 	case r.objects == 0:
-		return strings.TrimSuffix("the API server would accept none of the objects that were made: "+r.refusal, ": ")
-	case r.called == 0 && r.left != "":
-		return fmt.Sprintf("the webhook was called for none of %s: %s", textutil.Count(r.objects, "object"), r.left)
+		return &Reason{Code: ReasonNoValidObject, Detail: r.refusal}
+	case r.called == 0 && len(r.left) > 0:
+		return &Reason{Code: ReasonNotCalled, Of: r.objects, Names: r.left}
 	case r.changed == 0:
-		return fmt.Sprintf("the webhook changed none of %s", textutil.Count(r.objects, "object")) + r.denials()
+		return r.withDenials(Reason{Code: ReasonChangedNone, Of: r.objects})
 	case r.changed < r.needed():
-		return fmt.Sprintf("the webhook changed only %d of %s", r.changed, textutil.Count(r.objects, "object")) + r.denials()
+		return r.withDenials(Reason{Code: ReasonChangedFew, Count: r.changed, Of: r.objects})
 	case tried > 0 && decided < min(r.needed(), tried):
-		return fmt.Sprintf("only %d of %s told something: in the others the API server refuses the input, or the webhook denies it", decided, textutil.Count(tried, "case"))
+		return &Reason{Code: ReasonFewCases, Count: decided, Of: tried}
 	}
-	return ""
+	return nil
 }
 
-// denials says how many objects the webhook denies, and with what words.
-func (r *run) denials() string {
-	if r.denial == "" {
-		return ""
+// withDenials adds the number of denied objects, and the first message.
+func (r *run) withDenials(reason Reason) *Reason {
+	if r.denial != "" {
+		reason.Denied, reason.Detail = r.objects-r.allowed, textutil.FirstLine(r.denial)
 	}
-	return fmt.Sprintf(", and denied %d, such as: %s", r.objects-r.allowed, textutil.FirstLine(r.denial))
+	return &reason
 }
 
-// finish says what keeps the run from telling.
+// finish records why the run is incomplete, and sorts the findings.
 func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
 	r.doubtReplays(o)
 	switch err := ctx.Err(); {
 	case t.hung && outer.Err() == nil:
-		r.Incomplete = "the run ended early, because no call was answered"
+		r.Incomplete = []Reason{{Code: ReasonNoAnswer}}
+	case err != nil && outer.Err() == nil && o.unlimited():
 	case err != nil && outer.Err() == nil:
-		r.Incomplete = fmt.Sprintf("the run ended early, after its budget of %s: give it more with Budget, or take fewer Objects", o.budget)
+		r.Incomplete = []Reason{{Code: ReasonBudgetSpent, Limit: o.budget}}
 	case errors.Is(err, context.Canceled):
-		r.Incomplete = "the run was interrupted: this is what it knew by then"
+		r.Incomplete = []Reason{{Code: ReasonInterrupted}}
 	case err != nil:
-		r.Incomplete = "the run ended early: " + err.Error()
+		r.Incomplete = []Reason{{Code: ReasonEndedEarly, Detail: err.Error()}}
 	case t.lost != nil:
-		r.Incomplete = "the run ended early, because a server went away: " + t.lost.Error()
-	case len(r.doubts) > 0:
-		r.Incomplete = strings.Join(r.doubts, "; ")
+		r.Incomplete = []Reason{{Code: ReasonServerLost, Because: []Reason{t.lost.Reason}}}
+	default:
+		r.Incomplete = r.doubts
 	}
 	r.repeated(t.repeats)
-	if r.Incomplete == "" && r.Again != "" {
+	if len(r.Incomplete) == 0 && r.ReplayOf == "" {
 		r.notNeeded()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
 }
 
-// A few connections that break are the network's business. More are the server's, and the API server makes no
-// call again. That breaks no law, as it is about no object; but nobody can say that all is well.
+// A few broken connections may be the network's fault. With more of them the run is incomplete: they
+// break no law, because they are about no object, but the API server does not repeat a call.
 const (
 	fewRepeats     = 2
 	callsPerRepeat = 100
 )
 
-// repeated tells of calls that were made again.
+// repeated reports the calls that had to be repeated.
 func (r *Report) repeated(n int) {
 	if n == 0 {
 		return
 	}
-	laws := r.brokenBy()
-	if laws != "" || n <= fewRepeats || n*callsPerRepeat <= r.Calls {
-		r.Notes = append(r.Notes, textutil.Count(n, "call")+" had to be made again, because the connection broke"+laws)
+	laws := r.lawsWithBrokenConnections()
+	if len(laws) > 0 || n <= fewRepeats || n*callsPerRepeat <= r.Calls {
+		r.Notes = append(r.Notes, Reason{Code: ReasonCallsRepeated, Count: n, Names: laws})
 		return
 	}
-	doubt := fmt.Sprintf("%d of %s had to be made again, because the server broke the connection: the API server makes none again, and with failurePolicy Fail each of them is an error for a user",
-		n, textutil.Count(r.Calls, "call"))
-	r.Incomplete = strings.TrimPrefix(r.Incomplete+"; "+doubt, "; ")
+	r.Incomplete = append(r.Incomplete, Reason{Code: ReasonBrokenConnections, Count: n, Of: r.Calls})
 }
 
-// brokenBy names the laws whose findings show how connections break.
-func (r *Report) brokenBy() string {
-	var laws []string
+// lawsWithBrokenConnections names the laws whose findings show a broken connection.
+func (r *Report) lawsWithBrokenConnections() (laws []string) {
 	for _, v := range r.Findings {
-		if slices.ContainsFunc(v.Calls, func(c Call) bool { return c.broke }) {
+		if slices.ContainsFunc(v.Calls, func(c Exchange) bool { return c.broke }) {
 			laws = addOnce(laws, string(v.Law))
 		}
 	}
-	if len(laws) == 0 {
-		return ""
-	}
-	return ": see " + strings.Join(laws, ", ")
+	return laws
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/test/corpus"
@@ -54,20 +56,21 @@ func TestCheckOfAWebhookThatDoesNothing(t *testing.T) {
 	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
 	for _, tt := range []struct {
 		name   string
-		opts   []Option
+		opts   Options
 		passes bool
 		says   string
 	}{
-		{"as it is", nil, false, "the webhook changed none of 6 objects: give samples that switch it on"},
-		{"with a sample", []Option{Samples(configMap("switched-on"))}, true, ""},
-		{"declared", []Option{AllowInconclusive("the switch is in another cluster")}, true, "which is allowed: the switch is in another cluster"},
-		{"declared for one law only", []Option{AllowInconclusive("no matter", L9)}, false, "changed none"},
+		{"as it is", Options{}, false, "the webhook changed none of 6 objects: add objects that it changes to Options.Samples"},
+		{"with a sample", Options{Samples: []runtime.Object{configMap("switched-on")}}, true, ""},
+		{"declared", Options{AllowInconclusive: []Allowance{{Reason: "the switch is in another cluster"}}}, true, "which is allowed: the switch is in another cluster"},
+		{"declared for one law only", Options{AllowInconclusive: []Allowance{{Reason: "no matter", Laws: []Law{L9}}}}, false, "changed none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			outer := &recorded{TB: t}
-			report := Check(outer, asleep, append(tt.opts, Objects(6), Store(""))...)
-			if (len(outer.errors) == 0) != tt.passes || (report.Incomplete == "") != tt.passes {
-				t.Errorf("passes is %t, want %t; incomplete: %q", len(outer.errors) == 0, tt.passes, report.Incomplete)
+			tt.opts.Objects, tt.opts.Store = 6, NoStore
+			report := Check(outer, asleep, tt.opts)
+			if (len(outer.errors) == 0) != tt.passes || (len(report.Incomplete) == 0) != tt.passes {
+				t.Errorf("passes is %t, want %t; incomplete: %v", len(outer.errors) == 0, tt.passes, report.Incomplete)
 			}
 			words := strings.Join(strings.Fields(text(report)), " ")
 			if !strings.Contains(words, tt.says) {
@@ -78,8 +81,8 @@ func TestCheckOfAWebhookThatDoesNothing(t *testing.T) {
 }
 
 func TestAllowInconclusiveIsChecked(t *testing.T) {
-	for _, o := range []Option{AllowInconclusive(""), AllowInconclusive("a reason", "L99")} {
-		if _, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), o, Objects(1)); err == nil {
+	for _, a := range []Allowance{{}, {Reason: "a reason", Laws: []Law{"L99"}}} {
+		if _, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), Options{Objects: 1, AllowInconclusive: []Allowance{a}}); err == nil {
 			t.Error("no error")
 		}
 	}
@@ -92,9 +95,9 @@ func TestEachKindHasToBeChanged(t *testing.T) {
 			marked(r, doc)
 		}
 	})
-	report, err := Run(t.Context(), subject, Objects(6), Samples(configMap("a"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}))
-	if err != nil || !report.OK() || !strings.HasPrefix(report.Incomplete, "v1 Secret: the webhook changed none of ") || strings.Contains(report.Incomplete, "ConfigMap") {
-		t.Errorf("%v, incomplete: %q", err, report.Incomplete)
+	report, err := Run(t.Context(), subject, Options{Objects: 6, Samples: []runtime.Object{configMap("a"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}}})
+	if err != nil || !report.OK() || !strings.HasPrefix(report.Texts(report.Incomplete), "v1 Secret: the webhook changed none of ") || strings.Contains(report.Texts(report.Incomplete), "ConfigMap") {
+		t.Errorf("%v, incomplete: %v", err, report.Incomplete)
 	}
 }
 
@@ -104,30 +107,30 @@ func TestLawsThatDoNotApply(t *testing.T) {
 		s.webhooks[0].SideEffects = effects
 		return s
 	}
-	const unobserved = "the answers agree; what the webhook writes elsewhere is not known without Observe"
 	for _, tt := range []struct {
 		name    string
 		effects admissionregistrationv1.SideEffectClass
-		opts    []Option
+		opts    Options
 		law     Law
 		want    LawResult
 	}{
-		{"a dry run of one with side effects", admissionregistrationv1.SideEffectClassSome, nil, L7,
-			LawResult{Verdict: NotApplicable, Reason: "with these sideEffects, the API server rejects dry runs without calling the webhook"}},
-		{"a dry run of who knows", admissionregistrationv1.SideEffectClassUnknown, nil, L7,
-			LawResult{Verdict: NotApplicable, Reason: "with these sideEffects, the API server rejects dry runs without calling the webhook"}},
-		{"a dry run that nobody watches", admissionregistrationv1.SideEffectClassNone, nil, L7, LawResult{Verdict: Holds, Reason: unobserved}},
-		{"a dry run that is watched", admissionregistrationv1.SideEffectClassNoneOnDryRun, []Option{Observe(func() any { return 1 })}, L7, LawResult{Verdict: Holds}},
-		{"updates without UPDATE", admissionregistrationv1.SideEffectClassNone, nil, L6, LawResult{Verdict: NotApplicable, Reason: "the rules have no UPDATE"}},
-		{"a law that is left out", admissionregistrationv1.SideEffectClassNone, []Option{Without(L9)}, L9, LawResult{Verdict: NotApplicable, Reason: "left out with Without"}},
+		{"a dry run of one with side effects", admissionregistrationv1.SideEffectClassSome, Options{}, L7,
+			LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonNoDryRun}}},
+		{"a dry run of who knows", admissionregistrationv1.SideEffectClassUnknown, Options{}, L7,
+			LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonNoDryRun}}},
+		{"a dry run that nobody watches", admissionregistrationv1.SideEffectClassNone, Options{}, L7, LawResult{Verdict: Passes, Reason: &Reason{Code: ReasonEffectsUnwatched}}},
+		{"a dry run that is watched", admissionregistrationv1.SideEffectClassNoneOnDryRun, Options{Observe: func() any { return 1 }}, L7, LawResult{Verdict: Passes}},
+		{"updates without UPDATE", admissionregistrationv1.SideEffectClassNone, Options{}, L6, LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonNoUpdateRule}}},
+		{"a law that is left out", admissionregistrationv1.SideEffectClassNone, Options{Without: []Law{L9}}, L9, LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonLawExcluded}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report, err := Run(t.Context(), subject(ptr.To(tt.effects)), append(tt.opts, Objects(4))...)
-			if err != nil || report.Incomplete != "" {
+			tt.opts.Objects = 4
+			report, err := Run(t.Context(), subject(ptr.To(tt.effects)), tt.opts)
+			if err != nil || len(report.Incomplete) > 0 {
 				t.Fatal(err, report.Incomplete)
 			}
 			got := verdictOf(t, report, tt.law)
-			if got.Verdict != tt.want.Verdict || got.Reason != tt.want.Reason || got.Verdict == NotApplicable && got.Cases > 0 {
+			if got.Verdict != tt.want.Verdict || !reflect.DeepEqual(got.Reason, tt.want.Reason) || got.Verdict == NotApplicable && got.Cases > 0 {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 		})
@@ -139,11 +142,11 @@ func TestOnlyDecidedCasesCount(t *testing.T) {
 	r := &run{ctx: t.Context(), subject: editing("", "v1", "configmaps", onCreate, marked), kind: &kind{},
 		broken: map[Law]bool{}, checksOf: map[Law]int{L4a: 40}, decided: map[Law]int{L4a: 2}, objects: 10, changed: 10}
 	r.opts.objects = 10
-	if verdict, reason := r.verdict(L4a); verdict != Inconclusive || !strings.HasPrefix(reason, "only 2 of 40 cases told something") {
+	if verdict, reason := r.verdict(L4a); verdict != Inconclusive || reason.Code != ReasonFewCases || reason.Count != 2 || reason.Of != 40 {
 		t.Errorf("%s: %s", verdict, reason)
 	}
 	r.decided[L4a] = 3
-	if verdict, reason := r.verdict(L4a); verdict != Holds {
+	if verdict, reason := r.verdict(L4a); verdict != Passes {
 		t.Errorf("%s: %s", verdict, reason)
 	}
 }
@@ -158,7 +161,7 @@ func TestCasesThatAreDeniedAreNotCounted(t *testing.T) {
 		})
 	}
 	subject := Handler(editing("", "v1", "configmaps", onCreate, marked).webhooks[0].MutatingWebhook, denies)
-	report, err := Run(t.Context(), subject, Objects(6))
+	report, err := Run(t.Context(), subject, Options{Objects: 6})
 	if err != nil || report.Allowed != 0 {
 		t.Fatal(err, report.Allowed)
 	}
@@ -186,16 +189,16 @@ func TestRunsEndAtOnce(t *testing.T) {
 			}
 			next.ServeHTTP(w, r)
 		})
-	}), Store(t.TempDir()))
-	if err != nil || calls.Load() != 7 || report.Calls != 7 || len(report.Findings) > 0 || report.Incomplete != "the run was interrupted: this is what it knew by then" {
-		t.Errorf("%v: %d calls, %d reported, findings %v, incomplete: %s", err, calls.Load(), report.Calls, report.Findings, report.Incomplete)
+	}), Options{Store: t.TempDir()})
+	if err != nil || calls.Load() != 7 || report.Calls != 7 || len(report.Findings) > 0 || report.Incomplete[0].Code != ReasonInterrupted {
+		t.Errorf("%v: %d calls, %d reported, findings %v, incomplete: %v", err, calls.Load(), report.Calls, report.Findings, report.Incomplete)
 	}
 }
 
 func TestRunsEndAfterTheirBudget(t *testing.T) {
-	report, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), Budget(1))
-	if err != nil || report.Calls != 0 || !strings.Contains(report.Incomplete, "after its budget of 1ns: give it more with Budget") {
-		t.Errorf("%v: %d calls, incomplete: %s", err, report.Calls, report.Incomplete)
+	report, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, marked), Options{Budget: 1})
+	if err != nil || report.Calls != 0 || !strings.Contains(report.Texts(report.Incomplete), "after its budget of 1ns: raise Options.Budget") {
+		t.Errorf("%v: %d calls, incomplete: %v", err, report.Calls, report.Incomplete)
 	}
 }
 
@@ -205,7 +208,7 @@ func TestInstancesAreMadeWhenTheyAreNeeded(t *testing.T) {
 	made := 0
 	subject := Handler(inner.MutatingWebhook, func() http.Handler { made++; return inner.newHandler() })
 	others := []Law{L1, L3, L4a, L4b, L5, L6, L7, L11, L12}
-	report, err := Run(t.Context(), subject, Without(others...))
+	report, err := Run(t.Context(), subject, Options{Without: others})
 	if err != nil || made != 1 || report.Calls < 100 {
 		t.Errorf("%v: %d instances for %d calls, want 1", err, made, report.Calls)
 	}
@@ -223,7 +226,7 @@ func TestFindingsComeFromFreshInstances(t *testing.T) {
 			}
 			next.ServeHTTP(w, r)
 		})
-	}), Without(L3))
+	}), Options{Without: []Law{L3}})
 	if err != nil || !report.OK() {
 		t.Errorf("%v: findings that cannot be replayed:\n%s", err, text(report))
 	}
@@ -244,18 +247,18 @@ func TestStoredCasesThatCannotBeTried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const todo = `there is no other webhook "of-yesterday.example.com" any more: declare it with Rivals, or delete the file`
-	report := runCase(t, c, Objects(2), Store(filepath.Dir(dir)), Without(L12))
-	if strings.Contains(report.Incomplete, todo) {
+	const todo = `there is no longer a webhook "of-yesterday.example.com" beside this one: add it to Options.Rivals, or delete the file`
+	report := runCase(t, c, Options{Objects: 2, Store: filepath.Dir(dir), Without: []Law{L12}})
+	if strings.Contains(report.Texts(report.Incomplete), todo) {
 		t.Errorf("without the law it does not matter: %s", report.Incomplete)
 	}
-	report = runCase(t, quiet(c), Objects(2), Store(filepath.Dir(dir)))
-	if !strings.Contains(report.Incomplete, todo) {
+	report = runCase(t, quiet(c), Options{Objects: 2, Store: filepath.Dir(dir)})
+	if !strings.Contains(report.Texts(report.Incomplete), todo) {
 		t.Errorf("incomplete: %q, want one that has %q", report.Incomplete, todo)
 	}
-	report = runCase(t, quiet(c), Objects(2), Store(filepath.Dir(dir)), AllowInconclusive("we know", L12))
-	if report.Incomplete != "" {
-		t.Errorf("it is allowed, but incomplete: %s", report.Incomplete)
+	report = runCase(t, quiet(c), Options{Objects: 2, Store: filepath.Dir(dir), AllowInconclusive: []Allowance{{Reason: "we know", Laws: []Law{L12}}}})
+	if len(report.Incomplete) > 0 {
+		t.Errorf("it is allowed, but incomplete: %v", report.Incomplete)
 	}
 }
 

@@ -19,11 +19,13 @@ func TestLinuxOnly(t *testing.T) {
 			spec["containers"] = append(containers, document{"name": "agent", "image": "agent:v1", "securityContext": document{"runAsUser": 1337}})
 		}
 	})
-	report, err := Run(t.Context(), subject, Objects(4))
+	report, err := Run(t.Context(), subject, Options{Objects: 4})
 	if err != nil || !report.OK() {
 		t.Fatalf("%v\n%s", err, text(report))
 	}
-	if !slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Law == L1 && v.Verdict == Advice && v.Way == notForWindows }) {
+	if !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
+		return v.Law == L1 && v.Verdict == Advice && v.FailureMode == FailureInvalidOnWindows
+	}) {
 		t.Errorf("nothing is said about Windows:\n%s", text(report))
 	}
 }

@@ -6,32 +6,35 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/admitkit/admitkit/examples/internal/hooktest"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // samples are what the injector looks at: the label, and Pods that have a part already.
-func samples() idempotence.Option {
-	return idempotence.Samples(
+func samples() []runtime.Object {
+	return []runtime.Object{
 		newPod(),
 		newPod(injected),
 		newPod(label("disabled")),
 		newPod(withVolume(volume())),
 		newPod(withContainer(proxy(image))),
-	)
+	}
 }
 
 // TestIdempotence has the harness look for objects, edits and other webhooks that the injector
 // does not stand, beyond those of TestReinvocation.
 func TestIdempotence(t *testing.T) {
 	subject := hooktest.Mutating(t, func() []*webhook.Hook { return Hooks(image) })
-	idempotence.Check(t, subject, samples(),
-		idempotence.Objects(15),
-		idempotence.Budget(10*time.Minute)) // more than a slow machine with the race detector needs
+	idempotence.Check(t, subject, idempotence.Options{
+		Samples: samples(), Objects: 15,
+		Budget: 10 * time.Minute, // more than a slow machine with the race detector needs
+	})
 }
 
 // FuzzIdempotence goes on looking, for as long as go test -fuzz has it.
 func FuzzIdempotence(f *testing.F) {
-	idempotence.Fuzz(f, hooktest.Mutating(f, func() []*webhook.Hook { return Hooks(image) }), samples())
+	idempotence.Fuzz(f, hooktest.Mutating(f, func() []*webhook.Hook { return Hooks(image) }), idempotence.Options{Samples: samples()})
 }

@@ -115,8 +115,8 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	switch {
 	case !slices.Contains(report.Webhooks, webhook):
 		return nil, fmt.Errorf("is about %s", strings.Join(report.Webhooks, ", "))
-	case report.Incomplete != "":
-		return nil, fmt.Errorf("is incomplete: %s", report.Incomplete)
+	case len(report.Incomplete) > 0:
+		return nil, fmt.Errorf("is incomplete: %s", report.Texts(report.Incomplete))
 	case !report.OK():
 		return nil, errors.New("has a law that fails")
 	case len(report.Laws) == 0:
@@ -153,14 +153,14 @@ func unproven(laws []idempotence.LawResult, law idempotence.Law, kind string) st
 	}
 	edits := law == idempotence.L4a || law == idempotence.L4b
 	switch l := laws[i]; {
-	case l.Verdict == idempotence.Holds && l.Cases > 0:
+	case l.Verdict == idempotence.Passes && l.Cases > 0:
 		return ""
-	case l.Verdict == idempotence.NotApplicable && edits && l.Reason != "" && !strings.HasPrefix(l.Reason, "left out"):
+	case l.Verdict == idempotence.NotApplicable && edits && l.Reason != nil && l.Reason.Code != idempotence.ReasonLawExcluded:
 		return ""
-	case l.Verdict == idempotence.Holds:
+	case l.Verdict == idempotence.Passes:
 		return "no case was tested"
-	case l.Reason != "":
-		return l.Reason
+	case l.Reason != nil:
+		return l.Reason.String()
 	default:
 		return string(l.Verdict)
 	}

@@ -16,7 +16,7 @@ import (
 func proofOf(law, with string) string {
 	var laws []string
 	for _, name := range []string{"L1", "L2", "L4a", "L4b"} {
-		text := `{"law": "` + name + `", "kind": "v1 Pod", "verdict": "holds", "cases": 3}`
+		text := `{"law": "` + name + `", "kind": "v1 Pod", "verdict": "passes", "cases": 3}`
 		if name == law {
 			text = with
 		}
@@ -34,14 +34,14 @@ func TestProofs(t *testing.T) {
 		{"all laws pass", about + good + `}`, ""},
 		{"advice is not a failure", about + good + `, "findings": [{"law": "L5", "verdict": "advice"}]}`, ""},
 		{"it is about another webhook", `{"webhooks": ["b.example.com"], ` + good + `}`, "is about b.example.com"},
-		{"the results are incomplete", about + `"incomplete": "no objects", ` + good + `}`, "is incomplete: no objects"},
-		{"a law fails", about + good + `, "findings": [{"law": "L1", "verdict": "violates"}]}`, "has a law that fails"},
+		{"the results are incomplete", about + `"incomplete": [{"code": "NoAnswer"}], ` + good + `}`, "is incomplete: the run ended early"},
+		{"a law fails", about + good + `, "findings": [{"law": "L1", "verdict": "fails"}]}`, "has a law that fails"},
 		{"no law was tested", about + `"kinds": []}`, "has no law that passes"},
 		{"L2 alone does not test a second call", about + proofOf("L1", "") + `}`, "L1 passes for v1 Pod: the law was not tested"},
-		{"a law was skipped", about + proofOf("L4b", `{"law": "L4b", "kind": "v1 Pod", "verdict": "not applicable", "reason": "left out with Without"}`) + `}`, "L4b passes for v1 Pod: left out"},
-		{"nothing to edit is safe from edits", about + proofOf("L4a", `{"law": "L4a", "kind": "v1 Pod", "verdict": "not applicable", "reason": "the webhook adds nothing that others could edit"}`) + `}`, ""},
-		{"L1 always applies", about + proofOf("L1", `{"law": "L1", "kind": "v1 Pod", "verdict": "not applicable", "reason": "nothing"}`) + `}`, "L1 passes for v1 Pod: nothing"},
-		{"no case", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "holds"}`) + `}`, "L2 passes for v1 Pod: no case was tested"},
+		{"a law was skipped", about + proofOf("L4b", `{"law": "L4b", "kind": "v1 Pod", "verdict": "not applicable", "reason": {"code": "LawExcluded"}}`) + `}`, "L4b passes for v1 Pod: Options.Without excludes it"},
+		{"nothing to edit is safe from edits", about + proofOf("L4a", `{"law": "L4a", "kind": "v1 Pod", "verdict": "not applicable", "reason": {"code": "NothingToEdit"}}`) + `}`, ""},
+		{"L1 always applies", about + proofOf("L1", `{"law": "L1", "kind": "v1 Pod", "verdict": "not applicable", "reason": {"code": "Note", "detail": "nothing"}}`) + `}`, "L1 passes for v1 Pod: nothing"},
+		{"no case", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "passes"}`) + `}`, "L2 passes for v1 Pod: no case was tested"},
 		{"inconclusive", about + proofOf("L2", `{"law": "L2", "kind": "v1 Pod", "verdict": "inconclusive"}`) + `}`, "L2 passes for v1 Pod: inconclusive"},
 		{"another kind was not tested", about + strings.Replace(good, `["v1 Pod"]`, `["v1 Pod", "v1 Service"]`, 1) + `}`, "L1 passes for v1 Service: the law was not tested"},
 		{"no JSON", `<html>`, "invalid character"},

@@ -51,7 +51,7 @@ type Finding struct {
 	// Kind is the kind of object, if it is about one.
 	Kind     string
 	Severity Severity
-	// Badge is the word for the severity, if it is to be another one ("violated").
+	// Badge is the word for the severity, if it is to be another one ("fails").
 	Badge string
 	// Title is the heading, short; Summary says what happened, Cause what is likely behind it, Fix what
 	// helps. What is empty is left out.

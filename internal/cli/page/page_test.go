@@ -191,11 +191,11 @@ func TestHundredsOfFindings(t *testing.T) {
 func TestFromVerify(t *testing.T) {
 	r := &idempotence.Report{
 		Webhooks: []string{"a.example.com"}, Kinds: []string{"v1 Pod"},
-		Laws: []idempotence.LawResult{{Law: idempotence.L1, Kind: "v1 Pod", Verdict: idempotence.Violates, Cases: 1}},
+		Laws: []idempotence.LawResult{{Law: idempotence.L1, Kind: "v1 Pod", Verdict: idempotence.Fails, Cases: 1}},
 		Findings: []*idempotence.Violation{{
-			Law: idempotence.L1, Kind: "v1 Pod", Verdict: idempotence.Violates, Summary: "grows",
+			Law: idempotence.L1, Kind: "v1 Pod", Verdict: idempotence.Fails, Summary: "grows",
 			Case: idempotence.Case{Object: map[string]any{"kind": "Pod"}},
-			Calls: []idempotence.Call{{
+			Calls: []idempotence.Exchange{{
 				Request: 1, Webhook: "a.example.com", ReviewVersion: "v1", Operation: "CREATE", Outcome: "allowed, with a patch",
 				Object: json.RawMessage(`{"kind":"Pod"}`), Patch: json.RawMessage(`[{"op":"add","path":"/a~1b","value":1}]`), Offending: []int{0},
 			}},
@@ -210,8 +210,8 @@ func TestFromVerify(t *testing.T) {
 	if p := FromVerify(r); p.Verdict != Holds || p.Findings[0].Severity != Advice {
 		t.Errorf("advice: %v %v", p.Verdict, p.Findings[0].Severity)
 	}
-	r.Incomplete = "the server went away"
-	if p := FromVerify(r); p.Verdict != CouldNotTell || !strings.Contains(p.Summary, r.Incomplete) {
+	r.Incomplete = []idempotence.Reason{{Code: idempotence.ReasonInterrupted}}
+	if p := FromVerify(r); p.Verdict != CouldNotTell || !strings.Contains(p.Summary, "the run was interrupted") {
 		t.Errorf("incomplete: %v %s", p.Verdict, p.Summary)
 	}
 }

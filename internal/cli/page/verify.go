@@ -28,11 +28,13 @@ func FromVerify(r *idempotence.Report) Page {
 			{"Calls", strconv.Itoa(r.Calls)},
 			{"Seed", strconv.FormatInt(r.Seed, 10)},
 		},
-		Notes: slices.Clone(r.Notes),
+	}
+	for _, note := range r.Notes {
+		p.Notes = append(p.Notes, r.Text(note))
 	}
 	p.Verdict, p.Summary = lawsVerdict(r)
-	if r.Again != "" {
-		p.Facts = append(p.Facts, Fact{"This run again", r.Again})
+	if line := r.AgainLine(); line != "" {
+		p.Facts = append(p.Facts, Fact{"This run again", line})
 	}
 	for i, v := range r.Findings {
 		p.Findings = append(p.Findings, lawFinding(r, i, v))
@@ -44,7 +46,7 @@ func FromVerify(r *idempotence.Report) Page {
 		p.Tables = append(p.Tables, exceptionTable(r.Exceptions))
 	}
 	if len(r.Replayed) > 0 {
-		p.Tables = append(p.Tables, replayTable(r.Replayed))
+		p.Tables = append(p.Tables, replayTable(r))
 	}
 	return p
 }
@@ -71,13 +73,13 @@ func lawsVerdict(r *idempotence.Report) (Verdict, string) {
 	if advice > 0 {
 		more = fmt.Sprintf(" There is advice (%d).", advice)
 	}
-	if r.Incomplete != "" {
-		more = " The run is incomplete: " + r.Incomplete + "." + more
+	if incomplete := r.Texts(r.Incomplete); incomplete != "" {
+		more = " The run is incomplete: " + incomplete + "." + more
 	}
 	switch {
 	case len(broken) > 0:
 		return Found, "Broken: " + strings.Join(broken, ", ") + "." + more
-	case r.Incomplete != "":
+	case len(r.Incomplete) > 0:
 		return CouldNotTell, strings.TrimSpace(more)
 	}
 	return Holds, "No case was found that breaks a law." + more
@@ -95,7 +97,7 @@ func lawFinding(r *idempotence.Report, i int, v *idempotence.Violation) Finding 
 		Summary: v.Summary,
 		Cause:   v.Cause,
 		Fix:     v.Fix,
-		Again:   v.Replay,
+		Again:   r.ReplayLine(v),
 	}
 	if v.Verdict == idempotence.Advice {
 		f.Severity = Advice
@@ -123,9 +125,9 @@ func lawFinding(r *idempotence.Report, i int, v *idempotence.Violation) Finding 
 }
 
 var lawBadges = map[idempotence.Verdict]string{
-	idempotence.Violates: "violated",
-	idempotence.Impure:   "impure",
-	idempotence.Advice:   "advice",
+	idempotence.Fails:  "fails",
+	idempotence.Impure: "impure",
+	idempotence.Advice: "advice",
 }
 
 // given are the steps before the first call: what the case is made of.
@@ -167,7 +169,7 @@ func calls(v *idempotence.Violation) (steps []Step) {
 }
 
 // patched is what the patch of a call does.
-func patched(c *idempotence.Call) ([]Operation, *Diff) {
+func patched(c *idempotence.Exchange) ([]Operation, *Diff) {
 	parsed, err := patch.Parse(c.Patch)
 	if err != nil || len(parsed) == 0 {
 		return nil, nil
@@ -202,15 +204,15 @@ func lawTable(r *idempotence.Report) Table {
 		}
 		t.Rows = append(t.Rows, []Cell{
 			{Text: l.Kind}, {Text: string(l.Law)}, {Text: string(l.Verdict), To: to, Tone: lawTones[l.Verdict]},
-			{Text: strconv.Itoa(l.Cases)}, {Text: l.Law.Statement()}, {Text: l.Reason},
+			{Text: strconv.Itoa(l.Cases)}, {Text: l.Law.Statement()}, {Text: reasonText(r, l.Reason)},
 		})
 	}
 	return t
 }
 
 var lawTones = map[idempotence.Verdict]Tone{
-	idempotence.Holds:         Good,
-	idempotence.Violates:      Bad,
+	idempotence.Passes:        Good,
+	idempotence.Fails:         Bad,
 	idempotence.Impure:        Bad,
 	idempotence.Inconclusive:  Doubtful,
 	idempotence.Advice:        Doubtful,
@@ -229,12 +231,20 @@ func exceptionTable(list []idempotence.Exception) Table {
 	return t
 }
 
-func replayTable(list []idempotence.Replayed) Table {
+func replayTable(r *idempotence.Report) Table {
 	t := Table{Title: "Stored cases", Columns: []Column{{Name: "File"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Reason"}}}
-	for _, c := range list {
-		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: string(c.Law)}, {Text: string(c.Verdict), Tone: lawTones[c.Verdict]}, {Text: c.Reason}})
+	for _, c := range r.Replayed {
+		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: string(c.Law)}, {Text: string(c.Verdict), Tone: lawTones[c.Verdict]}, {Text: reasonText(r, c.Reason)}})
 	}
 	return t
+}
+
+// reasonText is the text of a reason, which may be nil.
+func reasonText(r *idempotence.Report, reason *idempotence.Reason) string {
+	if reason == nil {
+		return ""
+	}
+	return r.Text(*reason)
 }
 
 // toYAML writes a value, or JSON, as YAML; what is no JSON comes as it is.

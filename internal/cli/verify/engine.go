@@ -5,14 +5,15 @@ package verify
 import (
 	"context"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/problem"
-	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
 // engine is what stands in for the API server between two calls: a real one if there is one, or if that is
 // asked for; else the code of admitkit. It is there until the function is called.
-func (r *runner) engine(ctx context.Context) ([]idempotence.Option, func(), error) {
+func (r *runner) engine(ctx context.Context) (*rest.Config, func(), error) {
 	if r.InProcess {
 		return nil, func() {}, nil
 	}
@@ -34,5 +35,5 @@ func (r *runner) engine(ctx context.Context) ([]idempotence.Option, func(), erro
 			r.screen.Note("cannot stop the API server: %s", err)
 		}
 	}
-	return []idempotence.Option{idempotence.APIServer(server.Config)}, stop, nil
+	return server.Config, stop, nil
 }

@@ -4,7 +4,9 @@
 
 package verify
 
-import "os/exec"
+import (
+	"os/exec"
+)
 
 // inGroup does nothing: a command that is ended leaves behind what it started.
 func inGroup(*exec.Cmd) {}

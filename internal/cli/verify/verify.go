@@ -11,13 +11,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/admitkit/admitkit/internal/cli/page"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/problem"
-	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
@@ -76,13 +74,16 @@ func Run(outer context.Context, s *screen.Screen, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.result.Report = inFlags(report)
+	if report != nil {
+		report.Wording = r.wording()
+	}
+	r.result.Report = report
 	return r.result, nil
 }
 
 // knowsSomething reports whether there is anything in a report but what was not tried.
 func knowsSomething(report *idempotence.Report) bool {
-	return report != nil && (len(report.Findings) > 0 || slices.ContainsFunc(report.Laws, func(l idempotence.LawResult) bool { return l.Verdict == idempotence.Holds }))
+	return report != nil && (len(report.Findings) > 0 || slices.ContainsFunc(report.Laws, func(l idempotence.LawResult) bool { return l.Verdict == idempotence.Passes }))
 }
 
 // A runner is one run.
@@ -108,7 +109,7 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts, err := r.options(ctx, given)
+	options, err := r.options(ctx, given)
 	if err != nil {
 		return nil, err
 	}
@@ -121,19 +122,19 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, disconnect, err := r.engine(ctx)
+	server, disconnect, err := r.engine(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer disconnect()
 	progress := r.screen.Progress()
-	opts = append(append(opts, engine...), idempotence.Progress(func(at idempotence.Step) {
+	options.APIServer, options.Progress = server, func(at idempotence.Step) {
 		progress.Part(int64(at.Object), int64(at.Objects), "%s %s, %d calls", at.Kind, at.Law, at.Calls)
-	}))
-	report, err := idempotence.Run(ctx, subject, opts...)
+	}
+	report, err := idempotence.Run(ctx, subject, options)
 	progress.Done()
 	if err != nil {
-		if strings.Contains(err.Error(), "none of the kinds") {
+		if failed := (*idempotence.Error)(nil); errors.As(err, &failed) && failed.Reason.Code == idempotence.ReasonUnknownKinds {
 			err = cmp.Or(misnamed(hooks, given), err)
 		}
 		return nil, explained(err)
@@ -144,43 +145,35 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	return report, nil
 }
 
-// options are those that do not depend on the webhook.
-func (r *runner) options(ctx context.Context, given *given) ([]idempotence.Option, error) {
+// options returns the options of the run that do not depend on the webhook.
+func (r *runner) options(ctx context.Context, given *given) (idempotence.Options, error) {
+	var none idempotence.Options
 	switch {
 	case r.Objects < 1:
-		return nil, problem.New("--objects %d: at least one is needed", r.Objects)
+		return none, problem.New("--objects %d: at least one object is needed", r.Objects)
 	case r.Budget <= 0:
-		return nil, problem.New("--budget %s: it takes some time", r.Budget)
+		return none, problem.New("--budget %s: a run needs a positive duration", r.Budget)
 	}
 	exceptions, err := readExceptions(ctx, r.Exceptions, r.screen.In)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	without, err := left(r.Laws, r.Without)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	samples, err := given.samplesOf()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	opts := []idempotence.Option{
-		idempotence.Seed(r.Seed), idempotence.Objects(r.Objects), idempotence.Budget(r.Budget),
-		idempotence.Exceptions(exceptions...), idempotence.Without(without...), idempotence.Samples(samples...),
-		idempotence.CRDs(given.crds()...), idempotence.Namespaces(given.namespaces()...), idempotence.Store(r.Store),
-		idempotence.Lines(
-			func(seed int64, objects int) string {
-				return fmt.Sprintf("%s --seed %d --objects %d", r.Line, seed, objects)
-			},
-			func(file string) string { return r.Line + " --replay " + textutil.ShellQuote(file) }),
+	options := idempotence.Options{
+		Budget: r.Budget, CRDs: given.crds(), Exceptions: exceptions, Namespaces: given.namespaces(), Objects: r.Objects,
+		Replay: r.Replay, Samples: samples, Seed: r.Seed, Store: r.Store, Without: without,
 	}
 	if r.Observe != "" {
-		opts = append(opts, idempotence.Observe(r.observer(ctx)))
+		options.Observe = r.observer(ctx)
 	}
-	if r.Replay != "" {
-		opts = append(opts, idempotence.Replay(r.Replay))
-	}
-	return opts, nil
+	return options, nil
 }
 
 // left are the laws to leave out.
@@ -208,7 +201,11 @@ func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
 		return r.Report.WriteText(w, p.On)
 	}
 	with := *r.Report // those who read it do not see what was printed
-	with.Notes = slices.Concat(r.Notes, r.Report.Notes)
+	with.Notes = nil
+	for _, note := range r.Notes {
+		with.Notes = append(with.Notes, idempotence.Reason{Code: idempotence.ReasonNote, Detail: note})
+	}
+	with.Notes = append(with.Notes, r.Report.Notes...)
 	switch form {
 	case "json":
 		return with.WriteJSON(w)
@@ -228,7 +225,7 @@ func (r *Result) Err() error {
 		return r.interrupted
 	case !r.Report.OK():
 		return problem.ErrFound
-	case r.Report.Incomplete != "":
+	case len(r.Report.Incomplete) > 0:
 		return undecided(r.Report)
 	}
 	return nil
@@ -239,5 +236,8 @@ func explained(err error) error {
 	if errors.Is(err, context.Canceled) || errors.As(err, new(*problem.Error)) {
 		return err
 	}
-	return problem.New("%s", flagWords(err.Error()))
+	if failed := (*idempotence.Error)(nil); errors.As(err, &failed) {
+		return problem.New("%s", failed.Reason.Text(flagHints))
+	}
+	return problem.New("%w", err)
 }

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -137,43 +135,6 @@ func TestLaws(t *testing.T) {
 		out, err := left(row.only, row.without)
 		if got := len(idempotence.Laws) - len(out); err == nil && got != row.left || (err != nil) != (row.left == 0) {
 			t.Errorf("%v without %v: %d, %v: %s", row.only, row.without, got, err, row.reason)
-		}
-	}
-}
-
-// TestWords holds what is said here against what the harness says: nothing of it is about its Go options.
-func TestWords(t *testing.T) {
-	sources, err := filepath.Glob("../../../pkg/idempotence/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, file := range sources {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	for i := 0; i < len(words); i += 2 {
-		if !strings.Contains(all.String(), words[i]) {
-			t.Errorf("the harness does not say %q any more", words[i])
-		}
-	}
-	// Go's names of options, in texts for people.
-	options := regexp.MustCompile(`\b(Samples|AllowInconclusive|Budget|Objects|Observe|Without|CRDs|Rivals|TimeGaps|RootCAs|ServerName)\b`)
-	for _, text := range regexp.MustCompile(`"[^"\n]*"`).FindAllString(all.String(), -1) {
-		said := flagWords(text)
-		for _, ofGoTests := range []string{"AllowInconclusive", "TimeGaps", "Replay is for Check", "idempotence.Seed"} {
-			if strings.Contains(said, ofGoTests) {
-				said = "" // which no command line can come to
-			}
-		}
-		if name := options.FindString(said); name != "" && strings.Contains(said, " ") {
-			t.Errorf("a user of the command line reads of %s: %s", name, said)
 		}
 	}
 }

@@ -3,57 +3,55 @@
 package verify
 
 import (
-	"strings"
+	"fmt"
+	"slices"
 
 	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// words are what the harness, which is a Go package, says of its options, and what is said here.
-var words = [...]string{
-	"give samples that switch it on, see Samples, or say with AllowInconclusive why there are none", "give samples that switch it on, with -f",
-	"give a sample of the objects that it is for, see Samples, or the definition of the custom resource, see CRDs", "give a sample of the objects that it is for, or the definition of the custom resource, with -f",
-	"give it more with Budget, or take fewer Objects", "give it more with --budget, or take fewer --objects",
-	"is not known without Observe", "is not known without --observe",
-	"left out with Without", "left out by the command line",
-	"or give its definition with CRDs", "or give its definition with -f",
-	"declare it with Rivals, or delete the file", "delete the file",
-	"it was found with TimeGaps: give that option, or delete the file", "it was found in a Go test, with TimeGaps: run that",
-	"cannot test the webhook: ", "",
-	"give URL a client with the caBundle as RootCAs in its tls.Config", "give --ca-file",
-	"call it by one of them, or set ServerName in the client's tls.Config", "give --server-name",
+// flagHints are the hints of reasons for a user of the command line, who has flags instead of Go options.
+var flagHints = idempotence.Hints{
+	idempotence.ReasonUnknownKinds:         "add an object that it handles, or the definition of the custom resource, with -f",
+	idempotence.ReasonCertificateName:      "set --server-name",
+	idempotence.ReasonCertificateUntrusted: "set --ca-file",
+	idempotence.ReasonSamplesNeeded:        "add objects that it changes with -f",
+	idempotence.ReasonBudgetSpent:          "raise --budget, or lower --objects",
+	idempotence.ReasonEffectsUnwatched:     "set --observe to watch it",
+	idempotence.ReasonLawExcluded:          "the command line excludes it",
+	idempotence.ReasonScopeAssumed:         "if it is not, set the scope of the rule, or add the definition with -f",
+	idempotence.ReasonKindNotTried:         "add one with -f, or delete the file",
+	idempotence.ReasonRivalMissing:         "delete the file",
+	idempotence.ReasonTimeGapsMissing:      "only the Go test that found it can repeat it",
 }
 
-// flagWords says with flags what the harness says with options.
-func flagWords(text string) string { return strings.NewReplacer(words[:]...).Replace(text) }
-
-// inFlags is a report that speaks of flags.
-func inFlags(r *idempotence.Report) *idempotence.Report {
-	r.Incomplete = flagWords(r.Incomplete)
-	for i := range r.Laws {
-		r.Laws[i].Reason = flagWords(r.Laws[i].Reason)
+// wording makes a report speak of the command line.
+func (r *runner) wording() idempotence.Wording {
+	return idempotence.Wording{
+		Hints: flagHints,
+		RunAgain: func(report *idempotence.Report) string {
+			return fmt.Sprintf("%s --seed %d --objects %d", r.Line, report.Seed, report.MaxObjects)
+		},
+		ReplayCase: func(file string) string { return r.Line + " --replay " + textutil.ShellQuote(file) },
 	}
-	for i := range r.Replayed {
-		r.Replayed[i].Reason = flagWords(r.Replayed[i].Reason)
-	}
-	for i := range r.Notes {
-		r.Notes[i] = flagWords(r.Notes[i])
-	}
-	return r
 }
 
 // undecided is the error of a run that broke no law, and cannot say that all hold.
 func undecided(r *idempotence.Report) error {
+	has := func(code idempotence.ReasonCode) bool {
+		return slices.ContainsFunc(r.Incomplete, func(reason idempotence.Reason) bool { return reason.Is(code) })
+	}
 	err := problem.New("no law was found broken, but too little could be tried to tell that all hold")
 	switch {
-	case strings.Contains(r.Incomplete, "the server broke the connection"):
+	case has(idempotence.ReasonBrokenConnections):
 		return problem.New("no law was found broken, but the server broke too many connections to tell that all is well").
 			Hint("the webhook's log may say why, or that of what is in front of it")
-	case strings.Contains(r.Incomplete, "would accept none of the objects"):
+	case has(idempotence.ReasonNoValidObject):
 		return err.Hint("kubectl apply --dry-run=server -f FILE, for what is wrong with the samples")
-	case strings.Contains(r.Incomplete, "--budget"):
+	case has(idempotence.ReasonBudgetSpent):
 		return err.Hint("--budget 10m, or --objects 10")
-	case strings.Contains(r.Incomplete, "with -f"):
+	case has(idempotence.ReasonSamplesNeeded):
 		return err.Hint("-f FILE, with an object that the webhook changes")
 	}
 	return err

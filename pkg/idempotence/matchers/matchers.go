@@ -2,7 +2,7 @@
 
 // Package matchers has Gomega matchers for package idempotence:
 //
-//	Expect(idempotence.Handler(registration, newHandler)).To(matchers.BeIdempotent(idempotence.Samples(pod)))
+//	Expect(idempotence.Handler(registration, newHandler)).To(matchers.BeIdempotent(idempotence.Options{Samples: samples}))
 package matchers
 
 import (
@@ -16,21 +16,21 @@ import (
 )
 
 // BeIdempotent succeeds for an [idempotence.Subject] that is safe to call again: no law is broken,
-// and enough could be tried to tell. It stores cases that fail only with [idempotence.Store].
-func BeIdempotent(opts ...idempotence.Option) types.GomegaMatcher {
-	return BeIdempotentWithContext(context.Background(), opts...)
+// and enough could be tried to tell. It stores cases that fail only if Options.Store is set.
+func BeIdempotent(options idempotence.Options) types.GomegaMatcher {
+	return BeIdempotentWithContext(context.Background(), options)
 }
 
 // BeIdempotentWithContext is BeIdempotent with a context that ends the run, such as a
 // SpecContext of Ginkgo.
-func BeIdempotentWithContext(ctx context.Context, opts ...idempotence.Option) types.GomegaMatcher {
-	return &idempotent{ctx: ctx, opts: opts}
+func BeIdempotentWithContext(ctx context.Context, options idempotence.Options) types.GomegaMatcher {
+	return &idempotent{ctx: ctx, options: options}
 }
 
 type idempotent struct {
-	ctx    context.Context
-	opts   []idempotence.Option
-	report *idempotence.Report
+	ctx     context.Context
+	options idempotence.Options
+	report  *idempotence.Report
 }
 
 // Match runs the subject.
@@ -40,11 +40,11 @@ func (m *idempotent) Match(actual any) (bool, error) {
 		return false, fmt.Errorf("BeIdempotent expects an idempotence.Subject, such as idempotence.Handler returns, not a %T", actual)
 	}
 	var err error
-	if m.report, err = idempotence.Run(m.ctx, subject, m.opts...); err != nil {
+	if m.report, err = idempotence.Run(m.ctx, subject, m.options); err != nil {
 		return false, err
 	}
-	if m.report.OK() && m.report.Incomplete != "" {
-		return false, fmt.Errorf("cannot tell whether %s is idempotent: %s", m.names(), m.report.Incomplete)
+	if m.report.OK() && len(m.report.Incomplete) > 0 {
+		return false, fmt.Errorf("cannot tell whether %s is idempotent: %s", m.names(), m.report.Texts(m.report.Incomplete))
 	}
 	return m.report.OK(), nil
 }

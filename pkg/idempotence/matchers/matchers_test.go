@@ -40,9 +40,9 @@ func grows(old string) string { return old + "x" }
 
 func TestBeIdempotent(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(labels(fixed)).To(matchers.BeIdempotent(idempotence.Objects(5)))
-	g.Expect(labels(grows)).NotTo(matchers.BeIdempotent(idempotence.Objects(5)))
-	g.Expect(labels(fixed)).To(matchers.BeIdempotentWithContext(t.Context(), idempotence.Objects(5)))
+	g.Expect(labels(fixed)).To(matchers.BeIdempotent(idempotence.Options{Objects: 5}))
+	g.Expect(labels(grows)).NotTo(matchers.BeIdempotent(idempotence.Options{Objects: 5}))
+	g.Expect(labels(fixed)).To(matchers.BeIdempotentWithContext(t.Context(), idempotence.Options{Objects: 5}))
 }
 
 func TestFailureMessages(t *testing.T) {
@@ -53,21 +53,21 @@ func TestFailureMessages(t *testing.T) {
 		want   []string
 	}{
 		"broken": {func() {
-			g.Expect(labels(grows)).To(matchers.BeIdempotent(idempotence.Objects(5), idempotence.Store(t.TempDir())))
+			g.Expect(labels(grows)).To(matchers.BeIdempotent(idempotence.Options{Objects: 5, Store: t.TempDir()}))
 		},
-			[]string{"Expected labels.example.com to be idempotent", "L1 VIOLATED", "metadata.labels.tier", "Again:  idempotence.Replay(", filepath.Join("labels.example.com", "L1-")}},
-		"correct": {func() { g.Expect(labels(fixed)).NotTo(matchers.BeIdempotent(idempotence.Objects(5))) },
-			[]string{"Expected labels.example.com not to be idempotent", "holds"}},
+			[]string{"Expected labels.example.com to be idempotent", "L1 FAILS", "metadata.labels.tier", "Again:  idempotence.Options{Replay: ", filepath.Join("labels.example.com", "L1-")}},
+		"correct": {func() { g.Expect(labels(fixed)).NotTo(matchers.BeIdempotent(idempotence.Options{Objects: 5})) },
+			[]string{"Expected labels.example.com not to be idempotent", "passes"}},
 		"changes nothing": {func() {
-			g.Expect(labels(func(old string) string { return old })).To(matchers.BeIdempotent(idempotence.Objects(5)))
+			g.Expect(labels(func(old string) string { return old })).To(matchers.BeIdempotent(idempotence.Options{Objects: 5}))
 		},
 			[]string{"cannot tell whether labels.example.com is idempotent", "changed none"}},
 		"changes nothing, negated": {func() {
-			g.Expect(labels(func(old string) string { return old })).NotTo(matchers.BeIdempotent(idempotence.Objects(5)))
+			g.Expect(labels(func(old string) string { return old })).NotTo(matchers.BeIdempotent(idempotence.Options{Objects: 5}))
 		},
 			[]string{"cannot tell"}},
-		"no subject": {func() { g.Expect(http.NotFoundHandler()).To(matchers.BeIdempotent()) }, []string{"expects an idempotence.Subject", "http.HandlerFunc"}},
-		"no webhook": {func() { g.Expect(idempotence.Subject{}).To(matchers.BeIdempotent()) }, []string{"no webhook to test"}},
+		"no subject": {func() { g.Expect(http.NotFoundHandler()).To(matchers.BeIdempotent(idempotence.Options{})) }, []string{"expects an idempotence.Subject", "http.HandlerFunc"}},
+		"no webhook": {func() { g.Expect(idempotence.Subject{}).To(matchers.BeIdempotent(idempotence.Options{})) }, []string{"no webhook to test"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said = ""

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+// A FailureMode is how a webhook breaks a law.
+type FailureMode string
+
+// The failure modes.
+const (
+	FailureGrows              FailureMode = "grows"         // a repeated call adds something
+	FailureChanges            FailureMode = "changes"       // a repeated call changes something
+	FailureNoOpPatch          FailureMode = "no-op patch"   // a patch that changes nothing
+	FailureNeverSettles       FailureMode = "never settles" // two webhooks change the object for ever
+	FailureInvalid            FailureMode = "invalid"       // the API server refuses the result
+	FailureInvalidOnWindows   FailureMode = "invalid on Windows"
+	FailureServerError        FailureMode = "server error" // no answer, or an HTTP error
+	FailureHangs              FailureMode = "hangs"        // no answer to any call
+	FailureDenied             FailureMode = "denied"       // the webhook denies its own result
+	FailureDeniedLater        FailureMode = "denied later" // the webhook denies an edit only after its first call
+	FailureDecidesDifferently FailureMode = "decides differently"
+	FailureVaries             FailureMode = "varies" // one request, two results
+	FailureReadsNamespace     FailureMode = "reads metadata.namespace"
+	FailureAccumulates        FailureMode = "accumulates"    // an edit makes the webhook add its parts again
+	FailureTreatedUnlike      FailureMode = "treated unlike" // a late addition is treated unlike an early one
+	FailureIncomplete         FailureMode = "incomplete"     // the webhook leaves out a part
+	FailureRemoves            FailureMode = "removes"        // the webhook removes what it did not add
+	FailureRemovesSample      FailureMode = "removes from sample"
+	FailureOverwrites         FailureMode = "overwrites" // the webhook replaces what it did not add
+	FailureMisuses            FailureMode = "misuses"    // the webhook uses a volume of the user as its own
+	FailureImmutable          FailureMode = "immutable"  // an update changes an immutable field
+	FailureBlocksDeletion     FailureMode = "blocks deletion"
+	FailureNotTheSame         FailureMode = "not the same"   // applying the manifest again changes the object
+	FailureSideEffect         FailureMode = "side effect"    // a dry run changes something elsewhere
+	FailureDiffers            FailureMode = "differs"        // an equivalent request has another result
+	FailureEnvelope           FailureMode = "envelope"       // the API server cannot use the answer
+	FailureEnvelopeAgain      FailureMode = "envelope again" // or that to the next call
+	FailureRounds             FailureMode = "rounds"         // a large integer loses its last digits
+	FailureLoses              FailureMode = "loses"          // an unknown field is lost
+	FailureDoesNotApply       FailureMode = "does not apply" // the API server cannot apply the patch
+	FailureDoesNotApplyAgain  FailureMode = "does not apply again"
+	FailureOrder              FailureMode = "depends on the order" // of two webhooks
+)
+
+var failureModes = []FailureMode{
+	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder,
+}

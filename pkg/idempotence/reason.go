@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+)
+
+// A Reason explains a verdict, a note or an error of a run: a code and its arguments. Programs decide
+// by the code; [Reason.Text] has the words for a person.
+type Reason struct {
+	Code ReasonCode `json:"code"`
+	// The arguments. Each code uses some of them.
+	Law     Law           `json:"law,omitempty"`
+	Kind    string        `json:"kind,omitempty"`    // such as "apps/v1 Deployment"
+	Webhook string        `json:"webhook,omitempty"` // name of a webhook or a rival
+	URL     string        `json:"url,omitempty"`
+	File    string        `json:"file,omitempty"`
+	Path    string        `json:"path,omitempty"`   // field path of an exception
+	Names   []string      `json:"names,omitempty"`  // of laws, resources or selectors
+	Count   int           `json:"count,omitempty"`  // out of Of
+	Of      int           `json:"of,omitempty"`     // total
+	Denied  int           `json:"denied,omitempty"` // number of objects that the webhook denied
+	Limit   time.Duration `json:"limit,omitempty"`  // in nanoseconds
+	// Detail is the message of the webhook, the API server or the operating system.
+	Detail string `json:"detail,omitempty"`
+	// Because are the reasons behind this one.
+	Because []Reason `json:"because,omitempty"`
+
+	text string // in the wording of a report, for MarshalJSON
+}
+
+// A ReasonCode identifies a kind of reason.
+type ReasonCode string
+
+// Codes of errors. [Error] has one of them.
+const (
+	ReasonInvalidOptions  ReasonCode = "InvalidOptions"  // Detail
+	ReasonUnknownKinds    ReasonCode = "UnknownKinds"    // no objects can be generated for the rules
+	ReasonBadStoredCase   ReasonCode = "BadStoredCase"   // File, Detail
+	ReasonAPIServerFailed ReasonCode = "APIServerFailed" // Detail
+	ReasonNoHandler       ReasonCode = "NoHandler"       // Detail: newHandler returned nil or panicked
+	ReasonNotForFuzz      ReasonCode = "NotForFuzz"      // Names of the options
+	ReasonBudgetOfInput   ReasonCode = "BudgetOfInput"   // Limit
+)
+
+// Codes for a server that cannot be reached, with its URL and the error in Detail. They are codes of
+// errors, and behind ReasonServerLost.
+const (
+	ReasonUnknownHost          ReasonCode = "UnknownHost"
+	ReasonCertificateName      ReasonCode = "CertificateName"
+	ReasonCertificateInvalid   ReasonCode = "CertificateInvalid"
+	ReasonCertificateUntrusted ReasonCode = "CertificateUntrusted"
+	ReasonNotTLS               ReasonCode = "NotTLS"
+	ReasonHandshakeEnded       ReasonCode = "HandshakeEnded"
+	ReasonConnectionRefused    ReasonCode = "ConnectionRefused"
+	ReasonNoConnection         ReasonCode = "NoConnection"
+	ReasonWrongPath            ReasonCode = "WrongPath"
+)
+
+// Codes of laws that do not apply.
+const (
+	ReasonLawExcluded      ReasonCode = "LawExcluded" // by the options
+	ReasonNoUpdateRule     ReasonCode = "NoUpdateRule"
+	ReasonNoDryRun         ReasonCode = "NoDryRun"
+	ReasonNothingToEdit    ReasonCode = "NothingToEdit"
+	ReasonNothingToAdd     ReasonCode = "NothingToAdd"
+	ReasonNoParts          ReasonCode = "NoParts"
+	ReasonNoPlaceForField  ReasonCode = "NoPlaceForField"
+	ReasonNoOtherWebhook   ReasonCode = "NoOtherWebhook"
+	ReasonEffectsUnwatched ReasonCode = "EffectsUnwatched" // L7 passes, but effects elsewhere are not observed
+)
+
+// Codes of laws that are inconclusive.
+const (
+	ReasonImpure         ReasonCode = "Impure"
+	ReasonRunEnded       ReasonCode = "RunEnded"       // before the law was decided
+	ReasonNoValidObject  ReasonCode = "NoValidObject"  // Detail
+	ReasonNotCalled      ReasonCode = "NotCalled"      // Of objects; Names of what excludes them
+	ReasonChangedNone    ReasonCode = "ChangedNone"    // Of objects; Denied, Detail
+	ReasonChangedFew     ReasonCode = "ChangedFew"     // Count of Of objects; Denied, Detail
+	ReasonFewCases       ReasonCode = "FewCases"       // Count of Of cases were decided
+	ReasonSamplesNeeded  ReasonCode = "SamplesNeeded"  // Kind, Because: too few objects are changed
+	ReasonLawUndecided   ReasonCode = "LawUndecided"   // Kind, Law, Because
+	ReasonLawMayBeUnsure ReasonCode = "LawMayBeUnsure" // Kind, Because; Detail is the reason of the Allowance
+)
+
+// Codes of runs that are incomplete, besides ReasonSamplesNeeded and ReasonLawUndecided.
+const (
+	ReasonSubresourcesOnly  ReasonCode = "SubresourcesOnly" // Names
+	ReasonNoAnswer          ReasonCode = "NoAnswer"
+	ReasonBudgetSpent       ReasonCode = "BudgetSpent" // Limit
+	ReasonInterrupted       ReasonCode = "Interrupted"
+	ReasonEndedEarly        ReasonCode = "EndedEarly"        // Detail
+	ReasonServerLost        ReasonCode = "ServerLost"        // Because
+	ReasonCaseNotTried      ReasonCode = "CaseNotTried"      // File, Because
+	ReasonBrokenConnections ReasonCode = "BrokenConnections" // Count of Of calls were repeated
+)
+
+// Codes of stored cases that cannot be replayed.
+const (
+	ReasonKindNotTried    ReasonCode = "KindNotTried" // Kind
+	ReasonObjectRefused   ReasonCode = "ObjectRefused"
+	ReasonRivalMissing    ReasonCode = "RivalMissing" // Webhook
+	ReasonTimeGapsMissing ReasonCode = "TimeGapsMissing"
+	ReasonLawNotApplied   ReasonCode = "LawNotApplied" // Law, Because
+	ReasonEditGone        ReasonCode = "EditGone"
+)
+
+// Codes of notes.
+const (
+	ReasonNote            ReasonCode = "Note"            // Detail
+	ReasonScopeAssumed    ReasonCode = "ScopeAssumed"    // Kind
+	ReasonCaseNotStored   ReasonCode = "CaseNotStored"   // Detail
+	ReasonAPIServerLimit  ReasonCode = "APIServerLimit"  // Detail
+	ReasonExceptionUnused ReasonCode = "ExceptionUnused" // Path, Law
+	ReasonCallsRepeated   ReasonCode = "CallsRepeated"   // Count; Names of the laws with the broken connections
+)
+
+// String returns the text of the reason for the author of a Go test.
+func (r Reason) String() string { return r.Text(nil) }
+
+// MarshalJSON adds the text of the reason to its code and arguments.
+func (r Reason) MarshalJSON() ([]byte, error) {
+	type plain Reason
+	return json.Marshal(struct {
+		plain
+		Text string `json:"text"`
+	}{plain(r), cmp.Or(r.text, r.String())})
+}
+
+// Is reports whether the reason, or one of those behind it, has the code.
+func (r Reason) Is(code ReasonCode) bool {
+	if r.Code == code {
+		return true
+	}
+	for _, b := range r.Because {
+		if b.Is(code) {
+			return true
+		}
+	}
+	return false
+}
+
+// An Error reports that a subject could not be tested.
+type Error struct {
+	Reason Reason
+	cause  error
+}
+
+// Error returns the reason.
+func (e *Error) Error() string { return "cannot test the webhook: " + e.Reason.String() }
+
+// Unwrap returns the error behind the reason, or nil.
+func (e *Error) Unwrap() error { return e.cause }

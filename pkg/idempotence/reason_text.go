@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+)
+
+// Hints have, for some codes, the last part of their text: what the reader can do. The texts of this
+// package name fields of [Options]. A program with a command line has its flags instead.
+type Hints map[ReasonCode]string
+
+var optionHints = Hints{
+	ReasonUnknownKinds:         "add an object that it handles to Options.Samples, or the definition of the custom resource to Options.CRDs",
+	ReasonUnknownHost:          "this machine does not know the name: a Service has a name only inside its cluster",
+	ReasonCertificateName:      "use one of the names in the certificate, or set ServerName in the client's tls.Config",
+	ReasonCertificateInvalid:   "check the dates and the key usages of the certificate",
+	ReasonCertificateUntrusted: "pass URL a client with the caBundle as RootCAs in its tls.Config",
+	ReasonNotTLS:               "the server does not speak TLS: check the port, or use http://",
+	ReasonHandshakeEnded:       "the server ended the TLS handshake: it may want a client certificate",
+	ReasonConnectionRefused:    "nothing listens there: check that the server runs, and the port",
+	ReasonNoConnection:         "there is no connection: check the address and the network",
+	ReasonWrongPath:            "check that the path is the webhook's",
+	ReasonSamplesNeeded:        "add objects that it changes to Options.Samples, or explain in Options.AllowInconclusive why there are none",
+	ReasonBudgetSpent:          "raise Options.Budget, or lower Options.Objects",
+	ReasonEffectsUnwatched:     "set Options.Observe to watch it",
+	ReasonLawExcluded:          "Options.Without excludes it",
+	ReasonScopeAssumed:         "if it is not, set the scope of the rule, or add the definition to Options.CRDs",
+	ReasonKindNotTried:         "add one to Options.Samples, or delete the file",
+	ReasonObjectRefused:        "delete the file",
+	ReasonRivalMissing:         "add it to Options.Rivals, or delete the file",
+	ReasonTimeGapsMissing:      "set that option, or delete the file",
+	ReasonLawNotApplied:        "delete the file",
+	ReasonExceptionUnused:      "check the path, and whether the webhook still makes that change",
+}
+
+// Text returns the text of the reason. Where hints have an entry for a code, it replaces the hint for
+// the author of a Go test.
+func (r Reason) Text(hints Hints) string {
+	words, ok := hints[r.Code]
+	if !ok {
+		words = optionHints[r.Code]
+	}
+	return r.statement(hints, words)
+}
+
+// because returns the texts of the reasons behind this one.
+func (r Reason) because(hints Hints) string {
+	texts := make([]string, len(r.Because))
+	for i, b := range r.Because {
+		texts[i] = b.Text(hints)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (r Reason) statement(all Hints, hint string) string {
+	switch r.Code {
+	case ReasonInvalidOptions, ReasonNoHandler, ReasonNote:
+		return r.Detail
+	case ReasonUnknownKinds:
+		return "the harness cannot generate objects of the kinds in its rules: " + hint
+	case ReasonBadStoredCase:
+		return strings.TrimPrefix(r.File+": ", ": ") + r.Detail
+	case ReasonAPIServerFailed:
+		return "the API server: " + r.Detail
+	case ReasonNotForFuzz:
+		return strings.Join(r.Names, ", ") + ": this option is for Check, not for Fuzz"
+	case ReasonBudgetOfInput:
+		return fmt.Sprintf("one input took longer than its budget of %s", r.Limit)
+	case ReasonUnknownHost, ReasonCertificateName, ReasonCertificateInvalid, ReasonCertificateUntrusted, ReasonNotTLS,
+		ReasonHandshakeEnded, ReasonConnectionRefused, ReasonNoConnection, ReasonWrongPath:
+		return fmt.Sprintf("%s cannot be reached: %s (%s)", r.URL, r.Detail, hint)
+	}
+	if text := r.ofLaw(hint); text != "" {
+		return text
+	}
+	if text := r.ofRun(all, hint); text != "" {
+		return text
+	}
+	if text := r.ofStoredCase(all, hint); text != "" {
+		return text
+	}
+	return r.ofNote(all, hint)
+}
+
+// ofLaw returns the text of a reason for the verdict on one law.
+func (r Reason) ofLaw(hint string) string {
+	switch r.Code {
+	case ReasonLawExcluded:
+		return hint
+	case ReasonNoUpdateRule:
+		return "the rules have no UPDATE"
+	case ReasonNoDryRun:
+		return "with these sideEffects, the API server rejects dry runs without calling the webhook"
+	case ReasonNothingToEdit:
+		return "the webhook adds nothing that another party could edit"
+	case ReasonNothingToAdd:
+		return "another party can add nothing to these objects"
+	case ReasonNoParts:
+		return "the webhook adds no parts that could be there already"
+	case ReasonNoPlaceForField:
+		return "a new field has no place in these objects"
+	case ReasonNoOtherWebhook:
+		return "there is no other webhook"
+	case ReasonEffectsUnwatched:
+		return "the answers agree; what the webhook writes elsewhere is unknown: " + hint
+	case ReasonImpure:
+		return "not checked, because the webhook is impure"
+	case ReasonRunEnded:
+		return "the run ended before"
+	case ReasonNoValidObject:
+		return strings.TrimSuffix("the API server would accept none of the generated objects: "+r.Detail, ": ")
+	case ReasonNotCalled:
+		return fmt.Sprintf("the webhook was called for none of %s: %s", textutil.Count(r.Of, "object"), strings.Join(r.Names, "; "))
+	case ReasonChangedNone:
+		return fmt.Sprintf("the webhook changed none of %s%s", textutil.Count(r.Of, "object"), r.denials())
+	case ReasonChangedFew:
+		return fmt.Sprintf("the webhook changed only %d of %s%s", r.Count, textutil.Count(r.Of, "object"), r.denials())
+	case ReasonFewCases:
+		return fmt.Sprintf("only %d of %s could be decided: in the others, the API server refuses the input or the webhook denies it", r.Count, textutil.Count(r.Of, "case"))
+	}
+	return ""
+}
+
+func (r Reason) denials() string {
+	if r.Denied == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and denied %d, such as: %s", r.Denied, r.Detail)
+}
+
+// ofRun returns the text of a reason for which a run is incomplete.
+func (r Reason) ofRun(all Hints, hint string) string {
+	switch r.Code {
+	case ReasonSamplesNeeded:
+		return r.Kind + ": " + r.because(all) + ": " + hint
+	case ReasonLawUndecided:
+		return fmt.Sprintf("%s: %s: %s", r.Kind, r.Law, r.because(all))
+	case ReasonSubresourcesOnly:
+		return "its rules name only subresources (" + strings.Join(r.Names, ", ") + "), for which the harness generates no objects"
+	case ReasonNoAnswer:
+		return "the run ended early, because the webhook answered no call"
+	case ReasonBudgetSpent:
+		return fmt.Sprintf("the run ended early, after its budget of %s: %s", r.Limit, hint)
+	case ReasonInterrupted:
+		return "the run was interrupted: the report has the results until then"
+	case ReasonEndedEarly:
+		return "the run ended early: " + r.Detail
+	case ReasonServerLost:
+		return "the run ended early, because a server stopped answering: " + r.because(all)
+	case ReasonCaseNotTried:
+		return fmt.Sprintf("the stored case %s cannot be checked: %s", r.File, r.because(all))
+	case ReasonBrokenConnections:
+		return fmt.Sprintf("%d of %s had to be repeated, because the server broke the connection: the API server repeats none, and with failurePolicy Fail each of them is an error for a user",
+			r.Count, textutil.Count(r.Of, "call"))
+	}
+	return ""
+}
+
+// ofStoredCase returns the text of a reason for which a stored case has nothing to say.
+func (r Reason) ofStoredCase(all Hints, hint string) string {
+	switch r.Code {
+	case ReasonKindNotTried:
+		return "the run has no objects of " + r.Kind + ": " + hint
+	case ReasonObjectRefused:
+		return "the API server no longer accepts its object: " + hint
+	case ReasonRivalMissing:
+		return fmt.Sprintf("there is no longer a webhook %q beside this one: %s", r.Webhook, hint)
+	case ReasonTimeGapsMissing:
+		return "it was found with Options.TimeGaps: " + hint
+	case ReasonLawNotApplied:
+		return fmt.Sprintf("%s no longer applies (%s): %s", r.Law, r.because(all), hint)
+	case ReasonEditGone:
+		return "what it edits is no longer there, or the webhook is not called for it"
+	}
+	return ""
+}
+
+// ofNote returns the text of a note.
+func (r Reason) ofNote(all Hints, hint string) string {
+	switch r.Code {
+	case ReasonScopeAssumed:
+		return r.Kind + " is assumed to be namespaced: " + hint
+	case ReasonCaseNotStored:
+		return "a failing case cannot be stored: " + r.Detail
+	case ReasonAPIServerLimit:
+		return "the API server: " + r.Detail
+	case ReasonLawMayBeUnsure:
+		return fmt.Sprintf("%s is inconclusive (%s), which is allowed: %s", r.Kind, r.because(all), r.Detail)
+	case ReasonExceptionUnused:
+		return "the exception for " + strings.TrimSpace(r.Path+" "+string(r.Law)) + " was not needed, because nothing there breaks a law: " + hint
+	case ReasonCallsRepeated:
+		text := textutil.Count(r.Count, "call") + " had to be repeated, because the connection broke"
+		if len(r.Names) > 0 {
+			text += ": see " + strings.Join(r.Names, ", ")
+		}
+		return text
+	}
+	return string(r.Code)
+}
