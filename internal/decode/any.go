@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// any reads a value that has no Go type of its own into an interface.
+// any reads a value into an interface.
 func (d *decoder) any(v reflect.Value) error {
 	x, err := d.readLoose()
 	if err == nil && x != nil {
@@ -20,8 +20,8 @@ func (d *decoder) any(v reflect.Value) error {
 	return err
 }
 
-// loose returns the next value as what unstructured objects are made of: map[string]any,
-// []any, string, int64, float64, bool or nil.
+// loose returns the next value in the types of unstructured objects: map[string]any, []any, string, int64,
+// float64, bool or nil.
 func (d *decoder) loose() (any, error) {
 	if !d.outlines {
 		return d.readLoose()
@@ -32,7 +32,7 @@ func (d *decoder) loose() (any, error) {
 	return x, err
 }
 
-// readLoose is loose without a part of the outline.
+// readLoose does the work of loose and records no part of the outline.
 func (d *decoder) readLoose() (any, error) {
 	switch d.c.Kind() {
 	case jsonraw.Object:
@@ -84,7 +84,7 @@ func (d *decoder) looseArray() ([]any, error) {
 	return list, err
 }
 
-// looseNumber keeps integers that fit an int64; all else is a float64.
+// looseNumber returns an int64 for an integer that fits, and otherwise a float64.
 func (d *decoder) looseNumber() (any, error) {
 	start := d.c.Offset()
 	raw, err := d.c.Value()

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decode reads JSON into Go values exactly as the API server does, which is with
-// sigs.k8s.io/json: case-sensitive names, integers kept, null as good as absent, of duplicate
-// names the last one (objects and lists merge), invalid UTF-8 replaced.
+// Package decode decodes JSON into Go values exactly as the API server does with sigs.k8s.io/json: names are
+// case-sensitive, integers stay integers, null means absent, the last of several members with one name wins
+// (objects and lists merge), and invalid UTF-8 is replaced.
 //
-// The plan is one pass over the bytes, guided by the [shape.Shape] of the type:
+// It decodes in one pass over the bytes, guided by the type's [shape.Shape]:
 //
-//   - [shape.Shape] tells, once per type, what the members of a struct are called, where their
-//     fields are, and how their values are read. Members mostly come in the order of the
-//     fields, so the next field is tried before the name is looked up.
-//   - A [jsonraw.Cursor] checks the text and stands before the value to read. What the type
-//     does not name is checked and skipped.
-//   - Strings are copied, many into one piece of memory (texts), so nothing decoded shares
-//     memory with the document.
-//   - Lists are made for as many elements as the last one of their type had, and copied to one of
-//     their size if there were more or less.
-//   - Where asked, an [Outline] is written on the way: where in the document the values are. The
-//     comparison of a value with its document goes by it.
-//   - Types that read themselves are given their bytes. A type whose tags mean something
-//     unusual (shape.Opaque) goes to sigs.k8s.io/json as a whole, for these bytes only.
+//   - The shape holds, once per type, the names of a struct's members, their fields, and how to read
+//     their values. Members mostly come in the order of the fields, so the next field is tried before
+//     the name is looked up.
+//   - A [jsonraw.Cursor] checks the text and stands before the next value. Members without a field are
+//     checked and skipped.
+//   - Strings are copied, many into one piece of memory, so nothing decoded shares memory with the
+//     document.
+//   - A list is allocated with the length of the last list of its type, and copied if that length was
+//     wrong.
+//   - On request, the pass records an [Outline]: where in the document the values are. The diff engine
+//     uses it to compare the value with its document.
+//   - Types with a decoder of their own get their bytes. A type with unusual tags (shape.Opaque) goes to
+//     sigs.k8s.io/json as a whole, for these bytes only.
 //
-// What this pass does not do, it does not guess: a document that it refuses, or that repeats a
-// name of a struct, is decoded again by sigs.k8s.io/json, whose verdict and value count.
+// This pass never guesses. A document that it refuses, or in which a struct's member appears twice, is decoded
+// again by sigs.k8s.io/json, whose result and error count.
 package decode
 
 import (
@@ -38,8 +38,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// Unmarshal reads raw, one JSON value, into the zero value that into points to. An error is
-// an [*Error] or a [*jsonraw.SyntaxError].
+// Unmarshal decodes raw, one JSON value, into the zero value that into points to. An error is an [*Error] or a
+// [*jsonraw.SyntaxError].
 func Unmarshal(raw []byte, into any) error {
 	end, err := At(raw, 0, 0, into, nil)
 	if err == nil {
@@ -49,19 +49,18 @@ func Unmarshal(raw []byte, into any) error {
 	return err
 }
 
-// At reads the value at an offset of data, which is inside depth arrays and objects, and
-// returns where it ends. The end is right, if there is one, also when the value does not fit
-// the type. See [Unmarshal] for the rest.
+// At decodes the value at an offset of data, inside depth arrays and objects, and returns the offset of its
+// end. The end is valid even if the value does not fit the type. Otherwise At is [Unmarshal].
 //
-// If outline is not nil, it is filled with the outline of the value, offsets from where that
-// begins; it is left empty where this pass could not read the value by itself.
+// If outline is not nil, it becomes the outline of the value, with offsets from the value's start. It is empty if
+// sigs.k8s.io/json had to decode the value.
 func At(data []byte, offset, depth int, into any, outline *Outline) (end int, err error) {
 	v := reflect.ValueOf(into).Elem()
 	d := decoders.Get().(*decoder)
 	defer d.release()
 	d.c.Seek(data, offset, depth)
 	if outline != nil {
-		_ = d.c.Rest() // to the value, over white space
+		_ = d.c.Rest() // skips white space before the value
 		d.outlines, d.parts, d.base = true, (*outline)[:0], d.c.Offset()
 	}
 	err = d.value(v, shape.Of(v.Type()))
@@ -80,7 +79,7 @@ func At(data []byte, offset, depth int, into any, outline *Outline) (end int, er
 		return 0, syntax
 	}
 	v.SetZero()
-	verdict := kjson.UnmarshalCaseSensitivePreserveInts(bytes.Clone(raw), into) // types may keep what they read
+	verdict := kjson.UnmarshalCaseSensitivePreserveInts(bytes.Clone(raw), into) // a type's own decoder may keep its input
 	if verdict == nil {
 		return c.Offset(), nil
 	}
@@ -92,17 +91,17 @@ func At(data []byte, offset, depth int, into any, outline *Outline) (end int, er
 	return c.Offset(), fault
 }
 
-// A decoder reads one document.
+// A decoder decodes one document.
 type decoder struct {
 	c          jsonraw.Cursor
 	texts      jsonraw.Texts
-	quantities map[string]resource.Quantity // some that were read before
+	quantities map[string]resource.Quantity // cache of parsed quantities
 
-	outlines bool    // whether somebody wants an outline
-	parts    Outline // as far as it was read
-	base     int     // the offset that its own count from
-	where    int     // what Part.At of the next value is
-	plain    bool    // whether the last text read stands as it is
+	outlines bool    // record an outline
+	parts    Outline // the outline so far
+	base     int     // offset of the document's start, which the outline counts from
+	where    int     // Part.At of the next value
+	plain    bool    // the last string had no escapes
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -113,7 +112,7 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
-// value reads the next value into v, which is zero and can be set.
+// value decodes the next value into v, which is zero and settable.
 func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
 	if !d.outlines {
 		return d.read(v, s)
@@ -124,7 +123,7 @@ func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
 	return err
 }
 
-// read is value without a part of the outline.
+// read does the work of value and records no part of the outline.
 func (d *decoder) read(v reflect.Value, s *shape.Shape) error {
 	switch s.Kind {
 	case shape.String:
@@ -175,7 +174,7 @@ func (d *decoder) structure(v reflect.Value, s *shape.Shape) error {
 			break
 		}
 		if !seen.Add(i, s) {
-			return ErrRepeated // sigs.k8s.io/json knows how the values of one name merge
+			return ErrRepeated // sigs.k8s.io/json merges the values
 		}
 		field := &s.Fields[i]
 		d.where = i
@@ -203,7 +202,7 @@ func (d *decoder) list(v reflect.Value, s *shape.Shape) error {
 	return err
 }
 
-// opaque leaves the value to its type. It gets a copy of the bytes, in case it keeps them.
+// opaque lets the type decode the value. The type gets a copy of the bytes, because it may keep them.
 func (d *decoder) opaque(v reflect.Value) error {
 	raw, err := d.c.Value()
 	if err != nil {

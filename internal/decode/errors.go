@@ -11,19 +11,18 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// An Error says which value does not fit its Go type.
+// An Error reports a value that does not fit its Go type.
 type Error struct {
 	// Path leads to the value.
 	Path []Step
 	// Offset is the number of bytes before it.
 	Offset int
-	// Err says what is wrong. It does not quote the value, which may be a secret, unless the
-	// type's own decoder does.
+	// Err is the cause. It does not quote the value, which may be a secret, unless the type's own decoder
+	// does.
 	Err error
 }
 
-// A Step goes to a member by its Name, or to an element by its Index where Name is empty and
-// IsIndex is set.
+// A Step leads to the member called Name, or to element Index if IsIndex is set.
 type Step struct {
 	Name    string
 	Index   int
@@ -34,7 +33,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Pointer writes a path as RFC 6901 says.
+// Pointer returns a path as a JSON pointer (RFC 6901).
 func Pointer(path []Step) string {
 	var b strings.Builder
 	for _, s := range path {
@@ -54,7 +53,7 @@ func at(name string, err error) error { return within(Step{Name: name}, err) }
 
 func atIndex(i int, err error) error { return within(Step{Index: i, IsIndex: true}, err) }
 
-// within adds a step to the path of an error that is on its way up: At turns the path around.
+// within adds a step to the path of an error while the decoder unwinds. At reverses the path.
 func within(s Step, err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -63,7 +62,7 @@ func within(s Step, err error) error {
 	return err
 }
 
-// nullOr skips a null and refuses any other value where want is wanted.
+// nullOr skips a null and fails on any other value, because its kind is not want.
 func (d *decoder) nullOr(want string) error {
 	kind, start := d.c.Kind(), d.c.Offset()
 	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {

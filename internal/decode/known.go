@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// known reads the types of apimachinery that read themselves. They keep nothing of the bytes
-// they are given; where their own way is a long one, this is the short one for what is usual.
+// known decodes the types of apimachinery that have a decoder of their own and keep none of its input. It has
+// short cuts for the usual values of the slow ones.
 func (d *decoder) known(v reflect.Value, kind shape.Kind) error {
 	start := d.c.Offset()
 	raw, err := d.c.Value()
@@ -53,7 +53,7 @@ func invalid(start int, t reflect.Type) error {
 	return &Error{Offset: start, Err: fmt.Errorf("not a valid %s", t)}
 }
 
-// plainText returns what a checked string without escapes stands for.
+// plainText returns the text of a checked string without escapes.
 func plainText(raw []byte) ([]byte, bool) {
 	if raw[0] != '"' {
 		return nil, false

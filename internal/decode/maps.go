@@ -46,7 +46,7 @@ func (d *decoder) dict(v reflect.Value, s *shape.Shape) error {
 	return err
 }
 
-// strings is dict for the kind of map that nearly all maps are.
+// strings is dict for map[string]string, the most frequent map type.
 func (d *decoder) strings(m *map[string]string) error {
 	*m = map[string]string{}
 	more, err := d.c.OpenObject()
@@ -71,7 +71,7 @@ func (d *decoder) strings(m *map[string]string) error {
 	return err
 }
 
-// resources is dict for the requests and limits of containers.
+// resources is dict for a container's requests and limits.
 func (d *decoder) resources(m *corev1.ResourceList) error {
 	*m = corev1.ResourceList{}
 	more, err := d.c.OpenObject()
@@ -95,11 +95,11 @@ func (d *decoder) resources(m *corev1.ResourceList) error {
 	return err
 }
 
-// mostQuantities is how many quantities a decoder remembers.
+// mostQuantities bounds the cache of quantities.
 const mostQuantities = 128
 
-// quantity parses a quantity. Most objects have the same few, and to find one takes much less
-// than to parse it.
+// quantity parses a quantity, with a cache: most objects have the same few quantities, and a lookup is
+// much cheaper than parsing.
 func (d *decoder) quantity(raw []byte) (q resource.Quantity, err error) {
 	if known, ok := d.quantities[string(raw)]; ok {
 		return known.DeepCopy(), nil

@@ -10,32 +10,32 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// An Outline tells where in a document the values are that its Go type has a place for, so that
-// nobody need read the document again to find them: one part for each value, in the order of the
-// document, each followed by the parts inside it. What the type does not know has no part.
+// An Outline records where in a document the values are that its Go type has a field for, so that a comparison
+// need not read the document again. It has one part for each value, in the order of the document, each
+// followed by the parts inside it. Values that the type does not know have no part.
 type Outline []Part
 
 // A Part is one value of a document.
 type Part struct {
-	// Start and End are where the value begins and ends.
+	// Start and End are the offsets of the value's first byte and of the byte behind it.
 	Start, End int32
-	// Next is the place in the outline of what follows this part and all that is inside it.
+	// Next is the index of the first part behind this one and the parts inside it.
 	Next int32
-	// At tells which one it is of what it is in: of a struct, the place in the shape's Fields; of a
-	// map, where the name of the member begins.
+	// At identifies the value in its parent: in a struct, the index in the shape's Fields; in a map, the
+	// offset of the member's name.
 	At   int32
 	Kind jsonraw.Kind
-	// Plain tells of a string that its text stands as it is between the quotes. It may be false
-	// where the shape is neither String nor Any.
+	// Plain says that a string has no escapes. It may be false for such a string if the shape is
+	// neither String nor Any.
 	Plain bool
 }
 
-// ErrRepeated is the cause of the error about an object of a struct that has a name twice.
+// ErrRepeated is the cause of an [Error] about an object that has two members for one field of a struct.
 var ErrRepeated = errors.New("a name stands twice in an object")
 
-// Scan makes the outline of raw, one whole document, into the memory of o. It fails with an
-// [*Error] if raw is not JSON, or with [ErrRepeated] inside one; whether the values fit the type
-// it does not ask.
+// Scan records the outline of raw, one whole document, and reuses the memory of o. It fails with an [*Error] if
+// raw is not JSON or has a duplicate member, with [ErrRepeated] as the cause. It does not check whether the
+// values fit the type.
 func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
 	d := decoders.Get().(*decoder)
 	defer d.release()
@@ -49,7 +49,7 @@ func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
 	return turned(err)
 }
 
-// turned puts the steps of a path, which were added on the way up, into their order.
+// turned reverses a path that was built while unwinding.
 func turned(err error) error {
 	if err == nil {
 		return nil
@@ -61,7 +61,7 @@ func turned(err error) error {
 	return err
 }
 
-// misplaced makes an [*Error] of an error about the text.
+// misplaced returns a syntax error as an [*Error].
 func misplaced(err error, offset int) error {
 	if err == nil {
 		return nil
@@ -69,7 +69,7 @@ func misplaced(err error, offset int) error {
 	return &Error{Offset: offset, Err: err}
 }
 
-// scan reads the next value as a document of a shape.
+// scan records the next value, which has the given shape.
 func (d *decoder) scan(s *shape.Shape) (err error) {
 	for s.Kind == shape.Pointer && s.Elem != s {
 		s = s.Elem
@@ -143,14 +143,14 @@ func (d *decoder) scanElements(elem *shape.Shape) error {
 	return misplaced(err, d.c.Offset())
 }
 
-// entry reads the name of the next member of a map.
+// entry reads the name of a map's next member.
 func (d *decoder) entry() ([]byte, error) {
-	_ = d.c.Rest() // to the name, over white space
+	_ = d.c.Rest() // skips white space before the name
 	d.where = d.c.Offset() - d.base
 	return d.c.Name()
 }
 
-// begin adds the part of the next value, of which the kind was asked, and returns its place.
+// begin adds a part for the next value, whose kind was read, and returns its index.
 func (d *decoder) begin(kind jsonraw.Kind) (part int) {
 	if !d.outlines {
 		return 0
@@ -160,7 +160,7 @@ func (d *decoder) begin(kind jsonraw.Kind) (part int) {
 	return len(d.parts) - 1
 }
 
-// end completes a part when the value was read.
+// end completes a part after the value was read.
 func (d *decoder) end(part int) {
 	if !d.outlines {
 		return

@@ -71,7 +71,7 @@ func (d *decoder) float(v reflect.Value) error {
 	return nil
 }
 
-// number returns the bytes of the next value, a number, and where they are; or nil.
+// number returns the bytes and the offset of the next value if it is a number, else nil.
 func (d *decoder) number(v reflect.Value) (raw []byte, start int, err error) {
 	if d.c.Kind() != jsonraw.Number {
 		return nil, 0, d.nullOr(v.Kind().String())
@@ -81,7 +81,7 @@ func (d *decoder) number(v reflect.Value) (raw []byte, start int, err error) {
 	return raw, start, err
 }
 
-// mostDigits is how much of a number a message shows.
+// mostDigits bounds the digits of a number in a message.
 const mostDigits = 32
 
 func misfit(start int, raw []byte, t reflect.Type) error {
@@ -91,13 +91,13 @@ func misfit(start int, raw []byte, t reflect.Type) error {
 	return &Error{Offset: start, Err: fmt.Errorf("want %s, got number %s", t.Kind(), raw)}
 }
 
-// parseInt reads a checked number that is an integer and fits.
+// parseInt returns the value of a checked number if it is an integer that fits.
 func parseInt(raw []byte) (int64, bool) {
 	digits := raw
 	if raw[0] == '-' {
 		digits = raw[1:]
 	}
-	if len(digits) > 18 { // may not fit
+	if len(digits) > 18 { // may overflow
 		n, err := strconv.ParseInt(string(raw), 10, 64)
 		return n, err == nil
 	}
@@ -114,7 +114,7 @@ func parseInt(raw []byte) (int64, bool) {
 	return n, true
 }
 
-// bytes reads a string in base64. A list of numbers is good too, and seldom.
+// bytes reads a base64 string or, rarely, a list of numbers.
 func (d *decoder) bytes(v reflect.Value) error {
 	switch d.c.Kind() {
 	case jsonraw.String:

@@ -12,9 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// Unknown returns JSON pointers to the members of a document that t has no field for, in the
-// order of the document and at most limit of them. Nothing is decoded. What types that read
-// themselves make of their members is not known.
+// Unknown returns JSON pointers to at most limit members of a document for which t has no field, in the order of
+// the document. It decodes nothing. Members of types with a decoder of their own are never reported.
 func Unknown(raw []byte, t reflect.Type, limit int) []string {
 	u := unknown{c: jsonraw.At(raw, 0, 0), left: limit}
 	u.value(shape.Of(t))
@@ -28,7 +27,7 @@ type unknown struct {
 	left  int
 }
 
-// value reports whether to go on.
+// value reports whether the scan continues.
 func (u *unknown) value(s *shape.Shape) bool {
 	for s.Kind == shape.Pointer {
 		s = s.Elem
@@ -84,7 +83,7 @@ func (u *unknown) elements(elem *shape.Shape) bool {
 	return err == nil
 }
 
-// opaque asks sigs.k8s.io/json, which knows unusual tags.
+// opaque uses sigs.k8s.io/json, which understands unusual tags.
 func (u *unknown) opaque(t reflect.Type) bool {
 	raw, err := u.c.Value()
 	if err != nil {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package encode writes Go values as JSON, byte for byte as a json.Encoder does that leaves
-// <, > and & as they are, in a fraction of its time.
+// Package encode encodes Go values as JSON, byte for byte like a json.Encoder with SetEscapeHTML(false), in
+// a fraction of its time.
 //
-// The plan: the [shape.Shape] of a type says what encoding/json would do with a value of it, so
-// [Append] walks the value along its shape and appends to one buffer, without an encoder per
-// type. The types of apimachinery that write themselves, but whose ways are known, are written
-// here; a value that its shape calls opaque is encoded by encoding/json on the spot, with its
-// address if it has one, because that is when methods of the pointer count. Whatever fails, or
-// nests so deep that it may be a cycle, is encoded once more from the top by encoding/json: so
-// it alone says what is an error, and in which words.
+// The type's [shape.Shape] describes how encoding/json encodes a value. [Append] walks the value along its
+// shape and appends to one buffer. It encodes the well-known types of apimachinery itself. encoding/json
+// encodes a value with an opaque shape, by its address if it has one, because only then pointer methods
+// count. A value that fails, or that nests so deep that it may be a cycle, is encoded again from the top
+// by encoding/json. So all errors are encoding/json's own.
 package encode
 
 import (
@@ -21,20 +19,20 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// Append appends the encoding of v, a value of the type that s describes. If it fails, dst is
-// as long as it was, and the error is that of encoding/json.
+// Append appends the encoding of v, whose type s describes. If it fails, it returns dst with its old length and
+// encoding/json's error.
 func Append(dst []byte, v reflect.Value, s *shape.Shape) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	out, err := e.value(dst, v, s)
 	if err != nil {
-		return marshal(dst, v) // and the encoder, which was left anywhere, is not used again
+		return marshal(dst, v) // the encoder is dropped, because its state is undefined now
 	}
 	e.release()
 	return out, nil
 }
 
-// An encoder keeps the names and entries of the maps that it is in. Its methods append to the
-// buffer that they are given; if one fails, the others do too.
+// An encoder holds the names and entries of the maps on its path. Its methods append to the given buffer. After
+// one of them failed, all fail.
 type encoder struct {
 	names   []string
 	entries []entry
@@ -43,7 +41,7 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// mostKept is how many names and entries an encoder keeps room for.
+// mostKept bounds the names and entries that a pooled encoder keeps memory for.
 const mostKept = 1 << 12
 
 func (e *encoder) release() {
@@ -52,8 +50,8 @@ func (e *encoder) release() {
 	}
 }
 
-// mostLevels are the pointers, maps and lists in one another from which on encoding/json looks
-// for cycles.
+// mostLevels is the nesting of pointers, maps and lists from which on encoding/json checks for
+// cycles.
 const mostLevels = 1000
 
 var errDeep = errors.New("too deep")
@@ -107,7 +105,7 @@ func (e *encoder) structure(out []byte, v reflect.Value, s *shape.Shape) ([]byte
 			continue
 		}
 		out = append(out, '"')
-		out = append(out, f.Name...) // which has nothing to escape
+		out = append(out, f.Name...) // needs no escapes
 		out = append(out, '"', ':')
 		var err error
 		if out, err = e.value(out, value, f.Shape); err != nil {
@@ -118,7 +116,7 @@ func (e *encoder) structure(out []byte, v reflect.Value, s *shape.Shape) ([]byte
 	return end(out, '}'), nil
 }
 
-// omitted is f.Omitted, faster for most of the fields that are.
+// omitted is f.Omitted, with a short cut for most omitted fields.
 func omitted(f *shape.Field, v reflect.Value) bool {
 	if f.OmitEmpty {
 		switch f.Shape.Kind {
@@ -141,7 +139,7 @@ func omitted(f *shape.Field, v reflect.Value) bool {
 	return f.OmitZero && f.Omitted(v)
 }
 
-// end puts the closing bracket in the place of the last comma, if there is one.
+// end replaces the last comma, if any, with the closing bracket.
 func end(out []byte, bracket byte) []byte {
 	if last := len(out) - 1; out[last] == ',' {
 		out[last] = bracket

@@ -19,9 +19,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// known writes the types of apimachinery that write themselves: what is usual of them as their
-// MarshalJSON does, the rest by it. They are copied first: Quantity.String writes to what it is
-// called on.
+// known encodes the types of apimachinery that have a MarshalJSON: usual values itself, others by that method. It
+// copies the value first, because Quantity.String writes to its receiver.
 func known(out []byte, v reflect.Value, kind shape.Kind) ([]byte, error) {
 	switch kind {
 	case shape.Time:
@@ -35,7 +34,7 @@ func known(out []byte, v reflect.Value, kind shape.Kind) ([]byte, error) {
 		switch {
 		case is.Type == intstr.Int:
 			return strconv.AppendInt(out, int64(is.IntVal), 10), nil
-		case is.Type == intstr.String && !strings.ContainsAny(is.StrVal, "<>&"): // which it escapes
+		case is.Type == intstr.String && !strings.ContainsAny(is.StrVal, "<>&"): // encoding/json escapes these
 			return appendText(out, is.StrVal), nil
 		}
 	case shape.RawExtension:
@@ -72,21 +71,21 @@ func appendQuantity(out []byte, q resource.Quantity) []byte {
 	return append(out, '"')
 }
 
-// appendCompact appends a document as encoding/json does with what a MarshalJSON returned. It
-// fails where that is not JSON, as CBOR is not: then encoding/json encodes it all.
+// appendCompact appends the result of a MarshalJSON method as encoding/json does. It fails if the result is not
+// JSON but, for example, CBOR. Then encoding/json encodes the whole value.
 func appendCompact(out, raw []byte) ([]byte, error) {
 	b := bytes.NewBuffer(out)
 	err := json.Compact(b, raw)
 	return b.Bytes(), err
 }
 
-// marshal appends what encoding/json makes of v where it stands: methods of a pointer count if
-// v has an address. If it fails, dst stays as it is.
+// marshal appends encoding/json's encoding of v. Pointer methods count if v is addressable. If it fails, it
+// returns dst unchanged.
 func marshal(dst []byte, v reflect.Value) ([]byte, error) {
 	switch {
 	case v.CanAddr():
 		v = v.Addr()
-	case v.Kind() == reflect.Interface: // which Interface would unpack
+	case v.Kind() == reflect.Interface: // v.Interface would unpack it
 		p := reflect.New(v.Type())
 		p.Elem().Set(v)
 		v = p
@@ -94,7 +93,7 @@ func marshal(dst []byte, v reflect.Value) ([]byte, error) {
 	w := writers.Get().(*writer)
 	w.out = dst
 	if err := w.json.Encode(v.Interface()); err != nil {
-		return dst, err // and the writer, which may hold on to the error, is not used again
+		return dst, err // the writer is dropped, because it keeps the error
 	}
 	out := w.out[:len(w.out)-1] // without the newline
 	w.out = nil
@@ -102,7 +101,7 @@ func marshal(dst []byte, v reflect.Value) ([]byte, error) {
 	return out, nil
 }
 
-// A writer is where a json.Encoder writes to.
+// A writer collects the output of its json.Encoder.
 type writer struct {
 	out  []byte
 	json *json.Encoder

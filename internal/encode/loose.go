@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// loose writes what an interface holds: what decoders put there at once, the rest by its type.
+// loose encodes an interface's value: the types that decoders produce directly, others by their shape.
 func (e *encoder) loose(out []byte, x any) ([]byte, error) {
 	switch x := x.(type) {
 	case nil:
@@ -52,7 +52,7 @@ func (e *encoder) looseList(out []byte, list []any) ([]byte, error) {
 	return end(out, ']'), nil
 }
 
-// text and quantity write what maps hold.
+// text and quantity encode map entries.
 func (*encoder) text(out []byte, s string) ([]byte, error) { return appendText(out, s), nil }
 
 func (*encoder) quantity(out []byte, q resource.Quantity) ([]byte, error) {

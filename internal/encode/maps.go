@@ -24,7 +24,7 @@ func (e *encoder) dict(out []byte, v reflect.Value, s *shape.Shape) ([]byte, err
 	return e.anyDict(out, v, s)
 }
 
-// dictOf is dict for the kinds of maps that nearly all maps are.
+// dictOf is dict for the most frequent map types.
 func dictOf[M ~map[K]V, K ~string, V any](
 	e *encoder, out []byte, m M, write func(*encoder, []byte, V) ([]byte, error),
 ) ([]byte, error) {
@@ -39,7 +39,7 @@ func dictOf[M ~map[K]V, K ~string, V any](
 	for name := range m {
 		e.names = append(e.names, string(name))
 	}
-	names := e.names[first:] // good also after maps inside made e.names move
+	names := e.names[first:] // stays valid if nested maps reallocate e.names
 	slices.Sort(names)
 	out = append(out, '{')
 	for _, name := range names {
@@ -55,10 +55,10 @@ func dictOf[M ~map[K]V, K ~string, V any](
 	return end(out, '}'), nil
 }
 
-// An entry is one of a map.
+// An entry is a map's entry.
 type entry struct {
 	name  string
-	value reflect.Value // without an address, so pointer methods do not count
+	value reflect.Value // not addressable, so pointer methods do not count
 }
 
 func (e *encoder) anyDict(out []byte, v reflect.Value, s *shape.Shape) ([]byte, error) {

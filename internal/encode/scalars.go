@@ -13,8 +13,8 @@ import (
 
 var errNotANumber = errors.New("not a number of JSON")
 
-// appendFloat writes numbers as JavaScript does: with an exponent only where there would be
-// more than 21 digits or more than 6 zeros behind the point.
+// appendFloat writes a number as JavaScript does: with an exponent only if it would have more than 21 digits or
+// more than 6 zeros behind the point.
 func appendFloat(out []byte, f float64, bits int) ([]byte, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, errNotANumber
@@ -44,11 +44,11 @@ func appendBytes(out, b []byte) []byte {
 
 const hex = "0123456789abcdef"
 
-// appendText quotes a string. Bytes that are not UTF-8 become U+FFFD; U+2028 and U+2029 are
-// escaped for the sake of JavaScript.
+// appendText quotes a string. Bytes that are not UTF-8 become U+FFFD. U+2028 and U+2029 are escaped, as in
+// encoding/json.
 func appendText(out []byte, s string) []byte {
 	out = append(out, '"')
-	start := 0 // of what is not written yet
+	start := 0 // of the text that is not appended yet
 	for i := 0; ; {
 		i = skipPlain(s, i)
 		if i == len(s) {
@@ -98,8 +98,8 @@ func appendEscape(out []byte, b byte) []byte {
 	return append(out, '\\', 'u', '0', '0', hex[b>>4], hex[b&0xf])
 }
 
-// skipPlain returns the place of the first byte from i on that is not ASCII or is to be
-// escaped, or the length of s.
+// skipPlain returns the index of the first byte from i on that is not ASCII or needs an escape, or the length
+// of s.
 func skipPlain(s string, i int) int {
 	for ; i+8 <= len(s) && isPlain(s[i:i+8]); i += 8 {
 	}
@@ -116,8 +116,8 @@ const (
 	highs = 0x80 * ones
 )
 
-// isPlain looks at eight bytes at once. It may say no of such as are: where a subtraction takes
-// from a byte, those above it look like less than they are.
+// isPlain checks eight bytes at once. It may return false for plain bytes, because a borrow of the subtraction
+// makes the bytes above it look smaller.
 func isPlain(s string) bool {
 	w := binary.LittleEndian.Uint64([]byte(s))
 	quote, backslash := w^'"'*ones, w^'\\'*ones

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonraw walks JSON text in one validating pass and hands out sub-slices of it.
+// Package jsonraw walks JSON text in one validating pass and returns sub-slices of it.
 //
-// It accepts exactly what sigs.k8s.io/json accepts, because that is what the API server
-// decodes with: RFC 8259 grammar, nesting up to [MaxDepth], duplicate names, and invalid
-// UTF-8 inside strings (read as U+FFFD). Nothing is converted unless asked for.
+// It accepts exactly what sigs.k8s.io/json accepts, the API server's decoder: the grammar of RFC 8259,
+// nesting up to [MaxDepth], duplicate names, and invalid UTF-8 in strings (read as U+FFFD). It
+// converts values only on request.
 package jsonraw
 
 import (
@@ -12,10 +12,10 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how deep arrays and objects may nest: the limit of sigs.k8s.io/json.
+// MaxDepth is how deep arrays and objects may nest, as in sigs.k8s.io/json.
 const MaxDepth = 10_000
 
-// A Kind is what sort of JSON value stands at a place.
+// A Kind is the type of a JSON value.
 type Kind byte
 
 // The kinds of JSON values.
@@ -29,7 +29,7 @@ const (
 	Object
 )
 
-// String names the kind as JSON does.
+// String returns JSON's name of the kind.
 func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "array", "object"}[k]
 }
@@ -46,7 +46,7 @@ func (k Kind) Noun() string {
 	}
 }
 
-// A SyntaxError says where a text stops being JSON.
+// A SyntaxError reports the offset at which a text stops being JSON.
 type SyntaxError struct {
 	// Offset is the number of bytes before the fault.
 	Offset int
@@ -55,23 +55,23 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return e.msg }
 
-// A Cursor stands before a value or after the last one read. The zero value is not usable.
-// It is not safe for concurrent use.
+// A Cursor is a position in JSON text, before a value or behind the last one read. [NewCursor] and [At] return
+// one. It is not safe for concurrent use.
 type Cursor struct {
 	data  []byte
 	pos   int
 	depth int
-	room  []byte // for texts with escapes
+	room  []byte // buffer for strings with escapes
 	ahead window
 }
 
-// NewCursor returns a cursor before the first value of data, which it keeps and never changes.
+// NewCursor returns a cursor before the first value of data. It keeps data and never changes it.
 func NewCursor(data []byte) *Cursor { return &Cursor{data: data} }
 
-// At returns a cursor before the value at offset in data, inside depth arrays and objects.
+// At returns a cursor before the value at an offset of data, inside depth arrays and objects.
 func At(data []byte, offset, depth int) Cursor { return Cursor{data: data, pos: offset, depth: depth} }
 
-// Seek makes c what At returns, but for the memory it has, as long as that is not a lot.
+// Seek moves c to where [At] would put a new cursor. It keeps the buffer of c unless that is large.
 func (c *Cursor) Seek(data []byte, offset, depth int) {
 	room := c.room
 	if cap(room) > mostRoom {
@@ -82,19 +82,19 @@ func (c *Cursor) Seek(data []byte, offset, depth int) {
 
 const mostRoom = 64 << 10
 
-// Offset is the number of bytes before the cursor.
+// Offset returns the number of bytes before the cursor.
 func (c *Cursor) Offset() int { return c.pos }
 
-// Rest returns what is left to read, but for white space before it.
+// Rest skips white space and returns the unread bytes.
 func (c *Cursor) Rest() []byte {
 	c.space()
 	return c.data[c.pos:]
 }
 
-// Advance steps over n bytes that the caller knows: the name of a member and its colon.
+// Advance skips n bytes that the caller has checked, such as a member's name and colon.
 func (c *Cursor) Advance(n int) { c.pos += n }
 
-// Kind tells the kind of the next value by its first byte; it does not check the rest.
+// Kind returns the kind of the next value by its first byte. It does not check the value.
 func (c *Cursor) Kind() Kind {
 	c.space()
 	if c.pos == len(c.data) {
@@ -103,14 +103,14 @@ func (c *Cursor) Kind() Kind {
 	return kinds[c.data[c.pos]]
 }
 
-// kinds tells the kind of a value by its first byte.
+// kinds maps the first byte of a value to its kind.
 var kinds = [256]Kind{
 	'n': Null, 't': Bool, 'f': Bool, '"': String, '[': Array, '{': Object, '-': Number,
 	'0': Number, '1': Number, '2': Number, '3': Number, '4': Number,
 	'5': Number, '6': Number, '7': Number, '8': Number, '9': Number,
 }
 
-// Value reads the next value, checks it, and returns its bytes with the capacity clipped.
+// Value checks the next value and returns its bytes, with the capacity clipped.
 func (c *Cursor) Value() ([]byte, error) {
 	c.space()
 	start := c.pos
@@ -120,7 +120,7 @@ func (c *Cursor) Value() ([]byte, error) {
 	return c.data[start:c.pos:c.pos], nil
 }
 
-// Skip reads the next value and checks it.
+// Skip checks the next value and moves behind it.
 func (c *Cursor) Skip() error {
 	if end := c.ahead.skipValue(c.data, c.pos, MaxDepth-c.depth); end != wrong {
 		c.pos = end
@@ -129,7 +129,7 @@ func (c *Cursor) Skip() error {
 	return c.skipCarefully()
 }
 
-// skipCarefully is Skip for any value, and tells what is wrong with it.
+// skipCarefully is Skip without short cuts. It returns the exact error.
 func (c *Cursor) skipCarefully() error {
 	switch c.Kind() {
 	case Object:
@@ -167,7 +167,7 @@ func (c *Cursor) skipCarefully() error {
 	}
 }
 
-// OpenObject steps into the next value, an object, and reports whether a member follows:
+// OpenObject moves into the next value, an object, and reports whether it has a member:
 //
 //	more, err := c.OpenObject()
 //	for more && err == nil {
@@ -182,7 +182,7 @@ func (c *Cursor) OpenObject() (more bool, err error) {
 	return c.open('}')
 }
 
-// NextMember steps to the next member, or out of the object.
+// NextMember moves to the next member and reports true, or moves behind the object and reports false.
 func (c *Cursor) NextMember() (more bool, err error) {
 	if c.at(',') {
 		c.pos++
@@ -191,7 +191,7 @@ func (c *Cursor) NextMember() (more bool, err error) {
 	return c.next('}', "after an object member")
 }
 
-// OpenArray is OpenObject for an array.
+// OpenArray moves into the next value, an array, and reports whether it has an element.
 func (c *Cursor) OpenArray() (more bool, err error) {
 	if c.Kind() != Array {
 		return false, c.unexpected("looking for an array")
@@ -199,7 +199,7 @@ func (c *Cursor) OpenArray() (more bool, err error) {
 	return c.open(']')
 }
 
-// NextElement steps to the next element, or out of the array.
+// NextElement moves to the next element and reports true, or moves behind the array and reports false.
 func (c *Cursor) NextElement() (more bool, err error) {
 	if c.at(',') {
 		c.pos++
@@ -235,8 +235,8 @@ func (c *Cursor) next(end byte, where string) (more bool, err error) {
 	return false, c.unexpected(where)
 }
 
-// Name reads the name of a member and the colon behind it. The name is a sub-slice of the
-// document where that is the text itself, which it nearly always is.
+// Name reads a member's name and its colon. The name is a sub-slice of the document unless it has
+// escapes.
 func (c *Cursor) Name() ([]byte, error) {
 	inside, plain, err := c.name()
 	if err == nil && !plain {
@@ -268,8 +268,8 @@ func (c *Cursor) name() (inside []byte, plain bool, err error) {
 	return inside, plain, nil
 }
 
-// Members reads the next value, an object, and calls member with each name, in order and
-// duplicates included, the cursor before the member's value. member must read that value.
+// Members reads the next value, an object. It calls member with each name in order, duplicates included, while
+// the cursor is before the member's value. member must read that value.
 func (c *Cursor) Members(member func(name string) error) error {
 	more, err := c.OpenObject()
 	for more && err == nil {
@@ -284,8 +284,8 @@ func (c *Cursor) Members(member func(name string) error) error {
 	return err
 }
 
-// Elements reads the next value, an array, and calls element with each index, the cursor
-// before that element. element must read it.
+// Elements reads the next value, an array. It calls element with each index while the cursor is before that
+// element. element must read it.
 func (c *Cursor) Elements(element func(i int) error) error {
 	more, err := c.OpenArray()
 	for i := 0; more && err == nil; i++ {
@@ -296,14 +296,14 @@ func (c *Cursor) Elements(element func(i int) error) error {
 	return err
 }
 
-// TextBytes reads the next value, a string, and returns what it stands for. The bytes are good
-// until the next call, and are a sub-slice of the document where that is the text itself.
+// TextBytes reads the next value, a string, and returns its text, valid until the next call. The text is a
+// sub-slice of the document unless the string has escapes.
 func (c *Cursor) TextBytes() ([]byte, error) {
 	text, _, err := c.Text()
 	return text, err
 }
 
-// Text is TextBytes, and tells whether the text stands as it is between the quotes.
+// Text is [Cursor.TextBytes] and also reports whether the string has no escapes.
 func (c *Cursor) Text() (text []byte, plain bool, err error) {
 	if c.Kind() != String {
 		return nil, false, c.unexpected("looking for a string")
@@ -319,7 +319,7 @@ func (c *Cursor) Text() (text []byte, plain bool, err error) {
 	return text, plain, nil
 }
 
-// End checks that only white space is left.
+// End fails unless only white space is left.
 func (c *Cursor) End() error {
 	if c.space(); c.pos < len(c.data) {
 		return c.unexpected("after the document")
@@ -327,7 +327,7 @@ func (c *Cursor) End() error {
 	return nil
 }
 
-// IsNull reports whether raw, a checked value, is null or not there at all.
+// IsNull reports whether raw, a checked value, is null or empty.
 func IsNull(raw []byte) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
 
 func (c *Cursor) at(b byte) bool { return c.pos < len(c.data) && c.data[c.pos] == b }
@@ -370,5 +370,5 @@ func (c *Cursor) errorf(format string, args ...any) error {
 	return &SyntaxError{Offset: c.pos, msg: fmt.Sprintf(format, args...)}
 }
 
-// Since returns the bytes read since the cursor stood at offset, with the capacity clipped.
+// Since returns the bytes between offset and the cursor, with the capacity clipped.
 func (c *Cursor) Since(offset int) []byte { return c.data[offset:c.pos:c.pos] }

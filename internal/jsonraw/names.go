@@ -8,16 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// Names are the names of the members that a reader of an object looks for, in the order in
-// which they mostly come.
+// Names holds the member names that a reader of an object knows, in their usual order.
 type Names struct {
 	labels     []label
 	places     map[string]int
-	beginnings [64]uint64 // which first bytes they have, by their length
-	foreign    bool       // some are not only ASCII
+	beginnings [64]uint64 // by length: the set of first bytes
+	foreign    bool       // some names are not ASCII
 }
 
-// NewNames returns names, none of which is there twice.
+// NewNames returns the given names, which must be distinct.
 func NewNames(names ...string) *Names {
 	n := &Names{places: make(map[string]int, len(names))}
 	for i, name := range names {
@@ -31,11 +30,11 @@ func NewNames(names ...string) *Names {
 	return n
 }
 
-// A label is a member's name as a document has it, mostly: quoted, without escapes, the colon
-// right behind it.
+// A label is a member's name as it usually stands in a document: quoted, without escapes, and directly followed
+// by the colon.
 type label struct {
 	text string
-	// The first eight bytes, or those that there are.
+	// The first eight bytes, or fewer if the label is shorter.
 	head, mask uint64
 }
 
@@ -49,19 +48,18 @@ func newLabel(name string) label {
 	return l
 }
 
-// is reports whether text, which begins with head, begins with the label.
+// is reports whether text, whose first bytes are head, begins with the label.
 func (l *label) is(text []byte, head uint64) bool {
 	return head&l.mask == l.head &&
 		(len(l.text) <= wordBytes || len(l.text) <= len(text) && string(text[wordBytes:len(l.text)]) == l.text[wordBytes:])
 }
 
-// nearby is how many labels are compared before a name is read and looked up.
+// nearby is the number of labels that are compared before a name is looked up.
 const nearby = 24
 
-// Next goes to the next member of an object that has one of the names, reads its name, and returns
-// its place among them; other members it checks and skips. There are no more when it comes to the
-// end of the object. Members mostly come in the order of the names, some left out: next is where
-// the last one found says to begin.
+// Next moves to the next member with a known name, reads the name, and returns its index. It checks and skips
+// other members, and reports more as false at the end of the object. Members mostly come in the order of the
+// names, so the search begins at index next: the last index plus one.
 //
 //	more, err := c.OpenObject()
 //	for place := -1; more && err == nil; {
@@ -94,7 +92,7 @@ func (n *Names) Next(c *Cursor, next int) (place int, more bool, err error) {
 	return -1, false, err
 }
 
-// predicted reads a name which is one of the next few, or returns -1.
+// predicted reads the name and returns its index if it is among the next few, else -1.
 func (n *Names) predicted(c *Cursor, next int) int {
 	if text := c.data[c.pos:]; len(text) >= wordBytes {
 		head := binary.LittleEndian.Uint64(text)
@@ -108,7 +106,7 @@ func (n *Names) predicted(c *Cursor, next int) int {
 	return -1
 }
 
-// skipOther skips a member which is none of these, where that and all else is seen at a glance.
+// skipOther skips a member with an unknown name, if a quick check can tell that.
 func (n *Names) skipOther(c *Cursor) bool {
 	if n.foreign || !c.at('"') {
 		return false
@@ -119,17 +117,17 @@ func (n *Names) skipOther(c *Cursor) bool {
 		return false
 	}
 	if end = c.ahead.skipValue(c.data, end+1, MaxDepth-c.depth); end == wrong {
-		c.ahead = window{} // it may be ahead of what is read again
+		c.ahead = window{} // the cursor may move back behind the window
 		return false
 	}
 	c.pos = end
 	return true
 }
 
-// Name returns the name at a place.
+// Name returns the name with an index.
 func (n *Names) Name(place int) string { l := n.labels[place].text; return l[1 : len(l)-2] }
 
-// Find returns the place of a name, or -1.
+// Find returns the index of a name, or -1.
 func (n *Names) Find(name []byte) int {
 	if n.mayHave(name) {
 		if i, ok := n.places[string(name)]; ok {
@@ -139,7 +137,7 @@ func (n *Names) Find(name []byte) int {
 	return -1
 }
 
-// mayHave is false for most names that are none of these: none of that length begins like it.
+// mayHave returns false for most unknown names: no known name has that length and first byte.
 func (n *Names) mayHave(name []byte) bool {
 	return len(name) > 0 && n.beginnings[len(name)%64]&(1<<(name[0]%64)) != 0
 }

@@ -11,34 +11,34 @@ import (
 	"unicode/utf8"
 )
 
-// skipString stands at the opening quote and leaves the cursor after the closing one.
+// skipString moves from the opening quote to behind the closing one.
 func (c *Cursor) skipString() error {
 	_, err := c.scanString()
 	return err
 }
 
-// Eight bytes at a time. Flipping bit 1 exchanges the quote (0x22) with the space, so that what
-// is less than 0x21 then is a quote or a control; xor turns a backslash into zero, which is less
-// than 1. A subtraction sets the high bit of what is less; its borrow spoils only what is above
-// the lowest mark, so that one is exact.
+// The functions below test eight bytes at once. Flipping bit 1 swaps the quote (0x22) and the space, so that
+// every byte below 0x21 is then a quote or a control character. An xor turns a backslash into zero, the only byte
+// below 1. A subtraction sets the high bit of each smaller byte. Its borrow can falsify only bytes above the
+// lowest mark, so the lowest mark is exact.
 const (
 	lowBits   = 0x0101010101010101
 	highBits  = 0x80 * lowBits
 	wordBytes = 8
 )
 
-// ends marks in a word the bytes that are a quote, a backslash or a control.
+// ends marks the bytes of a word that are a quote, a backslash or a control character.
 func ends(w uint64) uint64 { return less(w) &^ w & highBits }
 
-// special marks what ends does, and what is not ASCII.
+// special marks the same bytes as ends, and those that are not ASCII.
 func special(w uint64) uint64 { return (less(w) | w) & highBits }
 
 func less(w uint64) uint64 {
 	return ((w ^ 0x02*lowBits) - 0x21*lowBits) | ((w ^ '\\'*lowBits) - lowBits)
 }
 
-// scanString is skipString; plain tells that the text is what stands between the quotes: it
-// has no escape, and is valid UTF-8.
+// scanString does the work of skipString and reports whether the string is plain: without escapes and valid
+// UTF-8.
 func (c *Cursor) scanString() (plain bool, err error) {
 	data, i := c.data, c.pos+1
 	for ; i+wordBytes <= len(data); i += wordBytes {
@@ -53,7 +53,7 @@ func (c *Cursor) scanString() (plain bool, err error) {
 	return c.scanOddString(i)
 }
 
-// scanOddString goes on at i, with what is not only ASCII, or ends with the document.
+// scanOddString continues at i, for a string that is not ASCII or that the document's end cuts off.
 func (c *Cursor) scanOddString(i int) (plain bool, err error) {
 	start := c.pos + 1
 	plain, ascii := true, true
@@ -79,8 +79,8 @@ func (c *Cursor) scanOddString(i int) (plain bool, err error) {
 	return false, c.unexpected("in a string")
 }
 
-// plainRun returns how many bytes at the beginning of text are ASCII and nothing special; of its
-// last few bytes it does not know.
+// plainRun returns how many leading bytes of text are certainly ASCII without quotes, backslashes and control
+// characters. It does not look at the last few bytes.
 func plainRun(text []byte) (n int) {
 	for n+wordBytes <= len(text) {
 		marks := special(binary.LittleEndian.Uint64(text[n:]))
@@ -92,7 +92,7 @@ func plainRun(text []byte) (n int) {
 	return n
 }
 
-// skipEscape returns the place behind the escape at i.
+// skipEscape returns the offset behind the escape at i.
 func (c *Cursor) skipEscape(i int) (int, error) {
 	if end := skipEscape(c.data, i); end != wrong {
 		return end, nil
@@ -145,7 +145,7 @@ func (c *Cursor) digits() int {
 
 func isHex(b byte) bool { return hexValue[b] >= 0 }
 
-// hexValue is what a hexadecimal digit stands for, and -1 for all that is none.
+// hexValue holds the value of each hexadecimal digit, and -1 for all other bytes.
 var hexValue = func() (table [256]int8) {
 	for b := range table {
 		table[b] = -1
@@ -157,8 +157,8 @@ var hexValue = func() (table [256]int8) {
 	return table
 }()
 
-// appendText appends what the inside of a checked string stands for: escapes resolved, invalid
-// UTF-8 and lone surrogates replaced by U+FFFD, as encoding/json does.
+// appendText appends the text of a checked string: it resolves escapes and replaces invalid UTF-8 and lone
+// surrogates by U+FFFD, as encoding/json does.
 func appendText(out, s []byte) []byte {
 	out = slices.Grow(out, len(s))
 	for i := 0; i < len(s); {
@@ -180,7 +180,7 @@ func appendText(out, s []byte) []byte {
 	return out
 }
 
-// appendEscape appends what the escape at the start of s stands for and returns its length.
+// appendEscape appends the character of the escape at the start of s and returns the escape's length.
 func appendEscape(out, s []byte) ([]byte, int) {
 	switch s[1] {
 	case 'b':
@@ -204,7 +204,7 @@ func appendEscape(out, s []byte) ([]byte, int) {
 			}
 		}
 		return utf8.AppendRune(out, utf8.RuneError), 6
-	default: // a quote, a slash or a backslash stands for itself
+	default: // an escaped quote, slash or backslash
 		return append(out, s[1]), 2
 	}
 }

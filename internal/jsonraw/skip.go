@@ -4,21 +4,20 @@ package jsonraw
 
 import "math"
 
-// The functions of this file are the fast way over values that nobody wants to see. Each
-// returns the offset behind what starts at i, or wrong as soon as something is unusual: then
-// the careful way looks again, and names the fault if there is one. White space, which the API
-// server does not write, is looked for only where nothing else fits.
+// The functions of this file skip values fast. Each returns the offset behind the value that starts at i, or
+// wrong if anything is unusual. Then skipCarefully reads the value again and returns the error if there is one.
+// The API server writes no white space, so these functions test for it last.
 
-// wrong is behind the end of any document.
+// wrong is an offset behind the end of every document.
 const wrong = math.MaxInt
 
-// mostOpen is how deep a value may nest for the fast way.
+// mostOpen bounds the nesting of values that skipValue handles.
 const mostOpen = 64
 
-// skipValue goes over a value that may nest so many levels deep.
+// skipValue skips a value that nests at most depth levels deep.
 func (w *window) skipValue(data []byte, i, levels int) int {
 	levels = min(levels, mostOpen)
-	open, inObject := 0, uint64(0) // how many are open, and which are objects: the lowest bit is the innermost
+	open, inObject := 0, uint64(0) // the open arrays and objects, and a bit for each that is an object, the innermost lowest
 	for i < len(data) {
 		switch data[i] {
 		case '"':
@@ -54,7 +53,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 		default:
 			i = skipDigits(data, i)
 		}
-		for open > 0 { // out of all that ends here, to the next value
+		for open > 0 { // close what ends here, then move to the next value
 			if i >= len(data) {
 				return wrong
 			}
@@ -80,7 +79,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 	return wrong
 }
 
-// skipName goes over the name of a member and the colon.
+// skipName skips a member's name and its colon.
 func (w *window) skipName(data []byte, i int) int {
 	if i < len(data) && data[i] != '"' {
 		i = skipSpace(data, i)
@@ -107,7 +106,7 @@ func skipSpace(data []byte, i int) int {
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
 
-// skipEscape goes over a backslash and what it is for.
+// skipEscape skips one escape.
 func skipEscape(data []byte, i int) int {
 	switch {
 	case data[i] != '\\':
@@ -119,7 +118,7 @@ func skipEscape(data []byte, i int) int {
 	return wrong
 }
 
-// isEscape are the bytes that follow a backslash, but for u.
+// isEscape marks the bytes that may follow a backslash, except u.
 var isEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 func skipWord(data []byte, i int, word string) int {
@@ -129,7 +128,7 @@ func skipWord(data []byte, i int, word string) int {
 	return wrong
 }
 
-// skipDigits goes over an integer; other numbers are rare.
+// skipDigits skips an integer. Other numbers are rare.
 func skipDigits(data []byte, i int) int {
 	if i < len(data) && data[i] == '-' {
 		i++

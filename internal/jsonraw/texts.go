@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// pieceBytes is how much memory a string that is kept may hold on to besides its own.
+// pieceBytes is the size of a shared piece of memory. A kept string keeps its whole piece alive.
 const pieceBytes = 1 << 10
 
-// Texts makes strings out of bytes, many in one piece of memory. A strings.Builder never
-// changes what it has handed out, so a piece can be filled for one document after the other.
-// The zero value is ready; it is not safe for concurrent use, and must not be copied.
+// Texts converts bytes to strings and stores many of them in one piece of memory. A strings.Builder never
+// changes bytes that it has returned, so a piece can serve several documents. The zero value is ready. It is
+// not safe for concurrent use and must not be copied.
 type Texts struct{ piece strings.Builder }
 
-// Text returns the text that b is.
+// Text returns b as a string.
 func (t *Texts) Text(b []byte) string {
 	if len(b) > pieceBytes/4 {
 		return string(b)

@@ -7,20 +7,19 @@ import (
 	"math/bits"
 )
 
-// A window marks, in 64 bytes of a document, those that ends marks: one bit each, so that the end
-// of a text is found by looking at bits. Most texts are short, and to look at their bytes one word
-// after the other means to wait for where the last one ended.
+// A window has one bit for each of 64 bytes of a document, set for the bytes that ends marks. The end of a string
+// is then found in the bits. Most strings are short, so testing them word by word would make the processor wait
+// at the end of each.
 //
-// The zero window is nowhere. A window is good for one document, and for what is behind the last
-// place it was asked about.
+// The zero window covers nothing. A window serves one document and only moves forward.
 type window struct {
-	end   int // of the 64 bytes
+	end   int // offset behind the 64 bytes
 	marks uint64
 }
 
 const windowBytes = 64
 
-// skipText starts behind the opening quote.
+// skipText skips a string from behind its opening quote.
 func (w *window) skipText(data []byte, i int) int {
 	for {
 		if left := w.end - i; left > 0 {
@@ -44,8 +43,8 @@ func (w *window) skipText(data []byte, i int) int {
 	}
 }
 
-// skipPlain is skipText for a text without escapes. It is wrong about any other, and about one
-// near the end of the document.
+// skipPlain is skipText for a string without escapes. It returns wrong for other strings, and near the end of
+// the document.
 func (w *window) skipPlain(data []byte, i int) int {
 	for {
 		if left := w.end - i; left > 0 {
@@ -66,7 +65,7 @@ func (w *window) skipPlain(data []byte, i int) int {
 	}
 }
 
-// skipMarked goes over an escape, or a byte that is marked because of the one before it.
+// skipMarked skips an escape, or a byte that a borrow has marked.
 func skipMarked(data []byte, i int) int {
 	if data[i] > ' ' && data[i] != '\\' {
 		return i + 1
@@ -74,7 +73,7 @@ func skipMarked(data []byte, i int) int {
 	return skipEscape(data, i)
 }
 
-// skipShortText is skipText where less than a window is left.
+// skipShortText is skipText for the last bytes of a document, which do not fill a window.
 func skipShortText(data []byte, i int) int {
 	for i < len(data) && data[i] >= ' ' {
 		switch data[i] {
@@ -89,7 +88,7 @@ func skipShortText(data []byte, i int) int {
 	return wrong
 }
 
-// marksOf gathers the marks of eight words.
+// marksOf returns the marks of eight words as bits.
 func marksOf(data []byte) (marks uint64) {
 	_ = data[windowBytes-1]
 	marks = gather(ends(binary.LittleEndian.Uint64(data[0:])))
@@ -103,7 +102,7 @@ func marksOf(data []byte) (marks uint64) {
 	return marks
 }
 
-// gather makes eight bits of the high bits of eight bytes.
+// gather packs the high bits of eight bytes into one byte.
 func gather(marks uint64) uint64 {
 	const toTheTop = 0x0102040810204080
 	return marks >> 7 * toTheTop >> 56

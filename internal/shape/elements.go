@@ -4,41 +4,40 @@ package shape
 
 import "reflect"
 
-// Elements are those of a list that is being decoded. How many there will be is not known, and
-// the list should be no longer than it need be. So the elements go to a list that has room for as
-// many as the last one of this type had; if there are more, to one in memory that is used again,
-// from where they are copied in the end.
+// Elements collects the elements of a list while it is decoded. The length is not known in advance, and the result
+// must not be larger than necessary. So the first elements go to a list with the length of the last list of this
+// type. If there are more, all move to a pooled scratch list and are copied at the end.
 type Elements struct {
 	shape   *Shape
 	list    reflect.Value
 	n, room int
-	scratch *reflect.Value // nil as long as there is room
+	scratch *reflect.Value // nil while the first list suffices
 }
 
 const (
 	mostUsual    = 16
 	firstScratch = 8
-	// mostRoom bounds the memory of a list that its elements do not take yet: a document may nest
-	// thousands of lists.
+	// mostRoom bounds the unused memory of a list in bytes, because a document may nest thousands of
+	// lists.
 	mostRoom    = 2 << 10
-	mostScratch = 1 << 20 // bytes kept of one
+	mostScratch = 1 << 20 // bytes that a pooled scratch list may keep
 )
 
-// Elements prepares list, which is nil and of the List type.
+// Elements returns a collector for list, which is nil and has the List type.
 func (s *Shape) Elements(list reflect.Value) Elements {
 	return Elements{shape: s, list: list, room: s.room(int(s.usual.Load()))}
 }
 
-// room is for n elements, or as many as take a little memory, or one.
+// room returns n, or fewer if n elements take too much memory, but at least one.
 func (s *Shape) room(n int) int {
 	size := int(s.Type.Elem().Size())
 	return min(n, max(1, mostRoom/max(1, size)))
 }
 
-// Len is how many elements there are.
+// Len returns the number of elements so far.
 func (e *Elements) Len() int { return e.n }
 
-// Next adds an element, which is zero.
+// Next adds a zero element and returns it.
 func (e *Elements) Next() reflect.Value {
 	e.n++
 	if e.n > e.room {
@@ -62,7 +61,7 @@ func (e *Elements) scratchElement() reflect.Value {
 	return e.scratch.Index(e.n - 1)
 }
 
-// takeScratch moves what is there so far.
+// takeScratch moves the elements to a scratch list.
 func (e *Elements) takeScratch() {
 	if v, ok := e.shape.scratch.Get().(*reflect.Value); ok {
 		e.scratch = v
@@ -78,7 +77,7 @@ func (e *Elements) takeScratch() {
 	}
 }
 
-// Done completes the list: it is neither nil nor longer than it need be.
+// Done completes the list, which is then not nil and has exactly the length that it needs.
 func (e *Elements) Done() {
 	switch {
 	case e.n == 0:
@@ -99,7 +98,7 @@ func (e *Elements) Done() {
 	}
 }
 
-// release empties a scratch list and keeps it for the next decoder.
+// release clears a scratch list and returns it to the pool.
 func (s *Shape) release(list *reflect.Value) {
 	if uintptr(list.Cap())*s.Type.Elem().Size() > mostScratch {
 		return

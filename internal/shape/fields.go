@@ -10,22 +10,22 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A Field is a member of a struct, possibly of one that is embedded in it.
+// A Field is a field of a struct or of a struct embedded in it, which JSON encodes as a member.
 type Field struct {
 	// Name is the member's name in JSON.
 	Name string
-	// Index is the way to the field, through embedded structs, as in reflect.Value.FieldByIndex.
+	// Index is the path to the field through embedded structs, as in reflect.Value.FieldByIndex.
 	Index []int
 	Shape *Shape
 	// OmitEmpty and OmitZero are the options of the json tag.
 	OmitEmpty, OmitZero bool
-	// MergeKey is the patchMergeKey tag: the member that tells the elements of a list apart.
+	// MergeKey is the patchMergeKey tag: the member that identifies the elements of a list.
 	MergeKey string
 
 	isZero func(reflect.Value) bool
 }
 
-// Of returns the field in v, a value of the struct type.
+// Of returns the field of v, which has the struct type.
 func (f *Field) Of(v reflect.Value) reflect.Value {
 	if len(f.Index) == 1 {
 		return v.Field(f.Index[0])
@@ -36,15 +36,15 @@ func (f *Field) Of(v reflect.Value) reflect.Value {
 	return v
 }
 
-// A Value is one of a struct type whose fields are asked for mostly in order: then the
-// embedded struct that several of them are in is found once.
+// A Value gives access to the fields of a struct. Access in order is cheapest: an embedded struct is then looked
+// up once for all its fields.
 type Value struct {
 	v     reflect.Value
 	inner reflect.Value // v.Field(outer)
 	outer int
 }
 
-// ValueOf returns v for access to its fields.
+// ValueOf returns a Value for v.
 func ValueOf(v reflect.Value) Value { return Value{v: v, outer: -1} }
 
 // Field returns a field of the struct.
@@ -61,7 +61,7 @@ func (s *Value) Field(f *Field) reflect.Value {
 	return f.Of(s.v)
 }
 
-// Omitted reports whether encoding/json leaves out the field, of which v is the value.
+// Omitted reports whether encoding/json omits the field with value v.
 func (f *Field) Omitted(v reflect.Value) bool {
 	return f.OmitEmpty && isEmpty(v) || f.OmitZero && f.isZero(v)
 }
@@ -83,7 +83,7 @@ func isEmpty(v reflect.Value) bool {
 
 type zeroer interface{ IsZero() bool }
 
-// zeroTest returns the test of omitzero: the type's own IsZero method where there is one.
+// zeroTest returns the test for omitzero: the type's IsZero method if it has one.
 func zeroTest(t reflect.Type) func(reflect.Value) bool {
 	switch {
 	case t.Kind() == reflect.Interface && t.Implements(reflect.TypeFor[zeroer]()):
@@ -107,17 +107,17 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 	return reflect.Value.IsZero
 }
 
-// Find returns the place in Fields of the member with this name, or -1.
+// Find returns the index in Fields of the named member, or -1.
 func (s *Shape) Find(name []byte) int { return s.names.Find(name) }
 
-// Next goes to the next member of an object that there is a field for, and returns the place of
-// that in Fields. next is where the last one found says to begin; see [jsonraw.Names.Next].
+// Next moves to the next member that has a field and returns its index in Fields. next is the last index plus
+// one, see [jsonraw.Names.Next].
 func (s *Shape) Next(c *jsonraw.Cursor, next int) (place int, more bool, err error) {
 	return s.names.Next(c, next)
 }
 
-// fill finds the fields of a struct, or makes it Opaque where the rules for what they are
-// called are not simple.
+// fill finds the fields of a struct. It makes the shape Opaque if the rules for the fields' names are not
+// simple.
 func (c compiler) fill(s *Shape) {
 	f := fieldFinder{compiler: c, depth: map[string]int{}, simple: true}
 	f.add(s.Type, nil)
@@ -128,7 +128,7 @@ func (c compiler) fill(s *Shape) {
 	var names []string
 	for _, field := range f.fields {
 		if len(field.Index) > f.depth[field.Name] {
-			continue // shadowed by one that is embedded less deep
+			continue // shadowed by a field at a smaller depth
 		}
 		names = append(names, field.Name)
 		s.Fields = append(s.Fields, field)
@@ -139,11 +139,11 @@ func (c compiler) fill(s *Shape) {
 type fieldFinder struct {
 	compiler
 	fields []Field
-	depth  map[string]int // of each name: how deep the field is that it stands for
+	depth  map[string]int // by name: the depth of its field
 	simple bool
 }
 
-// add collects the fields of a struct that is reached through index.
+// add collects the fields of the struct at index.
 func (f *fieldFinder) add(t reflect.Type, index []int) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -158,7 +158,7 @@ func (f *fieldFinder) add(t reflect.Type, index []int) {
 			f.embedded(field, way)
 			continue
 		case !field.IsExported():
-			f.simple = f.simple && !field.Anonymous // with a name, an embedded struct is a member all the same
+			f.simple = f.simple && !field.Anonymous // an embedded struct with a name is a member
 			continue
 		case name == "":
 			name = field.Name
@@ -172,7 +172,7 @@ func (f *fieldFinder) embedded(field reflect.StructField, way []int) {
 	case field.Type.Kind() == reflect.Struct:
 		f.add(field.Type, way)
 	case field.IsExported() || field.Type.Kind() == reflect.Pointer:
-		f.simple = false // made when needed, or a member with the name of its type
+		f.simple = false // a nil pointer is allocated on demand; other types are members named after the type
 	}
 }
 
@@ -186,7 +186,7 @@ func (f *fieldFinder) member(field reflect.StructField, name, options string, wa
 			m.OmitZero = true
 			m.isZero = zeroTest(field.Type)
 		case "", "inline":
-		default: // "string", and what is misspelt
+		default: // "string" and misspelt options
 			f.simple = false
 		}
 	}
@@ -202,7 +202,7 @@ func (f *fieldFinder) member(field reflect.StructField, name, options string, wa
 	f.fields = append(f.fields, m)
 }
 
-// isPlain reports whether a name means the same to all who read tags, and needs no escape.
+// isPlain reports whether all readers of tags agree on the name and it needs no escape.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		switch b := name[i]; {
@@ -214,13 +214,13 @@ func isPlain(name string) bool {
 	return true
 }
 
-// A FieldSet is a set of the fields of one struct, by their places.
+// A FieldSet is a set of fields of one struct, by index.
 type FieldSet struct {
 	first uint64
 	rest  []uint64
 }
 
-// Add puts field i in and reports whether it is new.
+// Add adds field i and reports whether it was missing.
 func (f *FieldSet) Add(i int, s *Shape) bool {
 	word := &f.first
 	if i >= 64 {
@@ -235,7 +235,7 @@ func (f *FieldSet) Add(i int, s *Shape) bool {
 	return isNew
 }
 
-// Has reports whether field i is in.
+// Has reports whether the set has field i.
 func (f *FieldSet) Has(i int) bool {
 	if i < 64 {
 		return f.first&(1<<i) != 0

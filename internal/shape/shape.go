@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shape tells how the values of a Go type look in JSON: which members a struct has,
-// what the elements of a list are, which types read and write themselves.
+// Package shape describes how the values of a Go type are encoded in JSON: the members of a struct, the elements of
+// a list, and the types with an encoding of their own.
 //
-// A [Shape] is compiled once per type, by the rules of encoding/json that sigs.k8s.io/json
-// shares, and serves both the decoder and the difference of values with documents. What a
-// shape does not describe exactly it calls [Opaque]: then only the type's own methods, or the
-// libraries, know how it looks.
+// A [Shape] is compiled once per type, by the rules that encoding/json and sigs.k8s.io/json share. The decoder, the
+// encoder and the diff engine use it. A type that a shape cannot describe exactly is [Opaque]: only the type's
+// methods or those libraries can encode it.
 package shape
 
 import (
@@ -24,10 +23,10 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A Kind says how a value is read and compared.
+// A Kind says how a value is decoded, encoded and compared.
 type Kind uint8
 
-// The kinds. What is not one of the others is Opaque.
+// The kinds. A value of no other kind is Opaque.
 const (
 	Opaque Kind = iota
 	Bool
@@ -38,7 +37,7 @@ const (
 	Bytes // []byte: a string in base64
 	Any   // an interface without methods
 	Struct
-	Map // with keys that are strings
+	Map // with string keys
 	List
 	Pointer
 	Time         // metav1.Time
@@ -54,13 +53,12 @@ type Shape struct {
 	Kind Kind
 	// Fields are the members of a Struct in the order of encoding/json.
 	Fields []Field
-	// Elem is the shape of the values of a Map, the elements of a List, or what a Pointer
-	// points to.
+	// Elem is the shape of a Map's values, a List's elements, or a Pointer's target.
 	Elem *Shape
 
-	names   jsonraw.Names // of Fields
-	scratch sync.Pool     // of lists, as *reflect.Value
-	usual   atomic.Int32  // how many elements the last List had
+	names   jsonraw.Names // the names of Fields
+	scratch sync.Pool     // scratch lists, as *reflect.Value
+	usual   atomic.Int32  // length of the last List
 }
 
 var (
@@ -77,13 +75,13 @@ func Of(t reflect.Type) *Shape {
 	defer compiling.Unlock()
 	c := compiler{}
 	s := c.shape(t)
-	for t, s := range c { // all at once: types that contain themselves are complete only now
+	for t, s := range c { // all at once, because recursive types are complete only now
 		shapes.LoadOrStore(t, s)
 	}
 	return s
 }
 
-// A compiler holds the shapes of one call of Of, unfinished ones among them.
+// A compiler holds the shapes of one call of Of, including unfinished ones.
 type compiler map[reflect.Type]*Shape
 
 func (c compiler) shape(t reflect.Type) *Shape {
@@ -107,7 +105,7 @@ func (c compiler) shape(t reflect.Type) *Shape {
 	return s
 }
 
-// known are the types that read and write themselves, but that this module knows.
+// known maps the types with an encoding of their own that this module implements itself.
 var known = map[reflect.Type]Kind{
 	reflect.TypeFor[metav1.Time]():          Time,
 	reflect.TypeFor[resource.Quantity]():    Quantity,
@@ -162,8 +160,8 @@ var codecs = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
 }
 
-// codesItself reports whether a type, or a pointer to it, has a method that encoding/json
-// calls to read or to write it. Pointers are not asked: what they point to is.
+// codesItself reports whether a type, or a pointer to it, has a method that encoding/json calls to decode or
+// encode it. For a pointer type, the type that it points to is checked instead.
 func codesItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false
@@ -176,6 +174,6 @@ func codesItself(t reflect.Type) bool {
 	return false
 }
 
-// hidesMethods reports whether a type has such methods only when it is asked on its own:
-// encoding/json does not look for pointer methods of types without a name.
+// hidesMethods reports whether a type has such methods that encoding/json ignores: it does not look for the
+// pointer methods of unnamed types.
 func hidesMethods(t reflect.Type) bool { return t.Name() == "" && codesItself(t) }
