@@ -53,7 +53,7 @@ func (s *steady) look(found bool) (agrees bool) {
 // setTimes is called once all was read. It tells whether this turn may go on: not if the API server
 // that answered says otherwise of the clocks than those before, since one of the two is wrong.
 func (s *SelfManaged) setTimes(t *turn) bool {
-	t.now, t.ahead = s.clock(), s.cluster.ahead()
+	t.now, t.ahead = s.clock(), s.cluster.Ahead()
 	t.judged, t.differ = t.now, nil
 	s.look.differs.look(t.ahead.Abs() > tellDifference)
 	far := s.policy.tooFar(t.ahead)

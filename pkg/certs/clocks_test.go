@@ -13,26 +13,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-func TestAheadBy(t *testing.T) {
-	at := func(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(d) }
-	rows := []struct {
-		name           string
-		sent, received time.Duration
-		want           time.Duration
-	}{
-		{"the same second", 100 * time.Millisecond, 200 * time.Millisecond, 0},
-		{"it may have been just before the next second", 990 * time.Millisecond, 1100 * time.Millisecond, 0},
-		{"a slow answer", -5 * time.Second, 10 * time.Second, 0},
-		{"behind", -time.Hour, -time.Hour + time.Second, -time.Hour + time.Second},
-		{"ahead", time.Hour, time.Hour + time.Second, time.Hour - time.Second},
-	}
-	for _, row := range rows {
-		if got := aheadBy(at(row.sent), at(row.received), at(0)); got != row.want {
-			t.Errorf("%s: got %s, want %s", row.name, got, row.want)
-		}
-	}
-}
-
 // withClock starts a replica whose clock is ahead.
 func withClock(t *testing.T, o Options, f *fakeCluster, ahead time.Duration) *replica {
 	t.Helper()
@@ -214,21 +194,4 @@ func TestClockIsTold(t *testing.T) {
 			t.Errorf("the log is\n%s", text)
 		}
 	})
-}
-
-// A real API server says what time it is.
-func testClock(t *testing.T, c testCluster) {
-	namespace := c.namespace(t)
-	for _, ahead := range []time.Duration{0, 123 * time.Minute, -123 * time.Minute} {
-		k, err := newKubeCluster(c.config, func() time.Time { return wallClock().Add(ahead) }, namespace, "ca", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := k.readSecret(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := k.ahead(); (got-ahead).Abs() > 15*time.Second || got.Abs() > ahead.Abs() { // a request may take as long as it is allowed to
-			t.Errorf("the clock is %s ahead, got %s", ahead, got)
-		}
-	}
 }

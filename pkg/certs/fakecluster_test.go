@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A fakeCluster is an API server in memory, with what the source needs of one: versions, and
@@ -20,8 +22,8 @@ import (
 type fakeCluster struct {
 	mu      sync.Mutex
 	version int
-	secret  secret
-	targets map[string]*targetState
+	secret  kube.Secret
+	targets map[string]*kube.TargetState
 	past    map[string][]pastBundle // by target: the bundle of the first entry
 	note    func(format string, args ...any)
 }
@@ -34,7 +36,7 @@ type pastBundle struct {
 }
 
 func newFakeCluster(targets ...Target) *fakeCluster {
-	f := &fakeCluster{targets: map[string]*targetState{}, past: map[string][]pastBundle{}, note: func(string, ...any) {}}
+	f := &fakeCluster{targets: map[string]*kube.TargetState{}, past: map[string][]pastBundle{}, note: func(string, ...any) {}}
 	for _, t := range targets {
 		f.createTarget(t, nil)
 	}
@@ -55,7 +57,7 @@ func (f *fakeCluster) deleteTarget(t Target) {
 func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.targets[t.String()] = &targetState{version: f.bump(), entries: []targetEntry{{name: "a", bundle: bundle}, {name: "b", bundle: bundle}}}
+	f.targets[t.String()] = &kube.TargetState{Version: f.bump(), Entries: []kube.Entry{{Name: "a", Bundle: bundle}, {Name: "b", Bundle: bundle}}}
 	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle, true, parseBundle(bundle)})
 	f.note("somebody writes %s: %s", t, idsOf(bundle))
 }
@@ -64,17 +66,17 @@ func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 func (f *fakeCluster) setSecret(data map[string][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.secret = secret{}
+	f.secret = kube.Secret{}
 	if data != nil {
-		f.secret = secret{version: f.bump(), data: maps.Clone(data)}
+		f.secret = kube.Secret{Version: f.bump(), Data: maps.Clone(data)}
 	}
-	f.note("somebody writes the Secret: %s", describe(f.secret.data))
+	f.note("somebody writes the Secret: %s", describe(f.secret.Data))
 }
 
 func (f *fakeCluster) data() map[string][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.secret.data)
+	return maps.Clone(f.secret.Data)
 }
 
 // bundleAt returns what a target held at a time: what an API server knows that learns late.
@@ -133,52 +135,52 @@ func idsOf(bundle []byte) string {
 	return text
 }
 
-func (f *fakeCluster) readSecret(context.Context) (secret, error) {
+func (f *fakeCluster) ReadSecret(context.Context) (kube.Secret, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return secret{f.secret.version, maps.Clone(f.secret.data), f.secret.closed}, nil
+	return kube.Secret{Version: f.secret.Version, Data: maps.Clone(f.secret.Data), Closed: f.secret.Closed}, nil
 }
 
-func (f *fakeCluster) writeSecret(_ context.Context, s secret) error {
+func (f *fakeCluster) WriteSecret(_ context.Context, s kube.Secret) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s.version != f.secret.version {
-		return errConflict
+	if s.Version != f.secret.Version {
+		return kube.ErrConflict
 	}
-	f.secret = secret{version: f.bump(), data: maps.Clone(s.data)}
-	f.note("the Secret is written: %s", describe(s.data))
+	f.secret = kube.Secret{Version: f.bump(), Data: maps.Clone(s.Data)}
+	f.note("the Secret is written: %s", describe(s.Data))
 	return nil
 }
 
-func (f *fakeCluster) readTarget(_ context.Context, t Target) (targetState, error) {
+func (f *fakeCluster) ReadTarget(_ context.Context, t kube.Target) (kube.TargetState, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st, ok := f.targets[t.String()]
 	if !ok {
-		return targetState{}, fmt.Errorf("%s %w", t, errNoTarget)
+		return kube.TargetState{}, fmt.Errorf("%s %w", t, kube.ErrNoTarget)
 	}
-	return targetState{version: st.version, written: st.written, entries: slices.Clone(st.entries)}, nil
+	return kube.TargetState{Version: st.Version, Written: st.Written, Entries: slices.Clone(st.Entries)}, nil
 }
 
-func (f *fakeCluster) writeTarget(_ context.Context, t Target, read targetState, bundle []byte) error {
+func (f *fakeCluster) WriteTarget(_ context.Context, t kube.Target, read kube.TargetState, bundle []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st, ok := f.targets[t.String()]
-	if !ok || st.version != read.version {
-		return errConflict
+	if !ok || st.Version != read.Version {
+		return kube.ErrConflict
 	}
-	st.version, st.written = f.bump(), wallClock()
-	for i := range st.entries {
-		st.entries[i].bundle = bundle
+	st.Version, st.Written = f.bump(), wallClock()
+	for i := range st.Entries {
+		st.Entries[i].Bundle = bundle
 	}
 	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle, false, parseBundle(bundle)})
 	f.note("%s is written: %s", t, idsOf(bundle))
 	return nil
 }
 
-func (f *fakeCluster) ahead() time.Duration { return 0 }
+func (f *fakeCluster) Ahead() time.Duration { return 0 }
 
-func (f *fakeCluster) watch(ctx context.Context, _ []Target, _ func()) { <-ctx.Done() }
+func (f *fakeCluster) Watch(ctx context.Context, _ []kube.Target, _ func()) { <-ctx.Done() }
 
 // A lagging cluster takes its time, before and after it does what it is asked, and fails now
 // and then, with the thing done or not.
@@ -192,7 +194,7 @@ type lagging struct {
 	clock  func() time.Duration // what ahead returns
 }
 
-func (l *lagging) ahead() time.Duration {
+func (l *lagging) Ahead() time.Duration {
 	if l.clock == nil {
 		return 0
 	}
@@ -214,30 +216,30 @@ func (l *lagging) lag(ctx context.Context) error {
 	return nil
 }
 
-func (l *lagging) readSecret(ctx context.Context) (secret, error) {
+func (l *lagging) ReadSecret(ctx context.Context) (kube.Secret, error) {
 	if err := l.lag(ctx); err != nil {
-		return secret{}, err
+		return kube.Secret{}, err
 	}
-	s, err := l.cluster.readSecret(ctx)
+	s, err := l.cluster.ReadSecret(ctx)
 	return s, errors.Join(err, l.lag(ctx))
 }
 
-func (l *lagging) writeSecret(ctx context.Context, s secret) error {
+func (l *lagging) WriteSecret(ctx context.Context, s kube.Secret) error {
 	if err := l.lag(ctx); err != nil {
 		return err
 	}
-	return errors.Join(l.cluster.writeSecret(ctx, s), l.lag(ctx))
+	return errors.Join(l.cluster.WriteSecret(ctx, s), l.lag(ctx))
 }
 
-func (l *lagging) readTarget(ctx context.Context, t Target) (targetState, error) {
+func (l *lagging) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if err := l.lag(ctx); err != nil {
-		return targetState{}, err
+		return kube.TargetState{}, err
 	}
-	s, err := l.cluster.readTarget(ctx, t)
+	s, err := l.cluster.ReadTarget(ctx, t)
 	return s, errors.Join(err, l.lag(ctx))
 }
 
-func (l *lagging) writeTarget(ctx context.Context, t Target, s targetState, bundle []byte) error {
+func (l *lagging) WriteTarget(ctx context.Context, t kube.Target, s kube.TargetState, bundle []byte) error {
 	if err := l.lag(ctx); err != nil {
 		return err
 	}
@@ -247,5 +249,5 @@ func (l *lagging) writeTarget(ctx context.Context, t Target, s targetState, bund
 	if stopped {
 		elapse(35 * time.Minute)
 	}
-	return errors.Join(l.cluster.writeTarget(ctx, t, s, bundle), l.lag(ctx))
+	return errors.Join(l.cluster.WriteTarget(ctx, t, s, bundle), l.lag(ctx))
 }

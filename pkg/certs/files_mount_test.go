@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/admitkit/admitkit/internal/reload"
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
 // A testPair is what goes into the files.
@@ -60,13 +61,13 @@ type mount struct {
 	t       *testing.T
 	dir     string
 	source  Source
-	log     *lineSink
+	log     *kubetest.LogLines
 	stop    context.CancelFunc
 	stopped chan error
 }
 
 func newMount(t *testing.T) *mount {
-	return &mount{t: t, dir: t.TempDir(), log: &lineSink{lines: make(chan string, 10000)}}
+	return &mount{t: t, dir: t.TempDir(), log: kubetest.NewLogLines()}
 }
 
 func (m *mount) path(name string) string { return filepath.Join(m.dir, name) }
@@ -141,8 +142,8 @@ func (m *mount) wantTrouble(trouble string) {
 // lines returns what was logged since the last call.
 func (m *mount) lines() []string {
 	var all []string
-	for len(m.log.lines) > 0 {
-		all = append(all, <-m.log.lines)
+	for len(m.log.Lines) > 0 {
+		all = append(all, <-m.log.Lines)
 	}
 	return all
 }

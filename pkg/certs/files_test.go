@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
 func TestFiles(t *testing.T) {
@@ -144,13 +146,13 @@ func TestFilesAtStart(t *testing.T) {
 						t.Errorf("Start returned %v", err)
 					}
 				} else {
-					wantError(t, <-m.stopped, nil, "there is no certificate to serve: ", row.want, m.dir)
-					wantError(t, err, nil, "there is no serving certificate")
+					kubetest.WantError(t, <-m.stopped, nil, "there is no certificate to serve: ", row.want, m.dir)
+					kubetest.WantError(t, err, nil, "there is no serving certificate")
 					if st := m.source.Status(); st.Err == nil || st.Trusted {
 						t.Errorf("got %+v", st)
 					}
 				}
-				wantError(t, m.source.Start(t.Context()), nil, "was started before")
+				kubetest.WantError(t, m.source.Start(t.Context()), nil, "was started before")
 			})
 		})
 	}
@@ -270,7 +272,7 @@ func TestFilesServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- m.source.Start(ctx) }()
-	eventually(t, func() error { return Ready(m.source)(t.Context()) }, func(err error) bool { return err == nil })
+	kubetest.Eventually(t, func() error { return Ready(m.source)(t.Context()) }, func(err error) bool { return err == nil })
 
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A lookout is what one replica remembers of its looks. All times but written are of its own
@@ -48,10 +50,10 @@ func (g glance) follows(before glance, began time.Time, patience time.Duration) 
 }
 
 // decode reads the Secret, if it is another than the last time.
-func (l *lookout) decode(s secret) (*state, error) {
-	if s.version == "" || s.version != l.version {
-		l.state, l.err = decodeState(s.data)
-		l.version = s.version
+func (l *lookout) decode(s kube.Secret) (*state, error) {
+	if s.Version == "" || s.Version != l.version {
+		l.state, l.err = decodeState(s.Data)
+		l.version = s.Version
 	}
 	return l.state, l.err
 }
@@ -63,16 +65,16 @@ func (l *lookout) observe(seen *state, t *turn, patience time.Duration) {
 		l.looks, l.since = map[string]glance{}, map[sighting]time.Time{}
 	}
 	if seen != nil {
-		l.look("", glance{at: t.looked, version: t.stored.version}, t, patience, seen.trusted())
+		l.look("", glance{at: t.looked, version: t.stored.Version}, t, patience, seen.trusted())
 	}
 	for i := range t.targets {
 		o := &t.targets[i]
 		if o.err == nil {
 			var there []*x509.Certificate
 			if seen != nil {
-				there = slices.DeleteFunc(seen.trusted(), func(c *x509.Certificate) bool { return !o.hasAll(c) })
+				there = slices.DeleteFunc(seen.trusted(), func(c *x509.Certificate) bool { return !o.trusts(c) })
 			}
-			l.look(o.target.String(), glance{t.looked, o.version, o.written}, t, patience, there)
+			l.look(o.target.String(), glance{t.looked, o.Version, o.Written}, t, patience, there)
 		}
 	}
 }
@@ -105,8 +107,8 @@ func (l *lookout) settled(a *authority, t *turn, settle time.Duration) bool {
 		first, there := l.since[sighting{a.id(), place}]
 		return there && t.began.Sub(first) >= settle
 	}
-	return long("") && !slices.ContainsFunc(t.targets, func(o observed) bool {
-		return !o.leftAlone() && (o.err != nil || !long(o.target.String()))
+	return long("") && !slices.ContainsFunc(t.targets, func(o observation) bool {
+		return !o.isIgnored() && (o.err != nil || !long(o.target.String()))
 	})
 }
 

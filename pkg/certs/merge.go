@@ -84,7 +84,7 @@ const (
 // adopt has each target go on trusting what is in its caBundle now and what nobody knows: CAs
 // of whoever looked after it before, such as cert-manager, and whose certificates are still
 // served. If there is more than fits, with its guests, the target is left as it is, with an error.
-func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []retiring) {
+func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
 	var all []retiring
 	count, bytes := 0, 0
@@ -115,10 +115,10 @@ func (p policy) adopt(s *state, targets []observed, now time.Time) (*state, []re
 }
 
 // foreign returns what a target trusts and the state does not.
-func (p policy) foreign(s *state, t *observed, now time.Time) []retiring {
+func (p policy) foreign(s *state, t *observation, now time.Time) []retiring {
 	var found []retiring
-	for i := range t.entries {
-		for _, c := range t.entries[i].certificates() {
+	for _, bundle := range t.bundles {
+		for _, c := range bundle {
 			known := p.isGuest(c, now) || slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
 				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
 			if !known && now.Before(c.NotAfter) {
@@ -143,10 +143,10 @@ func (p policy) longestGuest() time.Duration { return 2 * max(p.caLifetime, defa
 
 // guests returns the CAs in a target that other sources put there. They stay until that source
 // takes them out, or they are over: two that look after one target leave each other alone.
-func (p policy) guests(o *observed, now time.Time) []*x509.Certificate {
+func (p policy) guests(o *observation, now time.Time) []*x509.Certificate {
 	var all []*x509.Certificate
-	for i := range o.entries {
-		for _, c := range o.entries[i].certificates() {
+	for _, bundle := range o.bundles {
+		for _, c := range bundle {
 			if p.isGuest(c, now) && now.Before(c.NotAfter) && !slices.ContainsFunc(all, c.Equal) {
 				all = append(all, c)
 			}

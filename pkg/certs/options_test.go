@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // Serial numbers differ, whatever the type of the key, and every leaf verifies.
@@ -33,7 +35,7 @@ func TestKeyTypes(t *testing.T) {
 			if leaf.Leaf.NotAfter.After(ca.cert.NotAfter) {
 				t.Error("a certificate outlives its CA")
 			}
-			o := targetEntry{bundle: encodeCertificate(ca.cert)}
+			o := newObservation(webhooks, kube.TargetState{Entries: []kube.Entry{{Bundle: encodeCertificate(ca.cert)}}}, nil)
 			if err := o.verify(leaf.Leaf, time.Now()); err != nil {
 				t.Error(err)
 			}

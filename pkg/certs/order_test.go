@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A sleeper falls asleep once, between its first two looks at the cluster, or before it writes.
@@ -21,26 +23,26 @@ func (s *sleeper) sleepAt(count *atomic.Int32) {
 	}
 }
 
-func (s *sleeper) readSecret(ctx context.Context) (secret, error) {
-	r, err := s.cluster.readSecret(ctx)
+func (s *sleeper) ReadSecret(ctx context.Context) (kube.Secret, error) {
+	r, err := s.cluster.ReadSecret(ctx)
 	s.sleepAt(&s.looks)
 	return r, err
 }
 
-func (s *sleeper) readTarget(ctx context.Context, t Target) (targetState, error) {
-	r, err := s.cluster.readTarget(ctx, t)
+func (s *sleeper) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
+	r, err := s.cluster.ReadTarget(ctx, t)
 	s.sleepAt(&s.looks)
 	return r, err
 }
 
-func (s *sleeper) writeTarget(ctx context.Context, t Target, st targetState, bundle []byte) error {
+func (s *sleeper) WriteTarget(ctx context.Context, t kube.Target, st kube.TargetState, bundle []byte) error {
 	s.sleepAt(&s.writes)
-	return s.cluster.writeTarget(ctx, t, st, bundle)
+	return s.cluster.WriteTarget(ctx, t, st, bundle)
 }
 
-func (s *sleeper) writeSecret(ctx context.Context, st secret) error {
+func (s *sleeper) WriteSecret(ctx context.Context, st kube.Secret) error {
 	s.sleepAt(&s.writes)
-	return s.cluster.writeSecret(ctx, st)
+	return s.cluster.WriteSecret(ctx, st)
 }
 
 // A replica that falls asleep at the worst moment, and wakes after the CA was replaced twice, takes

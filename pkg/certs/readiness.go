@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A replica is ready when calls to it succeed. Once it is, what all replicas have in common does
@@ -42,10 +44,10 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 		if t.taken(o) {
 			continue
 		}
-		err := o.trust(leaf, t.judged)
-		if o.err != nil && !callsNobody(o.err) {
+		err := o.verify(leaf, t.judged)
+		if o.err != nil && !needsNoBundle(o.err) {
 			then, known := before[o.target.String()]
-			if !known && errors.Is(o.err, errOthers) {
+			if !known && errors.Is(o.err, kube.ErrOtherOwner) {
 				errs = append(errs, o.err)
 				continue
 			}
@@ -63,8 +65,8 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 
 // taken tells whether a target is somebody else's while others are ours: calls to this replica come
 // from those. A replica that has none but those is that of a program that was refused.
-func (t *turn) taken(o *observed) bool {
-	return errors.Is(o.err, errOthers) && slices.ContainsFunc(t.targets, func(o observed) bool { return o.err == nil })
+func (t *turn) taken(o *observation) bool {
+	return errors.Is(o.err, kube.ErrOtherOwner) && slices.ContainsFunc(t.targets, func(o observation) bool { return o.err == nil })
 }
 
 // notReadyYet is why a replica that was never ready is not. Every caBundle must trust it, and
@@ -73,13 +75,13 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 	if trust != nil {
 		return trust
 	}
-	guests := slices.ContainsFunc(t.targets, func(o observed) bool { return len(s.policy.guests(&o, t.now)) > 0 })
+	guests := slices.ContainsFunc(t.targets, func(o observation) bool { return len(s.policy.guests(&o, t.now)) > 0 })
 	if s.state == nil || s.issuer == nil || s.state.signing == nil && !s.state.hasForeign() && !guests {
 		return nil
 	}
 	for i := range t.targets {
 		o := &t.targets[i]
-		if callsNobody(o.err) || t.taken(o) || o.err == nil && len(o.entries) == 0 {
+		if needsNoBundle(o.err) || t.taken(o) || o.err == nil && len(o.Entries) == 0 {
 			continue
 		}
 		if o.err != nil {
@@ -88,7 +90,7 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 		first, seen := s.look.since[sighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle
 		const rounded = time.Second // what is in managedFields is
-		others := !o.dirty && !o.written.IsZero() && t.now.Add(-t.ahead).Sub(o.written) >= s.o.Settle+rounded
+		others := !o.written && !o.Written.IsZero() && t.now.Add(-t.ahead).Sub(o.Written) >= s.o.Settle+rounded
 		if !own && !others {
 			return fmt.Errorf("the caBundle of %s was changed less than %s ago, so that an API server may not know it yet", o.target, s.o.Settle)
 		}
@@ -106,7 +108,7 @@ func (s *SelfManaged) outOfStep(t *turn, leaf *x509.Certificate) error {
 		o := &t.targets[i]
 		for _, c := range s.state.trusted() {
 			if o.err == nil && o.prefers(c, s.issuer) {
-				return o.trust(leaf, t.judged)
+				return o.verify(leaf, t.judged)
 			}
 		}
 	}

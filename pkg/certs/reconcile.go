@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A turn is one look at everything. The order matters: targets are read before the Secret, and
@@ -18,8 +20,8 @@ import (
 // older than what was there.
 type turn struct {
 	began, looked time.Time // before and after the targets were read, with the monotonic reading
-	targets       []observed
-	stored        secret
+	targets       []observation
+	stored        kube.Secret
 	readAt        time.Time // before the Secret was read
 	now           time.Time
 	ahead         time.Duration // by how much this clock is, see cluster
@@ -36,9 +38,9 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	t := &turn{began: time.Now(), follows: !s.mayWrite()}
 	t.targets, t.looked, t.readAt = s.readTargets(ctx), time.Now(), s.clock()
 	var err error
-	t.stored, err = s.cluster.readSecret(ctx)
+	t.stored, err = s.cluster.ReadSecret(ctx)
 	if !s.setTimes(t) {
-		return t.now.Add(s.o.Interval / 20), errConflict // look again soon
+		return t.now.Add(s.o.Interval / 20), kube.ErrConflict // look again soon
 	}
 	if err != nil {
 		s.serveBlind(t)
@@ -49,14 +51,14 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 		s.serveBlind(t)
 		return s.finish(t, err)
 	}
-	return s.finish(t, errors.Join(t.differ, t.stored.closed, s.serve(desired, t), s.inject(ctx, t, desired)))
+	return s.finish(t, errors.Join(t.differ, t.stored.Closed, s.serve(desired, t), s.inject(ctx, t, desired)))
 }
 
-func (s *SelfManaged) readTargets(ctx context.Context) []observed {
-	all := make([]observed, len(s.o.Targets))
+func (s *SelfManaged) readTargets(ctx context.Context) []observation {
+	all := make([]observation, len(s.o.Targets))
 	for i, target := range s.o.Targets {
-		st, err := s.cluster.readTarget(ctx, target)
-		all[i] = observed{target: target, targetState: st, err: err}
+		st, err := s.cluster.ReadTarget(ctx, target.object())
+		all[i] = newObservation(target, st, err)
 	}
 	return all
 }
@@ -79,7 +81,7 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 		return nil, fmt.Errorf("%s has no CA yet: %w", s.secretName(), waits)
 	}
 	merged := s.policy.merge(seen, known, t.now)
-	if readErr != nil && (t.stored.version != "" || known != nil) {
+	if readErr != nil && (t.stored.Version != "" || known != nil) {
 		s.log.Info("the Secret is filled again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
 	}
 	desired, err := s.desire(t, merged)
@@ -133,7 +135,7 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 		s.log.Info("a CA of somebody else in a caBundle stays there for a while", "target", r.target,
 			"ca", r.cert.Subject.String(), "sha256", fingerprint(r.cert), "until", r.until)
 	}
-	_, wanted := t.stored.data[rotateKey]
+	_, wanted := t.stored.Data[rotateKey]
 	if wanted && merged.next != nil {
 		s.log.Info("a new CA is on its way already: the wish for one is taken as fulfilled")
 	}
@@ -145,22 +147,22 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 }
 
 // store writes the state, unless that is what the Secret says. Keys of others stay.
-func (s *SelfManaged) store(ctx context.Context, stored secret, desired *state) error {
-	data, err := withState(stored.data, desired)
+func (s *SelfManaged) store(ctx context.Context, stored kube.Secret, desired *state) error {
+	data, err := withState(stored.Data, desired)
 	if err != nil {
 		return err
 	}
-	if maps.EqualFunc(data, stored.data, bytes.Equal) {
+	if maps.EqualFunc(data, stored.Data, bytes.Equal) {
 		return nil
 	}
-	if stored.closed != nil {
-		return stored.closed
+	if stored.Closed != nil {
+		return stored.Closed
 	}
 	desired.generation++
-	if data, err = withState(stored.data, desired); err != nil {
+	if data, err = withState(stored.Data, desired); err != nil {
 		return err
 	}
-	return s.cluster.writeSecret(ctx, secret{version: stored.version, data: data})
+	return s.cluster.WriteSecret(ctx, kube.Secret{Version: stored.Version, Data: data})
 }
 
 func withState(data map[string][]byte, s *state) (map[string][]byte, error) {
@@ -183,7 +185,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 	var errs []error
 	for i := range t.targets {
 		o := &t.targets[i]
-		for _, name := range o.missing {
+		for _, name := range o.Missing {
 			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle is to be kept", o.target, name))
 		}
 		want := desired.trustedBy(o.target.String())
@@ -192,7 +194,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 				want = append(want, c)
 			}
 		}
-		if o.err == nil && !o.holds(want) && t.waits() == nil {
+		if o.err == nil && !o.equals(want) && t.waits() == nil {
 			o.writeErr = s.write(ctx, o, want)
 		}
 		errs = append(errs, o.err, o.writeErr)
@@ -200,16 +202,13 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 	return errors.Join(errs...)
 }
 
-func (s *SelfManaged) write(ctx context.Context, o *observed, want []*x509.Certificate) error {
+func (s *SelfManaged) write(ctx context.Context, o *observation, want []*x509.Certificate) error {
 	text := bundle(want)
-	if err := s.cluster.writeTarget(ctx, o.target, o.targetState, text); err != nil {
+	if err := s.cluster.WriteTarget(ctx, o.target.object(), o.TargetState, text); err != nil {
 		return err
 	}
 	s.log.Info("caBundle written", "target", o.target.String(), "certificates", len(want))
-	for i := range o.entries {
-		o.entries[i].bundle, o.entries[i].parsed = text, nil
-	}
-	o.dirty = true
+	o.setBundle(text)
 	return nil
 }
 
@@ -256,7 +255,7 @@ func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate
 	}
 	mature := st.signing != nil && s.look.settled(signer, t, s.policy.settle) && !t.judged.Before(signer.cert.NotBefore)
 	lasts := leaf.NotAfter.Sub(t.judged) > min(s.policy.leafLifetime, leaf.NotAfter.Sub(leaf.NotBefore))/4
-	return !mature && lasts && !slices.ContainsFunc(t.targets, func(o observed) bool {
+	return !mature && lasts && !slices.ContainsFunc(t.targets, func(o observation) bool {
 		return o.err == nil && o.prefers(signer.cert, issuer)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // finish sums up a turn for Status and the log.
@@ -20,7 +22,7 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 		s.status.CANotAfter = s.issuer.NotAfter
 	}
 	if onlyConflicts(err) { // somebody else is at it: look again, without a word
-		return time.Time{}, errConflict
+		return time.Time{}, kube.ErrConflict
 	}
 	s.status.Err = err
 	if err == nil {
@@ -34,7 +36,7 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 
 // onlyConflicts tells whether nothing is wrong but that somebody was faster.
 func onlyConflicts(err error) bool {
-	return all(err, func(err error) bool { return errors.Is(err, errConflict) })
+	return all(err, func(err error) bool { return errors.Is(err, kube.ErrConflict) })
 }
 
 // all tells whether all of the joined errors are of a sort.
@@ -53,7 +55,7 @@ func (s *SelfManaged) tell() {
 	}
 	switch {
 	case text == s.look.told:
-	case text != "" && s.state.phase() == Starting && (s.status.Err == s.look.trouble || all(s.status.Err, callsNobody)): //nolint:errorlint // this very one
+	case text != "" && s.state.phase() == Starting && (s.status.Err == s.look.trouble || all(s.status.Err, needsNoBundle)): //nolint:errorlint // this very one
 		s.log.Info("the certificates are not ready yet", "because", text)
 	case text != "":
 		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A SelfManaged source makes the certificates itself. The CA lives in one Secret that all
@@ -67,7 +69,7 @@ func NewSelfManaged(o Options) (*SelfManaged, error) {
 	if err != nil {
 		return nil, fmt.Errorf("self-managed certificates: %w", err)
 	}
-	c, err := newKubeCluster(o.Config, wallClock, o.Namespace, o.Secret, o.FieldManager)
+	c, err := kube.New(o.Config, wallClock, o.Namespace, o.Secret, o.FieldManager)
 	if err != nil {
 		return nil, fmt.Errorf("self-managed certificates: %w", err)
 	}
@@ -102,7 +104,7 @@ func (s *SelfManaged) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watching.Go(func() {
-		s.cluster.watch(logr.NewContext(ctx, s.log), s.o.Targets, func() {
+		s.cluster.Watch(logr.NewContext(ctx, s.log), targetObjects(s.o.Targets), func() {
 			select {
 			case changed <- struct{}{}:
 			default: // it is going to look anyway

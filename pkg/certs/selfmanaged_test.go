@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // inBubble runs a test on a clock of its own, with a cluster that has the target.
@@ -103,7 +105,7 @@ func TestSelfManaged(t *testing.T) {
 		defer r.stop(t)
 		settle()
 		st := r.Status()
-		if !errors.Is(st.Err, errNoTarget) || !strings.Contains(st.Err.Error(), webhooks.String()) || !st.Trusted || st.Phase != Stable {
+		if !errors.Is(st.Err, kube.ErrNoTarget) || !strings.Contains(st.Err.Error(), webhooks.String()) || !st.Trusted || st.Phase != Stable {
 			t.Errorf("without the target: %+v", st)
 		}
 		f.createTarget(webhooks, nil)
@@ -187,7 +189,7 @@ func TestSelfManaged(t *testing.T) {
 		if st := r.Status(); st.Err == nil || f.data() != nil {
 			t.Errorf("before: %+v", st)
 		}
-		f.setSecret(data(stateKey, "{}"))
+		f.setSecret(map[string][]byte{stateKey: []byte("{}")})
 		settle()
 		want := "Secret hooks/ca: the Secret is damaged: state.json is not what state.sha256 says; this replica waits for the elected one to make it"
 		if st := r.Status(); st.Err == nil || st.Err.Error() != want {
@@ -238,18 +240,18 @@ type switched struct {
 func (s *switched) set(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.err = err }
 func (s *switched) get() error    { s.mu.Lock(); defer s.mu.Unlock(); return s.err }
 
-func (s *switched) readSecret(ctx context.Context) (secret, error) {
+func (s *switched) ReadSecret(ctx context.Context) (kube.Secret, error) {
 	if err := s.get(); err != nil {
-		return secret{}, err
+		return kube.Secret{}, err
 	}
-	return s.cluster.readSecret(ctx)
+	return s.cluster.ReadSecret(ctx)
 }
 
-func (s *switched) readTarget(ctx context.Context, t Target) (targetState, error) {
+func (s *switched) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if err := s.get(); err != nil {
-		return targetState{}, err
+		return kube.TargetState{}, err
 	}
-	return s.cluster.readTarget(ctx, t)
+	return s.cluster.ReadTarget(ctx, t)
 }
 
 // A new CA does not sign as long as one caBundle cannot be read, until the old one is over.
@@ -282,11 +284,11 @@ type oneBlind struct {
 	blind Target
 }
 
-func (o *oneBlind) readTarget(ctx context.Context, t Target) (targetState, error) {
+func (o *oneBlind) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if t.String() == o.blind.String() {
-		return targetState{}, fmt.Errorf("%s: no permission", t)
+		return kube.TargetState{}, fmt.Errorf("%s: no permission", t)
 	}
-	return o.cluster.readTarget(ctx, t)
+	return o.cluster.ReadTarget(ctx, t)
 }
 
 func TestForeignSecret(t *testing.T) {

@@ -5,7 +5,10 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 // A Source provides the certificate that a webhook serves with. Its methods are safe for
@@ -84,4 +87,12 @@ func Ready(s Source) func(context.Context) error {
 		}
 		return err
 	}
+}
+
+// contextLogger returns the logger of ctx, or slog's default.
+func contextLogger(ctx context.Context) logr.Logger {
+	if log, err := logr.FromContext(ctx); err == nil {
+		return log
+	}
+	return logr.FromSlogHandler(slog.Default().Handler())
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
 func TestStatic(t *testing.T) {
@@ -36,13 +38,13 @@ func TestStatic(t *testing.T) {
 			t.Errorf("got %+v", st)
 		}
 		<-time.After(11 * time.Hour)
-		wantError(t, s.Status().Err, nil, "expired at")
-		wantError(t, Ready(s)(t.Context()), nil, "expired at")
+		kubetest.WantError(t, s.Status().Err, nil, "expired at")
+		kubetest.WantError(t, Ready(s)(t.Context()), nil, "expired at")
 		stop()
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
-		wantError(t, s.Start(t.Context()), nil, "was started before")
+		kubetest.WantError(t, s.Start(t.Context()), nil, "was started before")
 	})
 }
 
@@ -71,11 +73,11 @@ func TestStaticArguments(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			s := Static(row.certificate, row.bundle)
-			wantError(t, s.Start(t.Context()), nil, row.want)
+			kubetest.WantError(t, s.Start(t.Context()), nil, row.want)
 			_, err := s.GetCertificate(nil)
-			wantError(t, err, nil, row.want)
-			wantError(t, s.Status().Err, nil, row.want)
-			wantError(t, Ready(s)(t.Context()), nil, row.want)
+			kubetest.WantError(t, err, nil, row.want)
+			kubetest.WantError(t, s.Status().Err, nil, row.want)
+			kubetest.WantError(t, Ready(s)(t.Context()), nil, row.want)
 			if s.Bundle() != nil {
 				t.Error("there is a bundle")
 			}

@@ -2,6 +2,10 @@
 
 package certs
 
+import (
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
+)
+
 // A Target is an object with caBundle fields that a [SelfManaged] source keeps.
 type Target struct {
 	Kind TargetKind
@@ -28,3 +32,16 @@ const (
 )
 
 func (t Target) String() string { return string(t.Kind) + " " + t.Name }
+
+// object is the target as package kube names it.
+func (t Target) object() kube.Target {
+	return kube.Target{Kind: string(t.Kind), Name: t.Name, Webhooks: t.Webhooks, OwnerAnnotation: t.OwnerAnnotation, Owner: t.Owner}
+}
+
+func targetObjects(targets []Target) []kube.Target {
+	var all []kube.Target
+	for _, t := range targets {
+		all = append(all, t.object())
+	}
+	return all
+}

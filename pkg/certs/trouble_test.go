@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // A readOnly cluster has a Secret that cannot be written from some time on.
@@ -19,11 +21,11 @@ type readOnly struct {
 
 var errReadOnly = errors.New("no permission to update it")
 
-func (r *readOnly) writeSecret(ctx context.Context, s secret) error {
+func (r *readOnly) WriteSecret(ctx context.Context, s kube.Secret) error {
 	if r.on.Load() {
 		return errReadOnly
 	}
-	return r.cluster.writeSecret(ctx, s)
+	return r.cluster.WriteSecret(ctx, s)
 }
 
 // A replica that starts when the CA is due, and the Secret cannot be written, serves by the one in it.
@@ -58,7 +60,7 @@ func TestImmutableSecret(t *testing.T) {
 		settleSlowly()
 		closed := errors.New("Secret hooks/ca is immutable")
 		f.mu.Lock()
-		f.secret.version, f.secret.closed = f.bump(), closed
+		f.secret.Version, f.secret.Closed = f.bump(), closed
 		f.mu.Unlock()
 		settleSlowly()
 		if st := r.Status(); !errors.Is(st.Err, closed) || !st.Trusted || st.NotReady != nil {
@@ -67,7 +69,7 @@ func TestImmutableSecret(t *testing.T) {
 		before := f.data()
 		askToRotate(f)
 		f.mu.Lock()
-		f.secret.closed = closed
+		f.secret.Closed = closed
 		f.mu.Unlock()
 		settleSlowly()
 		if st := r.Status(); st.Err == nil || st.Err.Error() != closed.Error() || describe(f.data()) != describe(before) {
@@ -88,11 +90,11 @@ type taken struct {
 	some atomic.Pointer[Target]
 }
 
-func (c *taken) readTarget(ctx context.Context, t Target) (targetState, error) {
+func (c *taken) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if some := c.some.Load(); c.all.Load() || some != nil && some.String() == t.String() {
-		return targetState{}, fmt.Errorf("%s %w", t, errOthers)
+		return kube.TargetState{}, fmt.Errorf("%s %w", t, kube.ErrOtherOwner)
 	}
-	return c.cluster.readTarget(ctx, t)
+	return c.cluster.ReadTarget(ctx, t)
 }
 
 // A target that another installation took holds up neither rotations nor new replicas, as long as
@@ -109,13 +111,13 @@ func TestTakenTarget(t *testing.T) {
 		c.some.Store(&others)
 		askToRotate(f)
 		watchCalls(t, f, webhooks, time.Minute, day, r)
-		if st := r.Status(); st.Rotations != 1 || !errors.Is(st.Err, errOthers) || !st.Trusted {
+		if st := r.Status(); st.Rotations != 1 || !errors.Is(st.Err, kube.ErrOtherOwner) || !st.Trusted {
 			t.Errorf("status: %+v", st)
 		}
 		begun := startReplica(t, o, c)
 		defer begun.stop(t)
 		settleSlowly()
-		if st := begun.Status(); st.NotReady != nil || !st.Trusted || !errors.Is(st.Err, errOthers) {
+		if st := begun.Status(); st.NotReady != nil || !st.Trusted || !errors.Is(st.Err, kube.ErrOtherOwner) {
 			t.Errorf("a new replica: %+v", st)
 		}
 		watchCalls(t, f, webhooks, time.Minute, 10*day, r, begun)
@@ -126,7 +128,7 @@ func TestTakenTarget(t *testing.T) {
 		r := startReplica(t, slowOptions(), c)
 		defer r.stop(t)
 		elapse(10 * day)
-		if st := r.Status(); !errors.Is(st.NotReady, errOthers) || st.Trusted {
+		if st := r.Status(); !errors.Is(st.NotReady, kube.ErrOtherOwner) || st.Trusted {
 			t.Errorf("status: %+v", st)
 		}
 	})

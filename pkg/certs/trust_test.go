@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 var others = Target{Kind: ValidatingWebhookConfiguration, Name: "more-hooks"}
@@ -20,11 +22,11 @@ type unwritable struct {
 	target Target
 }
 
-func (u *unwritable) writeTarget(ctx context.Context, t Target, s targetState, bundle []byte) error {
+func (u *unwritable) WriteTarget(ctx context.Context, t kube.Target, s kube.TargetState, bundle []byte) error {
 	if t.String() == u.target.String() {
 		return fmt.Errorf("%s: no permission", t)
 	}
-	return u.cluster.writeTarget(ctx, t, s, bundle)
+	return u.cluster.WriteTarget(ctx, t, s, bundle)
 }
 
 // watchCalls calls replicas every minute, or a thousand times, as an API server that learns of bundles late does.
@@ -190,12 +192,12 @@ type sharedTargets struct {
 	targets cluster
 }
 
-func (s *sharedTargets) readTarget(ctx context.Context, t Target) (targetState, error) {
-	return s.targets.readTarget(ctx, t)
+func (s *sharedTargets) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
+	return s.targets.ReadTarget(ctx, t)
 }
 
-func (s *sharedTargets) writeTarget(ctx context.Context, t Target, st targetState, bundle []byte) error {
-	return s.targets.writeTarget(ctx, t, st, bundle)
+func (s *sharedTargets) WriteTarget(ctx context.Context, t kube.Target, st kube.TargetState, bundle []byte) error {
+	return s.targets.WriteTarget(ctx, t, st, bundle)
 }
 
 // What all replicas have in common takes none of them out of service.
@@ -228,9 +230,9 @@ func TestOnlyConflicts(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{nil, false}, {errConflict, true}, {other, false},
-		{errors.Join(errConflict, fmt.Errorf("x: %w", errConflict)), true},
-		{errors.Join(errConflict, errors.Join(other, errConflict)), false},
+		{nil, false}, {kube.ErrConflict, true}, {other, false},
+		{errors.Join(kube.ErrConflict, fmt.Errorf("x: %w", kube.ErrConflict)), true},
+		{errors.Join(kube.ErrConflict, errors.Join(other, kube.ErrConflict)), false},
 	}
 	for _, row := range rows {
 		if got := onlyConflicts(row.err); got != row.want {

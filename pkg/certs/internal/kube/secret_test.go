@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"bytes"
@@ -13,11 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-func mustReadSecret(t *testing.T, k *kubeCluster) secret {
+func mustReadSecret(t *testing.T, k *Client) Secret {
 	t.Helper()
-	s, err := k.readSecret(t.Context())
+	s, err := k.ReadSecret(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,48 +36,48 @@ func data(pairs ...string) map[string][]byte {
 
 func testSecret(t *testing.T, c testCluster) {
 	k := c.cluster(t)
-	if s := mustReadSecret(t, k); s.version != "" || len(s.data) != 0 {
+	if s := mustReadSecret(t, k); s.Version != "" || len(s.Data) != 0 {
 		t.Errorf("got %v before there was one", s)
 	}
 	write := func(version string, d map[string][]byte) error {
-		return k.writeSecret(t.Context(), secret{version: version, data: d})
+		return k.WriteSecret(t.Context(), Secret{Version: version, Data: d})
 	}
 	if err := write("", data("a", "one", "b", "\x00\xff")); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, write("", data("a", "other")), errConflict, "Secret "+k.namespace+"/ca")
+	wantError(t, write("", data("a", "other")), ErrConflict, "Secret "+k.namespace+"/ca")
 
 	first := mustReadSecret(t, k)
-	if diff := cmp.Diff(first.data, data("a", "one", "b", "\x00\xff")); diff != "" {
+	if diff := cmp.Diff(first.Data, data("a", "one", "b", "\x00\xff")); diff != "" {
 		t.Errorf("-got +want:\n%s", diff)
 	}
-	r := c.resource("v1", "Secret", k.namespace)
-	object := get(t, r, "ca")
+	r := c.Resource("v1", "Secret", k.namespace)
+	object := kubetest.Get(t, r, "ca")
 	if kind, label := object.Object["type"], object.GetLabels()["app.kubernetes.io/managed-by"]; kind != "Opaque" || label != "admitkit" {
 		t.Errorf("got type %q and label %q", kind, label)
 	}
 
 	// What others put on it stays, and is a reason to look again.
-	merge(t, r, "ca", `{"metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "keep"}, "ownerReferences":
+	kubetest.Merge(t, r, "ca", `{"metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "keep"}, "ownerReferences":
 		[{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1-2-3"}]}}`)
-	wantError(t, write(first.version, data("a", "late")), errConflict)
+	wantError(t, write(first.Version, data("a", "late")), ErrConflict)
 	second := mustReadSecret(t, k)
-	if err := write(second.version, data("c", "three")); err != nil {
+	if err := write(second.Version, data("c", "three")); err != nil {
 		t.Fatal(err)
 	}
 	third := mustReadSecret(t, k)
-	if diff := cmp.Diff(third.data, data("c", "three")); diff != "" || third.version == second.version {
-		t.Errorf("version %s after %s; -got +want:\n%s", third.version, second.version, diff)
+	if diff := cmp.Diff(third.Data, data("c", "three")); diff != "" || third.Version == second.Version {
+		t.Errorf("version %s after %s; -got +want:\n%s", third.Version, second.Version, diff)
 	}
-	object = get(t, r, "ca")
+	object = kubetest.Get(t, r, "ca")
 	if object.GetLabels()["mine"] != "yes" || object.GetAnnotations()["note"] != "keep" || len(object.GetOwnerReferences()) != 1 {
-		t.Errorf("metadata of others is lost: %v", object.Object["metadata"])
+		t.Errorf("metadata of others is conflictOr: %v", object.Object["metadata"])
 	}
-	if err := write(third.version, nil); err != nil {
+	if err := write(third.Version, nil); err != nil {
 		t.Fatal(err)
 	}
 	emptied := mustReadSecret(t, k)
-	if len(emptied.data) != 0 || emptied.version == "" {
+	if len(emptied.Data) != 0 || emptied.Version == "" {
 		t.Errorf("got %v, want no data, but a version", emptied)
 	}
 
@@ -83,34 +85,34 @@ func testSecret(t *testing.T, c testCluster) {
 	if err := r.Delete(t.Context(), "ca", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, write(emptied.version, data("a", "x")), errConflict)
+	wantError(t, write(emptied.Version, data("a", "x")), ErrConflict)
 	if err := write("", data("a", "again")); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, write(emptied.version, data("a", "x")), errConflict)
+	wantError(t, write(emptied.Version, data("a", "x")), ErrConflict)
 }
 
 // Of writers that have read the same version one succeeds: counting by compare-and-swap in
 // many goroutines loses nothing.
 func testSecretRaces(t *testing.T, c testCluster) {
-	namespace := c.namespace(t)
+	namespace := c.Namespace(t)
 	const writers, each = 10, 3
 	var all sync.WaitGroup
 	for range writers {
-		k := newTestCluster(t, c.config, namespace, "ca") // like replicas
+		k := newTestCluster(t, c.Config, namespace, "ca") // like replicas
 		all.Go(func() {
 			for done := 0; done < each; {
-				s, err := k.readSecret(t.Context())
+				s, err := k.ReadSecret(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				n, _ := strconv.Atoi(string(s.data["n"]))
-				s.data = data("n", fmt.Sprint(n+1))
-				switch err := k.writeSecret(t.Context(), s); {
+				n, _ := strconv.Atoi(string(s.Data["n"]))
+				s.Data = data("n", fmt.Sprint(n+1))
+				switch err := k.WriteSecret(t.Context(), s); {
 				case err == nil:
 					done++
-				case !errors.Is(err, errConflict):
+				case !errors.Is(err, ErrConflict):
 					t.Error(err)
 					return
 				}
@@ -118,9 +120,9 @@ func testSecretRaces(t *testing.T, c testCluster) {
 		})
 	}
 	all.Wait()
-	got := mustReadSecret(t, newTestCluster(t, c.config, namespace, "ca"))
-	if !bytes.Equal(got.data["n"], []byte(fmt.Sprint(writers*each))) {
-		t.Errorf("got %s, want %d", got.data["n"], writers*each)
+	got := mustReadSecret(t, newTestCluster(t, c.Config, namespace, "ca"))
+	if !bytes.Equal(got.Data["n"], []byte(fmt.Sprint(writers*each))) {
+		t.Errorf("got %s, want %d", got.Data["n"], writers*each)
 	}
 }
 
@@ -137,35 +139,35 @@ func testUnwritableSecrets(t *testing.T, c testCluster) {
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			k := c.cluster(t)
-			object := parse(t, row.object)
+			object := kubetest.Parse(t, row.object)
 			object["metadata"] = map[string]any{"name": "ca", "namespace": k.namespace, "finalizers": []any{"example.com/wait"}}
-			c.create(t, "v1", "Secret", object)
-			r := c.resource("v1", "Secret", k.namespace)
-			t.Cleanup(func() { merge(t, r, "ca", `{"metadata": {"finalizers": null}}`) })
+			c.Create(t, "v1", "Secret", object)
+			r := c.Resource("v1", "Secret", k.namespace)
+			t.Cleanup(func() { kubetest.Merge(t, r, "ca", `{"metadata": {"finalizers": null}}`) })
 			if row.deleted {
 				if err := r.Delete(t.Context(), "ca", metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			s := mustReadSecret(t, k)
-			wantError(t, s.closed, nil, append(row.want, "Secret "+k.namespace+"/ca")...) // long before a write is due
-			s.data = data("a", "b")
-			wantError(t, k.writeSecret(t.Context(), s), nil, append(row.want, "Secret "+k.namespace+"/ca")...)
-			if after := mustReadSecret(t, k); after.version != s.version {
+			wantError(t, s.Closed, nil, append(row.want, "Secret "+k.namespace+"/ca")...) // long before a write is due
+			s.Data = data("a", "b")
+			wantError(t, k.WriteSecret(t.Context(), s), nil, append(row.want, "Secret "+k.namespace+"/ca")...)
+			if after := mustReadSecret(t, k); after.Version != s.Version {
 				t.Error("it was written")
 			}
 		})
 	}
 	t.Run("namespace missing", func(t *testing.T) {
-		k := newTestCluster(t, c.config, "certs-none", "ca")
-		wantError(t, k.writeSecret(t.Context(), secret{}), nil, "Secret certs-none/ca: there is no namespace certs-none")
+		k := newTestCluster(t, c.Config, "certs-none", "ca")
+		wantError(t, k.WriteSecret(t.Context(), Secret{}), nil, "Secret certs-none/ca: there is no namespace certs-none")
 	})
 	t.Run("namespace being deleted", func(t *testing.T) {
 		k := c.cluster(t)
-		if err := c.resource("v1", "Namespace", "").Delete(t.Context(), k.namespace, metav1.DeleteOptions{}); err != nil {
+		if err := c.Resource("v1", "Namespace", "").Delete(t.Context(), k.namespace, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err) // nobody finalizes namespaces here: it stays
 		}
-		err := k.writeSecret(t.Context(), secret{})
+		err := k.WriteSecret(t.Context(), Secret{})
 		wantError(t, err, nil, "Secret "+k.namespace+"/ca: cannot create it", "being terminated")
 		if strings.Contains(err.Error(), "permission") {
 			t.Errorf("got %q, which blames a missing permission", err)

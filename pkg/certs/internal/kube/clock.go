@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"net/http"
 	"time"
 )
 
-// A clockReader compares this machine's clock with that of the API server, by the Date that each
+// A clockComparer compares this machine's clock with that of the API server, by the Date that each
 // answer has.
-type clockReader struct {
+type clockComparer struct {
 	next  http.RoundTripper
 	clock func() time.Time
 	ahead func(time.Duration)
 }
 
-func (c *clockReader) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *clockComparer) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := c.clock()
 	answer, err := c.next.RoundTrip(r)
 	if err != nil || answer.StatusCode >= http.StatusInternalServerError { // those may be of something in between
 		return answer, err
 	}
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
-		c.ahead(aheadBy(sent, c.clock(), date))
+		c.ahead(clockAhead(sent, c.clock(), date))
 	}
 	return answer, nil
 }
 
-// aheadBy returns by how much a clock is ahead of another one at least, negative when it is behind,
+// clockAhead returns by how much a clock is ahead of another one at least, negative when it is behind,
 // if that other one said date, in whole seconds, some time between the two. Zero when they may
 // agree.
-func aheadBy(sent, received, date time.Time) time.Duration {
+func clockAhead(sent, received, date time.Time) time.Duration {
 	if least := sent.Sub(date.Add(time.Second)); least > 0 {
 		return least
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // targetResources are where the kinds of a Target are served.
-var targetResources = map[TargetKind]schema.GroupVersionResource{
+var targetResources = map[string]schema.GroupVersionResource{
 	MutatingWebhookConfiguration:   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 	ValidatingWebhookConfiguration: {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 	CustomResourceDefinition:       {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
@@ -26,70 +26,70 @@ var targetResources = map[TargetKind]schema.GroupVersionResource{
 }
 
 // bundlePaths are where the kinds with one caBundle have it.
-var bundlePaths = map[TargetKind][]string{
+var bundlePaths = map[string][]string{
 	CustomResourceDefinition: {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
 	APIService:               {"spec", "caBundle"},
 }
 
-func placeOf(t Target) (place, error) {
+func objectOf(t Target) (objectRef, error) {
 	resource, known := targetResources[t.Kind]
 	if !known || t.Name == "" {
-		return place{}, fmt.Errorf("target %q of kind %q: want a name, and one of the kinds that package certs has constants for", t.Name, t.Kind)
+		return objectRef{}, fmt.Errorf("target %q of kind %q: want a name, and one of the kinds that package kube has constants for", t.Name, t.Kind)
 	}
-	return place{kind: string(t.Kind), name: t.Name, resource: resource}, nil
+	return objectRef{kind: t.Kind, name: t.Name, resource: resource}, nil
 }
 
-func (k *kubeCluster) readTarget(ctx context.Context, t Target) (targetState, error) {
-	p, err := placeOf(t)
+func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) {
+	p, err := objectOf(t)
 	if err != nil {
-		return targetState{}, err
+		return TargetState{}, err
 	}
 	ctx, cancel := k.request(ctx)
 	defer cancel()
 	object, err := k.on(p).Get(ctx, t.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return targetState{}, fmt.Errorf("%s %w", p, errNoTarget)
+		return TargetState{}, fmt.Errorf("%s %w", p, ErrNoTarget)
 	}
 	if err != nil {
-		return targetState{}, k.explain(err, "get", p)
+		return TargetState{}, k.explain(err, "get", p)
 	}
 	if owner := object.GetAnnotations()[t.OwnerAnnotation]; t.OwnerAnnotation != "" && owner != "" && owner != t.Owner {
-		return targetState{}, fmt.Errorf("%s %w: %s is %q there, and this is %q", p, errOthers, t.OwnerAnnotation, owner, t.Owner)
+		return TargetState{}, fmt.Errorf("%s %w: %s is %q there, and this is %q", p, ErrOtherOwner, t.OwnerAnnotation, owner, t.Owner)
 	}
-	state := targetState{version: object.GetResourceVersion(), uid: string(object.GetUID()), written: k.writtenAt(object)}
+	state := TargetState{Version: object.GetResourceVersion(), uid: string(object.GetUID()), Written: k.writtenAt(object)}
 	if bundlePaths[t.Kind] != nil {
-		state.entries, err = singleEntry(object, t)
+		state.Entries, err = singleEntry(object, t)
 	} else {
 		err = k.webhookEntries(object, t, &state)
 	}
 	if err != nil {
-		return targetState{}, fmt.Errorf("%s: %w", p, err)
+		return TargetState{}, fmt.Errorf("%s: %w", p, err)
 	}
 	return state, nil
 }
 
 // singleEntry reads the caBundle of a kind that has one.
-func singleEntry(object *unstructured.Unstructured, t Target) ([]targetEntry, error) {
-	if err := takesBundle(object, t.Kind); err != nil {
+func singleEntry(object *unstructured.Unstructured, t Target) ([]Entry, error) {
+	if err := checkTakesBundle(object, t.Kind); err != nil {
 		return nil, err
 	}
 	bundle, err := bundleAt(object.Object, bundlePaths[t.Kind]...)
 	at := bundlePaths[t.Kind]
 	client, _, _ := unstructured.NestedMap(object.Object, at[:len(at)-1]...)
-	return []targetEntry{{host: hostOf(client), bundle: bundle}}, err
+	return []Entry{{Host: hostOf(client), Bundle: bundle}}, err
 }
 
-// takesBundle finds objects for which the API server would refuse a caBundle.
-func takesBundle(object *unstructured.Unstructured, kind TargetKind) error {
+// checkTakesBundle finds objects for which the API server would refuse a caBundle.
+func checkTakesBundle(object *unstructured.Unstructured, kind string) error {
 	switch kind {
 	case CustomResourceDefinition:
 		strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
 		if strategy != "Webhook" {
-			return fmt.Errorf("%w: it has no conversion webhook: spec.conversion.strategy is %q, not %q", errNoBundle, strategy, "Webhook")
+			return fmt.Errorf("%w: it has no conversion webhook: spec.conversion.strategy is %q, not %q", ErrNoBundle, strategy, "Webhook")
 		}
 	case APIService:
 		if service, _, _ := unstructured.NestedMap(object.Object, "spec", "service"); service == nil {
-			return fmt.Errorf("%w: the API server serves it itself: it has no spec.service", errNoBundle)
+			return fmt.Errorf("%w: the API server serves it itself: it has no spec.service", ErrNoBundle)
 		}
 		if skip, _, _ := unstructured.NestedBool(object.Object, "spec", "insecureSkipTLSVerify"); skip {
 			return errors.New("spec.insecureSkipTLSVerify is true, which excludes a caBundle: remove it")
@@ -102,7 +102,7 @@ func takesBundle(object *unstructured.Unstructured, kind TargetKind) error {
 // and the others to which this field manager has given a bundle, which an apply without them
 // would take away. It keeps their order: the order in an apply becomes that of the list, in
 // which webhooks are called.
-func (k *kubeCluster) webhookEntries(object *unstructured.Unstructured, t Target, state *targetState) error {
+func (k *Client) webhookEntries(object *unstructured.Unstructured, t Target, state *TargetState) error {
 	list, _, err := unstructured.NestedSlice(object.Object, "webhooks")
 	if err != nil {
 		return err
@@ -118,18 +118,18 @@ func (k *kubeCluster) webhookEntries(object *unstructured.Unstructured, t Target
 		}
 		names = append(names, name)
 		client, _, _ := unstructured.NestedMap(webhook, "clientConfig")
-		entry := targetEntry{name: name, host: hostOf(client), bundle: bundle}
-		lookedAfter := len(t.Webhooks) == 0 || slices.Contains(t.Webhooks, name)
-		if lookedAfter {
-			state.entries = append(state.entries, entry)
+		entry := Entry{Name: name, Host: hostOf(client), Bundle: bundle}
+		selected := len(t.Webhooks) == 0 || slices.Contains(t.Webhooks, name)
+		if selected {
+			state.Entries = append(state.Entries, entry)
 		}
-		if lookedAfter || owned[name] {
+		if selected || owned[name] {
 			state.applied = append(state.applied, entry)
 		}
 	}
 	for _, name := range t.Webhooks {
 		if !slices.Contains(names, name) {
-			state.missing = append(state.missing, name)
+			state.Missing = append(state.Missing, name)
 		}
 	}
 	return nil
@@ -163,21 +163,21 @@ func bundleAt(object map[string]any, path ...string) ([]byte, error) {
 	return bundle, nil
 }
 
-// writeTarget applies the caBundles and nothing else. With the version of the state, the API
+// WriteTarget applies the caBundles and nothing else. With the version of the state, the API
 // server refuses if the object has changed, and with the uid it refuses to create one.
-func (k *kubeCluster) writeTarget(ctx context.Context, t Target, state targetState, bundle []byte) error {
-	p, err := placeOf(t)
+func (k *Client) WriteTarget(ctx context.Context, t Target, state TargetState, bundle []byte) error {
+	p, err := objectOf(t)
 	if err != nil {
 		return err
 	}
-	if len(state.entries) == 0 {
+	if len(state.Entries) == 0 {
 		return nil
 	}
 	ctx, cancel := k.request(ctx)
 	defer cancel()
-	_, err = k.on(p).Apply(ctx, t.Name, bundlesOf(t, p, state, bundle), metav1.ApplyOptions{FieldManager: k.fieldManager, Force: true})
+	_, err = k.on(p).Apply(ctx, t.Name, applyConfiguration(t, p, state, bundle), metav1.ApplyOptions{FieldManager: k.fieldManager, Force: true})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", p, errConflict)
+		return fmt.Errorf("%s: %w", p, ErrConflict)
 	}
 	if err != nil {
 		return k.explain(err, "patch", p)
@@ -185,8 +185,8 @@ func (k *kubeCluster) writeTarget(ctx context.Context, t Target, state targetSta
 	return nil
 }
 
-// bundlesOf is the configuration to apply.
-func bundlesOf(t Target, p place, state targetState, bundle []byte) *unstructured.Unstructured {
+// applyConfiguration is the configuration to apply.
+func applyConfiguration(t Target, p objectRef, state TargetState, bundle []byte) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(p.resource.GroupVersion().String())
 	object.SetKind(p.kind)
@@ -196,17 +196,17 @@ func bundlesOf(t Target, p place, state targetState, bundle []byte) *unstructure
 	} else {
 		var webhooks []any
 		for _, e := range state.applied {
-			if slices.ContainsFunc(state.entries, func(o targetEntry) bool { return o.name == e.name }) {
-				e.bundle = bundle
+			if slices.ContainsFunc(state.Entries, func(o Entry) bool { return o.Name == e.Name }) {
+				e.Bundle = bundle
 			}
 			webhooks = append(webhooks, map[string]any{
-				"name":         e.name,
-				"clientConfig": map[string]any{"caBundle": base64.StdEncoding.EncodeToString(e.bundle)},
+				"name":         e.Name,
+				"clientConfig": map[string]any{"caBundle": base64.StdEncoding.EncodeToString(e.Bundle)},
 			})
 		}
 		object.Object["webhooks"] = webhooks
 	}
-	_ = unstructured.SetNestedField(object.Object, state.version, "metadata", "resourceVersion")
+	_ = unstructured.SetNestedField(object.Object, state.Version, "metadata", "resourceVersion")
 	_ = unstructured.SetNestedField(object.Object, state.uid, "metadata", "uid")
 	return object
 }

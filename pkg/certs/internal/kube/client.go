@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"context"
@@ -24,8 +24,8 @@ const defaultFieldManager = "admitkit-certs"
 // requestTimeout is for each request but watches.
 const requestTimeout = 10 * time.Second
 
-// kubeCluster is a real cluster. Safe for concurrent use.
-type kubeCluster struct {
+// Client is a real cluster. Safe for concurrent use.
+type Client struct {
 	client       dynamic.Interface
 	namespace    string
 	secretName   string
@@ -35,11 +35,11 @@ type kubeCluster struct {
 	difference   *atomic.Int64 // of clocks, see ahead
 }
 
-func (k *kubeCluster) ahead() time.Duration { return time.Duration(k.difference.Load()) }
+func (k *Client) Ahead() time.Duration { return time.Duration(k.difference.Load()) }
 
-// newKubeCluster returns the cluster of the config, which is copied, with the Secret of that
+// New returns the cluster of the config, which is copied, with the Secret of that
 // name. The clock is this machine's.
-func newKubeCluster(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*kubeCluster, error) {
+func New(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*Client, error) {
 	if config == nil {
 		return nil, errors.New("no configuration of a client: take that of rest.InClusterConfig")
 	}
@@ -54,12 +54,12 @@ func newKubeCluster(config *rest.Config, clock func() time.Time, namespace, secr
 	if config.QPS == 0 {
 		config.QPS, config.Burst = 20, 40
 	}
-	k := &kubeCluster{
+	k := &Client{
 		namespace: namespace, secretName: secretName, fieldManager: fieldManager,
 		timeout: requestTimeout, retry: retry{first: time.Second, longest: 2 * time.Minute}, difference: new(atomic.Int64),
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &clockReader{next, clock, func(d time.Duration) { k.difference.Store(int64(d)) }}
+		return &clockComparer{next, clock, func(d time.Duration) { k.difference.Store(int64(d)) }}
 	})
 	var err error
 	if k.client, err = dynamic.NewForConfig(config); err != nil {
@@ -68,14 +68,14 @@ func newKubeCluster(config *rest.Config, clock func() time.Time, namespace, secr
 	return k, nil
 }
 
-// A place is an object that requests are about, as messages name it.
-type place struct {
+// A objectRef is an object that requests are about, as messages name it.
+type objectRef struct {
 	kind, name string
 	resource   schema.GroupVersionResource
 	namespace  string // empty for the cluster
 }
 
-func (p place) String() string {
+func (p objectRef) String() string {
 	if p.namespace != "" {
 		return fmt.Sprintf("%s %s/%s", p.kind, p.namespace, p.name)
 	}
@@ -84,11 +84,11 @@ func (p place) String() string {
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-func (k *kubeCluster) secret() place {
-	return place{kind: "Secret", name: k.secretName, resource: secrets, namespace: k.namespace}
+func (k *Client) secret() objectRef {
+	return objectRef{kind: "Secret", name: k.secretName, resource: secrets, namespace: k.namespace}
 }
 
-func (k *kubeCluster) on(p place) dynamic.ResourceInterface {
+func (k *Client) on(p objectRef) dynamic.ResourceInterface {
 	if p.namespace == "" {
 		return k.client.Resource(p.resource)
 	}
@@ -97,15 +97,15 @@ func (k *kubeCluster) on(p place) dynamic.ResourceInterface {
 
 // request bounds a request. What client-go logs of it, at high levels, has the body in it, and
 // so the key of the CA: it gets no logger.
-func (k *kubeCluster) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(silent(ctx), k.timeout)
+func (k *Client) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(withoutLogger(ctx), k.timeout)
 }
 
-func silent(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }
+func withoutLogger(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }
 
 // explain names the object, and the right that is missing where one is.
-func (k *kubeCluster) explain(err error, verb string, p place) error {
-	if missesRight(err, verb) {
+func (k *Client) explain(err error, verb string, p objectRef) error {
+	if isMissingRight(err, verb) {
 		return fmt.Errorf("%s: no permission to %s it: grant the verb %s on %s, as the manifest of install.RBAC does: %w",
 			p, verb, verb, p.resource.GroupResource(), err)
 	}
@@ -115,8 +115,8 @@ func (k *kubeCluster) explain(err error, verb string, p place) error {
 	return fmt.Errorf("%s: cannot %s it: %w", p, verb, err)
 }
 
-// missesRight tells a refusal by the authorizer from others, such as those of quotas and of
+// isMissingRight tells a refusal by the authorizer from others, such as those of quotas and of
 // namespaces that are being deleted.
-func missesRight(err error, verb string) bool {
+func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource")
 }

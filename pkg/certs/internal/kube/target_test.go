@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"errors"
@@ -16,14 +16,15 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
 func testWebhooks(t *testing.T, c testCluster) {
-	for _, kind := range []TargetKind{MutatingWebhookConfiguration, ValidatingWebhookConfiguration} {
-		t.Run(string(kind), func(t *testing.T) {
+	for _, kind := range []string{MutatingWebhookConfiguration, ValidatingWebhookConfiguration} {
+		t.Run(kind, func(t *testing.T) {
 			k := c.cluster(t)
 			target, r := c.configuration(t, kind, "a.example.com", "b.example.com")
-			before := get(t, r, target.Name)
+			before := kubetest.Get(t, r, target.Name)
 			if got := bundles(mustRead(t, k, target)); got != "a.example.com= b.example.com=" {
 				t.Errorf("got %s", got)
 			}
@@ -32,7 +33,7 @@ func testWebhooks(t *testing.T, c testCluster) {
 			if got := bundles(mustRead(t, k, target)); got != "a.example.com=two b.example.com=two" {
 				t.Errorf("got %s", got)
 			}
-			after := get(t, r, target.Name)
+			after := kubetest.Get(t, r, target.Name)
 			wantOwned(t, after, `{"f:webhooks":{`+
 				`"k:{\"name\":\"a.example.com\"}":{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}},`+
 				`"k:{\"name\":\"b.example.com\"}":{".":{},"f:clientConfig":{"f:caBundle":{}},"f:name":{}}}}`)
@@ -40,11 +41,11 @@ func testWebhooks(t *testing.T, c testCluster) {
 
 			version := after.GetResourceVersion()
 			mustWrite(t, k, target, "two")
-			if got := get(t, r, target.Name).GetResourceVersion(); got != version {
+			if got := kubetest.Get(t, r, target.Name).GetResourceVersion(); got != version {
 				t.Error("the same bundle made a new version")
 			}
-			_, err := k.readTarget(t.Context(), Target{Kind: kind, Name: "none"})
-			wantError(t, err, errNoTarget, string(kind)+" none does not exist")
+			_, err := k.ReadTarget(t.Context(), Target{Kind: kind, Name: "none"})
+			wantError(t, err, ErrNoTarget, kind+" none does not exist")
 		})
 	}
 }
@@ -102,14 +103,14 @@ func testOrder(t *testing.T, c testCluster) {
 		}
 		mustWrite(t, k, some, fmt.Sprint(chosen))
 		var got []string
-		for _, e := range mustRead(t, k, target).entries {
-			got = append(got, e.name)
+		for _, e := range mustRead(t, k, target).Entries {
+			got = append(got, e.Name)
 		}
 		if diff := cmp.Diff(got, names); diff != "" {
 			t.Fatalf("looking after %q, -got +want:\n%s", some.Webhooks, diff)
 		}
 		if chosen%5 == 0 { // ownership ends
-			merge(t, r, target.Name, fmt.Sprintf(`{"metadata": {"managedFields": [{}]}, "webhooks": [%s]}`, webhookList(names...)))
+			kubetest.Merge(t, r, target.Name, fmt.Sprintf(`{"metadata": {"managedFields": [{}]}, "webhooks": [%s]}`, kubetest.WebhookList(names...)))
 		}
 	}
 }
@@ -141,12 +142,12 @@ func testSomeWebhooks(t *testing.T, c testCluster) {
 	}
 	wrong := all
 	wrong.Webhooks = []string{"a.example.com", "d.example.com"}
-	if got := mustRead(t, k, wrong); len(got.entries) != 1 || !slices.Equal(got.missing, []string{"d.example.com"}) {
+	if got := mustRead(t, k, wrong); len(got.Entries) != 1 || !slices.Equal(got.Missing, []string{"d.example.com"}) {
 		t.Errorf("got %+v", got)
 	}
 
-	merge(t, r, all.Name, `{"webhooks": []}`)
-	if got := mustRead(t, k, wrong); len(got.entries) != 0 || len(got.missing) != 2 {
+	kubetest.Merge(t, r, all.Name, `{"webhooks": []}`)
+	if got := mustRead(t, k, wrong); len(got.Entries) != 0 || len(got.Missing) != 2 {
 		t.Errorf("got %+v", got)
 	}
 	mustWrite(t, k, all, "nobody") // there is nothing to do
@@ -166,15 +167,15 @@ const testAPIService = `{"metadata": {"name": "v1.%[1]s.example.com"}, "spec": {
 func (c testCluster) crd(t *testing.T, plural, conversion string) (Target, dynamic.ResourceInterface) {
 	t.Helper()
 	const version = "apiextensions.k8s.io/v1"
-	made := c.create(t, version, "CustomResourceDefinition", parse(t, fmt.Sprintf(testCRD, plural, conversion)))
-	return Target{Kind: CustomResourceDefinition, Name: made.GetName()}, c.resource(version, "CustomResourceDefinition", "")
+	made := c.Create(t, version, "CustomResourceDefinition", kubetest.Parse(t, fmt.Sprintf(testCRD, plural, conversion)))
+	return Target{Kind: CustomResourceDefinition, Name: made.GetName()}, c.Resource(version, "CustomResourceDefinition", "")
 }
 
 func (c testCluster) apiService(t *testing.T, group, more string) (Target, dynamic.ResourceInterface) {
 	t.Helper()
 	const version = "apiregistration.k8s.io/v1"
-	made := c.create(t, version, "APIService", parse(t, fmt.Sprintf(testAPIService, group, more)))
-	return Target{Kind: APIService, Name: made.GetName()}, c.resource(version, "APIService", "")
+	made := c.Create(t, version, "APIService", kubetest.Parse(t, fmt.Sprintf(testAPIService, group, more)))
+	return Target{Kind: APIService, Name: made.GetName()}, c.Resource(version, "APIService", "")
 }
 
 func testOtherKinds(t *testing.T, c testCluster) {
@@ -184,7 +185,7 @@ func testOtherKinds(t *testing.T, c testCluster) {
 	}
 	pem := string(ca.Bundle)
 	rows := []struct {
-		kind  TargetKind
+		kind  string
 		make  func(*testing.T) (Target, dynamic.ResourceInterface)
 		owned string
 	}{
@@ -195,25 +196,25 @@ func testOtherKinds(t *testing.T, c testCluster) {
 		}, `{"f:spec":{"f:caBundle":{}}}`},
 	}
 	for _, row := range rows {
-		t.Run(string(row.kind), func(t *testing.T) {
+		t.Run(row.kind, func(t *testing.T) {
 			k := c.cluster(t)
-			_, err := k.readTarget(t.Context(), Target{Kind: row.kind, Name: "v1.none.example.com"})
-			wantError(t, err, errNoTarget, string(row.kind)+" v1.none.example.com does not exist")
+			_, err := k.ReadTarget(t.Context(), Target{Kind: row.kind, Name: "v1.none.example.com"})
+			wantError(t, err, ErrNoTarget, row.kind+" v1.none.example.com does not exist")
 
 			target, r := row.make(t)
-			before := get(t, r, target.Name)
+			before := kubetest.Get(t, r, target.Name)
 			if got := bundles(mustRead(t, k, target)); got != "=" {
 				t.Errorf("got %s", got)
 			}
 			stale := mustRead(t, k, target)
-			until(t, k, target, func(state targetState) error { // a controller writes the status
-				return k.writeTarget(t.Context(), target, state, []byte(pem))
+			until(t, k, target, func(state TargetState) error { // a controller writes the status
+				return k.WriteTarget(t.Context(), target, state, []byte(pem))
 			})
 			if got := bundles(mustRead(t, k, target)); got != "="+pem {
 				t.Errorf("got %s", got)
 			}
-			wantError(t, k.writeTarget(t.Context(), target, stale, []byte(pem+"\n")), errConflict, target.Name)
-			after := get(t, r, target.Name)
+			wantError(t, k.WriteTarget(t.Context(), target, stale, []byte(pem+"\n")), ErrConflict, target.Name)
+			after := kubetest.Get(t, r, target.Name)
 			wantOwned(t, after, row.owned)
 			wantOnlyBundlesChanged(t, before, after)
 
@@ -225,14 +226,14 @@ func testOtherKinds(t *testing.T, c testCluster) {
 }
 
 // until writes again as long as others are faster, as a source does.
-func until(t *testing.T, k *kubeCluster, target Target, write func(targetState) error) {
+func until(t *testing.T, k *Client, target Target, write func(TargetState) error) {
 	t.Helper()
 	for {
 		err := write(mustRead(t, k, target))
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, errConflict) {
+		if !errors.Is(err, ErrConflict) {
 			t.Fatal(err)
 		}
 	}
@@ -248,16 +249,16 @@ func testWithoutBundle(t *testing.T, c testCluster) {
 		is     error
 		want   string
 	}{
-		{crd, errNoBundle, `it has no conversion webhook: spec.conversion.strategy is "None", not "Webhook"`},
-		{local, errNoBundle, "it has no spec.service"},
+		{crd, ErrNoBundle, `it has no conversion webhook: spec.conversion.strategy is "None", not "Webhook"`},
+		{local, ErrNoBundle, "it has no spec.service"},
 		{skip, nil, "insecureSkipTLSVerify is true"},
 		{Target{Kind: "Deployment", Name: "x"}, nil, `target "x" of kind "Deployment": want`},
 		{Target{Kind: APIService}, nil, `target "" of kind "APIService": want a name`},
 	} {
-		_, err := k.readTarget(t.Context(), row.target)
+		_, err := k.ReadTarget(t.Context(), row.target)
 		wantError(t, err, row.is, row.want, row.target.Name)
 	}
-	wantError(t, k.writeTarget(t.Context(), Target{}, targetState{}, nil), nil, "want a name")
+	wantError(t, k.WriteTarget(t.Context(), Target{}, TargetState{}, nil), nil, "want a name")
 }
 
 func testTargetConflicts(t *testing.T, c testCluster) {
@@ -268,22 +269,22 @@ func testTargetConflicts(t *testing.T, c testCluster) {
 		why    string
 		change func(t *testing.T)
 	}{
-		{"changed", func(t *testing.T) { merge(t, r, target.Name, `{"metadata": {"labels": {"a": "b"}}}`) }},
+		{"changed", func(t *testing.T) { kubetest.Merge(t, r, target.Name, `{"metadata": {"labels": {"a": "b"}}}`) }},
 		{"deleted", func(t *testing.T) {
 			if err := r.Delete(t.Context(), target.Name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"made anew", func(t *testing.T) {
-			c.create(parent, admission, string(target.Kind), parse(t, fmt.Sprintf(
-				`{"metadata": {"name": %q}, "webhooks": [%s]}`, target.Name, webhookList("a.example.com"))))
+			c.Create(parent, kubetest.Admission, target.Kind, kubetest.Parse(t, fmt.Sprintf(
+				`{"metadata": {"name": %q}, "webhooks": [%s]}`, target.Name, kubetest.WebhookList("a.example.com"))))
 		}},
 	}
 	state := mustRead(t, k, target)
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			row.change(t)
-			wantError(t, k.writeTarget(t.Context(), target, state, []byte("late")), errConflict, target.Name)
+			wantError(t, k.WriteTarget(t.Context(), target, state, []byte("late")), ErrConflict, target.Name)
 			list, err := r.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + target.Name})
 			if err != nil {
 				t.Fatal(err)
@@ -307,15 +308,15 @@ func testTargetRaces(t *testing.T, c testCluster) {
 	for range writers {
 		all.Go(func() {
 			for done := 0; done < each; {
-				state, err := k.readTarget(t.Context(), target)
+				state, err := k.ReadTarget(t.Context(), target)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				switch err := k.writeTarget(t.Context(), target, state, append(state.entries[0].bundle, 'x')); {
+				switch err := k.WriteTarget(t.Context(), target, state, append(state.Entries[0].Bundle, 'x')); {
 				case err == nil:
 					done++
-				case !errors.Is(err, errConflict):
+				case !errors.Is(err, ErrConflict):
 					t.Error(err)
 					return
 				}

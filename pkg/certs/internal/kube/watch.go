@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -30,22 +29,22 @@ func (r retry) delay(failures int) time.Duration {
 
 // watch returns when ctx is done. It calls changed from several goroutines, also whenever it
 // has connected anew, since it may have missed something in between.
-func (k *kubeCluster) watch(ctx context.Context, targets []Target, changed func()) {
-	places := []place{k.secret()}
+func (k *Client) Watch(ctx context.Context, targets []Target, changed func()) {
+	places := []objectRef{k.secret()}
 	for _, t := range targets {
-		if p, err := placeOf(t); err == nil { // else readTarget has said so
+		if p, err := objectOf(t); err == nil { // else ReadTarget has said so
 			places = append(places, p)
 		}
 	}
 	var watchers sync.WaitGroup
 	for _, p := range places {
-		watchers.Go(func() { k.watchPlace(ctx, p, changed) })
+		watchers.Go(func() { k.watchObject(ctx, p, changed) })
 	}
 	watchers.Wait()
 	<-ctx.Done()
 }
 
-func (k *kubeCluster) watchPlace(ctx context.Context, p place, changed func()) {
+func (k *Client) watchObject(ctx context.Context, p objectRef, changed func()) {
 	var refused bool // and said so
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
@@ -57,7 +56,7 @@ func (k *kubeCluster) watchPlace(ctx context.Context, p place, changed func()) {
 			failures = 64 // somebody may grant it later
 			if !refused {
 				refused = true
-				contextLogger(ctx).Info("cannot watch: changes are seen later, when they are looked for",
+				logr.FromContextOrDiscard(ctx).Info("cannot watch: changes are seen later, when they are looked for",
 					"object", p.String(), "reason", k.explain(err, "watch", p).Error())
 			}
 		}
@@ -69,8 +68,8 @@ func (k *kubeCluster) watchPlace(ctx context.Context, p place, changed func()) {
 }
 
 // watchOnce returns when the watch has ended, as each does from time to time.
-func (k *kubeCluster) watchOnce(ctx context.Context, p place, changed func()) error {
-	events, err := k.on(p).Watch(silent(ctx), metav1.ListOptions{
+func (k *Client) watchOnce(ctx context.Context, p objectRef, changed func()) error {
+	events, err := k.on(p).Watch(withoutLogger(ctx), metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", p.name).String(),
 	})
 	if err != nil {
@@ -91,12 +90,4 @@ func (k *kubeCluster) watchOnce(ctx context.Context, p place, changed func()) er
 			changed()
 		}
 	}
-}
-
-// contextLogger returns the logger of ctx, or slog's default.
-func contextLogger(ctx context.Context) logr.Logger {
-	if log, err := logr.FromContext(ctx); err == nil {
-		return log
-	}
-	return logr.FromSlogHandler(slog.Default().Handler())
 }

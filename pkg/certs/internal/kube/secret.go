@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"context"
@@ -14,33 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func (k *kubeCluster) readSecret(ctx context.Context) (secret, error) {
+func (k *Client) ReadSecret(ctx context.Context) (Secret, error) {
 	object, err := k.getSecret(ctx)
 	if apierrors.IsNotFound(err) {
-		return secret{}, nil
+		return Secret{}, nil
 	}
 	if err != nil {
-		return secret{}, k.explain(err, "get", k.secret())
+		return Secret{}, k.explain(err, "get", k.secret())
 	}
-	data, err := dataOf(object)
+	data, err := secretData(object)
 	if err != nil {
-		return secret{}, fmt.Errorf("%s: %w", k.secret(), err)
+		return Secret{}, fmt.Errorf("%s: %w", k.secret(), err)
 	}
-	read := secret{version: object.GetResourceVersion(), data: data}
-	if err := writable(object); err != nil {
-		read.closed = fmt.Errorf("%s %w", k.secret(), err)
+	read := Secret{Version: object.GetResourceVersion(), Data: data}
+	if err := checkWritable(object); err != nil {
+		read.Closed = fmt.Errorf("%s %w", k.secret(), err)
 	}
 	return read, nil
 }
 
 // getSecret asks for no particular version, which is a quorum read.
-func (k *kubeCluster) getSecret(ctx context.Context) (*unstructured.Unstructured, error) {
+func (k *Client) getSecret(ctx context.Context) (*unstructured.Unstructured, error) {
 	ctx, cancel := k.request(ctx)
 	defer cancel()
 	return k.on(k.secret()).Get(ctx, k.secretName, metav1.GetOptions{})
 }
 
-func dataOf(object *unstructured.Unstructured) (map[string][]byte, error) {
+func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
 	texts, _, err := unstructured.NestedStringMap(object.Object, "data")
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func dataOf(object *unstructured.Unstructured) (map[string][]byte, error) {
 	return data, nil
 }
 
-func setData(object *unstructured.Unstructured, data map[string][]byte) {
+func setSecretData(object *unstructured.Unstructured, data map[string][]byte) {
 	texts := make(map[string]any, len(data))
 	for key, value := range data {
 		texts[key] = base64.StdEncoding.EncodeToString(value)
@@ -62,29 +62,29 @@ func setData(object *unstructured.Unstructured, data map[string][]byte) {
 	object.Object["data"] = texts
 }
 
-func (k *kubeCluster) writeSecret(ctx context.Context, s secret) error {
-	if s.version == "" {
-		return k.createSecret(ctx, s.data)
+func (k *Client) WriteSecret(ctx context.Context, s Secret) error {
+	if s.Version == "" {
+		return k.createSecret(ctx, s.Data)
 	}
 	object, err := k.getSecret(ctx)
 	if err != nil {
-		return k.lost(err, "get")
+		return k.conflictOr(err, "get")
 	}
-	if object.GetResourceVersion() != s.version {
-		return fmt.Errorf("%s: %w", k.secret(), errConflict)
+	if object.GetResourceVersion() != s.Version {
+		return fmt.Errorf("%s: %w", k.secret(), ErrConflict)
 	}
-	if err := writable(object); err != nil {
+	if err := checkWritable(object); err != nil {
 		return fmt.Errorf("%s %w", k.secret(), err)
 	}
-	setData(object, s.data) // and keep the labels, annotations and owners that others have put on it
+	setSecretData(object, s.Data) // and keep the labels, annotations and owners that others have put on it
 	ctx, cancel := k.request(ctx)
 	defer cancel()
 	_, err = k.on(k.secret()).Update(ctx, object, metav1.UpdateOptions{FieldManager: k.fieldManager})
-	return k.lost(err, "update")
+	return k.conflictOr(err, "update")
 }
 
-// writable finds what the API server would refuse in many words, or take and then lose.
-func writable(object *unstructured.Unstructured) error {
+// checkWritable finds what the API server would refuse in many words, or take and then lose.
+func checkWritable(object *unstructured.Unstructured) error {
 	if object.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("is being deleted and waits for the finalizers %s: it is written again once it is gone",
 			strings.Join(object.GetFinalizers(), ", "))
@@ -98,30 +98,30 @@ func writable(object *unstructured.Unstructured) error {
 	return nil
 }
 
-func (k *kubeCluster) createSecret(ctx context.Context, data map[string][]byte) error {
+func (k *Client) createSecret(ctx context.Context, data map[string][]byte) error {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": string(corev1.SecretTypeOpaque),
 	}}
 	object.SetName(k.secretName)
 	object.SetNamespace(k.namespace)
 	object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "admitkit"})
-	setData(object, data)
+	setSecretData(object, data)
 	ctx, cancel := k.request(ctx)
 	defer cancel()
 	_, err := k.on(k.secret()).Create(ctx, object, metav1.CreateOptions{FieldManager: k.fieldManager})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: there is no namespace %s: create it first: %w", k.secret(), k.namespace, err)
 	}
-	return k.lost(err, "create")
+	return k.conflictOr(err, "create")
 }
 
-// lost turns the errors that tell of somebody faster into errConflict.
-func (k *kubeCluster) lost(err error, verb string) error {
+// conflictOr turns the errors that tell of somebody faster into ErrConflict.
+func (k *Client) conflictOr(err error, verb string) error {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("%s: %w", k.secret(), errConflict)
+		return fmt.Errorf("%s: %w", k.secret(), ErrConflict)
 	}
 	return k.explain(err, verb, k.secret())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ type ownedFields struct {
 
 // writtenAt is when the field manager last changed a value of the object. The API server keeps
 // the time when an apply changes nothing.
-func (k *kubeCluster) writtenAt(object *unstructured.Unstructured) time.Time {
+func (k *Client) writtenAt(object *unstructured.Unstructured) time.Time {
 	var last time.Time
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == k.fieldManager && entry.Time != nil && entry.Time.After(last) {
@@ -34,7 +34,7 @@ func (k *kubeCluster) writtenAt(object *unstructured.Unstructured) time.Time {
 }
 
 // ownedWebhooks names the webhooks whose caBundle the field manager has applied.
-func (k *kubeCluster) ownedWebhooks(object *unstructured.Unstructured) map[string]bool {
+func (k *Client) ownedWebhooks(object *unstructured.Unstructured) map[string]bool {
 	owned := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager != k.fieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestOwnedWebhooks(t *testing.T) {
 		{"another operation", update, map[string]bool{}},
 		{"no fields", empty, map[string]bool{}},
 	}
-	k := &kubeCluster{fieldManager: defaultFieldManager}
+	k := &Client{fieldManager: defaultFieldManager}
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{}}

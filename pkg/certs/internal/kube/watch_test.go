@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"context"
@@ -20,15 +20,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
 // watched runs watch until the end of the test and returns how often changed was called.
-func watched(ctx context.Context, t *testing.T, k *kubeCluster, targets ...Target) *atomic.Int64 {
+func watched(ctx context.Context, t *testing.T, k *Client, targets ...Target) *atomic.Int64 {
 	t.Helper()
 	var count atomic.Int64
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { k.watch(ctx, targets, func() { count.Add(1) }) })
+	running.Go(func() { k.Watch(ctx, targets, func() { count.Add(1) }) })
 	t.Cleanup(running.Wait)
 	t.Cleanup(stop)
 	return &count
@@ -47,15 +49,15 @@ func testWatch(t *testing.T, c testCluster) {
 		change func(t *testing.T)
 	}{
 		{"the Secret is made", Target{Kind: APIService, Name: "none"}, 0, func(t *testing.T) {
-			if err := k.writeSecret(t.Context(), secret{}); err != nil {
+			if err := k.WriteSecret(t.Context(), Secret{}); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"the Secret is changed", Target{Kind: "Pod", Name: "none"}, 1, func(t *testing.T) { merge(t, c.resource("v1", "Secret", k.namespace), "ca", change) }},
-		{"the Secret is deleted", Target{}, 1, func(t *testing.T) { deleteNow(t, c.resource("v1", "Secret", k.namespace), "ca") }},
-		{"a configuration", webhooks, 1, func(t *testing.T) { merge(t, configurations, webhooks.Name, change) }},
-		{"an APIService", service, 1, func(t *testing.T) { merge(t, services, service.Name, change) }},
-		{"a CustomResourceDefinition", definition, 1, func(t *testing.T) { merge(t, definitions, definition.Name, change) }},
+		{"the Secret is changed", Target{Kind: "Pod", Name: "none"}, 1, func(t *testing.T) { kubetest.Merge(t, c.Resource("v1", "Secret", k.namespace), "ca", change) }},
+		{"the Secret is deleted", Target{}, 1, func(t *testing.T) { kubetest.Delete(t, c.Resource("v1", "Secret", k.namespace), "ca") }},
+		{"a configuration", webhooks, 1, func(t *testing.T) { kubetest.Merge(t, configurations, webhooks.Name, change) }},
+		{"an APIService", service, 1, func(t *testing.T) { kubetest.Merge(t, services, service.Name, change) }},
+		{"a CustomResourceDefinition", definition, 1, func(t *testing.T) { kubetest.Merge(t, definitions, definition.Name, change) }},
 	}
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
@@ -63,14 +65,14 @@ func testWatch(t *testing.T, c testCluster) {
 			count := watched(ctx, t, k, row.target)
 			atLeast := func(n int64) {
 				t.Helper()
-				eventually(t, func() error { return nil }, func(error) bool { return count.Load() >= n })
+				kubetest.Eventually(t, func() error { return nil }, func(error) bool { return count.Load() >= n })
 			}
 			atLeast(row.first)
 			before := count.Load()
 			row.change(t)
 			atLeast(before + 1)
-			if len(log.lines) > 0 {
-				t.Errorf("logged %q", <-log.lines)
+			if len(log.Lines) > 0 {
+				t.Errorf("logged %q", <-log.Lines)
 			}
 		})
 	}
@@ -79,33 +81,33 @@ func testWatch(t *testing.T, c testCluster) {
 func testWatchForbidden(t *testing.T, c testCluster) {
 	target, r := c.configuration(t, MutatingWebhookConfiguration, "a.example.com")
 	k := c.limited(t, slices.DeleteFunc(rightsFor(target), func(r right) bool { return r.verb == "watch" && r.group == "" }))
-	eventually(t, func() error { return everything(t.Context(), k, target) }, func(err error) bool { return err == nil })
+	kubetest.Eventually(t, func() error { return everything(t.Context(), k, target) }, func(err error) bool { return err == nil })
 	k.retry = retry{first: time.Millisecond, longest: 2 * time.Millisecond}
 	ctx, log := testContext(t)
 	count := watched(ctx, t, k, target)
-	eventually(t, func() error { return nil }, func(error) bool { return count.Load() > 0 })
+	kubetest.Eventually(t, func() error { return nil }, func(error) bool { return count.Load() > 0 })
 	want := "Secret " + k.namespace + "/ca: no permission to watch it: grant the verb watch on secrets"
-	if line := <-log.lines; !strings.Contains(line, want) {
+	if line := <-log.Lines; !strings.Contains(line, want) {
 		t.Errorf("logged %q, want %q", line, want)
 	}
 	// The other watch goes on.
 	before := count.Load()
-	merge(t, r, target.Name, `{"metadata": {"annotations": {"changed": "yes"}}}`)
-	eventually(t, func() error { return nil }, func(error) bool { return count.Load() > before })
-	if len(log.lines) > 0 {
-		t.Errorf("logged again: %q", <-log.lines)
+	kubetest.Merge(t, r, target.Name, `{"metadata": {"annotations": {"changed": "yes"}}}`)
+	kubetest.Eventually(t, func() error { return nil }, func(error) bool { return count.Load() > before })
+	if len(log.Lines) > 0 {
+		t.Errorf("logged again: %q", <-log.Lines)
 	}
 }
 
 // fakeWatches is a cluster whose watches are answered by next.
-func fakeWatches(next func(n int) (watch.Interface, error)) *kubeCluster {
+func fakeWatches(next func(n int) (watch.Interface, error)) *Client {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
 	var n atomic.Int64
 	client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
 		w, err := next(int(n.Add(1)))
 		return true, w, err
 	})
-	return &kubeCluster{client: client, namespace: "ns", secretName: "ca", retry: retry{first: time.Second, longest: time.Minute}}
+	return &Client{client: client, namespace: "ns", secretName: "ca", retry: retry{first: time.Second, longest: time.Minute}}
 }
 
 // A watch that fails is tried again, ever more rarely, until one has lasted.
@@ -151,8 +153,8 @@ func TestWatchBacksOff(t *testing.T) {
 		if len(tries) != 11 || tries[10].Sub(end) > time.Second {
 			t.Errorf("tried at %s after one that ended at %s, want it soon", tries[10:], end)
 		}
-		if len(log.lines) > 0 {
-			t.Errorf("logged %q", <-log.lines)
+		if len(log.Lines) > 0 {
+			t.Errorf("logged %q", <-log.Lines)
 		}
 	})
 }
@@ -176,8 +178,8 @@ func TestWatchWithoutPermission(t *testing.T) {
 		if tries.Load() < 9 || tries.Load() > 19 || count.Load() != 0 {
 			t.Errorf("tried %d times in 9 minutes, %d changes", tries.Load(), count.Load())
 		}
-		if len(log.lines) != 1 {
-			t.Errorf("logged %d lines, want 1", len(log.lines))
+		if len(log.Lines) != 1 {
+			t.Errorf("logged %d lines, want 1", len(log.Lines))
 		}
 		<-time.After(11 * time.Minute)
 		synctest.Wait()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package kube
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
 // A right is a verb on objects of a resource; without a name, on all of them.
@@ -33,10 +33,10 @@ func rightsFor(targets ...Target) []right {
 }
 
 // limited returns a cluster for a ServiceAccount with no more than these rights.
-func (c testCluster) limited(t *testing.T, rights []right) *kubeCluster {
+func (c testCluster) limited(t *testing.T, rights []right) *Client {
 	t.Helper()
 	const rbac = "rbac.authorization.k8s.io/v1"
-	namespace := c.namespace(t)
+	namespace := c.Namespace(t)
 	rules := func(namespaced bool) string {
 		var all []string
 		for _, r := range rights {
@@ -57,9 +57,9 @@ func (c testCluster) limited(t *testing.T, rights []right) *kubeCluster {
 		{"ClusterRole", `"name": %[1]q`, `"rules": [` + rules(false) + `]`},
 		{"ClusterRoleBinding", `"name": %[1]q`, fmt.Sprintf(`"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": %q}, "subjects": %s`, namespace, subjects)},
 	} {
-		c.create(t, rbac, o.kind, parse(t, fmt.Sprintf(`{"metadata": {`+o.metadata+`}, %[2]s}`, namespace, o.rest)))
+		c.Create(t, rbac, o.kind, kubetest.Parse(t, fmt.Sprintf(`{"metadata": {`+o.metadata+`}, %[2]s}`, namespace, o.rest)))
 	}
-	config := rest.CopyConfig(c.config)
+	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + namespace + ":hook",
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
@@ -68,53 +68,41 @@ func (c testCluster) limited(t *testing.T, rights []right) *kubeCluster {
 }
 
 // everything does what a source does with its Secret and a target.
-func everything(ctx context.Context, k *kubeCluster, target Target) error {
-	s, err := k.readSecret(ctx)
+func everything(ctx context.Context, k *Client, target Target) error {
+	s, err := k.ReadSecret(ctx)
 	if err != nil {
 		return err
 	}
-	if s.version == "" {
-		if err := k.writeSecret(ctx, secret{data: data("a", "b")}); err != nil {
+	if s.Version == "" {
+		if err := k.WriteSecret(ctx, Secret{Data: data("a", "b")}); err != nil {
 			return err
 		}
-		if s, err = k.readSecret(ctx); err != nil {
+		if s, err = k.ReadSecret(ctx); err != nil {
 			return err
 		}
 	}
-	s.data = data("a", "c")
-	if err := k.writeSecret(ctx, s); err != nil {
+	s.Data = data("a", "c")
+	if err := k.WriteSecret(ctx, s); err != nil {
 		return err
 	}
-	state, err := k.readTarget(ctx, target)
+	state, err := k.ReadTarget(ctx, target)
 	if err != nil {
 		return err
 	}
-	return k.writeTarget(ctx, target, state, append(state.applied[0].bundle, 'x'))
-}
-
-// eventually tries until the outcome is right: the API server learns of rights with a delay.
-func eventually(t *testing.T, try func() error, right func(error) bool) {
-	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		last = try()
-		return right(last), nil
-	}); err != nil {
-		t.Fatalf("%v; last: %v", err, last)
-	}
+	return k.WriteTarget(ctx, target, state, append(state.applied[0].Bundle, 'x'))
 }
 
 func testRights(t *testing.T, c testCluster) {
 	target, _ := c.configuration(t, MutatingWebhookConfiguration, "a.example.com")
 	k := c.limited(t, rightsFor(target))
 	ctx, log := testContext(t)
-	eventually(t, func() error { return everything(ctx, k, target) }, func(err error) bool { return err == nil })
-	for len(log.lines) > 0 { // by client-go, of the Secret too
-		t.Errorf("logged %q", <-log.lines)
+	kubetest.Eventually(t, func() error { return everything(ctx, k, target) }, func(err error) bool { return err == nil })
+	for len(log.Lines) > 0 { // by client-go, of the Secret too
+		t.Errorf("logged %q", <-log.Lines)
 	}
 	// They are no more than that.
 	other, _ := c.configuration(t, MutatingWebhookConfiguration, "a.example.com")
-	_, err := k.readTarget(t.Context(), other)
+	_, err := k.ReadTarget(t.Context(), other)
 	wantError(t, err, nil, other.Name, "no permission to get it")
 }
 
@@ -132,24 +120,24 @@ func testMissingRights(t *testing.T, c testCluster) {
 				object, resource = "MutatingWebhookConfiguration "+target.Name, missing.resource+"."+missing.group
 			}
 			want := fmt.Sprintf("%s: no permission to %s it: grant the verb %s on %s, as the manifest of install.RBAC does: ", object, missing.verb, missing.verb, resource)
-			eventually(t, func() error { return everything(t.Context(), k, target) }, func(err error) bool {
+			kubetest.Eventually(t, func() error { return everything(t.Context(), k, target) }, func(err error) bool {
 				if err == nil {
 					t.Fatal("it works without")
 				}
-				return strings.HasPrefix(err.Error(), want) && !errors.Is(err, errConflict) && !errors.Is(err, errNoTarget)
+				return strings.HasPrefix(err.Error(), want) && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNoTarget)
 			})
 		})
 	}
 	t.Run("a target that is gone", func(t *testing.T) { // nobody without the right to create is refused for that
 		k := c.limited(t, rightsFor(target))
-		var state targetState
-		eventually(t, func() (err error) {
-			state, err = k.readTarget(t.Context(), target)
+		var state TargetState
+		kubetest.Eventually(t, func() (err error) {
+			state, err = k.ReadTarget(t.Context(), target)
 			return err
 		}, func(err error) bool { return err == nil })
-		deleteNow(t, r, target.Name)
-		eventually(t, func() error { return k.writeTarget(t.Context(), target, state, []byte("x")) }, func(err error) bool {
-			return errors.Is(err, errConflict)
+		kubetest.Delete(t, r, target.Name)
+		kubetest.Eventually(t, func() error { return k.WriteTarget(t.Context(), target, state, []byte("x")) }, func(err error) bool {
+			return errors.Is(err, ErrConflict)
 		})
 	})
 }
