@@ -142,7 +142,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- source.Start(running) }()
-		Eventually(func() error { return source.Status().NotReady }, "10s").Should(MatchError(ContainSubstring("belongs to somebody else, so its caBundle is left alone")))
+		Eventually(func() error { return source.Status().NotReady }, "10s").Should(MatchError(ContainSubstring("belongs to another installation, so its caBundle is left alone")))
 		stop()
 		Eventually(ended, "10s").Should(Receive(Succeed()))
 		Expect(i.validating(ctx)).To(Equal(before))

@@ -32,10 +32,10 @@ type Client struct {
 	fieldManager string
 	timeout      time.Duration // of a request
 	retry        retry         // of watches
-	difference   *atomic.Int64 // of clocks, see ahead
+	clockAhead   *atomic.Int64 // see Ahead, in nanoseconds
 }
 
-func (k *Client) Ahead() time.Duration { return time.Duration(k.difference.Load()) }
+func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
 // New returns the cluster of the config, which is copied, with the Secret of that
 // name. The clock is this machine's.
@@ -56,10 +56,10 @@ func New(config *rest.Config, clock func() time.Time, namespace, secretName, fie
 	}
 	k := &Client{
 		namespace: namespace, secretName: secretName, fieldManager: fieldManager,
-		timeout: requestTimeout, retry: retry{first: time.Second, longest: 2 * time.Minute}, difference: new(atomic.Int64),
+		timeout: requestTimeout, retry: retry{first: time.Second, longest: 2 * time.Minute}, clockAhead: new(atomic.Int64),
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &clockComparer{next, clock, func(d time.Duration) { k.difference.Store(int64(d)) }}
+		return &clockComparer{next, clock, func(d time.Duration) { k.clockAhead.Store(int64(d)) }}
 	})
 	var err error
 	if k.client, err = dynamic.NewForConfig(config); err != nil {

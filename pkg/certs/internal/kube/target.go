@@ -34,7 +34,7 @@ var bundlePaths = map[string][]string{
 func objectOf(t Target) (objectRef, error) {
 	resource, known := targetResources[t.Kind]
 	if !known || t.Name == "" {
-		return objectRef{}, fmt.Errorf("target %q of kind %q: want a name, and one of the kinds that package kube has constants for", t.Name, t.Kind)
+		return objectRef{}, fmt.Errorf("target %q of kind %q: want a name, and one of the kinds that package certs has constants for", t.Name, t.Kind)
 	}
 	return objectRef{kind: t.Kind, name: t.Name, resource: resource}, nil
 }
