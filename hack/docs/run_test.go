@@ -46,9 +46,15 @@ func TestTranscriptsOfTheGuides(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := cluster.Serve(t.Context(), "policy", policy.Hooks()...); err != nil {
+	stop, err := cluster.Serve(t.Context(), "policy", policy.Hooks()...)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
 	found := 0
 	for name, text := range all {
 		if filepath.Base(name) == tutorial {
@@ -133,22 +139,24 @@ func startDev(t *testing.T, tool string) (kubeconfig string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = cmd.Wait()
+	}()
 	t.Cleanup(func() { stop(); <-ended })
 	export := regexp.MustCompile(`export KUBECONFIG=(\S+)\n`)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		text, err := os.ReadFile(log)
+		text, readErr := os.ReadFile(log)
 		if match := export.FindSubmatch(text); match != nil && bytes.Contains(text, []byte("Ctrl-C")) {
 			return string(match[1])
 		}
 		select {
 		case <-tick.C:
-		case end := <-ended:
-			ended <- end
-			t.Fatalf("admitkit dev ended: %v\n%s", errors.Join(err, end), text)
+		case <-ended:
+			t.Fatalf("admitkit dev ended: %v\n%s", errors.Join(err, readErr), text)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func decide(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) error {
 		none["a"] = "b" //nolint:staticcheck // the transcript shows a panic
 	case "slow":
 		<-ctx.Done()
-		select {} // a handler that ignores its context
+		return ctx.Err()
 	case "effect":
 		return req.SideEffect(func() error { return nil })
 	}
