@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
@@ -144,10 +145,10 @@ func (l *linter) everything(h *webhook) {
 	anywhere := selects(h.NamespaceSelector, known{complete: true, labels: map[string]string{corev1.LabelMetadataName: "any"}})
 	for i, rule := range h.Rules {
 		all := slices.Contains(rule.Resources, "*") || slices.Contains(rule.Resources, "*/*")
-		if !all || !slices.Contains(rule.APIGroups, "*") || !slices.Contains(rule.APIVersions, "*") || !has(rule.Operations, create) && !has(rule.Operations, update) {
+		if !all || !slices.Contains(rule.APIGroups, "*") || !slices.Contains(rule.APIVersions, "*") || !rulematch.Contains(rule.Operations, create) && !rulematch.Contains(rule.Operations, update) {
 			continue
 		}
-		namespaced, cluster := anywhere && inScope(rule.Scope, true), inScope(rule.Scope, false)
+		namespaced, cluster := anywhere && rulematch.MatchesScope(rule.Scope, true), rulematch.MatchesScope(rule.Scope, false)
 		what := "all resources of all groups"
 		switch {
 		case !namespaced && !cluster:

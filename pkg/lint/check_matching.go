@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/internal/k8svalidation"
+	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
@@ -31,7 +32,7 @@ func (l *linter) neverCalled(h *webhook) {
 		return // webhooks of static manifests are called for these resources
 	}
 	for i, rule := range h.Rules {
-		if !has(rule.APIGroups, "admissionregistration.k8s.io") {
+		if !rulematch.Contains(rule.APIGroups, "admissionregistration.k8s.io") {
 			continue
 		}
 		for j, resource := range rule.Resources {
@@ -140,7 +141,7 @@ func unmatchable(rule admissionregistrationv1.RuleWithOperations, resource strin
 		return fmt.Sprintf("%s are in the API group %q", name, groups[0])
 	}
 	namespaced := !k8svalidation.ClusterScoped(schema.GroupResource{Group: groups[group], Resource: name})
-	if !inScope(rule.Scope, namespaced) {
+	if !rulematch.MatchesScope(rule.Scope, namespaced) {
 		return fmt.Sprintf("the scope is %s, and %s are not", *rule.Scope, name)
 	}
 	return ""
@@ -268,7 +269,7 @@ func (l *linter) evasion(h *webhook) {
 
 func (h *webhook) isFor(operations ...admissionregistrationv1.OperationType) bool {
 	for _, rule := range h.Rules {
-		if slices.ContainsFunc(operations, func(o admissionregistrationv1.OperationType) bool { return has(rule.Operations, o) }) {
+		if slices.ContainsFunc(operations, func(o admissionregistrationv1.OperationType) bool { return rulematch.Contains(rule.Operations, o) }) {
 			return true
 		}
 	}

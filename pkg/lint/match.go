@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/rulematch"
 )
 
 // A request is a typical request in a cluster.
@@ -80,38 +82,12 @@ func (h *webhook) hasRule(r request) bool {
 	return slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return matches(rule, r) })
 }
 
-// matches leaves equivalent versions aside: those of Kubernetes' own resources that requests are made for here have
-// one version in each cluster of today.
+// matches reports whether the rule covers the request. It ignores equivalent versions: the resources of these
+// requests have one version in every supported cluster.
 func matches(rule admissionregistrationv1.RuleWithOperations, r request) bool {
-	return has(rule.Operations, r.operation) && has(rule.APIGroups, r.Group) && has(rule.APIVersions, r.Version) &&
-		slices.ContainsFunc(rule.Resources, func(pattern string) bool { return isResource(pattern, r.Resource, r.subresource) }) &&
-		inScope(rule.Scope, r.namespace != "")
-}
-
-func has[S ~string](all []S, one S) bool {
-	return slices.Contains(all, one) || slices.Contains(all, "*")
-}
-
-func inScope(scope *admissionregistrationv1.ScopeType, namespaced bool) bool {
-	switch {
-	case scope == nil || *scope == admissionregistrationv1.AllScopes:
-		return true
-	case *scope == admissionregistrationv1.NamespacedScope:
-		return namespaced
-	}
-	return !namespaced
-}
-
-// isResource is as rules.Matcher of the API server: a/* is a too.
-func isResource(pattern, resource, subresource string) bool {
-	name, sub, hasSub := strings.Cut(pattern, "/")
-	if name != "*" && name != resource {
-		return false
-	}
-	if sub == "*" {
-		return true
-	}
-	return sub == subresource && hasSub == (subresource != "")
+	return rulematch.Matches(rule, rulematch.Request{
+		Operation: r.operation, Group: r.Group, Version: r.Version, Resource: r.Resource, SubResource: r.subresource, Namespaced: r.namespace != "",
+	})
 }
 
 // serviceOf returns the Service in front of the webhook's Pods, from clientConfig.service or clientConfig.url.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
@@ -92,20 +93,13 @@ func matchKind(want, got metav1.GroupVersionKind) bool {
 		(want.Version == "*" || want.Version == got.Version) && want.Kind == got.Kind
 }
 
-// matchRule does what the API server's rules.Matcher does, scope aside: the server has
-// applied it, and a request does not tell the scope of its resource for certain.
+// matchRule reports whether a rule covers the request. It ignores the scope: the API server has applied it, and a
+// request does not show the scope of its resource for certain.
 func matchRule(rule admissionregistrationv1.RuleWithOperations, r *review.Request) bool {
-	return matches(rule.APIGroups, r.Resource.Group) &&
-		matches(rule.APIVersions, r.Resource.Version) &&
-		matches(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) &&
-		slices.ContainsFunc(rule.Resources, func(want string) bool {
-			resource, sub, _ := strings.Cut(want, "/")
-			return (resource == "*" || resource == r.Resource.Resource) && (sub == "*" || sub == r.SubResource)
-		})
-}
-
-func matches[S ~string](wanted []S, got S) bool {
-	return slices.Contains(wanted, got) || slices.Contains(wanted, "*")
+	return rulematch.MatchesAnyScope(rule, rulematch.Request{
+		Operation: admissionregistrationv1.OperationType(r.Operation),
+		Group:     r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Resource, SubResource: r.SubResource,
+	})
 }
 
 func kindText(k metav1.GroupVersionKind) string {

@@ -14,12 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -81,9 +80,7 @@ func (p *policies) may(a *asked) []string {
 		}
 		if slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 			rule.APIVersions = []string{"*"}
-			m := rules.Matcher{Rule: rule, Attr: admission.NewAttributesRecord(nil, nil, a.kind, a.Namespace, a.Name, a.resource.GroupVersionResource, a.SubResource,
-				admission.Operation(a.Operation), nil, a.DryRun, nil)}
-			return m.Matches()
+			return rulematch.Matches(rule, a.ruleRequest())
 		}) {
 			names = append(names, name)
 		}

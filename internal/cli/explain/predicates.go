@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admitkit/admitkit/internal/k8svalidation"
+	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -109,9 +109,7 @@ func (t *telling) versions(h *hook, p *Predicate) {
 	}
 	for i, rule := range h.rules {
 		rule.APIVersions = []string{"*"}
-		a := admission.NewAttributesRecord(nil, nil, t.asked.kind, t.asked.Namespace, t.asked.Name, t.asked.resource.GroupVersionResource, t.asked.SubResource,
-			admission.Operation(t.asked.Operation), nil, t.asked.DryRun, nil)
-		if m := (rules.Matcher{Rule: rule, Attr: a}); m.Matches() {
+		if rulematch.Matches(rule, t.asked.ruleRequest()) {
 			p.Answer = "Unknown"
 			p.Detail = fmt.Sprintf("rules[%d] is for other versions of %s: whether they are served is not known", i, t.asked.resource.GroupResource())
 			return

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -291,4 +293,15 @@ func userInfo(u User) authenticationv1.UserInfo {
 		info.Groups = append(info.Groups, all)
 	}
 	return info
+}
+
+// ruleRequest returns what the rules of a webhook or policy look at.
+func (a *asked) ruleRequest() rulematch.Request {
+	r := a.resource.GroupVersionResource
+	isNamespace := r.GroupVersion() == schema.GroupVersion{Version: "v1"} && r.Resource == "namespaces"
+	return rulematch.Request{
+		Operation: admissionregistrationv1.OperationType(a.Operation),
+		Group:     r.Group, Version: r.Version, Resource: r.Resource, SubResource: a.SubResource,
+		Namespaced: a.Namespace != "" && !isNamespace,
+	}
 }
