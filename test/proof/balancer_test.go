@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// A balancer stands for a Service: it leads each new connection to the next ready endpoint. As
-// kubelet and kube-proxy do it learns late of readiness, leaves connections alone that it made
-// before, and refuses a connection when the endpoint does.
+// A balancer stands for a Service: it forwards each new connection to the next ready endpoint. Like
+// kubelet and kube-proxy it learns late of readiness, keeps existing connections, and refuses a
+// connection if the endpoint does.
 type balancer struct {
 	port   int32
 	maxLag time.Duration
@@ -32,14 +32,36 @@ type balancer struct {
 // An endpoint is one replica.
 type endpoint struct {
 	*process
-	forget  context.CancelFunc
-	ready   bool // as far as the balancer knows
-	closed  bool // to new connections, on request
-	streams int  // connections to it
+	stopProbes  context.CancelFunc
+	ready       bool // as far as the balancer knows
+	closed      bool // to new connections, on request
+	connections map[*connection]bool
+	killed      bool
+	exposed     exposure // counted from the kill on
 }
 
-// A replica is out of use after so many failed probes in a row, and in use after one that went
-// well, as the defaults of Kubernetes have it, only faster.
+// A connection is forwarded to an endpoint. It carries at most one call at a time, since the API
+// server calls webhooks over HTTP/1.1.
+type connection struct {
+	turns      int  // how often the client began to send: for the handshake, and for each request
+	fromClient bool // the last bytes came from the client
+}
+
+// isIdle reports whether the connection carries no call: the handshake is over, and the last bytes
+// were a response. An API server has no cache of TLS sessions, so it receives no session tickets.
+func (c *connection) isIdle() bool { return c.turns >= 2 && !c.fromClient }
+
+// An exposure counts the calls that the death of a replica can fail.
+type exposure struct {
+	inFlight int // on the replica when it was killed
+	late     int // sent on an idle connection before the client saw its end; the client's close alerts count, too
+	refused  int // on new connections, before the balancer noticed the death
+}
+
+func (e exposure) total() int { return e.inFlight + e.late + e.refused }
+
+// The balancer stops using a replica after this many failed probes in a row, and uses it after one
+// that succeeded. These are the defaults of Kubernetes, but with a shorter period.
 const (
 	probeEvery     = 100 * time.Millisecond
 	probesToRemove = 3
@@ -64,7 +86,7 @@ func newBalancer(t *testing.T, maxLag time.Duration) *balancer {
 			if err != nil {
 				return
 			}
-			go b.lead(conn.(*net.TCPConn))
+			go b.forward(conn.(*net.TCPConn))
 		}
 	})
 	t.Cleanup(func() {
@@ -76,15 +98,15 @@ func newBalancer(t *testing.T, maxLag time.Duration) *balancer {
 
 // add probes the endpoint until it is removed.
 func (b *balancer) add(p *process) *endpoint {
-	ctx, forget := context.WithCancel(context.Background())
-	e := &endpoint{process: p, forget: forget}
+	ctx, stopProbes := context.WithCancel(context.Background())
+	e := &endpoint{process: p, stopProbes: stopProbes, connections: map[*connection]bool{}}
 	b.change(func() { b.endpoints = append(b.endpoints, e) })
 	go b.probe(ctx, e)
 	return e
 }
 
-// terminate is the news that the replica has been told to stop. A cluster does not wait for its
-// probes to fail, but this news, too, arrives late.
+// terminate closes the endpoint to new connections after a while, as a cluster does when a Pod is
+// deleted. It does not wait for probes to fail.
 func (b *balancer) terminate(e *endpoint) {
 	go func() {
 		if b.lag(context.Background()) {
@@ -93,9 +115,9 @@ func (b *balancer) terminate(e *endpoint) {
 	}()
 }
 
-// remove takes an endpoint away that is no more.
+// remove removes the endpoint of a process that has ended.
 func (b *balancer) remove(e *endpoint) {
-	e.forget()
+	e.stopProbes()
 	b.change(func() { b.endpoints = slices.DeleteFunc(b.endpoints, func(o *endpoint) bool { return o == e }) })
 }
 
@@ -105,11 +127,33 @@ func (b *balancer) awaitReady(t *testing.T, e *endpoint) {
 	b.await(t, "the replica is ready", func() bool { return e.ready })
 }
 
-// drain returns when no connection leads to the endpoint any more, and no new one will.
+// drain closes the endpoint to new connections and waits until it has none.
 func (b *balancer) drain(t *testing.T, e *endpoint) {
 	t.Helper()
 	b.change(func() { e.closed = true })
-	b.await(t, "no connection leads to the replica", func() bool { return e.streams == 0 })
+	b.await(t, "the replica has no connections", func() bool { return len(e.connections) == 0 })
+}
+
+// kill kills the process of the endpoint without draining it. With removed, the balancer opens no
+// connection to it from this moment on; otherwise it has to notice the death by its probes.
+func (b *balancer) kill(e *endpoint, removed bool) {
+	b.change(func() {
+		for c := range e.connections {
+			if !c.isIdle() {
+				e.exposed.inFlight++
+			}
+		}
+		e.killed, e.closed = true, removed
+		e.doomed.Store(true)
+		_ = e.cmd.Process.Kill()
+	})
+}
+
+// exposure returns the calls that the death of the endpoint could fail until now.
+func (b *balancer) exposure(e *endpoint) exposure {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return e.exposed
 }
 
 func (b *balancer) change(f func()) {
@@ -120,13 +164,13 @@ func (b *balancer) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
-func (b *balancer) await(t *testing.T, what string, is func() bool) {
+func (b *balancer) await(t *testing.T, event string, happened func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
 	for {
 		b.mu.Lock()
-		done, changed := is(), b.changed
+		done, changed := happened(), b.changed
 		b.mu.Unlock()
 		if done {
 			return
@@ -134,12 +178,12 @@ func (b *balancer) await(t *testing.T, what string, is func() bool) {
 		select {
 		case <-changed:
 		case <-deadline.C:
-			t.Fatalf("waited 30 s until %s", what)
+			t.Fatalf("timed out after 30 s waiting until %s", event)
 		}
 	}
 }
 
-// probe asks as a kubelet does: over a new connection, without checking the certificate.
+// probe sends readiness probes like a kubelet: over a new connection, without verifying the certificate.
 func (b *balancer) probe(ctx context.Context, e *endpoint) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
@@ -148,15 +192,15 @@ func (b *balancer) probe(ctx context.Context, e *endpoint) {
 	defer ticker.Stop()
 	ready, failures := false, 0
 	for {
-		if failures++; probed(ctx, client, e) {
+		if failures++; isReady(ctx, client, e) {
 			failures = 0
 		}
-		if is := failures == 0; is != ready && (is || failures >= probesToRemove) {
+		if now := failures == 0; now != ready && (now || failures >= probesToRemove) {
 			if !b.lag(ctx) {
 				return
 			}
-			ready = is
-			b.change(func() { e.ready = is })
+			ready = now
+			b.change(func() { e.ready = now })
 		}
 		select {
 		case <-ticker.C:
@@ -166,7 +210,7 @@ func (b *balancer) probe(ctx context.Context, e *endpoint) {
 	}
 }
 
-func probed(ctx context.Context, client *http.Client, e *endpoint) bool {
+func isReady(ctx context.Context, client *http.Client, e *endpoint) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.hello.Hooks+"/readyz", nil)
 	if err != nil {
 		return false
@@ -179,7 +223,7 @@ func probed(ctx context.Context, client *http.Client, e *endpoint) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// lag waits as long as this news takes to arrive.
+// lag waits for the delay of one notification. It returns false if ctx ends first.
 func (b *balancer) lag(ctx context.Context) bool {
 	if b.maxLag == 0 {
 		return ctx.Err() == nil
@@ -196,52 +240,82 @@ func (b *balancer) lag(ctx context.Context) bool {
 	}
 }
 
-// choose returns whose turn it is, with the connection counted.
-func (b *balancer) choose() *endpoint {
+// choose returns the next endpoint and a new connection to it, or nil if none is in use.
+func (b *balancer) choose() (*endpoint, *connection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for range b.endpoints {
 		b.next++
 		if e := b.endpoints[b.next%len(b.endpoints)]; e.ready && !e.closed {
-			e.streams++
-			return e
+			c := &connection{}
+			e.connections[c] = true
+			return e, c
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-func (b *balancer) lead(client *net.TCPConn) {
-	e := b.choose()
+// forward forwards a connection of a client to an endpoint until both have closed it.
+func (b *balancer) forward(client *net.TCPConn) {
+	e, c := b.choose()
 	if e == nil {
-		refuse(client)
+		reset(client)
 		return
 	}
-	defer b.change(func() { e.streams-- })
+	defer b.change(func() { delete(e.connections, c) })
 	conn, err := net.Dial("tcp", e.hello.Hooks)
 	if err != nil {
-		refuse(client)
+		b.change(func() {
+			if e.killed {
+				e.exposed.refused++
+			}
+		})
+		reset(client)
 		return
 	}
 	backend := conn.(*net.TCPConn)
 	var both sync.WaitGroup
-	both.Go(func() { forward(backend, client) })
-	both.Go(func() { forward(client, backend) })
+	both.Go(func() { copyBytes(backend, client, func() { b.recordBytes(e, c, true) }) })
+	both.Go(func() { copyBytes(client, backend, func() { b.recordBytes(e, c, false) }) })
 	both.Wait()
 	_, _ = client.Close(), backend.Close()
 }
 
-// forward passes on bytes, the end of them, and a connection that broke.
-func forward(to, from *net.TCPConn) {
-	if _, err := io.Copy(to, from); err != nil {
-		refuse(to)
-		refuse(from)
+// recordBytes records which side sent last. Bytes of a client are recorded before they are forwarded.
+func (b *balancer) recordBytes(e *endpoint, c *connection, fromClient bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if fromClient && !c.fromClient {
+		if c.turns++; e.killed {
+			e.exposed.late++
+		}
+	}
+	c.fromClient = fromClient
+}
+
+// copyBytes copies bytes, the end of the stream, and a connection that broke. It calls received
+// before it writes what it has read.
+func copyBytes(to, from *net.TCPConn, received func()) {
+	if _, err := io.Copy(to, readFunc(func(p []byte) (int, error) {
+		n, err := from.Read(p)
+		if n > 0 {
+			received()
+		}
+		return n, err
+	})); err != nil {
+		reset(to)
+		reset(from)
 		return
 	}
 	_ = to.CloseWrite()
 }
 
-// refuse resets a connection.
-func refuse(conn *net.TCPConn) {
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// reset closes a connection with a TCP reset.
+func reset(conn *net.TCPConn) {
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
 }

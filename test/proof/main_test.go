@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proof holds the proofs that no call fails: programs that run replicas of a webhook
-// as processes behind a balancer, one real API server that calls them, and a steady load, and
-// then do to the replicas what happens to them in a cluster. Each proof has a check that it can
-// fail: the same with a server, or a rotation of certificates, that is as naive as many are.
+// Package proof tests which calls fail when replicas restart, die, rotate their certificates or are
+// overloaded. Each proof runs replicas of a webhook as processes behind a balancer. One real API
+// server calls them at a steady rate. For each proof a second test shows that it can fail, with a
+// naive server, a naive rotation of certificates, or no surviving replica.
 //
-// `make proof` runs the short form, `make soak` the long one. ADMITKIT_SEED repeats what is
-// random; the seed is printed.
+// `make proof` runs the short form, `make soak` the long one. ADMITKIT_SEED repeats a run: its seed is
+// printed.
 package proof
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver"
 )
 
-// What all proofs share.
+// All proofs share these.
 var (
 	server  *apiserver.Server
 	clients *kubernetes.Clientset
@@ -42,7 +42,7 @@ var (
 	seed   = newSeed()
 )
 
-// scale returns how much of something the form of the proof asks for.
+// scale returns short for `make proof` and long for `make soak`.
 func scale[T any](short, long T) T {
 	if soak {
 		return long
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler)) // envtest asks for one
-	log.SetOutput(io.Discard)                                 // clients tell here that a server said goodbye
+	log.SetOutput(io.Discard)                                 // clients log here that a server closed a connection
 	fmt.Printf("seed %d (ADMITKIT_SEED repeats it)\n", seed)
 	dir, err := os.MkdirTemp("", "proof-")
 	if err != nil {
@@ -96,8 +96,8 @@ func newSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// newRandom returns a source of its own for each part of a proof, so that one part does not
-// depend on how often another asked.
+// newRandom returns an independent random source for a part of a proof, so that one part does not
+// change the random numbers of another.
 func newRandom(part string) *rand.Rand {
 	state := seed
 	for _, b := range []byte(part) {
@@ -106,7 +106,7 @@ func newRandom(part string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, state))
 }
 
-// progress tells of a long run that it goes on.
+// progress prints a line during a long run.
 func progress(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

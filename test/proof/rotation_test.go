@@ -22,8 +22,8 @@ const (
 	caSecret     = "hooks-ca"
 )
 
-// rotating returns a service of three replicas that make their certificates themselves. Each
-// call needs a fresh handshake.
+// rotating returns a service of three replicas with self-managed certificates. Each call needs a new
+// handshake.
 func rotating(t *testing.T, certificates string, rotation control.Rotation) *service {
 	t.Helper()
 	s := newService(t, 200*time.Millisecond)
@@ -57,15 +57,15 @@ func TestRotation(t *testing.T) {
 	l := startLoad(t, rotationRate, create(s.namespace, nil))
 	h := newHavoc(t, s)
 	deadline := time.Now().Add(scale(2*time.Minute, time.Hour))
-	for said := 0; live[0].rotations() < target; {
+	for reported := 0; live[0].rotations() < target; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d rotations only", live[0].rotations())
 		}
-		h.wreak(t, live[0].rotations())
-		if done := live[0].rotations(); done > said || soak {
+		h.next(t)
+		if done := live[0].rotations(); done > reported || soak {
 			calls, failed := l.count()
 			progress("%s: %d rotations, %d calls, %d failed, %s", t.Name(), done, calls, failed, h)
-			said = done
+			reported = done
 		}
 	}
 	l.end()
@@ -86,14 +86,14 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRotationCanFail shows that the proof above sees what it looks for, without any havoc.
+// TestRotationCanFail shows that TestRotation detects naive rotations. Nothing else disturbs them.
 func TestRotationCanFail(t *testing.T) {
 	t.Run("a naive rotator", func(t *testing.T) {
 		rotationFails(t, rotating(t, control.Naive, control.Rotation{
 			CALifetime: 9 * time.Second, Skew: time.Second, Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
 		}), func() {}, func(failedCalls, failedHandshakes int) bool { return failedCalls > 0 && failedHandshakes > 0 })
 	})
-	// The one API server of this proof learns of a bundle at once. Others do not.
+	// The only API server of this proof reads a new caBundle at once. Others take longer.
 	t.Run("a new CA that signs at once", func(t *testing.T) {
 		s := rotating(t, control.SelfManaged, control.Rotation{
 			CALifetime: 30 * time.Second, LeafLifetime: 6 * time.Second, Settle: -1, Skew: time.Second, Interval: 400 * time.Millisecond,
@@ -103,7 +103,7 @@ func TestRotationCanFail(t *testing.T) {
 	})
 }
 
-// rotationFails returns when enough went wrong.
+// rotationFails rotates under load and waits until enough calls and handshakes have failed.
 func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCalls, failedHandshakes int) bool) {
 	t.Helper()
 	live := watchBundles(t, s)
@@ -128,43 +128,43 @@ func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCa
 	t.Logf("as expected:\n%s%s", l.failures(l.start), o.failures(l.start))
 }
 
-// havoc is what happens to replicas and to the Secret, mostly when a replica has just taken a
-// step: so the next one is not taken by the same, or not from the same state.
+// havoc kills replicas and damages the Secret, mostly when a replica has just taken a step of the
+// rotation. So another replica takes the next step, or takes it from another state.
 type havoc struct {
-	s      *service
-	random *rand.Rand
-	deck   []string
-	phases map[*process]string
-	calm   time.Duration // the longest time without any
-	killed int
-	done   map[string]int
-	forced int
+	s       *service
+	random  *rand.Rand
+	actions []string // still to be taken, in this order
+	phases  map[*process]string
+	maxCalm time.Duration // longest wait for a step before the next action
+	killed  int
+	done    map[string]int // by action
+	forced  bool           // the first rotation was requested
 }
 
 func newHavoc(t *testing.T, s *service) *havoc {
 	return &havoc{
 		s: s, random: newRandom("havoc of " + t.Name()), phases: map[*process]string{},
-		calm: scale(3*time.Second, 12*time.Second), done: map[string]int{},
+		maxCalm: scale(3*time.Second, 12*time.Second), done: map[string]int{},
 	}
 }
 
 func (h *havoc) String() string { return fmt.Sprintf("havoc %v", h.done) }
 
-// wreak waits for a step of a replica and does the next thing. The first CA is replaced on
-// request, since its time is long.
-func (h *havoc) wreak(t *testing.T, rotations int) {
+// next waits for a step of a replica and takes the next action. It requests the first rotation, since
+// the first CA would last long.
+func (h *havoc) next(t *testing.T) {
 	t.Helper()
-	if h.forced == 0 {
-		h.forced++
+	if !h.forced {
+		h.forced = true
 		h.change(t, "rotate")
 	}
 	stepped := h.awaitStep(t)
-	if len(h.deck) == 0 {
-		h.deck = []string{"kill", "delete", "kill", "empty", "kill two", "corrupt", "rotate"}
-		h.random.Shuffle(len(h.deck), func(i, j int) { h.deck[i], h.deck[j] = h.deck[j], h.deck[i] })
+	if len(h.actions) == 0 {
+		h.actions = []string{"kill", "delete", "kill", "empty", "kill two", "corrupt", "rotate"}
+		h.random.Shuffle(len(h.actions), func(i, j int) { h.actions[i], h.actions[j] = h.actions[j], h.actions[i] })
 	}
-	action := h.deck[0]
-	h.deck = h.deck[1:]
+	action := h.actions[0]
+	h.actions = h.actions[1:]
 	switch action {
 	case "kill":
 		h.kill(t, stepped)
@@ -180,11 +180,11 @@ func (h *havoc) wreak(t *testing.T, rotations int) {
 	h.done[action]++
 }
 
-// awaitStep returns a replica that has just got into another phase, or any when none does for a while.
+// awaitStep returns a replica that has just entered another phase, or any replica after h.maxCalm.
 func (h *havoc) awaitStep(t *testing.T) *replica {
 	t.Helper()
 	stepped := h.s.replicas[h.random.IntN(len(h.s.replicas))]
-	_ = wait.PollUntilContextTimeout(t.Context(), 30*time.Millisecond, h.calm, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(t.Context(), 30*time.Millisecond, h.maxCalm, true, func(context.Context) (bool, error) {
 		for _, r := range h.s.replicas {
 			stats, err := r.stats("")
 			if err != nil {
@@ -203,9 +203,9 @@ func (h *havoc) awaitStep(t *testing.T) *replica {
 	return stepped
 }
 
-// kill ends replicas without warning and starts others. A call in a process that dies is lost
-// whatever its certificate, so calls are led away first: this is about what is left behind in
-// the cluster.
+// kill drains replicas, kills them and starts others. Without the drain, calls in flight would fail
+// whatever the certificates: TestKill bounds those. This proof is about the state that a killed
+// replica leaves in the cluster.
 func (h *havoc) kill(t *testing.T, victims ...*replica) {
 	t.Helper()
 	for _, r := range victims {
@@ -222,7 +222,7 @@ func (h *havoc) kill(t *testing.T, victims ...*replica) {
 	}
 }
 
-// change does something to the Secret.
+// change deletes or damages the Secret, or requests a rotation in it.
 func (h *havoc) change(t *testing.T, action string) {
 	t.Helper()
 	ctx, api := t.Context(), clients.CoreV1().Secrets(h.s.namespace)
