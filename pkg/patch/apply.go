@@ -17,20 +17,26 @@ import (
 // grow fast. It is the API server's bound (JSONPatchMaxCopyBytes in k8s.io/apiserver).
 const maxCopied = 3 << 20
 
-// Apply returns the document with the patch applied as the API server does it, with the same
-// library. To that, more is allowed than to RFC 6902: a Replace adds the member that is missing,
-// a Test takes a missing member for null, a Copy copies one as null, and a negative index counts
-// from the end of a list. And less: the document must be an object or an array and stay one, only a
-// Replace and a Test may be of the whole of it, a Test wants texts and numbers spelt alike, and
-// copies may not exceed 3 MiB together.
+// Apply returns the document with the patch applied as the API server applies it, with the same library. The
+// library differs from RFC 6902. It accepts more:
 //
-// The API server applies the patch to its own encoding of the object and decodes the result into
-// its own type, which drops what that type does not know; Apply does neither.
+//   - a Replace adds a missing member;
+//   - a Test takes a missing member for null, and a Copy copies it as null;
+//   - a negative index counts from the end of a list.
 //
-// An error about the document is an [*Error]. One about the patch names the operation that failed
-// and holds an [*Error] with its pointer: From where there is nothing to move or copy, else Path.
-// What [Patch.Check] finds is refused too. The document itself is not changed; an empty patch
-// returns a copy of it.
+// It also accepts less:
+//
+//   - the document must be an object or an array and remain one;
+//   - only a Replace or a Test may have the whole document as its path;
+//   - a Test compares the spelling of strings and numbers;
+//   - the copies of one patch must not exceed 3 MiB together.
+//
+// The API server applies the patch to its own encoding of the object and decodes the result into its own
+// type, which drops unknown fields. Apply does neither.
+//
+// An error about the document is an [*Error]. An error about the patch names the operation and wraps an [*Error] whose
+// pointer is From if a Move or Copy has no source, else Path. Apply also fails if [Patch.Check] does. It does not
+// change doc, and returns a copy of doc for an empty patch.
 func Apply(doc []byte, p Patch) ([]byte, error) {
 	if err := applicable(doc); err != nil {
 		return nil, err

@@ -12,9 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// faultOf says in words of its own why an operation does not apply to a document. The library's
-// words name neither the source of a move nor what is missing. What it says counts where nothing
-// else is found: the rules are its own.
+// faultOf explains why an operation does not apply to a document. The library's errors name neither the source
+// of a move nor the missing member. If faultOf finds no reason, it returns the library's error.
 func faultOf(doc []byte, op Operation, err error) *Error {
 	if errors.Is(err, errCopiesTooLarge) {
 		return &Error{op.Path, err}
@@ -56,7 +55,7 @@ func transferFault(doc []byte, op Operation) *Error {
 	return targetFault(rest, op.Path)
 }
 
-// sourceFault tells why there is nothing at a place to do something with.
+// sourceFault explains why there is no value at a place, or returns nil.
 func sourceFault(doc []byte, at Pointer, op Op) *Error {
 	parent, fault := holder(doc, at)
 	if fault != nil {
@@ -71,7 +70,7 @@ func sourceFault(doc []byte, at Pointer, op Op) *Error {
 	return nil
 }
 
-// targetFault tells why nothing can be added at a place.
+// targetFault explains why nothing can be added at a place, or returns nil.
 func targetFault(doc []byte, at Pointer) *Error {
 	parent, fault := holder(doc, at)
 	if fault != nil {
@@ -97,7 +96,7 @@ func testFault(doc []byte, op Operation) *Error {
 	return &Error{at, errors.New("the value is not that of the test")}
 }
 
-// holder returns the object or list that a place is in.
+// holder returns the object or list that contains a place.
 func holder(doc []byte, at Pointer) (any, *Error) {
 	if at == "" {
 		return nil, &Error{at, errors.New("the whole document can only be replaced or tested")}
@@ -117,7 +116,7 @@ func holder(doc []byte, at Pointer) (any, *Error) {
 	return v, notInside(at, here, v)
 }
 
-// notInside is the fault of a value that nothing is inside.
+// notInside returns the fault of a place inside a scalar.
 func notInside(at, here Pointer, v any) *Error {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -141,8 +140,8 @@ func child(v any, token string) (any, bool) {
 	return nil, false
 }
 
-// indexFault tells why a place is none of an array that has so many elements, and so many more
-// places for one.
+// indexFault explains why a place is not in an array with so many elements, or returns nil. more is 1 if the
+// place behind the last element is allowed.
 func indexFault(at Pointer, elements, more int) *Error {
 	if _, err := index(at.Last(), elements+more); errors.Is(err, errShort) {
 		switch elements {
@@ -160,7 +159,7 @@ func indexFault(at Pointer, elements, more int) *Error {
 
 var errShort = errors.New("no such element")
 
-// index reads an index as the library does: a negative one counts from the end.
+// index parses an index as the library does: a negative index counts from the end.
 func index(token string, places int) (int, error) {
 	i, err := strconv.Atoi(token)
 	if err != nil {
@@ -184,7 +183,7 @@ func valueAt(doc []byte, at Pointer) []byte {
 	return text
 }
 
-// decoded reads a document, numbers as they are spelt.
+// decoded decodes a document and keeps the spelling of numbers.
 func decoded(doc []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
@@ -192,7 +191,7 @@ func decoded(doc []byte) (v any) {
 	return v
 }
 
-// called names a place in a sentence.
+// called names a place in a message.
 func called(at Pointer) string {
 	if at == "" {
 		return "the document"

@@ -4,47 +4,42 @@ package patch
 
 import "github.com/admitkit/admitkit/internal/jsondiff"
 
-// Diff returns the patch that carries raw over to after, a value that raw was decoded into
-// and that may have been changed since: a struct, or a map as in an Unstructured, or a
-// pointer to one. The rules, in order:
+// Diff returns the patch that turns raw into after. after is the value that raw was decoded into and that may have
+// changed since: a struct, a map such as an Unstructured's, or a pointer to one. The rules, in order:
 //
-//  1. What counts is the difference between what raw decodes to and after, as encoding/json
-//     writes them.
-//     Quantities are compared by value, times by instant, nil and empty alike where
-//     omitempty leaves both out; a nil never replaces an empty list or map. What the type
-//     does not know is never touched.
-//  2. No difference, no operation: the patch is nil. Otherwise its operations, applied in
-//     order to raw as RFC 6902 says, give a document that decodes to after.
-//  3. A member is added when raw lacks it, replaced when it differs, removed when after
-//     omits it. Where raw has an object, only what differs inside it is touched. Where raw
-//     has nothing or null for a parent, the parent is written whole.
-//  4. List elements are matched by merge key: the patchMergeKey tag of the field or else
-//     "name", where every element has one and none twice. Lists without such a key are
-//     matched by equal elements; then an object that shares half of its members or more
-//     with one that is gone is that one, edited: the pairs that share most members first.
-//     Where hundreds of elements were edited, each is compared with its neighbours only.
-//     Between two matches, what stands in the place of another is that one, edited, except
-//     in a list of objects of which the type knows every member. Of elements that the type
-//     cannot tell apart, but the document can, none may go: see [ErrAlike].
-//  5. Matched elements keep every field the type does not know: they are edited in place,
-//     and moved when their order changed. Elements without a match are removed or added.
-//  6. Members are visited in the order in which raw has them, then those that it lacks: fields
-//     in the order of the type, entries of a map in that of their keys. In a list, removals
-//     come first from the back, then moves and additions from the front, then edits; but what
-//     is only appended to a list with keys comes last. In a list without keys that changed,
-//     members are visited in the order of their names. The same arguments give the same bytes.
+//  1. Diff compares the value that raw decodes to with after, both as encoding/json encodes them. It compares
+//     quantities by value and times by instant. Nil and empty are equal if omitempty omits both, and nil
+//     never replaces an empty list or map. Diff never touches members that the type does not know.
+//  2. Without a difference the patch is nil. Otherwise its operations, applied to raw in order (RFC 6902), give
+//     a document that decodes to after.
+//  3. A member is added if raw lacks it, replaced if it differs, and removed if after omits it. If raw has an
+//     object, only its differing members are touched. If raw has nothing or null for a parent, the
+//     whole parent is written.
+//  4. List elements are matched by merge key: the field's patchMergeKey tag, else "name", if every element has
+//     a distinct key. Other lists are matched by equal elements first. Then a new object that shares at
+//     least half of its members with a removed one is that object, edited; pairs that share most come
+//     first. If hundreds of elements changed, each is compared with its neighbours only. Between two
+//     matches, an element in the place of a removed one is that element, edited, except in a list of
+//     objects whose members the type knows completely. A list that lost one of several elements that are equal
+//     to the type but differ in the document is an error: see [ErrAlike].
+//  5. Matched elements keep every field that the type does not know: they are edited in place, and moved if
+//     their order changed. Elements without a match are removed or added.
+//  6. Members are visited in raw's order, then those that raw lacks: struct fields in the type's order, map
+//     entries in the order of their keys. In a list, removals come first, from the back; then moves and
+//     additions, from the front; then edits. Elements that are appended to a list with keys come last. In a
+//     list without keys that changed, members are visited in the order of their names. Equal arguments give
+//     equal bytes.
 //
-// The patch holds no operation without effect, and no copy or test. The number of moves is
-// the least possible; that the whole patch is the shortest possible is not promised.
+// The patch holds no operation without effect, and no Copy or Test. It has the least possible number of moves, but
+// need not be the shortest possible patch.
 //
-// raw must be what after was decoded from. Diff does not decode it once more: that a value does
-// not fit the type is noticed only where the values themselves must be compared, and else it is
-// replaced, or taken for what the type has there.
+// Diff does not decode raw again. It notices a value that does not fit the type only where it has to compare the
+// value; elsewhere it replaces the value or takes it for the one that the type has.
 //
-// It fails with an [*Error] when raw is not a JSON object, has a duplicate name where that matters
-// (see [ErrDuplicateName]), or when it would have to guess (see [ErrAlike]); with the encoder's
-// error when a value does not encode; and when after is anything but a struct, a map that is not
-// nil, or a pointer to one, or encodes to no object. after must not change meanwhile.
+// Diff fails with an [*Error] if raw is not a JSON object, has a duplicate name that matters (see
+// [ErrDuplicateName]), or leaves a removal ambiguous (see [ErrAlike]); with the encoder's error if a value cannot be
+// encoded; and if after is not a struct, a map that is not nil, or a pointer to one, or does not encode to an
+// object. after must not change during the call.
 func Diff(raw []byte, after any) (Patch, error) {
 	p, err := jsondiff.Diff(raw, after, fromOperations)
 	return p, converted(err)

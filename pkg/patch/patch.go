@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// Op is the kind of an [Operation]: one of the six of RFC 6902 section 4.
+// Op is the kind of an [Operation], one of the six in RFC 6902 section 4.
 type Op string
 
 // The operations of RFC 6902. [Diff] never makes a Copy or a Test.
@@ -43,10 +43,10 @@ const (
 type Operation struct {
 	Op   Op      `json:"op"`
 	Path Pointer `json:"path"`
-	// From is the source of a Move or a Copy. It cannot be the whole document, "".
+	// From is the source of a Move or a Copy. It must not be the whole document, "".
 	From Pointer `json:"from,omitempty"`
-	// Value is what an Add, a Replace or a Test carries, which cannot do without: RFC 6902 wants
-	// one. null is json.RawMessage("null"); nil is no value, and refused.
+	// Value is the value of an Add, a Replace or a Test, which RFC 6902 requires. null is
+	// json.RawMessage("null"); nil is a missing value and fails Check.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
@@ -54,8 +54,8 @@ type Operation struct {
 // nothing.
 type Patch []Operation
 
-// AppendJSON appends the patch as a JSON array to dst. The bytes depend on the patch alone. It
-// checks nothing: where [Patch.Check] fails they need not be a patch, nor JSON.
+// AppendJSON appends the patch as a JSON array to dst. The bytes depend on the patch alone. They are a valid patch only
+// if [Patch.Check] passes.
 func (p Patch) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
 	for i, op := range p {
@@ -79,7 +79,7 @@ func (p Patch) AppendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// MarshalJSON implements json.Marshaler. It fails with what [Patch.Check] finds.
+// MarshalJSON implements json.Marshaler. It fails if [Patch.Check] does.
 func (p Patch) MarshalJSON() ([]byte, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -87,10 +87,9 @@ func (p Patch) MarshalJSON() ([]byte, error) {
 	return p.AppendJSON(nil), nil
 }
 
-// Parse reads a patch document. It refuses what the API server cannot carry out: a missing or
-// unknown op, a missing path, pointers that are not RFC 6901, a missing value, and anything that
-// is not an array of objects. Names count with their case, and a JSON null is an empty patch, as
-// for the API server.
+// Parse reads a patch document as the API server does: names are case-sensitive, and a JSON null is an empty patch. It
+// fails if the document is not an array of objects, or if an operation has an unknown op, no path, an invalid
+// pointer, or no value although it needs one.
 func Parse(data []byte) (Patch, error) {
 	c := jsonraw.At(data, 0, 0)
 	if kind := c.Kind(); kind != jsonraw.Array && kind != jsonraw.Null && kind != jsonraw.Invalid {
@@ -110,7 +109,7 @@ func Parse(data []byte) (Patch, error) {
 	return p, nil
 }
 
-// written is an operation as it is read: it tells what is not there from what is empty.
+// written is an operation as it is read. Unlike Operation, it distinguishes a missing path from an empty one.
 type written struct {
 	Op    Op              `json:"op"`
 	Path  *Pointer        `json:"path"`
@@ -118,7 +117,7 @@ type written struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// operation leaves out what an operation of this kind has no use for.
+// operation returns the operation without the members that its kind ignores.
 func (w *written) operation() (Operation, error) {
 	op := Operation{Op: w.Op}
 	if op.takesFrom() {
@@ -136,7 +135,7 @@ func (w *written) operation() (Operation, error) {
 	return op, op.check()
 }
 
-// unread is the error about a text that is no list of objects with such members.
+// unread returns the error for a document that is not a list of operations.
 func unread(err error) error {
 	var fault *decode.Error
 	if !errors.As(err, &fault) || len(fault.Path) == 0 {
@@ -148,9 +147,8 @@ func unread(err error) error {
 	return fmt.Errorf("operation %d: %w", fault.Path[0].Index, err)
 }
 
-// Check returns what the API server cannot carry out in a patch, whatever the document: an unknown
-// operation, a pointer that is not RFC 6901, a source that is missing, a value that is missing or
-// not JSON.
+// Check returns an error if the API server cannot apply the patch to any document: because of an unknown
+// operation, an invalid pointer, a missing source, or a value that is missing or not JSON.
 func (p Patch) Check() error {
 	for i := range p {
 		if err := p[i].check(); err != nil {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A Pointer is a place in a JSON document, written as in RFC 6901: "" is the whole
-// document, "/spec/containers/0/image" a member of an array element. Equal pointers are
-// equal places. A pointer alone does not tell an array index from a member called "0".
+// A Pointer is a place in a JSON document in the form of RFC 6901: "" is the whole document,
+// "/spec/containers/0/image" is a member of an array element. Equal pointers are equal places. A pointer does not
+// distinguish an array index from a member called "0".
 //
-// Build pointers with [Pointer.Append] and [Pointer.Index], never by concatenation, so that
-// "/" and "~" in names are escaped.
+// Build pointers with [Pointer.Append] and [Pointer.Index], which escape "/" and "~" in names, never by
+// concatenation.
 type Pointer string
 
 var (
@@ -21,16 +21,15 @@ var (
 	unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// Append returns the place of the member with this name below p. Append("-") is the place behind
-// the last element of a list, where an Add or the Path of a Move or Copy appends to it.
+// Append returns the place of the named member of p. Append("-") is the place behind the last element of a list,
+// for an Add, or for the Path of a Move or Copy.
 func (p Pointer) Append(name string) Pointer { return p + "/" + Pointer(escapeToken.Replace(name)) }
 
-// Index returns the place of element i below p. A negative index is none to RFC 6901, but to the API
-// server and [Apply], who count it from the end: -1 is the last element, and to an Add the place
-// behind it.
+// Index returns the place of element i of p. RFC 6901 has no negative indices, but the API server and [Apply] count
+// them from the end: -1 is the last element, and for an Add the place behind it.
 func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
 
-// Parent returns the place that holds p. The parent of the whole document is itself.
+// Parent returns the place of the object or list that contains p. The whole document is its own parent.
 func (p Pointer) Parent() Pointer { return p[:max(0, strings.LastIndexByte(string(p), '/'))] }
 
 // Last returns the last name of p, unescaped, or "" for the whole document.
@@ -38,7 +37,7 @@ func (p Pointer) Last() string {
 	return unescapeToken.Replace(string(p[strings.LastIndexByte(string(p), '/')+1:]))
 }
 
-// Tokens yields the names of p from the outside in, unescaped.
+// Tokens yields the names of p from the outermost to the innermost, unescaped.
 func (p Pointer) Tokens() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if p == "" {
@@ -58,7 +57,7 @@ func (p Pointer) Contains(other Pointer) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// Valid reports whether p is empty or begins with a slash, with every "~" part of an escape.
+// Valid reports whether p is a JSON pointer: empty, or beginning with a slash, and every "~" part of an escape.
 func (p Pointer) Valid() bool {
 	if p != "" && p[0] != '/' {
 		return false
@@ -71,8 +70,8 @@ func (p Pointer) Valid() bool {
 	return true
 }
 
-// FieldPath writes p the way Kubernetes messages do: "spec.containers[0].image", and
-// "metadata.annotations[example.com/a]" where a name is not a plain word.
+// FieldPath returns p as a Kubernetes field path: "spec.containers[0].image", or
+// "metadata.annotations[example.com/a]" for a name that is not a plain word.
 func (p Pointer) FieldPath() string {
 	var b strings.Builder
 	for token := range p.Tokens() {
