@@ -123,9 +123,9 @@ type benchLabels struct {
 	} `json:"metadata"`
 }
 
-// BenchmarkBase measures what a Base is for: Diff reads the document to find where its values are,
+// BenchmarkOriginal measures what a Base is for: Diff reads the document to find where its values are,
 // a Base knows it from decoding, and keeps less of it where the type is a projection.
-func BenchmarkBase(b *testing.B) {
+func BenchmarkOriginal(b *testing.B) {
 	for _, size := range []struct {
 		name       string
 		containers int
@@ -134,12 +134,12 @@ func BenchmarkBase(b *testing.B) {
 		raw := mustEncode(pod)
 		var labels benchLabels
 		labels.Metadata.Labels = pod.Labels
-		benchmarkBase(b, size.name+"/Pod", raw, pod, new(corev1.Pod))
-		benchmarkBase(b, size.name+"/projection", raw, &labels, new(benchLabels))
+		benchmarkOriginal(b, size.name+"/Pod", raw, pod, new(corev1.Pod))
+		benchmarkOriginal(b, size.name+"/projection", raw, &labels, new(benchLabels))
 	}
 }
 
-func benchmarkBase(b *testing.B, name string, raw []byte, after, into any) {
+func benchmarkOriginal(b *testing.B, name string, raw []byte, after, into any) {
 	var base received.Document
 	if _, err := base.Decode(raw, 0, 0, into); err != nil {
 		b.Fatal(err)
