@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
@@ -140,6 +141,7 @@ const staticGate = "ManifestBasedAdmissionControlConfig=true"
 
 func startStatic(t *testing.T) *staticServer {
 	t.Helper()
+	need.APIServer(t)
 	s := &staticServer{dir: filepath.Join(t.TempDir(), "admission"), module: hooksModule(t, staticHooks)}
 	p, err := gohooks.Build(t.Context(), s.module, "./hooks", nil)
 	if err != nil {
@@ -276,6 +278,7 @@ func TestStaticManifests(t *testing.T) {
 
 // TestBadStatic checks that manifests which the command rejects, or never writes, stop an API server from starting.
 func TestBadStatic(t *testing.T) {
+	need.APIServer(t)
 	s := &staticServer{dir: t.TempDir(), module: hooksModule(t, staticHooks)}
 	admitkit(t, "manifests", filepath.Join(s.module, "hooks"), "--form", "static", "--url", "https://127.0.0.1:9443", "--name", "shop", "--server-dir", s.dir, "--dir", s.dir)
 	file := filepath.Join(s.dir, "validating", "shop.yaml")

@@ -43,6 +43,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 var world struct {
@@ -54,6 +55,7 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
+	need.APIServerForAll()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

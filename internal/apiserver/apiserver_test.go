@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/internal/leaks"
 )
 
@@ -31,6 +32,7 @@ func emptyTemp(t *testing.T) string {
 }
 
 func TestStartAndStop(t *testing.T) {
+	need.APIServer(t)
 	dir := emptyTemp(t)
 	s, err := Start(t.Context(), nil)
 	if err != nil {
@@ -68,6 +70,7 @@ func TestStartAndStop(t *testing.T) {
 }
 
 func TestStartReportsCause(t *testing.T) {
+	need.APIServer(t)
 	taken, err := net.Listen("tcp", address(0))
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +103,7 @@ func TestStartReportsCause(t *testing.T) {
 }
 
 func TestStartIsInterrupted(t *testing.T) {
+	need.APIServer(t)
 	dir := emptyTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -119,6 +123,7 @@ func TestStartIsInterrupted(t *testing.T) {
 }
 
 func TestCrashIsReported(t *testing.T) {
+	need.APIServer(t)
 	emptyTemp(t)
 	s, err := Start(t.Context(), nil)
 	if err != nil {
@@ -144,6 +149,7 @@ func TestCrashIsReported(t *testing.T) {
 
 // TestLeftovers checks that the leftovers of a killed program are removed, and that a server in use stays.
 func TestLeftovers(t *testing.T) {
+	need.APIServer(t)
 	emptyTemp(t)
 	abandoned, err := Start(t.Context(), nil)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 // A server is a real API server without what would change or refuse objects for other reasons
@@ -39,6 +40,7 @@ var started struct {
 
 func startServer(t *testing.T) server {
 	t.Helper()
+	need.APIServer(t)
 	started.Do(func() {
 		started.server, started.err = apiserver.Start(context.WithoutCancel(t.Context()), map[string][]string{"disable-admission-plugins": {
 			"ServiceAccount", "Priority", "DefaultTolerationSeconds", "LimitRanger", "TaintNodesByCondition", "RuntimeClass",

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 )
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -44,16 +45,8 @@ func startControl(t *testing.T) control {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := apiserver.Start(t.Context(), map[string][]string{
+	server := apiservertest.Start(t, map[string][]string{
 		"audit-policy-file": {policy}, "audit-log-path": {auditLog}, "audit-log-mode": {"blocking"}, "watch-cache": {"true"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
 	})
 	return control{server, auditLog}
 }

@@ -19,21 +19,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // TestAPIServer runs everything against one API server.
 func TestAPIServer(t *testing.T) {
-	server, err := apiserver.Start(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiservertest.Start(t, nil)
 	through := server.Config
 	t.Run("finds what it finds without", func(t *testing.T) {
 		c := pattern(t, "P11 the user mounts that path from another volume")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 )
 
 // rejectionRules lists the rules about configurations that the API server rejects.
@@ -27,15 +27,7 @@ var rejectionRules = []string{"AK101", "AK102", "AK103", "AK104", "AK105", "AK10
 // TestRejectionsMatchAPIServer creates generated configurations at a real API server, in dry run. The findings must name
 // exactly the fields that the API server rejects, and AK112 the unknown fields of which it warns.
 func TestRejectionsMatchAPIServer(t *testing.T) {
-	server, err := apiserver.Start(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiservertest.Start(t, nil)
 	refused, warned := 0, 0
 	const cases = 600
 	for seed := range uint64(cases) {

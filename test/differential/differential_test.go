@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
@@ -102,16 +103,7 @@ func startServer(t *testing.T, plugins ...string) (server *apiserver.Server, aud
 	if len(plugins) > 0 {
 		flags["enable-admission-plugins"] = plugins
 	}
-	server, err := apiserver.Start(t.Context(), flags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server, auditLog
+	return apiservertest.Start(t, flags), auditLog
 }
 
 // quiet is for calls that fail on purpose, of which the API server's code tells.

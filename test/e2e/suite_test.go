@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
@@ -28,6 +29,7 @@ var (
 )
 
 func TestE2E(t *testing.T) {
+	need.APIServer(t)
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "admitkit against a real API server")
 }

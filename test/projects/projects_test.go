@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 // A project is one that users make.
@@ -110,6 +111,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	need.APIServerForAll()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -30,6 +30,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 // All proofs share these.
@@ -51,6 +52,7 @@ func scale[T any](short, long T) T {
 }
 
 func TestMain(m *testing.M) {
+	need.APIServerForAll()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "proof:", err)

@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
@@ -62,6 +63,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	need.APIServer(t)
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 )
 
@@ -21,15 +21,7 @@ import (
 func TestCluster(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	server, err := apiserver.Start(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiservertest.Start(t, nil)
 	kubeconfig, err := server.WriteFile("kubeconfig", server.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

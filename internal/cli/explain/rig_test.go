@@ -29,7 +29,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
@@ -106,15 +106,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	server, err := apiserver.Start(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiservertest.Start(t, nil)
 	r := &rig{config: server.Config, calls: map[string][]call{}}
 	r.config.QPS = -1
 	transport, err := rest.TransportFor(r.config)

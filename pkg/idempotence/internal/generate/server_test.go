@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -31,15 +31,7 @@ func TestServerAcceptsObjects(t *testing.T) {
 
 func startServer(t *testing.T) dynamic.Interface {
 	t.Helper()
-	server, err := apiserver.Start(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiservertest.Start(t, nil)
 	server.Config.QPS = -1
 	client, err := dynamic.NewForConfig(server.Config)
 	if err != nil {
