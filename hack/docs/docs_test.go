@@ -82,6 +82,35 @@ func TestIndexLinksEveryPage(t *testing.T) {
 	}
 }
 
+// packageName matches a folder of packages in the map of the architecture.
+var packageName = regexp.MustCompile("`((?:pkg|internal|test|hack|examples|cmd)/[a-z0-9/]+)`")
+
+// TestArchitectureNamesPackages requires that docs/architecture.md names each public package, and no
+// folder that does not exist.
+func TestArchitectureNamesPackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, match := range packageName.FindAllStringSubmatch(string(text), -1) {
+		named[match[1]] = true
+		if info, err := os.Stat(filepath.Join(root, match[1])); err != nil || !info.IsDir() {
+			t.Errorf("docs/architecture.md names %s, which does not exist", match[1])
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs", "api", "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := "pkg/" + strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", "/")
+		if !named[name] {
+			t.Errorf("docs/architecture.md does not name %s", name)
+		}
+	}
+}
+
 func TestMakeTargetsExist(t *testing.T) {
 	own := targetsOf(t, filepath.Join(root, "Makefile"))
 	scaffolded := targetsOf(t, filepath.Join(root, "internal", "cli", "scaffold", "templates", "Makefile.tmpl"))
