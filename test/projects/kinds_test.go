@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/scaffold"
 )
 
-// TestKinds: the API server serves each kind under the name and with the scope that projects are made for, and admits
-// the sample.
+// TestKinds checks that the API server serves each built-in kind under the name and scope that init uses, and accepts
+// its sample.
 func TestKinds(t *testing.T) {
 	served, err := kubectl(t, ".", "api-resources", "--no-headers")
 	if err != nil {

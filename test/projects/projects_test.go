@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package projects has the command line tool scaffold projects of several shapes, runs their own `make test`, which
-// has tests with a real API server, and applies what they deploy to a real API server.
+// Package projects generates projects of several shapes with admitkit init, runs their "make test", which includes tests
+// with a real API server, and applies their manifests to a real API server.
 package projects
 
 import (
@@ -21,38 +21,38 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-// A project is one that users make.
+// A project describes one generated project.
 type project struct {
 	name, reason string
-	args         []string // of init
+	args         []string // arguments of admitkit init
 	edit         func(t *testing.T, dir string)
-	add          []string // of add hook, after edit
-	changed      []string // what add hook writes again
-	deploy       []string // folders, in their order
-	installs     bool     // the program is run with its own rights
+	add          []string // arguments of admitkit add hook, after edit
+	changed      []string // files that add hook updates
+	deploy       []string // folders to apply, in this order
+	installs     bool     // whether the program runs with its own RBAC rules
 }
 
 var all = []project{
 	{
-		name: "pod-mutator", reason: "one hook, of one sort: there are no rights to the other configuration",
+		name: "pod-mutator", reason: "one mutating hook: no RBAC rules for the validating configuration",
 		args:     []string{"--mutate", "pods"},
 		deploy:   []string{"config"},
 		installs: true,
 	},
 	{
-		name: "deployment-validator", reason: "certificates of cert-manager, registrations as YAML",
+		name: "deployment-validator", reason: "certificates of cert-manager, YAML registrations",
 		args:   []string{"--validate", "apps/v1/deployments", "--certs=cert-manager", "--module=github.com/acme/policy"},
 		deploy: []string{"config", "config/webhooks"},
 	},
 	{
-		name: "widgets", reason: "a custom resource with a Go type of the project, which gets a validating hook later",
+		name: "widgets", reason: "a custom resource whose Go type is in the project, and a later validating hook",
 		args:    []string{"--mutate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
 		add:     []string{"--validate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
 		changed: []string{"hooks/hooks.go", "config/rbac.yaml"},
 		deploy:  []string{"config/crd", "config"},
 	},
 	{
-		name: "many", reason: "several kinds, some of a name that others have, of the whole cluster, of another module; and then more",
+		name: "many", reason: "several kinds: ambiguous names, cluster-scoped, types of another module; and more hooks later",
 		args: []string{"--mutate", "pods,example.org/v1beta1/carts=example.org/cart/types.Cart,autoscaling/v2/horizontalpodautoscalers",
 			"--validate", "namespaces,rolebindings", "--module=shop.example.org/many", "--replace=example.org/cart=cart"},
 		edit:    ownHook,
@@ -62,7 +62,7 @@ var all = []project{
 	},
 }
 
-// ownHook is what a user does: another rule, and a hook of his own.
+// ownHook edits a project as a user does: it changes the rule and adds a hook.
 func ownHook(t *testing.T, dir string) {
 	replace(t, filepath.Join(dir, "hooks/rules.go"), `"unassigned"`, `"nobody"`)
 	write(t, filepath.Join(dir, "hooks/own.go"), `package hooks
@@ -92,7 +92,7 @@ func Secrets() *webhook.Hook {
 	replace(t, filepath.Join(dir, "hooks/hooks.go"), "\t}\n}", "\t\tSecrets(),\n\t}\n}")
 }
 
-// cart is a module with a type of which the package is not called like its version.
+// cart is a module with a type whose package name differs from its version.
 const cart = `package types
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,10 +104,10 @@ type Cart struct {
 `
 
 var (
-	admitkit string // the tool
+	admitkit string // path of the admitkit program
 	cluster  *apiserver.Server
 
-	kubeconfig string // of the cluster
+	kubeconfig string // kubeconfig of the cluster
 )
 
 func TestMain(m *testing.M) {
@@ -141,7 +141,7 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// TestProjects runs two at a time: more only wait for each other.
+// TestProjects runs two projects at a time, because the machine has few cores.
 func TestProjects(t *testing.T) {
 	free := make(chan struct{}, 2)
 	for _, p := range all {
@@ -169,7 +169,7 @@ func (p *project) test(t *testing.T) {
 	}
 	began := time.Now()
 	targets := []string{"test", "lint"}
-	if p.installs { // the others' programs are compiled by their tests; an image's are compiled from scratch
+	if p.installs { // building for the image compiles everything again, so one project must do
 		targets = append(targets, "build")
 	}
 	command(t, dir, "make", append(targets, "ADMITKIT="+admitkit)...)
@@ -182,7 +182,7 @@ func (p *project) test(t *testing.T) {
 	}
 }
 
-// saysWhatIsMissing: without an API server the error names the variable and what to do.
+// saysWhatIsMissing checks that without an API server the error names the variable and a fix.
 func (p *project) saysWhatIsMissing(t *testing.T, dir string) {
 	out, err := execute(t, dir, "make", "e2e", "KUBEBUILDER_ASSETS=/nowhere")
 	if err == nil || !strings.Contains(out, `from KUBEBUILDER_ASSETS="/nowhere": `) || !strings.Contains(out, "\nunset KUBEBUILDER_ASSETS; make e2e ") {
@@ -190,7 +190,7 @@ func (p *project) saysWhatIsMissing(t *testing.T, dir string) {
 	}
 }
 
-// grows adds hooks, which changes nothing that is the user's.
+// grows adds hooks, and checks that the user's files stay unchanged.
 func (p *project) grows(t *testing.T, dir string) {
 	before := read(t, dir)
 	command(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)
@@ -206,16 +206,16 @@ func (p *project) grows(t *testing.T, dir string) {
 	for name := range before {
 		t.Errorf("%s is gone", name)
 	}
-	// A second time is refused, and changes nothing.
+	// A second run fails and changes nothing.
 	unchanged(t, dir, func() {
 		out, err := execute(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)
-		if err == nil || !strings.Contains(out, "is there already: nothing was changed") {
+		if err == nil || !strings.Contains(out, "exists already: nothing was changed") {
 			t.Errorf("it says %v\n%s", err, out)
 		}
 	})
 }
 
-// applies has the real API server admit everything that is deployed, and the Pods by the Pod Security Standard.
+// applies checks that a real API server accepts all manifests, and the Pods under the restricted Pod Security Standard.
 func (p *project) applies(t *testing.T, dir string) {
 	for _, args := range [][]string{{"create", "namespace", p.name}, {"label", "namespace", p.name, "pod-security.kubernetes.io/enforce=restricted"}} {
 		if _, err := kubectl(t, dir, args...); err != nil {
@@ -256,7 +256,7 @@ func kubectl(t *testing.T, dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// command runs a command that has to work.
+// command runs a command that must succeed.
 func command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	out, err := execute(t, dir, name, args...)
@@ -274,7 +274,7 @@ func execute(t *testing.T, dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// unchanged fails if a step changes the folder, but for what begins with one of the prefixes.
+// unchanged checks that a step changes no files of the folder, except those with one of the prefixes.
 func unchanged(t *testing.T, dir string, step func(), but ...string) {
 	t.Helper()
 	before := read(t, dir)
@@ -293,7 +293,7 @@ func unchanged(t *testing.T, dir string, step func(), but ...string) {
 	}
 }
 
-// read reads all files of a folder.
+// read returns the content of all files of a folder.
 func read(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -302,7 +302,7 @@ func read(t *testing.T, dir string) map[string][]byte {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(dir, path) // it is below
+		name, _ := filepath.Rel(dir, path) // the path is always below
 		found[filepath.ToSlash(name)] = append([]byte{}, text...)
 		return err
 	})

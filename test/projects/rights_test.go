@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// install runs the program as a replica of the Deployment, with the rights that were applied for its ServiceAccount: it
-// stores its CA and registers its hooks, and takes them away. Nobody calls them: there is no network of Services.
+// install runs the program as a replica of the Deployment, with the RBAC rules of its ServiceAccount. The program
+// stores its CA, registers its hooks, and removes them. No Service network exists, so the hooks are not called.
 func (p *project) install(t *testing.T, dir string) {
 	for _, folder := range p.deploy {
 		if _, err := kubectl(t, dir, "apply", "--server-side", "-k", folder); err != nil {
@@ -71,7 +71,7 @@ contexts:
 	}
 }
 
-// replica runs the program until it says something, or until its end, and returns its log.
+// replica runs the program until it logs a text, or until it ends, and returns its log.
 func (p *project) replica(t *testing.T, dir, until string, args ...string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)

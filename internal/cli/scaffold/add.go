@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// Add adds hooks to the project that a folder is in: all of them or, if anything goes wrong, none.
+// Add adds hooks to the project that contains a folder. If it fails, it restores the project.
 func Add(ctx context.Context, o Options) (result *Result, err error) {
 	p, root, err := load(cmp.Or(o.Dir, "."))
 	if err != nil {
@@ -31,7 +31,7 @@ func Add(ctx context.Context, o Options) (result *Result, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.takeBack())
+			err = errors.Join(err, a.rollBack())
 		}
 	}()
 	if err := a.write(); err != nil {
@@ -46,18 +46,18 @@ func Add(ctx context.Context, o Options) (result *Result, err error) {
 	}, ctx.Err()
 }
 
-// An addition is what Add does to a project.
+// An addition is the state of one call of Add.
 type addition struct {
 	tree
 	project *Project
-	added   files // new ones
-	owned   files // those that are written again
-	before  files // what was in the files that are written again
-	folders []string
+	added   files    // new files
+	owned   files    // derived files, with their new content
+	before  files    // previous content of changed files
+	folders []string // new folders, parents first
 	notes   []string
 }
 
-// render makes all files, and refuses what would be in somebody's way.
+// render generates all files. It fails if a new file or function exists already.
 func (a *addition) render() error {
 	list, err := a.ownList()
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *addition) render() error {
 	}
 	crds := a.ownDefinitions()
 	for _, h := range a.project.Hooks {
-		if err := a.free(h); err != nil {
+		if err := a.checkFree(h); err != nil {
 			return err
 		}
 		if err := a.added.addKind(h, &a.tree); err != nil {
@@ -81,30 +81,30 @@ func (a *addition) render() error {
 			return err
 		}
 		if others := a.unlisted(); len(others) > 0 {
-			a.notes = append(a.notes, hooksFile+" does not have "+calls(others)+", which is left so: add what is a hook of its own")
+			a.notes = append(a.notes, hooksFile+" does not list "+calls(others)+": add the functions that return hooks of their own")
 		}
 	} else {
 		var names []string
 		for _, h := range a.project.Hooks {
 			names = append(names, h.Constructor())
 		}
-		a.notes = append(a.notes, hooksFile+" was edited and is left alone: add "+calls(names)+" to it, then run make manifests")
+		a.notes = append(a.notes, "you have edited "+hooksFile+", so it was not changed: add "+calls(names)+" to it, then run make manifests")
 	}
 	all := a.definitions(a.added)
 	switch {
 	case slices.Equal(all, a.definitions(nil)):
 		return nil
 	case !crds:
-		a.notes = append(a.notes, definitionsFile+" was edited and is left alone: add "+strings.Join(all, ", ")+" to it")
+		a.notes = append(a.notes, "you have edited "+definitionsFile+", so it was not changed: add "+strings.Join(all, ", ")+" to it")
 		return nil
 	}
 	return a.owned.add(definitionsFile, "type/kustomization.yaml", all)
 }
 
-// calls is how functions are listed.
+// calls returns calls of functions, as a list for a message.
 func calls(names []string) string { return strings.Join(names, "(), ") + "()" }
 
-// ownList tells whether the list of hooks is as it would be written with what it lists.
+// ownList reports whether the user has not edited hooks/hooks.go.
 func (a *addition) ownList() (bool, error) {
 	if !a.has(hooksFile) {
 		return true, nil
@@ -117,7 +117,7 @@ func (a *addition) ownList() (bool, error) {
 	return bytes.Equal(text, want), err
 }
 
-// ownDefinitions tells the same of the list of definitions.
+// ownDefinitions reports whether the user has not edited the list of CustomResourceDefinitions.
 func (a *addition) ownDefinitions() bool {
 	text, err := os.ReadFile(a.path(definitionsFile))
 	if err != nil {
@@ -127,20 +127,20 @@ func (a *addition) ownDefinitions() bool {
 	return err == nil && bytes.Equal(text, want)
 }
 
-// free refuses a hook of which a file or a name is there already.
-func (a *addition) free(h *Hook) error {
+// checkFree returns an error if a file or function of a new hook exists already.
+func (a *addition) checkFree(h *Hook) error {
 	for _, name := range []string{"hooks/" + h.File(), "hooks/" + h.TestFile(), "e2e/" + h.TestFile()} {
 		if a.has(name) {
-			return problem.New("%s is there already: nothing was changed", name).
-				Hint("edit it, or give it another name").
-				Hint("if an add hook was killed: list the hook in %s and run make manifests, or remove its files and add it again", hooksFile)
+			return problem.New("%s exists already: nothing was changed", name).
+				Hint("edit the file, or rename it").
+				Hint("if an earlier add hook was killed: add the hook to %s and run make manifests, or remove its files and run add hook again", hooksFile)
 		}
 	}
 	for _, folder := range []string{"hooks", "e2e"} {
 		for _, f := range a.parse(folder) {
 			for _, name := range h.declares() {
 				if slices.Contains(declared(f), name) && (folder == "hooks" || name == h.Test()) {
-					return problem.New("%s declares %s already, which would be the name of the new one: nothing was changed", folder, name)
+					return problem.New("the package in %s already declares %s, a name of the new hook: nothing was changed", folder, name)
 				}
 			}
 		}
@@ -148,10 +148,10 @@ func (a *addition) free(h *Hook) error {
 	return nil
 }
 
-// write writes what was rendered, and remembers what was there.
+// write writes the new and derived files, except hooks/hooks.go, and stores the previous content of changed files.
 func (a *addition) write() error {
 	for _, name := range a.added.names() {
-		if err := a.make(path.Dir(name)); err != nil {
+		if err := a.makeFolder(path.Dir(name)); err != nil {
 			return err
 		}
 		if err := os.WriteFile(a.path(name), a.added[name], 0o644); err != nil {
@@ -165,7 +165,7 @@ func (a *addition) write() error {
 	}
 	for _, name := range a.owned.names() {
 		if name == hooksFile {
-			continue // the last one
+			continue // complete writes it last
 		}
 		if err := screen.WriteFile(a.path(name), a.owned[name]); err != nil {
 			return problem.New("%w", err)
@@ -174,12 +174,12 @@ func (a *addition) write() error {
 	return nil
 }
 
-// make makes a folder, and those above it.
-func (a *addition) make(folder string) error {
+// makeFolder creates a folder and its missing parents.
+func (a *addition) makeFolder(folder string) error {
 	if folder == "." || a.has(folder) {
 		return nil
 	}
-	if err := a.make(path.Dir(folder)); err != nil {
+	if err := a.makeFolder(path.Dir(folder)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(a.path(folder), 0o755); err != nil {
@@ -189,11 +189,11 @@ func (a *addition) make(folder string) error {
 	return nil
 }
 
-// complete does what the new files need besides: modules, what the program prints of its hooks, and last the list of
-// them. Until then the program is the one that it was, should we be killed.
+// complete updates go.mod, the generated manifests, and at last hooks/hooks.go. If it is killed earlier, the program does
+// not have the new hooks yet, and still works.
 func (a *addition) complete(ctx context.Context, o *Options) error {
 	if !o.SkipTidy {
-		o.tell("completing go.mod and go.sum")
+		o.reportProgress("completing go.mod and go.sum")
 		if err := tidy(ctx, a.root, o.Progress); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (a *addition) complete(ctx context.Context, o *Options) error {
 	if a.owned[hooksFile] == nil {
 		return nil // the new hooks are not in the list yet
 	}
-	if err := a.print(ctx, o); err != nil {
+	if err := a.updateManifest(ctx, o); err != nil {
 		return err
 	}
 	if err := screen.WriteFile(a.path(hooksFile), a.owned[hooksFile]); err != nil {
@@ -210,7 +210,7 @@ func (a *addition) complete(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// created are the files that were not there.
+// created returns the new files.
 func (a *addition) created() []string {
 	all := a.added.names()
 	for name := range a.owned {
@@ -222,7 +222,7 @@ func (a *addition) created() []string {
 	return all
 }
 
-// written are the files that were there and are not as they were.
+// written returns the existing files whose content has changed.
 func (a *addition) written() []string {
 	var all []string
 	for _, name := range a.before.names() {
@@ -233,8 +233,8 @@ func (a *addition) written() []string {
 	return all
 }
 
-// takeBack leaves the project as it was.
-func (a *addition) takeBack() error {
+// rollBack restores the project.
+func (a *addition) rollBack() error {
 	var errs []error
 	remove := func(name string) {
 		if err := os.Remove(a.path(name)); err != nil && !os.IsNotExist(err) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestEditedManifests: what somebody wrote into a file that the program prints is not lost.
+// TestEditedManifests checks that Add keeps the user's changes of generated manifests.
 func TestEditedManifests(t *testing.T) {
 	for _, certs := range []string{SelfManaged, CertManager} {
 		t.Run(certs, func(t *testing.T) {
@@ -18,7 +18,7 @@ func TestEditedManifests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			name, flag := result.Project.printed()
+			name, flag := result.Project.generatedManifest()
 			text, err := os.ReadFile("shop/" + name)
 			if err != nil {
 				t.Fatal(err)
@@ -32,7 +32,7 @@ func TestEditedManifests(t *testing.T) {
 			if now, _ := os.ReadFile("shop/" + name); string(now) != edited {
 				t.Errorf("%s was changed:\n%s", name, now)
 			}
-			want := name + " is not what the program printed before, and is left alone: add by hand what go run . " + flag + " prints"
+			want := "you have edited " + name + ", so it was not changed: add the output of go run . " + flag
 			if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, want) {
 				t.Errorf("there is no %q in %q", want, notes)
 			}
@@ -43,7 +43,7 @@ func TestEditedManifests(t *testing.T) {
 	}
 }
 
-// TestFunctionsBesideTheList: a function that returns a hook and that nobody listed is no edit, and no hook of its own.
+// TestFunctionsBesideTheList checks that a constructor outside the list does not count as an edit of the list.
 func TestFunctionsBesideTheList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	newProject(t)
@@ -56,12 +56,12 @@ func TestFunctionsBesideTheList(t *testing.T) {
 	if err != nil || !strings.Contains(string(list), "{\n\t\tPodMutator(),\n\t\tPodValidator(),\n\t}") {
 		t.Errorf("%v\n%s", err, list)
 	}
-	if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, "hooks/hooks.go does not have withLimits(), which is left so") {
-		t.Errorf("it is not named in %q", notes)
+	if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, "hooks/hooks.go does not list withLimits()") {
+		t.Errorf("the notes do not name the function: %q", notes)
 	}
 }
 
-// TestListLast: as long as the list is not written the program is as it was, should we be killed.
+// TestListLast checks that Add writes hooks/hooks.go last, so that the program still works if Add is killed.
 func TestListLast(t *testing.T) {
 	t.Chdir(t.TempDir())
 	newProject(t)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold writes webhook projects: [Init] a new one, [Add] hooks for one that is there.
+// Package scaffold generates webhook projects: [Init] writes a new project, and [Add] adds hooks to an existing one.
 //
-// What is written belongs to the user from then on, but for a few files, which follow from the hooks: the list in
-// hooks/hooks.go, and what the program prints into config. Add writes these again; it makes new files besides,
-// and changes no other.
+// The generated files belong to the user, except a few that are derived from the hooks: the list in hooks/hooks.go, and the
+// manifests in config that the program prints. Add updates these, creates new files, and changes no others.
 //
-// The list is a file that is regenerated, and not one registration in each file, because then it would have
-// to be a package variable that init functions fill: hooks in an order of file names, the same instances in all
-// tests, and nothing to read that says which hooks there are. Written again, it has every function of the package
-// that has no parameters and returns a *webhook.Hook. If the file is not what would be written for the hooks that
-// are there, somebody has edited it: it is left alone, and the user is told which line to add.
+// hooks/hooks.go lists all hooks in one place. The alternative, a registration by an init function in each file, would
+// have three disadvantages: the order of hooks would depend on file names, tests would share instances, and no file
+// would show all hooks. If the user has edited the list, Add does not change it, and returns a note with the line to add.
 package scaffold

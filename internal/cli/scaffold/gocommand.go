@@ -15,25 +15,25 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// goCommand runs the go command and returns what it prints. What it downloads is told.
-func goCommand(ctx context.Context, dir string, tell func(string), args ...string) ([]byte, error) {
+// goCommand runs the go command and returns its standard output. It passes downloads to progress, which may be nil.
+func goCommand(ctx context.Context, dir string, progress func(string), args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir) // a workspace above does not have the project
-	return output(ctx, cmd, tell)
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir) // a go.work above would not include the project
+	return output(ctx, cmd, progress)
 }
 
-// output runs a command to its end, or until ctx is done.
-func output(ctx context.Context, cmd *exec.Cmd, tell func(string)) ([]byte, error) {
+// output runs a command until it ends or ctx is done, and returns its standard output.
+func output(ctx context.Context, cmd *exec.Cmd, progress func(string)) ([]byte, error) {
 	var out, messages bytes.Buffer
 	cmd.Stdout = &out
 	cmd.Stderr = writer(func(p []byte) {
 		messages.Write(p)
-		if line := strings.TrimSpace(string(p)); tell != nil && strings.HasPrefix(line, "go: downloading ") {
-			tell(strings.TrimPrefix(line, "go: "))
+		if line := strings.TrimSpace(string(p)); progress != nil && strings.HasPrefix(line, "go: downloading ") {
+			progress(strings.TrimPrefix(line, "go: "))
 		}
 	})
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes its temporary files then
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // not Kill, so that it removes its temporary files
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	switch {
@@ -60,19 +60,19 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A commandError is what a command said when it failed.
+// A commandError is the output of a failed command.
 type commandError struct{ text string }
 
 func (e *commandError) Error() string { return e.text }
 
-// tidy completes go.mod and go.sum.
-func tidy(ctx context.Context, dir string, tell func(string)) error {
-	_, err := goCommand(ctx, dir, tell, "mod", "tidy")
+// tidy runs "go mod tidy".
+func tidy(ctx context.Context, dir string, progress func(string)) error {
+	_, err := goCommand(ctx, dir, progress, "mod", "tidy")
 	var failed *commandError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return problem.New("the modules that the project needs are not complete:\n%s", lastLines(failed.text, 6))
+	return problem.New("go mod tidy fails:\n%s", lastLines(failed.text, 6))
 }
 
 func lastLines(text string, n int) string {

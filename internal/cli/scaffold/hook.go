@@ -10,12 +10,12 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A Hook is what the templates of a hook are filled in with.
+// A Hook is the data for the templates of a hook.
 type Hook struct {
 	*Project
 	Kind    *Kind
 	Mutates bool
-	// CRD is the file of the project that defines a custom resource.
+	// CRD is the file with the CustomResourceDefinition; empty for built-in kinds.
 	CRD string
 }
 
@@ -26,16 +26,16 @@ func (h *Hook) sort() string {
 	return "validate"
 }
 
-// File is the one in hooks with the hook.
+// File returns the name of the hook's file in hooks/.
 func (h *Hook) File() string { return h.sort() + "_" + h.Kind.stem() + ".go" }
 
-// TestFile is the one in hooks, and in e2e, with the test.
+// TestFile returns the name of the test files in hooks/ and e2e/.
 func (h *Hook) TestFile() string { return h.sort() + "_" + h.Kind.stem() + "_test.go" }
 
-// Sample is the file in samples.
+// Sample returns the name of the file in samples/.
 func (h *Hook) Sample() string { return h.Kind.stem() + ".yaml" }
 
-// Constructor is the function that returns the hook.
+// Constructor returns the name of the function that returns the hook.
 func (h *Hook) Constructor() string {
 	if h.Mutates {
 		return h.Kind.name() + "Mutator"
@@ -43,28 +43,28 @@ func (h *Hook) Constructor() string {
 	return h.Kind.name() + "Validator"
 }
 
-// Handler is the function that decides.
+// Handler returns the name of the handler function.
 func (h *Hook) Handler() string { return h.sort() + h.Kind.name() }
 
-// Test is the function that tests.
+// Test returns the name of the test function.
 func (h *Hook) Test() string { return "Test" + strings.ToUpper(h.sort()[:1]) + h.Handler()[1:] }
 
-// WebhookName is that of the registration.
+// WebhookName returns the name of the webhook in its configuration.
 func (h *Hook) WebhookName() string {
 	return h.sort() + "-" + strings.ReplaceAll(h.Kind.stem(), "_", "-") + "." + h.Name + "." + h.Domain
 }
 
-// declares are the names that the hook takes in its package.
+// declares returns the names of functions that the hook's files declare.
 func (h *Hook) declares() []string {
 	return []string{h.Constructor(), h.Handler(), h.Test(), h.Test() + "Again"}
 }
 
-// crdFile is where the definition of a custom resource is.
+// crdFile returns the file of the CustomResourceDefinition in a folder.
 func (k *Kind) crdFile(folder string) string {
 	return path.Join(folder, k.Resource+"."+k.Group+".yaml")
 }
 
-// hooksOf reads the names of kinds.
+// hooksOf returns the hooks for the values of --mutate and --validate.
 func (p *Project) hooksOf(mutate, validate []string) ([]*Hook, error) {
 	var all []*Hook
 	add := func(flag string, mutates bool, names []string) error {
@@ -76,7 +76,7 @@ func (p *Project) hooksOf(mutate, validate []string) ([]*Hook, error) {
 			h := &Hook{Project: p, Kind: kind, Mutates: mutates}
 			for _, other := range all {
 				if other.File() == h.File() {
-					return problem.New("%s: %s are named twice: one hook is enough for them", flag, kind.Resource)
+					return problem.New("%s: %s is listed twice", flag, kind.Resource)
 				}
 			}
 			all = append(all, h)
@@ -88,7 +88,7 @@ func (p *Project) hooksOf(mutate, validate []string) ([]*Hook, error) {
 		err = add("--validate", false, validate)
 	}
 	if err == nil && len(all) == 0 {
-		err = problem.New("hooks for which kinds? name them by --mutate or --validate").
+		err = problem.New("no kinds are given: use --mutate or --validate").
 			Hint("--mutate pods --validate apps/v1/deployments")
 	}
 	return all, err

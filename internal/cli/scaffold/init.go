@@ -15,44 +15,44 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// Options say what to write.
+// Options are the flags of "admitkit init" and "admitkit add hook".
 type Options struct {
-	// Name is that of the project, its namespace, its Deployment and its Service. Only for Init.
+	// Name is the name of the project, its namespace, its Deployment and its Service. Only for Init.
 	Name string
-	// Dir is the folder of the project: the name, if empty. For Add it is one in the project.
+	// Dir is the folder of the project. For Init, the default is Name. For Add, it can be any folder in the project.
 	Dir string
-	// Mutate and Validate are kinds.
+	// Mutate and Validate are the kinds that get mutating and validating hooks.
 	Mutate, Validate []string
-	// Module, Domain and Certs are for Init, as is Admitkit, the folder with admitkit.
+	// Module, Domain, Certs and Admitkit are only for Init. Admitkit is the folder of a checkout of admitkit.
 	Module, Domain, Certs, Admitkit string
-	// Replace are modules and folders, as MODULE=DIR. Only for Init.
+	// Replace has entries MODULE=DIR for go.mod. Only for Init.
 	Replace []string
-	// SkipTidy leaves it to the user to complete go.mod and go.sum.
+	// SkipTidy skips "go mod tidy".
 	SkipTidy bool
 	// Progress receives the name of each step. May be nil.
 	Progress func(step string)
 }
 
-func (o *Options) tell(what string) {
+func (o *Options) reportProgress(step string) {
 	if o.Progress != nil {
-		o.Progress(what)
+		o.Progress(step)
 	}
 }
 
-// A Result is what was done.
+// A Result describes the files that Init or Add wrote.
 type Result struct {
 	Project *Project
 	// Dir is the root of the project.
 	Dir string
-	// Hooks are the new ones.
+	// Hooks are the new hooks.
 	Hooks []*Hook
-	// Created and Written are files that were not there before, and others.
+	// Created are the new files. Written are the existing files that were changed.
 	Created, Written []string
-	// Notes are what the user should know.
+	// Notes are messages for the user.
 	Notes []string
 }
 
-// Init writes a new project: all of it or, if anything goes wrong, nothing.
+// Init writes a new project. If it fails, it writes nothing.
 func Init(ctx context.Context, o Options) (*Result, error) {
 	p := &Project{Name: o.Name, Certs: cmp.Or(o.Certs, SelfManaged), Module: cmp.Or(o.Module, "example.com/"+o.Name)}
 	p.Domain = cmp.Or(o.Domain, domainOf(p.Module))
@@ -67,7 +67,7 @@ func Init(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	dir := cmp.Or(o.Dir, o.Name)
-	if err := vacant(dir); err != nil {
+	if err := checkVacant(dir); err != nil {
 		return nil, err
 	}
 	if err := p.find(ctx, o.Admitkit); err != nil {
@@ -83,7 +83,7 @@ func Init(ctx context.Context, o Options) (*Result, error) {
 	return &Result{Project: p, Dir: dir, Hooks: p.Hooks, Created: all.names(), Notes: notes(p.Hooks)}, nil
 }
 
-// render makes all files of a new project.
+// render returns all files of a new project.
 func (p *Project) render(t *tree) (files, error) {
 	all := files{}
 	for _, h := range p.Hooks {
@@ -99,8 +99,8 @@ func (p *Project) render(t *tree) (files, error) {
 		all[hooksFile], err = t.list(all)
 	}
 	if err == nil {
-		name, _ := p.printed()
-		all[name], err = p.print()
+		name, _ := p.generatedManifest()
+		all[name], err = p.renderManifest()
 	}
 	if crds := t.definitions(all); err == nil && len(crds) > 0 {
 		err = all.add(definitionsFile, "type/kustomization.yaml", crds)
@@ -108,10 +108,12 @@ func (p *Project) render(t *tree) (files, error) {
 	return all, err
 }
 
-// definitionsFile is the list of definitions.
-const definitionsFile = "config/crd/Kustomization" // of that name kubectl and kustomize read it, and others take it for no object
+// definitionsFile lists the CustomResourceDefinitions. kubectl and kustomize accept this name. Without the extension
+// .yaml, other tools do not read the file as an object.
+const definitionsFile = "config/crd/Kustomization"
 
-// create writes the files beside the folder, or in it if it is there, and moves them when they are complete.
+// create writes the files into a temporary folder and moves them when they are complete. The temporary folder is in dir if
+// dir exists, and otherwise beside it.
 func create(ctx context.Context, dir string, all files, o *Options) error {
 	parent, prefix := filepath.Dir(filepath.Clean(dir)), filepath.Base(dir)
 	_, err := os.Stat(dir)
@@ -135,7 +137,7 @@ func create(ctx context.Context, dir string, all files, o *Options) error {
 		}
 	}
 	if !o.SkipTidy {
-		o.tell("completing go.mod and go.sum")
+		o.reportProgress("completing go.mod and go.sum")
 		if err := tidy(ctx, absolute, o.Progress); err != nil {
 			return problem.Hint(err, "--skip-tidy  # writes the project as it is; run go mod tidy in it later")
 		}
@@ -156,7 +158,7 @@ func create(ctx context.Context, dir string, all files, o *Options) error {
 	return nil
 }
 
-// fill moves what is in a folder into another, which is empty but for that one.
+// fill moves the content of the folder from into dir. dir contains only from.
 func fill(dir, from string) error {
 	entries, err := os.ReadDir(from)
 	for i, e := range entries {
@@ -173,26 +175,26 @@ func fill(dir, from string) error {
 	return nil
 }
 
-// vacant says why a project cannot be written into a folder.
-func vacant(dir string) error {
+// checkVacant returns an error unless dir is empty, or does not exist and can be created.
+func checkVacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return problem.New("%s is there already, and not empty", dir).
-			Hint("--dir FOLDER, or in a project that is there: admitkit add hook")
+		return problem.New("the folder %s exists and is not empty", dir).
+			Hint("--dir FOLDER, or to extend an existing project: admitkit add hook")
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return problem.New("%s is there already, and no folder", dir).Hint("--dir FOLDER")
+		return problem.New("%s exists and is not a folder", dir).Hint("--dir FOLDER")
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return problem.New("there is no folder %s to make %s in", parent, filepath.Base(dir)).Hint("mkdir -p %s", parent)
+		return problem.New("cannot create %s: the folder %s does not exist", filepath.Base(dir), parent).Hint("mkdir -p %s", parent)
 	}
 	return nil
 }
 
-// replace reads the lines for go.mod.
+// replace parses the values of --replace.
 func (p *Project) replace(lines []string) error {
 	for _, line := range lines {
 		module, dir, ok := strings.Cut(line, "=")
@@ -204,7 +206,7 @@ func (p *Project) replace(lines []string) error {
 			return problem.New("%w", err)
 		}
 		if _, err := os.Stat(filepath.Join(absolute, "go.mod")); err != nil {
-			return problem.New("--replace: %s is no Go module: it has no go.mod", dir)
+			return problem.New("--replace: %s is not a Go module: it has no go.mod", dir)
 		}
 		p.Replaces = append(p.Replaces, Replace{Module: module, Dir: absolute})
 	}
@@ -232,7 +234,7 @@ func (f files) names() []string {
 	return all
 }
 
-// notes say what to know of the kinds.
+// notes returns the warnings about the kinds of hooks, without duplicates.
 func notes(hooks []*Hook) []string {
 	var all []string
 	for _, h := range hooks {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// TestInitLeavesNothing: if anything goes wrong, there is not a file of it.
+// TestInitLeavesNothing checks that Init writes no files if it fails.
 func TestInitLeavesNothing(t *testing.T) {
 	rows := []struct {
 		name, reason string
@@ -25,23 +25,23 @@ func TestInitLeavesNothing(t *testing.T) {
 			t.Setenv("GOPROXY", "off")
 			t.Setenv("GOFLAGS", "-modcacherw -buildvcs=false")
 			t.Setenv("GOMODCACHE", t.TempDir())
-		}, "the modules that the project needs are not complete"},
-		{"no Go", "it is what completes the project", func(t *testing.T, _ *Options) { t.Setenv("PATH", t.TempDir()) }, "the go command is not installed"},
-		{"not empty", "it is somebody else's", func(t *testing.T, _ *Options) { write(t, "shop/README.md", "mine") }, "shop is there already, and not empty"},
-		{"a file", "it is somebody else's", func(t *testing.T, _ *Options) { write(t, "shop", "mine") }, "shop is there already, and no folder"},
-		{"no parent", "who knows what was meant", func(_ *testing.T, o *Options) { o.Dir = "a/b/shop" }, "there is no folder a/b to make shop in"},
-		{"no checkout", "the folder is another one", func(_ *testing.T, o *Options) { o.Admitkit = "." }, "--admitkit: . is no checkout of github.com/admitkit/admitkit"},
-		{"replace", "it is no module", func(_ *testing.T, o *Options) { o.Replace = []string{"example.com/a=."} }, "--replace: . is no Go module"},
+		}, "go mod tidy fails"},
+		{"no Go", "go mod tidy needs Go", func(t *testing.T, _ *Options) { t.Setenv("PATH", t.TempDir()) }, "the go command is not installed"},
+		{"not empty", "its files belong to the user", func(t *testing.T, _ *Options) { write(t, "shop/README.md", "mine") }, "the folder shop exists and is not empty"},
+		{"a file", "its files belong to the user", func(t *testing.T, _ *Options) { write(t, "shop", "mine") }, "shop exists and is not a folder"},
+		{"no parent", "the path may be misspelled", func(_ *testing.T, o *Options) { o.Dir = "a/b/shop" }, "cannot create shop: the folder a/b does not exist"},
+		{"no checkout", "the folder has another module", func(_ *testing.T, o *Options) { o.Admitkit = "." }, "--admitkit: . is not a checkout of github.com/admitkit/admitkit"},
+		{"replace", "the folder has no module", func(_ *testing.T, o *Options) { o.Replace = []string{"example.com/a=."} }, "--replace: . is not a Go module"},
 		{"replace without a folder", "there is no =", func(_ *testing.T, o *Options) { o.Replace = []string{"example.com/a"} }, `--replace: "example.com/a" is not MODULE=DIR`},
-		{"no kinds", "there would be no hooks", func(_ *testing.T, o *Options) { o.Mutate = nil }, "hooks for which kinds?"},
-		{"twice", "one hook is enough", func(_ *testing.T, o *Options) { o.Mutate = []string{"pods", "v1/pods"} }, "pods are named twice"},
-		{"name", "a Service cannot have it", func(_ *testing.T, o *Options) { o.Name = "Shop" }, `"Shop" is not a name of a Service`},
-		{"path", "nothing is written elsewhere", func(_ *testing.T, o *Options) { o.Name = "../shop" }, `"../shop" is not a name of a Service`},
-		{"long name", "others are made of it", func(_ *testing.T, o *Options) { o.Name = strings.Repeat("n", 51) }, "is too long"},
-		{"namespace", "it has one of that name", func(_ *testing.T, o *Options) { o.Name = "kube-system" }, "is a namespace of Kubernetes"},
-		{"module", "no import path", func(_ *testing.T, o *Options) { o.Module = "example.com/shop hooks" }, `--module: "example.com/shop hooks" is no module path`},
-		{"own module", "admitkit's own", func(_ *testing.T, o *Options) { o.Module = admitkitModule + "/x" }, "is admitkit's own"},
-		{"domain", "names of webhooks end in it", func(_ *testing.T, o *Options) { o.Domain = "shop" }, `--domain: "shop" is no domain name`},
+		{"no kinds", "a project needs a hook", func(_ *testing.T, o *Options) { o.Mutate = nil }, "no kinds are given"},
+		{"twice", "one hook is enough", func(_ *testing.T, o *Options) { o.Mutate = []string{"pods", "v1/pods"} }, "pods is listed twice"},
+		{"name", "a Service cannot have it", func(_ *testing.T, o *Options) { o.Name = "Shop" }, `"Shop" is not a valid name`},
+		{"path", "nothing is written elsewhere", func(_ *testing.T, o *Options) { o.Name = "../shop" }, `"../shop" is not a valid name`},
+		{"long name", "other names append to it", func(_ *testing.T, o *Options) { o.Name = strings.Repeat("n", 51) }, "is too long"},
+		{"namespace", "it has one of that name", func(_ *testing.T, o *Options) { o.Name = "kube-system" }, "Kubernetes uses this one"},
+		{"module", "no import path", func(_ *testing.T, o *Options) { o.Module = "example.com/shop hooks" }, `--module: "example.com/shop hooks" is not a module path`},
+		{"own module", "admitkit's own", func(_ *testing.T, o *Options) { o.Module = admitkitModule + "/x" }, "belongs to admitkit"},
+		{"domain", "names of webhooks end in it", func(_ *testing.T, o *Options) { o.Domain = "shop" }, `--domain: "shop" is not a domain name`},
 		{"certs", "there are two", func(_ *testing.T, o *Options) { o.Certs = "acme" }, `--certs: "acme" is neither`},
 	}
 	for _, row := range rows {
@@ -61,7 +61,7 @@ func TestInitLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterrupted: nor if the user has enough of it.
+// TestInterrupted checks that Init and Add leave nothing when the user interrupts them.
 func TestInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
@@ -85,7 +85,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestAddRefuses: what is in its way stays, and nothing else is written.
+// TestAddRefuses checks that Add changes nothing if it fails.
 func TestAddRefuses(t *testing.T) {
 	rows := []struct {
 		name, reason string
@@ -93,16 +93,16 @@ func TestAddRefuses(t *testing.T) {
 		o            Options
 		want         string
 	}{
-		{"file", "it is the user's", "hooks/mutate_secrets_test.go", "package hooks\n", Options{Mutate: []string{"secrets"}}, "hooks/mutate_secrets_test.go is there already"},
-		{"hook", "there is one", "", "", Options{Mutate: []string{"pods"}}, "hooks/mutate_pods.go is there already"},
-		{"name", "it would not compile", "hooks/x.go", "package hooks\n\nfunc mutateSecret() {}\n", Options{Mutate: []string{"secrets"}}, "hooks declares mutateSecret already"},
-		{"name in e2e", "nor would that", "e2e/x_test.go", "package e2e\n\nvar TestMutateSecret = 1\n", Options{Mutate: []string{"secrets"}}, "e2e declares TestMutateSecret already"},
-		{"kind", "as in init", "", "", Options{Mutate: []string{"secret"}}, `no kind "secret" is known`},
-		{"none", "as in init", "", "", Options{}, "hooks for which kinds?"},
-		{"not compiling", "what it prints cannot be known", "hooks/x.go", "package hooks\n\nvar x int = \"\"\n", Options{Mutate: []string{"secrets"}, SkipTidy: true}, "the program does not compile with the new hooks"},
-		{"project file", "it is what says the names", projectFile, "name: shop\ndomain: example.com\ncerts: self-managed\nx: 1\n", Options{Mutate: []string{"secrets"}}, `unknown field "x"`},
-		{"project name", "somebody edited it", projectFile, "name: Shop\n", Options{Mutate: []string{"secrets"}}, `"Shop" is not a name of a Service`},
-		{"no project", "there is nothing to add to", "../go.mod", "", Options{Dir: ".", Mutate: []string{"secrets"}}, "is in no project of admitkit"},
+		{"file", "it is the user's", "hooks/mutate_secrets_test.go", "package hooks\n", Options{Mutate: []string{"secrets"}}, "hooks/mutate_secrets_test.go exists already"},
+		{"hook", "the hook exists", "", "", Options{Mutate: []string{"pods"}}, "hooks/mutate_pods.go exists already"},
+		{"name", "it would not compile", "hooks/x.go", "package hooks\n\nfunc mutateSecret() {}\n", Options{Mutate: []string{"secrets"}}, "hooks already declares mutateSecret"},
+		{"name in e2e", "it would not compile", "e2e/x_test.go", "package e2e\n\nvar TestMutateSecret = 1\n", Options{Mutate: []string{"secrets"}}, "e2e already declares TestMutateSecret"},
+		{"kind", "as in init", "", "", Options{Mutate: []string{"secret"}}, `unknown kind "secret"`},
+		{"none", "as in init", "", "", Options{}, "no kinds are given"},
+		{"not compiling", "its output cannot be generated", "hooks/x.go", "package hooks\n\nvar x int = \"\"\n", Options{Mutate: []string{"secrets"}, SkipTidy: true}, "the program does not compile with the new hooks"},
+		{"project file", "it has the project's names", projectFile, "name: shop\ndomain: example.com\ncerts: self-managed\nx: 1\n", Options{Mutate: []string{"secrets"}}, `unknown field "x"`},
+		{"project name", "the user edited it", projectFile, "name: Shop\n", Options{Mutate: []string{"secrets"}}, `"Shop" is not a valid name`},
+		{"no project", "there is nothing to add to", "../go.mod", "", Options{Dir: ".", Mutate: []string{"secrets"}}, "is not in a project of admitkit init"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// TestEditedLists: lists that somebody has edited are left alone, and it is said what to add to them.
+// TestEditedLists checks that Add does not change edited lists, and returns notes about the missing lines.
 func TestEditedLists(t *testing.T) {
 	t.Chdir(t.TempDir())
 	newProject(t)
@@ -143,9 +143,9 @@ func TestEditedLists(t *testing.T) {
 	}
 	notes := strings.Join(result.Notes, "\n")
 	for _, want := range []string{
-		"hooks/hooks.go was edited and is left alone: add LeaseValidator(), CartValidator() to it, then run make manifests",
-		"config/crd/Kustomization was edited and is left alone: add bases.yaml, carts.example.com.yaml to it",
-		"hooks for leases: controllers hold their leadership by them",
+		"you have edited hooks/hooks.go, so it was not changed: add LeaseValidator(), CartValidator() to it, then run make manifests",
+		"you have edited config/crd/Kustomization, so it was not changed: add bases.yaml, carts.example.com.yaml to it",
+		"hooks for leases: controllers use them for leader election",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("there is no %q in\n%s", want, notes)
@@ -156,7 +156,7 @@ func TestEditedLists(t *testing.T) {
 	}
 }
 
-// TestOwnTypes: a type that the project has is used as it is, and the tests get a definition of it if there is none.
+// TestOwnTypes checks that Init uses existing Go types, and adds a CustomResourceDefinition only if there is none.
 func TestOwnTypes(t *testing.T) {
 	rows := []struct{ reason, definition, want string }{
 		{"there is none", "", "e2e/testdata/carts.example.com.yaml"},
@@ -199,7 +199,7 @@ func TestOwnTypes(t *testing.T) {
 	}
 }
 
-// TestList: it has what is listed, in its order, and the new hooks; what somebody has not listed may be no hook of its own.
+// TestList checks that the list keeps its order, gets the new hooks, and gets no other functions.
 func TestList(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, hooksFile), "package hooks\n\nfunc Hooks() []*webhook.Hook { return []*webhook.Hook{Last(), First()} }\n")
@@ -233,7 +233,7 @@ func Last() *w.Hook
 	}
 }
 
-// TestInitHere: the current folder will do, if it is empty, and stays the one that it is.
+// TestInitHere checks that Init can write into the current folder if that is empty.
 func TestInitHere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	before, err := os.Stat(".")
@@ -305,7 +305,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// TestHints: each problem comes with what to type.
+// TestHints checks that errors have hints.
 func TestHints(t *testing.T) {
 	_, err := Init(t.Context(), Options{Name: "shop", Mutate: []string{"deployment"}})
 	if hints := problem.Hints(err); len(hints) != 1 || hints[0] != "did you mean apps/v1/deployments?" {

@@ -18,36 +18,36 @@ import (
 //go:embed kinds.yaml
 var kindsFile string
 
-// A Kind is what a hook is for.
+// A Kind is a kind of objects, with its Go type.
 type Kind struct {
 	schema.GroupVersionKind
 	Resource string
-	// Package and Type are its Go type.
+	// Package and Type are the import path and the name of the Go type.
 	Package, Type string
 	// Sample is an object of the kind, as YAML.
 	Sample string
-	// Beware is what to know before there is a hook for it.
+	// Beware is a warning about hooks for the kind, or empty.
 	Beware string
 
 	namespaced bool
 	builtIn    bool
-	ambiguous  string // tells it from another built-in one of the same name
-	local      string // the folder of the package, if it is in the module of the project
+	ambiguous  string // group or version, if several kinds have the same resource name
+	local      string // folder of the Go type, if it is in the module of the project
 }
 
-// Imported tells whether its package is one of Kubernetes.
+// Imported reports whether the Go type is in a Kubernetes package.
 func (k *Kind) Imported() bool { return k.builtIn }
 
-// Namespaced tells whether objects of the kind are in namespaces.
+// Namespaced reports whether the kind is namespaced.
 func (k *Kind) Namespaced() bool { return k.namespaced }
 
-// NeedsKinds tells whether pkg/webhook would take the Go type for another kind: see its WithKinds.
+// NeedsKinds reports whether the hook needs WithKinds, because pkg/webhook cannot derive the version from the package.
 func (k *Kind) NeedsKinds() bool { return !k.builtIn && path.Base(k.Package) != k.Version }
 
-// GoType is how the files write the type.
+// GoType returns the qualified name of the Go type, such as corev1.Pod.
 func (k *Kind) GoType() string { return k.Alias() + "." + k.Type }
 
-// Alias is how the files name the package: k8s.io/api/apps/v1 is appsv1.
+// Alias returns the name under which generated files import the package, such as appsv1 for k8s.io/api/apps/v1.
 func (k *Kind) Alias() string {
 	base, above := path.Base(k.Package), path.Base(path.Dir(k.Package))
 	alias := identifier(base)
@@ -60,12 +60,12 @@ func (k *Kind) Alias() string {
 	return alias
 }
 
-// String is how a user names it.
+// String returns the kind as a value of --mutate, such as apps/v1/deployments.
 func (k *Kind) String() string {
 	return strings.TrimPrefix(k.Group+"/"+k.Version+"/"+k.Resource, "/")
 }
 
-// name begins the names of its functions.
+// name returns the kind's part of function names. It is unique among the built-in kinds.
 func (k *Kind) name() string {
 	switch {
 	case k.ambiguous == "":
@@ -76,7 +76,7 @@ func (k *Kind) name() string {
 	return strings.ToUpper(k.ambiguous[:1]) + k.ambiguous[1:] + k.Kind
 }
 
-// stem is in the names of its files.
+// stem returns the kind's part of file names.
 func (k *Kind) stem() string { return strings.TrimSuffix(k.Resource+"_"+k.ambiguous, "_") }
 
 func identifier(text string) string {
@@ -88,7 +88,7 @@ func identifier(text string) string {
 	}, strings.ToLower(text))
 }
 
-// likeVersion tells whether a text looks like v1, v2beta1 or so.
+// likeVersion reports whether a text looks like an API version, such as v1 or v2beta1.
 func likeVersion(text string) bool {
 	return len(text) > 1 && text[0] == 'v' && text[1] >= '1' && text[1] <= '9'
 }
@@ -104,7 +104,7 @@ var Kinds = sync.OnceValue(func() []*Kind {
 			Kind       string `json:"kind"`
 		}
 		if err := yaml.Unmarshal([]byte(sample), &object); err != nil {
-			panic(err) // a test reads the file
+			panic(err) // tests read the same embedded file
 		}
 		k := &Kind{
 			GroupVersionKind: schema.FromAPIVersionAndKind(object.APIVersion, object.Kind),
@@ -134,7 +134,7 @@ var Kinds = sync.OnceValue(func() []*Kind {
 	return all
 })
 
-// groupName is the group without its domain.
+// groupName returns the first part of the group, or "core".
 func (k *Kind) groupName() string {
 	if k.Group == "" {
 		return "core"
@@ -143,29 +143,29 @@ func (k *Kind) groupName() string {
 	return name
 }
 
-// never are resources that webhooks are not called for, or that make no sense with them.
+// never maps resources to the reason why no hooks are generated for them.
 var never = map[string]string{
-	"validatingwebhookconfigurations":   "the API server calls no webhook for them, so that a broken one can be taken away",
-	"mutatingwebhookconfigurations":     "the API server calls no webhook for them, so that a broken one can be taken away",
-	"validatingadmissionpolicies":       "the API server calls no webhook for them, so that a broken one can be taken away",
-	"validatingadmissionpolicybindings": "the API server calls no webhook for them, so that a broken one can be taken away",
-	"mutatingadmissionpolicies":         "the API server calls no webhook for them, so that a broken one can be taken away",
-	"mutatingadmissionpolicybindings":   "the API server calls no webhook for them, so that a broken one can be taken away",
-	"tokenreviews":                      "they ask who somebody is, with each request, and are stored nowhere",
-	"subjectaccessreviews":              "they ask who may do what, with each request, and are stored nowhere",
-	"selfsubjectaccessreviews":          "they ask who may do what, with each request, and are stored nowhere",
-	"localsubjectaccessreviews":         "they ask who may do what, with each request, and are stored nowhere",
-	"componentstatuses":                 "nobody writes them",
+	"validatingwebhookconfigurations":   "the API server calls only static webhooks for them, so that a broken one can be removed",
+	"mutatingwebhookconfigurations":     "the API server calls only static webhooks for them, so that a broken one can be removed",
+	"validatingadmissionpolicies":       "the API server calls only static webhooks for them, so that a broken one can be removed",
+	"validatingadmissionpolicybindings": "the API server calls only static webhooks for them, so that a broken one can be removed",
+	"mutatingadmissionpolicies":         "the API server calls only static webhooks for them, so that a broken one can be removed",
+	"mutatingadmissionpolicybindings":   "the API server calls only static webhooks for them, so that a broken one can be removed",
+	"tokenreviews":                      "the API server uses them to authenticate requests, and stores none",
+	"subjectaccessreviews":              "the API server uses them to authorize requests, and stores none",
+	"selfsubjectaccessreviews":          "the API server uses them to authorize requests, and stores none",
+	"localsubjectaccessreviews":         "the API server uses them to authorize requests, and stores none",
+	"componentstatuses":                 "they are read-only",
 }
 
-// find finds what a user names: pods, apps/v1/deployments, deployments.apps, deployments.v1.apps.
+// find returns the built-in kind for a name such as pods, apps/v1/deployments, deployments.apps or deployments.v1.apps.
 func find(text string) (*Kind, error) {
 	group, version, resource, err := split(text)
 	if err != nil {
 		return nil, err
 	}
 	if why := never[resource]; why != "" {
-		return nil, problem.New("no hooks for %s: %s", resource, why)
+		return nil, problem.New("%s cannot have hooks: %s", resource, why)
 	}
 	var found []*Kind
 	for _, k := range Kinds() {
@@ -183,10 +183,10 @@ func find(text string) (*Kind, error) {
 	for _, k := range found {
 		names = append(names, k.String())
 	}
-	return nil, problem.New("%q is the name of several kinds: %s", text, strings.Join(names, ", ")).Hint("name one, such as %s", names[len(names)-1])
+	return nil, problem.New("%q is ambiguous: %s", text, strings.Join(names, ", ")).Hint("use one of them, such as %s", names[len(names)-1])
 }
 
-// split takes a name apart. Group and version are nil and empty where the name does not say them.
+// split splits the name of a kind. group is nil, and version is empty, if the name does not have them.
 func split(text string) (group *string, version, resource string, err error) {
 	if parts := strings.Split(text, "/"); len(parts) > 1 {
 		resource = parts[len(parts)-1]
@@ -196,7 +196,7 @@ func split(text string) (group *string, version, resource string, err error) {
 		case len(parts) == 2 && likeVersion(parts[0]):
 			return new(string), parts[0], resource, nil
 		case len(parts) == 2 && subresource(parts[1]):
-			return nil, "", "", problem.New("%q is a subresource: hooks for these are not scaffolded", text).Hint("https://github.com/admitkit/admitkit/blob/main/docs/registration.md says how to write one")
+			return nil, "", "", problem.New("%q is a subresource, for which no hooks are generated", text).Hint("to write one: https://github.com/admitkit/admitkit/blob/main/docs/registration.md")
 		case len(parts) == 2:
 			return &parts[0], "", resource, nil
 		}
@@ -216,9 +216,9 @@ func subresource(name string) bool {
 	return slices.Contains([]string{"status", "scale", "eviction", "binding", "exec", "attach", "portforward", "proxy", "log", "token", "approval", "finalize", "resize", "ephemeralcontainers"}, name)
 }
 
-// unknown says what may have been meant.
+// unknown returns the error for an unknown kind, with similar names as a hint.
 func unknown(text, resource string) error {
-	err := problem.New("no kind %q is known", text)
+	err := problem.New("unknown kind %q", text)
 	var near []string
 	for _, k := range Kinds() {
 		if strings.EqualFold(k.Kind, resource) || k.Resource == resource || distance(k.Resource, strings.ToLower(resource)) <= 2 {
@@ -228,11 +228,11 @@ func unknown(text, resource string) error {
 	if len(near) > 0 {
 		return err.Hint("did you mean %s?", strings.Join(near, " or "))
 	}
-	return err.Hint("admitkit init --list-kinds  # the built-in ones").
-		Hint("a kind of your own needs its Go type: example.com/v1/widgets=example.com/shop/api/v1.Widget")
+	return err.Hint("admitkit init --list-kinds  # lists the built-in kinds").
+		Hint("a custom resource needs its Go type: example.com/v1/widgets=example.com/shop/api/v1.Widget")
 }
 
-// distance is how many letters have to be put in, taken out or replaced.
+// distance returns the Levenshtein distance of two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

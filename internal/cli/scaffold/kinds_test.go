@@ -28,7 +28,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// TestKinds: the Go type is there, and the sample is one of it. test/projects asks the API server.
+// TestKinds checks that the Go type of each kind exists and can decode the sample. test/projects uses an API server.
 func TestKinds(t *testing.T) {
 	scheme := newScheme(t)
 	seen := map[string]bool{}
@@ -79,28 +79,28 @@ func TestParse(t *testing.T) {
 		{"serving.knative.dev/v1/services=knative.dev/serving/pkg/apis/serving/v1.Service", "a kind that is called like a built-in one", "serving.knative.dev/v1/services servingv1.Service services_serving ServingService"},
 		{"example.com/v1/widgets=gopkg.in/widgets.v2.Widget", "a dot in the last element", "example.com/v1/widgets widgetsv2.Widget widgets Widget WithKinds"},
 
-		{"pod", "singular", `no kind "pod" is known; did you mean v1/pods?`},
-		{"Deployment", "the kind", `no kind "Deployment" is known; did you mean apps/v1/deployments?`},
-		{"deploymets", "a letter is missing", `no kind "deploymets" is known; did you mean apps/v1/deployments?`},
-		{"apps/v2/deployments", "no such version", `no kind "apps/v2/deployments" is known; did you mean apps/v1/deployments?`},
-		{"widgets", "not built in", `no kind "widgets" is known; admitkit init --list-kinds`},
-		{"events", "two groups", `"events" is the name of several kinds: v1/events, events.k8s.io/v1/events; name one`},
-		{"horizontalpodautoscalers", "two versions", `is the name of several kinds: autoscaling/v1/horizontalpodautoscalers, autoscaling/v2/`},
-		{"mutatingwebhookconfigurations", "exempt", "no hooks for mutatingwebhookconfigurations: the API server calls no webhook for them"},
-		{"authorization.k8s.io/v1/subjectaccessreviews", "virtual", "no hooks for subjectaccessreviews: they ask"},
+		{"pod", "singular", `unknown kind "pod"; did you mean v1/pods?`},
+		{"Deployment", "the kind", `unknown kind "Deployment"; did you mean apps/v1/deployments?`},
+		{"deploymets", "a letter is missing", `unknown kind "deploymets"; did you mean apps/v1/deployments?`},
+		{"apps/v2/deployments", "no such version", `unknown kind "apps/v2/deployments"; did you mean apps/v1/deployments?`},
+		{"widgets", "not built in", `unknown kind "widgets"; admitkit init --list-kinds`},
+		{"events", "two groups", `"events" is ambiguous: v1/events, events.k8s.io/v1/events; use one`},
+		{"horizontalpodautoscalers", "two versions", `is ambiguous: autoscaling/v1/horizontalpodautoscalers, autoscaling/v2/`},
+		{"mutatingwebhookconfigurations", "exempt", "mutatingwebhookconfigurations cannot have hooks: the API server calls only static webhooks for them"},
+		{"authorization.k8s.io/v1/subjectaccessreviews", "virtual", "subjectaccessreviews cannot have hooks: the API server uses them"},
 		{"pods/eviction", "a subresource", `"pods/eviction" is a subresource`},
-		{"", "nothing", `no kind "" is known`},
+		{"", "nothing", `unknown kind ""`},
 		{"a/b/c/d", "too much", `"a/b/c/d" is not the name of a kind`},
-		{"widgets=example.com/shop/api/v1.Widget", "no group", "does not say the group and the version of widgets"},
-		{"shop/v1/widgets=example.com/shop/api/v1.Widget", "no domain", `"shop" is no group of custom resources`},
-		{"example.com/v1/Widgets=example.com/shop/api/v1.Widget", "not a plural", "version and plural are lower-case"},
-		{"example.com/v1/widgets=Widget", "no package", `"Widget" is no Go type`},
-		{"example.com/v1/widgets=example.com/shop/api/v1", "no type", `"example.com/shop/api/v1" is no Go type`},
-		{"example.com/v1/widgets=example.com/shop/api/v1.widget", "not exported", `"widget" is no exported Go type`},
-		{"example.com/v1/widgets=example.com/\"/v1.Widget", "a quote", `is no import path`},
-		{"example.com/v1/widgets=../api/v1.Widget", "a folder", `is no import path`},
-		{"example.com/v1/widgets=example.com/shop.Widget", "package main", "the package example.com/shop is the program"},
-		{"example.com/v1/widgets=example.com/shop/hooks.Widget", "would import itself", "hooks is the place of something else"},
+		{"widgets=example.com/shop/api/v1.Widget", "no group", "lacks the group or the version of widgets"},
+		{"shop/v1/widgets=example.com/shop/api/v1.Widget", "no domain", `"shop" is not an API group of custom resources`},
+		{"example.com/v1/Widgets=example.com/shop/api/v1.Widget", "not a plural", "version and plural must be lower-case"},
+		{"example.com/v1/widgets=Widget", "no package", `"Widget" is not a Go type`},
+		{"example.com/v1/widgets=example.com/shop/api/v1", "no type", `"example.com/shop/api/v1" is not a Go type`},
+		{"example.com/v1/widgets=example.com/shop/api/v1.widget", "not exported", `"widget" is not an exported Go type`},
+		{"example.com/v1/widgets=example.com/\"/v1.Widget", "a quote", `is not an import path`},
+		{"example.com/v1/widgets=../api/v1.Widget", "a folder", `is not an import path`},
+		{"example.com/v1/widgets=example.com/shop.Widget", "package main", "the package example.com/shop is the main program"},
+		{"example.com/v1/widgets=example.com/shop/hooks.Widget", "would import itself", "the project uses the folder hooks for something else"},
 	}
 	for _, row := range rows {
 		k, err := parse(row.text, module)
@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a user writes is a kind of which everything can be rendered, or an error.
+// FuzzParse checks that any text is either an error or a kind whose files can be rendered.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"pods", "deployments.v1.apps", "a/b/c/d", "example.com/v1/widgets=example.com/shop/api/v1.Widget", "example.com/v1/w=x.Y", "x.example.com/v1/w=0/v1.Y"} {
 		f.Add(text)

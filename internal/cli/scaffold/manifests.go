@@ -17,10 +17,11 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// print writes what the program prints of its hooks, if the file is what it printed before.
-func (a *addition) print(ctx context.Context, o *Options) error {
-	name, flag := a.project.printed()
-	o.tell("building the program, which prints " + name)
+// updateManifest writes the manifest that the program prints for its hooks. It adds a note instead if the user has edited
+// the manifest.
+func (a *addition) updateManifest(ctx context.Context, o *Options) error {
+	name, flag := a.project.generatedManifest()
+	o.reportProgress("building the program to generate " + name)
 	temporary, err := scratch.New("", "admitkit-add-")
 	if err != nil {
 		return problem.New("%w", err)
@@ -34,7 +35,7 @@ func (a *addition) print(ctx context.Context, o *Options) error {
 	old := before
 	if before != nil && a.has(hooksFile) {
 		if old, err = a.printedBy(ctx, o, folder, flag); err != nil {
-			return a.unprinted(err, name, flag)
+			return a.noteFailure(err, name, flag)
 		}
 	}
 	overlay, err := a.overlay(folder)
@@ -44,10 +45,10 @@ func (a *addition) print(ctx context.Context, o *Options) error {
 	text, err := a.printedBy(ctx, o, folder, flag, "-overlay", overlay)
 	switch {
 	case err != nil:
-		return a.unprinted(err, name, flag)
+		return a.noteFailure(err, name, flag)
 	case before != nil && !bytes.Equal(before, old):
 		if !bytes.Equal(before, text) {
-			a.notes = append(a.notes, name+" is not what the program printed before, and is left alone: add by hand what go run . "+flag+" prints for the new hooks (make manifests overwrites the file)")
+			a.notes = append(a.notes, "you have edited "+name+", so it was not changed: add the output of go run . "+flag+" for the new hooks (make manifests would overwrite your changes)")
 		}
 		return nil
 	case before != nil && bytes.Equal(before, text):
@@ -62,7 +63,7 @@ func (a *addition) print(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// overlay writes the file with which the go command sees the new list of hooks before it is there.
+// overlay writes an overlay file, with which the go command uses the new list of hooks before it is written.
 func (a *addition) overlay(folder string) (string, error) {
 	list := filepath.Join(folder, "hooks.go")
 	if err := os.WriteFile(list, a.owned[hooksFile], 0o600); err != nil {
@@ -76,13 +77,13 @@ func (a *addition) overlay(folder string) (string, error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// printedBy builds the program and returns what it prints with a flag. A *commandError is the program's.
+// printedBy builds the program and returns its output with a flag. The error is a *commandError if the program fails.
 func (a *addition) printedBy(ctx context.Context, o *Options, folder, flag string, build ...string) ([]byte, error) {
 	program := filepath.Join(folder, "program")
 	build = append(append([]string{"build"}, build...), "-o", program, ".")
 	if _, err := goCommand(ctx, a.root, o.Progress, build...); err != nil {
 		if failed := (*commandError)(nil); errors.As(err, &failed) {
-			return nil, problem.New("the program does not compile with the new hooks, so nothing was changed:\n%s", lastLines(failed.text, 10)).Hint("go build ./...  # does it without?")
+			return nil, problem.New("the program does not compile with the new hooks, so nothing was changed:\n%s", lastLines(failed.text, 10)).Hint("go build ./...  # checks the program without them")
 		}
 		return nil, err
 	}
@@ -91,12 +92,12 @@ func (a *addition) printedBy(ctx context.Context, o *Options, folder, flag strin
 	return output(ctx, run, nil)
 }
 
-// unprinted notes that the program does not print what it should; other errors stay what they are.
-func (a *addition) unprinted(err error, name, flag string) error {
+// noteFailure adds a note if the program itself failed. It returns other errors.
+func (a *addition) noteFailure(err error, name, flag string) error {
 	failed := (*commandError)(nil)
 	if !errors.As(err, &failed) {
 		return err
 	}
-	a.notes = append(a.notes, "the program has no "+flag+" any more ("+lastLines(failed.text, 1)+"), so "+name+" is as it was")
+	a.notes = append(a.notes, "the program failed with "+flag+" ("+lastLines(failed.text, 1)+"), so "+name+" was not changed")
 	return nil
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// How a project gets its certificates.
+// The sources of a project's certificates.
 const (
 	SelfManaged = "self-managed"
 	CertManager = "cert-manager"
 )
 
-// projectFile remembers what Add needs to know.
+// projectFile stores the name, domain and certificate source of a project, for Add.
 const projectFile = ".admitkit.yaml"
 
-// A Project is what the templates are filled in with.
+// A Project is the data for the templates of a project.
 type Project struct {
 	Name   string `json:"name"`
 	Domain string `json:"domain"`
@@ -37,33 +37,32 @@ type Project struct {
 	source `json:"-"`
 }
 
-// SelfManaged tells whether the program makes its certificates.
+// SelfManaged reports whether the program generates its own certificates.
 func (p *Project) SelfManaged() bool { return p.Certs == SelfManaged }
 
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)
 
 func (p *Project) check() error {
-	name := "a name of a Service: lower-case letters, digits and dashes, a letter first"
 	switch {
 	case len(validation.IsDNS1035Label(p.Name)) > 0:
-		return problem.New("%q is not %s", p.Name, name).Hint("admitkit init shop-webhooks")
-	case len(p.Name) > 50: // the marker of the installation, and the Secret, add to it
-		return problem.New("%q is too long for the names that are made of it: 50 letters at most", p.Name)
+		return problem.New("%q is not a valid name: use lower-case letters, digits and dashes, and begin with a letter", p.Name).Hint("admitkit init shop-webhooks")
+	case len(p.Name) > 50: // names of Secrets and other objects append to it
+		return problem.New("%q is too long: a name has at most 50 characters", p.Name)
 	case p.Name == "default" || strings.HasPrefix(p.Name, "kube-"):
-		return problem.New("%q is a namespace of Kubernetes, and the project would be deployed into the one of its name", p.Name).Hint("admitkit init shop-webhooks")
+		return problem.New("%q cannot be the name: the project is deployed into a namespace of its name, and Kubernetes uses this one", p.Name).Hint("admitkit init shop-webhooks")
 	case !modulePath.MatchString(p.Module):
-		return problem.New("--module: %q is no module path", p.Module).Hint("--module example.com/%s", p.Name)
+		return problem.New("--module: %q is not a module path", p.Module).Hint("--module example.com/%s", p.Name)
 	case p.Module == admitkitModule || strings.HasPrefix(p.Module, admitkitModule+"/"):
-		return problem.New("--module: %s is admitkit's own", p.Module).Hint("--module example.com/%s", p.Name)
+		return problem.New("--module: %s belongs to admitkit", p.Module).Hint("--module example.com/%s", p.Name)
 	case p.Certs != SelfManaged && p.Certs != CertManager:
 		return problem.New("--certs: %q is neither %s nor %s", p.Certs, SelfManaged, CertManager)
 	case len(validation.IsDNS1123Subdomain(p.Domain)) > 0 || !strings.Contains(p.Domain, "."):
-		return problem.New("--domain: %q is no domain name", p.Domain).Hint("--domain example.com")
+		return problem.New("--domain: %q is not a domain name", p.Domain).Hint("--domain example.com")
 	}
 	return nil
 }
 
-// domainOf is the domain of a module, unless that is one of code hosting.
+// domainOf returns the domain of a module path, or example.com if the domain is a code hosting site or invalid.
 func domainOf(module string) string {
 	host, _, _ := strings.Cut(module, "/")
 	if slices.Contains([]string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"}, host) ||
@@ -73,17 +72,17 @@ func domainOf(module string) string {
 	return host
 }
 
-// load reads the project that the folder is in, and returns its root.
+// load returns the project that contains the folder, and its root.
 func load(dir string) (*Project, string, error) {
 	p, root, err := search(dir)
 	if err == nil && p == nil {
-		err = problem.New("%s is in no project of admitkit: there is no %s in it or above", dir, projectFile).
-			Hint("admitkit init NAME --mutate pods  # makes one")
+		err = problem.New("%s is not in a project of admitkit init: neither it nor a folder above has %s", dir, projectFile).
+			Hint("admitkit init NAME --mutate pods  # creates a project")
 	}
 	return p, root, err
 }
 
-// Of returns the project that the folder is in, or nil.
+// Of returns the project that contains the folder, or nil.
 func Of(dir string) (*Project, error) {
 	p, _, err := search(dir)
 	return p, err

@@ -15,10 +15,10 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// files are those of a project, by their paths with slashes.
+// files holds the content of files, by slash-separated path.
 type files map[string][]byte
 
-// add renders a template into a file.
+// add renders a template as the content of a file.
 func (f files) add(name, from string, data any) error {
 	text, err := render(from, data)
 	if err != nil {
@@ -28,7 +28,7 @@ func (f files) add(name, from string, data any) error {
 	return nil
 }
 
-// render fills in a template. Go is formatted.
+// render executes a template. It formats Go code.
 func render(name string, data any) ([]byte, error) {
 	t, err := template.New(path.Base(name)+".tmpl").Funcs(template.FuncMap{
 		"lower": strings.ToLower,
@@ -47,7 +47,7 @@ func render(name string, data any) ([]byte, error) {
 	return format.Source(out.Bytes())
 }
 
-// addProject renders what a project has once.
+// addProject renders the files of a project that do not depend on a hook.
 func (f files) addProject(p *Project) error {
 	all := [][2]string{
 		{projectFile, "project.yaml"},
@@ -88,7 +88,7 @@ func (f files) addProject(p *Project) error {
 	return nil
 }
 
-// addHook renders what a hook brings along, but for the files of its kind.
+// addHook renders the files of a hook, without those of its kind.
 func (f files) addHook(h *Hook) error {
 	for _, one := range [][2]string{
 		{"hooks/" + h.File(), "hook/" + h.sort() + ".go"},
@@ -102,14 +102,14 @@ func (f files) addHook(h *Hook) error {
 	return nil
 }
 
-// typeData is what the templates of a custom resource are filled in with.
+// typeData is the data for the templates of a custom resource.
 type typeData struct {
 	Group, Version, Kind, Resource string
 	PackageName, Dir               string
-	Local                          bool // its type is made with it
+	Local                          bool // whether the Go type is generated too
 }
 
-// addKind renders the files of a kind, which hooks may share: those that are not there yet.
+// addKind renders the files of a kind that do not exist yet. Hooks of the same kind share them.
 func (f files) addKind(h *Hook, t *tree) error {
 	k := h.Kind
 	starter := k.local != "" && !t.declaresType(k.local, k.Type)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRender: projects with any hooks have files that are what their names say.
+// TestRender checks that the files of projects with any hooks are valid Go, YAML and so on.
 func TestRender(t *testing.T) {
 	scheme := newScheme(t)
 	var names []string
@@ -154,14 +154,14 @@ func checkKustomization(t *testing.T, name string, all files) {
 	}
 }
 
-// TestPrinted: what the tool makes without building the program has all hooks, in the order of their files.
+// TestPrinted checks the manifests that Init renders: they have all hooks, in the order of their files.
 func TestPrinted(t *testing.T) {
 	p := &Project{Name: "shop", Domain: "example.com", Certs: CertManager, Module: "example.com/shop"}
 	var err error
 	if p.Hooks, err = p.hooksOf([]string{"pods", "configmaps"}, []string{"secrets", "pods"}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := p.print()
+	text, err := p.renderManifest()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,27 +17,27 @@ import (
 
 const admitkitModule = "github.com/admitkit/admitkit"
 
-// source says where a project gets admitkit from.
+// source has the data for go.mod: the version or the checkout of admitkit.
 type source struct {
-	// Version of admitkit, and of Go.
+	// Version is the version of admitkit, GoVersion that of Go.
 	Version, GoVersion string
-	// Checkout is the folder that go.mod points at, while Version is not published.
+	// Checkout is the folder to which go.mod points if Version is not published.
 	Checkout string
-	// Requires are the modules that admitkit was built with.
+	// Requires are the requirements in the go.mod of the checkout.
 	Requires []string
-	// Replaces are lines of go.mod that the user wants.
+	// Replaces are the values of --replace.
 	Replaces []Replace
 
 	sums []byte // go.sum of the checkout
 }
 
-// A Replace points a module at a folder.
+// A Replace replaces a module by a folder.
 type Replace struct{ Module, Dir string }
 
 var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// find says where admitkit is: in the folder that the user names, in a published version, or in the checkout that
-// the program was built from.
+// find sets the version or checkout of admitkit: the checkout that the user names, the published version of this program,
+// or the checkout from which it was built.
 func (s *source) find(ctx context.Context, folder string) error {
 	if info, ok := debug.ReadBuildInfo(); ok && folder == "" {
 		for _, m := range append(info.Deps, &info.Main) {
@@ -51,11 +51,11 @@ func (s *source) find(ctx context.Context, folder string) error {
 		_, file, _, ok := runtime.Caller(0)
 		folder = filepath.Join(filepath.Dir(file), "..", "..", "..")
 		if !ok || !filepath.IsAbs(file) || !isCheckout(folder) {
-			return problem.New("admitkit is not published yet, and the checkout that this program was built from is not here").
+			return problem.New("admitkit is not published yet, and the checkout from which this program was built does not exist").
 				Hint("--admitkit DIR  # a checkout of %s", admitkitModule)
 		}
 	} else if !isCheckout(folder) {
-		return problem.New("--admitkit: %s is no checkout of %s", folder, admitkitModule)
+		return problem.New("--admitkit: %s is not a checkout of %s", folder, admitkitModule)
 	}
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
@@ -74,7 +74,7 @@ func isCheckout(folder string) bool {
 	return found != nil && string(found[1]) == admitkitModule
 }
 
-// read takes the versions of all modules from the checkout, so that the project is built as admitkit is tested.
+// read copies the module versions of the checkout, so that the project uses the versions that admitkit is tested with.
 func (s *source) read(ctx context.Context) error {
 	out, err := goCommand(ctx, s.Checkout, nil, "mod", "edit", "-json")
 	if err != nil {

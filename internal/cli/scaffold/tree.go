@@ -16,12 +16,12 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A tree is the folder of a project; that of a new one is empty.
+// A tree is the folder of a project. The root of a new project is empty.
 type tree struct{ root string }
 
 func (t *tree) path(name string) string { return filepath.Join(t.root, filepath.FromSlash(name)) }
 
-// has tells whether there is a file.
+// has reports whether a file exists.
 func (t *tree) has(name string) bool {
 	if t.root == "" {
 		return false
@@ -30,12 +30,12 @@ func (t *tree) has(name string) bool {
 	return err == nil
 }
 
-// parse reads the Go files of a folder, in the order of their names, as far as they can be read.
+// parse parses the Go files of a folder, sorted by name. It skips files that cannot be parsed.
 func (t *tree) parse(folder string) []*ast.File {
 	if t.root == "" {
 		return nil
 	}
-	entries, _ := os.ReadDir(t.path(folder)) // none is empty
+	entries, _ := os.ReadDir(t.path(folder)) // a missing folder counts as empty
 	var all []*ast.File
 	for _, e := range entries {
 		if e.IsDir() || path.Ext(e.Name()) != ".go" {
@@ -56,14 +56,14 @@ func parseFile(name string, text any) *ast.File {
 	return f
 }
 
-// declaresType tells whether a folder has a type.
+// declaresType reports whether the package in a folder declares a name.
 func (t *tree) declaresType(folder, name string) bool {
 	return slices.ContainsFunc(t.parse(folder), func(f *ast.File) bool {
 		return slices.Contains(declared(f), name)
 	})
 }
 
-// packageName is how the files of a folder are called, or would best be.
+// packageName returns the package name of a folder's Go files, or a suitable name if there are none.
 func (t *tree) packageName(folder string) string {
 	for _, f := range t.parse(folder) {
 		if !strings.HasSuffix(f.Name.Name, "_test") {
@@ -77,7 +77,7 @@ func (t *tree) packageName(folder string) string {
 	return name
 }
 
-// declared are the names that a file declares.
+// declared returns the top-level names that a file declares, without methods.
 func declared(f *ast.File) []string {
 	var names []string
 	for _, decl := range f.Decls {
@@ -102,7 +102,7 @@ func declared(f *ast.File) []string {
 	return names
 }
 
-// constructors are the functions of a file that have no parameters and return a *webhook.Hook.
+// constructors returns the functions of a file that have no parameters and return a *webhook.Hook.
 func constructors(f *ast.File) []string {
 	hook := ""
 	for _, i := range f.Imports {
@@ -134,11 +134,11 @@ func constructors(f *ast.File) []string {
 	return names
 }
 
-// hooksFile is the list of hooks.
+// hooksFile is the file with the list of hooks.
 const hooksFile = "hooks/hooks.go"
 
-// list renders the list of the hooks that are listed, in their order, in which they are called, and of those in new
-// files. If there is no list yet, it has all that the tree has.
+// list renders hooks/hooks.go. It has the listed hooks in their order, then the hooks in new files. If the file does not
+// exist yet, it has all hooks of the folder.
 func (t *tree) list(added files) ([]byte, error) {
 	names := t.listed()
 	if t.root != "" && !t.has(hooksFile) {
@@ -148,19 +148,19 @@ func (t *tree) list(added files) ([]byte, error) {
 		names = t.constructors()
 	}
 	for _, name := range added.names() {
-		if path.Dir(name) == "hooks" && lists(name) {
+		if path.Dir(name) == "hooks" && mayHaveHooks(name) {
 			names = append(names, constructors(parseFile(name, added[name]))...)
 		}
 	}
 	return render("hook/hooks.go", names)
 }
 
-// constructors are those of all files with hooks.
+// constructors returns the constructors in all files of hooks/.
 func (t *tree) constructors() []string {
-	entries, _ := os.ReadDir(t.path("hooks")) // none is empty
+	entries, _ := os.ReadDir(t.path("hooks")) // a missing folder counts as empty
 	var names []string
 	for _, e := range entries {
-		if name := "hooks/" + e.Name(); lists(name) {
+		if name := "hooks/" + e.Name(); mayHaveHooks(name) {
 			if f := parseFile(t.path(name), nil); f != nil {
 				names = append(names, constructors(f)...)
 			}
@@ -169,7 +169,7 @@ func (t *tree) constructors() []string {
 	return names
 }
 
-// unlisted are those that the list does not call.
+// unlisted returns the constructors that hooks/hooks.go does not call.
 func (t *tree) unlisted() []string {
 	if !t.has(hooksFile) {
 		return nil
@@ -178,7 +178,7 @@ func (t *tree) unlisted() []string {
 	return slices.DeleteFunc(t.constructors(), func(name string) bool { return slices.Contains(listed, name) })
 }
 
-// listed are the functions that the list calls, in its order.
+// listed returns the functions that hooks/hooks.go calls, in its order.
 func (t *tree) listed() []string {
 	if !t.has(hooksFile) {
 		return nil
@@ -197,15 +197,16 @@ func (t *tree) listed() []string {
 	return names
 }
 
-func lists(name string) bool {
+// mayHaveHooks reports whether a file is a Go file that can declare hooks.
+func mayHaveHooks(name string) bool {
 	return path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && name != hooksFile
 }
 
-// definitions lists the files with definitions that a folder has, and those that are new.
+// definitions returns the names of the existing and new files with CustomResourceDefinitions.
 func (t *tree) definitions(added files) []string {
 	var names []string
 	if t.root != "" {
-		entries, _ := os.ReadDir(t.path("config/crd")) // none is empty
+		entries, _ := os.ReadDir(t.path("config/crd")) // a missing folder counts as empty
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
