@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package junit writes reports as CI systems read them.
+// Package junit writes reports in the JUnit XML format, which CI systems read.
 package junit
 
 import (
@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// The parts of a report that its readers agree on. What is in them may hold anything: Write leaves out what
-// XML has no way to say.
+// These are the elements that all readers of JUnit XML support. Their text may hold any characters: Write removes
+// those that XML cannot represent.
 type (
-	// Suites is the document.
+	// Suites is the root element.
 	Suites struct {
 		XMLName xml.Name `xml:"testsuites"`
 		Suite   Suite    `xml:"testsuite"`
 	}
-	// A Suite is a list of cases; Write counts them.
+	// A Suite is a list of cases. Write sets its counts.
 	Suite struct {
 		Name     string `xml:"name,attr"`
 		Tests    int    `xml:"tests,attr"`
@@ -26,7 +26,7 @@ type (
 		Cases    []Case `xml:"testcase"`
 		Out      *Text  `xml:"system-out"`
 	}
-	// A Case fails if it has failures, or else is skipped, or holds.
+	// A Case fails if it has Failures, is skipped if it has Skipped, and passes otherwise.
 	Case struct {
 		Class    string    `xml:"classname,attr"`
 		Name     string    `xml:"name,attr"`
@@ -36,23 +36,23 @@ type (
 		Skipped  *Skipped  `xml:"skipped"`
 		Out      *Text     `xml:"system-out"`
 	}
-	// A Failure has a kind, a sentence, and all that is to be told.
+	// A Failure has a type, a message of one sentence, and the full text.
 	Failure struct {
 		Type    string `xml:"type,attr"`
 		Message string `xml:"message,attr"`
 		Text    string `xml:",cdata"`
 	}
-	// Skipped says why.
+	// Skipped has the reason why a case was skipped.
 	Skipped struct {
 		Message string `xml:"message,attr"`
 	}
-	// Text is what a case, or the suite, printed.
+	// Text is the output of a case or of the suite.
 	Text struct {
 		Text string `xml:",cdata"`
 	}
 )
 
-// Write writes a suite, after counting its cases.
+// Write counts the cases of s and writes it as an XML document.
 func Write(w io.Writer, s Suite) error {
 	s.clean()
 	s.Tests, s.Failures, s.Skipped = len(s.Cases), 0, 0
@@ -99,7 +99,7 @@ func (t *Text) clean() {
 	}
 }
 
-// printable leaves out what XML has no way to say.
+// printable removes the characters that XML cannot represent.
 func printable(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\t' || c == '\uFFFE' || c == '\uFFFF' {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package problem holds what a command says when it cannot do what it was asked: one sentence,
-// and hints that can be typed.
+// Package problem has errors for the user of a command: one sentence, and hints on what to do.
 package problem
 
 import (
@@ -9,19 +8,18 @@ import (
 	"fmt"
 )
 
-// ErrFound ends a command that did its work and found something. It prints nothing: what was found
-// has been printed.
+// ErrFound ends a command that succeeded and reported findings. It is not printed.
 var ErrFound = errors.New("something was found")
 
-// Exit ends a command that ran another one with the exit code of that one. It prints nothing: the other has.
+// Exit ends a command with the exit code of the command that it ran. It is not printed.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// An Error is a sentence for a person, lower case and without a full stop, with hints.
+// An Error is a message for the user with hints. The message has no capital and no full stop.
 type Error struct {
 	Err error
-	// Hints tell what to do, each in a line: best a command that can be typed.
+	// Hints say what to do, one per line. The best hint is a command that can be pasted.
 	Hints []string
 }
 
@@ -30,21 +28,21 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error without the hints.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New returns an error; add hints with Hint.
+// New returns an error without hints. Its arguments are those of fmt.Errorf.
 func New(format string, args ...any) *Error { return &Error{Err: fmt.Errorf(format, args...)} }
 
-// Hint adds a hint to err, below those that it has.
+// Hint returns err with another hint, after those that it has.
 func Hint(err error, format string, args ...any) *Error {
 	return &Error{Err: err, Hints: append(Hints(err), fmt.Sprintf(format, args...))}
 }
 
-// Hint adds a hint.
+// Hint returns e with another hint.
 func (e *Error) Hint(format string, args ...any) *Error { return Hint(e, format, args...) }
 
-// Hints returns those of err, or of what it wraps.
+// Hints returns the hints of err or of an error that it wraps.
 func Hints(err error) []string {
 	for with := (*Error)(nil); errors.As(err, &with); err = with.Err {
-		if len(with.Hints) > 0 { // those of what it wraps are among them
+		if len(with.Hints) > 0 { // they include those of the errors that it wraps
 			return append([]string(nil), with.Hints...)
 		}
 	}

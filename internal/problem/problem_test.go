@@ -16,11 +16,11 @@ func TestHints(t *testing.T) {
 		want   []string
 	}{
 		{"no error", nil, nil},
-		{"an error of somebody else", errors.New("x"), nil},
-		{"its own, in order", New("x").Hint("a").Hint("b"), []string{"a", "b"}},
-		{"below fmt.Errorf", fmt.Errorf("x: %w", New("y").Hint("a")), []string{"a"}},
-		{"below another one that has none", New("x: %w", New("y").Hint("a")), []string{"a"}},
-		{"more are added to them", New("x: %w", New("y").Hint("a")).Hint("b"), []string{"a", "b"}},
+		{"another type of error", errors.New("x"), nil},
+		{"hints stay in order", New("x").Hint("a").Hint("b"), []string{"a", "b"}},
+		{"wrapped by fmt.Errorf", fmt.Errorf("x: %w", New("y").Hint("a")), []string{"a"}},
+		{"wrapped by an Error without hints", New("x: %w", New("y").Hint("a")), []string{"a"}},
+		{"a hint added to those of a wrapped error", New("x: %w", New("y").Hint("a")).Hint("b"), []string{"a", "b"}},
 	}
 	for _, row := range rows {
 		if got := Hints(row.err); !slices.Equal(got, row.want) {
@@ -28,6 +28,6 @@ func TestHints(t *testing.T) {
 		}
 	}
 	if err := New("x: %w", ErrFound).Hint("a"); !errors.Is(err, ErrFound) || err.Error() != "x: something was found" {
-		t.Errorf("what it wraps is lost: %v", err)
+		t.Errorf("the wrapped error is lost: %v", err)
 	}
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster finds the cluster that a command is about, as kubectl does, and reads objects
-// from it.
+// Package cluster connects to the cluster that kubectl would choose, and reads objects from it.
 package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -25,16 +24,16 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// Flags choose a cluster.
+// Flags select a cluster.
 type Flags struct{ Kubeconfig, Context string }
 
-// Add adds the flags to those of a command.
+// Add defines the flags on the flag set of a command.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "file that says where the cluster is (default $KUBECONFIG, or ~/.kube/config)")
 	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig (default its current one)")
 }
 
-// Config returns how to reach the cluster.
+// Config returns the client configuration for the selected cluster.
 func (f *Flags) Config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
@@ -54,7 +53,7 @@ func (f *Flags) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// List reads all objects of a resource, a page at a time.
+// List reads all objects of a resource, page by page.
 func List(ctx context.Context, config *rest.Config, resource schema.GroupVersionResource) ([]*objects.Object, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -80,7 +79,7 @@ func List(ctx context.Context, config *rest.Config, resource schema.GroupVersion
 	}
 }
 
-// Explain turns an error of a request into a sentence with a hint.
+// Explain turns the error of a request into a problem with a hint for the user.
 func Explain(config *rest.Config, err error) error {
 	var connecting *net.OpError
 	switch {
@@ -89,11 +88,11 @@ func Explain(config *rest.Config, err error) error {
 	case apierrors.IsForbidden(err):
 		return problem.New("no permission: %w", err).Hint("kubectl auth whoami; kubectl auth can-i --list")
 	case apierrors.IsUnauthorized(err):
-		return problem.New("the cluster at %s does not know you: %w", config.Host, err).Hint("kubectl auth whoami")
+		return problem.New("the cluster at %s does not accept your credentials: %w", config.Host, err).Hint("kubectl auth whoami")
 	case errors.As(err, &connecting):
 		return problem.New("cannot reach the cluster at %s: %w", config.Host, err).Hint("kubectl cluster-info")
-	case strings.Contains(err.Error(), "x509: "):
-		return problem.New("the certificate of the cluster at %s is not trusted: %w", config.Host, err).Hint("certificate-authority-data in the kubeconfig has to be the CA of this cluster")
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return problem.New("the certificate of the cluster at %s is not trusted: %w", config.Host, err).Hint("set certificate-authority-data in the kubeconfig to the CA of this cluster")
 	}
 	return problem.New("%w", fmt.Errorf("the cluster at %s: %w", config.Host, err))
 }

@@ -24,7 +24,7 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// refuse answers as the API server does.
+// refuse writes an error response as the API server does.
 func refuse(code int, reason, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -70,7 +70,7 @@ func TestListSaysWhatIsWrong(t *testing.T) {
 		{"forbidden", "the API server's sentence names who may not do what",
 			refuse(403, "Forbidden", `pods is forbidden: User "reader" cannot list resource "pods"`), false,
 			`no permission: pods is forbidden: User "reader" cannot list resource "pods"`, "kubectl auth can-i --list"},
-		{"unauthorized", "a token that expired", refuse(401, "Unauthorized", "Unauthorized"), false, "does not know you: Unauthorized", "kubectl auth whoami"},
+		{"unauthorized", "a token that expired", refuse(401, "Unauthorized", "Unauthorized"), false, "does not accept your credentials: Unauthorized", "kubectl auth whoami"},
 		{"failing", "the host is named, there may be many", refuse(500, "InternalError", "etcd is down"), false, "etcd is down", ""},
 		{"no such resource", "an old API server", refuse(404, "NotFound", "the server could not find the requested resource"), false, "could not find the requested resource", ""},
 		{"nonsense", "a proxy's page in between", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, false, "the cluster at http://", ""},
@@ -79,9 +79,9 @@ func TestListSaysWhatIsWrong(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(row.answer)
-			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+			server.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes are expected
 			if row.tls {
-				server.StartTLS() // of a CA that is none of the system's
+				server.StartTLS() // the system does not trust its CA
 			} else {
 				server.Start()
 			}
@@ -117,7 +117,7 @@ func TestListTrustsTheCAOfTheKubeconfig(t *testing.T) {
 
 func TestListCannotReach(t *testing.T) {
 	server := httptest.NewServer(nil)
-	server.Close() // nobody listens there any more
+	server.Close() // the port is closed now
 	config, err := (&Flags{Kubeconfig: kubeconfig(t, server.URL, "")}).Config()
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestListCannotReach(t *testing.T) {
 func TestListEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		cancel() // Ctrl-C while the server thinks
+		cancel() // Ctrl-C while the server handles the request
 		<-r.Context().Done()
 	}))
 	defer server.Close()
@@ -173,7 +173,7 @@ func TestExplainNothing(t *testing.T) {
 	}
 }
 
-// check holds an error against the beginning of what it says and of its hints.
+// check compares the beginning of an error's message and of its first hint.
 func check(t *testing.T, err error, want, hint, reason string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) || strings.HasSuffix(err.Error(), ".") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests makes the configuration objects of hooks, for the command line.
+// Package manifests generates the webhook configurations for the hooks of a Go package.
 package manifests
 
 import (
@@ -18,32 +18,31 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The forms of configuration objects.
+// These are the forms of configuration objects.
 const (
 	V1      = "v1"
 	V1beta1 = "v1beta1"
 	Static  = "static"
 )
 
-// Forms returns all of them, the default first.
+// Forms returns all forms. The first is the default.
 func Forms() []string { return []string{V1, V1beta1, Static} }
 
 // Options are the flags of the command.
 type Options struct {
 	Form, Name, Service, URL, CAFile, Namespace string
-	// Labels and Annotations are KEY=VALUE each.
+	// Labels and Annotations have entries of the form KEY=VALUE.
 	Labels, Annotations []string
-	// CertManager is NAMESPACE/CERTIFICATE.
+	// CertManager has the form NAMESPACE/CERTIFICATE.
 	CertManager string
-	// ServerDir is where the API server will find static manifests.
+	// ServerDir is the folder of static manifests on the host of the API server.
 	ServerDir string
 }
 
-// injectFrom is the annotation by which cert-manager fills in the caBundle.
+// injectFrom is the annotation that makes cert-manager set the caBundle.
 const injectFrom = "cert-manager.io/inject-ca-from"
 
-// Configuration says what the options say, to the package that makes configuration objects. Everything is checked that
-// can be without hooks.
+// Configuration converts the flags to options of package webhook. It checks everything that needs no hooks.
 func (o *Options) Configuration() (webhook.ConfigurationOptions, error) {
 	c := webhook.ConfigurationOptions{Name: o.Name, URL: o.URL, Namespace: o.Namespace}
 	if err := o.check(); err != nil {
@@ -88,8 +87,7 @@ func (o *Options) Configuration() (webhook.ConfigurationOptions, error) {
 	return c, nil
 }
 
-// Complete takes what the flags leave out from the project that a folder is in, as its own program has it, and
-// returns the flags that would say the same.
+// Complete sets missing flags from the admitkit project that contains dir. It returns these flags as text.
 func (o *Options) Complete(dir string) (string, error) {
 	if o.Service != "" || o.URL != "" || o.Form == Static {
 		return "", nil
@@ -107,7 +105,7 @@ func (o *Options) Complete(dir string) (string, error) {
 	return taken, nil
 }
 
-// whereHint says where hooks may be.
+// whereHint returns a hint with the flags that give the address of the hooks.
 func (o *Options) whereHint() string {
 	if o.Form == Static {
 		return "--url https://HOST:PORT"
@@ -115,15 +113,15 @@ func (o *Options) whereHint() string {
 	return "--service NAMESPACE/NAME, or --url https://HOST:PORT"
 }
 
-// check looks at what does not go together.
+// check finds flags with wrong values and flags that exclude each other.
 func (o *Options) check() error {
 	switch o.Form {
 	case V1, V1beta1, Static:
 	default:
-		return problem.New("--form=%s: there are %s", o.Form, strings.Join(Forms(), ", "))
+		return problem.New("--form=%s: choose one of %s", o.Form, strings.Join(Forms(), ", "))
 	}
 	if o.Service != "" && o.URL != "" {
-		return problem.New("--service and --url: the hooks are served at one of them")
+		return problem.New("--service and --url exclude each other")
 	}
 	if o.CertManager != "" {
 		namespace, name, found := strings.Cut(o.CertManager, "/")
@@ -131,7 +129,7 @@ func (o *Options) check() error {
 		case !found || namespace == "" || name == "" || strings.Contains(name, "/"):
 			return problem.New("--cert-manager=%s: want NAMESPACE/CERTIFICATE", o.CertManager)
 		case o.CAFile != "":
-			return problem.New("--cert-manager and --ca-file: cert-manager would replace the caBundle")
+			return problem.New("--cert-manager and --ca-file exclude each other: cert-manager would replace the caBundle")
 		case o.Form == Static:
 			return problem.New("--cert-manager: cert-manager does not write into static manifests").Hint("--ca-file FILE")
 		}
@@ -139,15 +137,15 @@ func (o *Options) check() error {
 	if o.Form == Static {
 		switch {
 		case o.Service != "":
-			return problem.New("--service: an API server reads static manifests before there are Services; it needs a URL").Hint("--url https://HOST:PORT")
+			return problem.New("--service: the API server reads static manifests before it knows Services, so they need a URL").Hint("--url https://HOST:PORT")
 		case !path.IsAbs(o.ServerDir):
-			return problem.New("--server-dir=%s: the API server wants an absolute path", o.ServerDir)
+			return problem.New("--server-dir=%s: the API server needs an absolute path", o.ServerDir)
 		}
 	}
 	return nil
 }
 
-// service reads NAMESPACE/NAME or NAMESPACE/NAME:PORT.
+// service parses NAMESPACE/NAME or NAMESPACE/NAME:PORT.
 func service(text string) (*admissionregistrationv1.ServiceReference, error) {
 	name, port, hasPort := strings.Cut(text, ":")
 	namespace, name, found := strings.Cut(name, "/")
@@ -176,7 +174,7 @@ func pairs(flag string, all []string) (map[string]string, error) {
 			return nil, problem.New("%s=%s: want KEY=VALUE", flag, pair)
 		}
 		if _, twice := m[key]; twice {
-			return nil, problem.New("%s=%s: %s is there twice", flag, pair, key)
+			return nil, problem.New("%s=%s: duplicate key %s", flag, pair, key)
 		}
 		m[key] = value
 	}

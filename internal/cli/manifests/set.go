@@ -23,21 +23,21 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/manifest"
 )
 
-// A Set is the files that are asked for.
+// A Set is the generated files.
 type Set struct {
-	// Notes are sentences about what the user should know.
+	// Notes are messages for the user.
 	Notes []string
 	files []file
 	form  string
 }
 
 type file struct {
-	name    string // without its extension, with slashes
-	comment string // to say what it is for, where that is not plain
+	name    string // slash-separated path without extension
+	comment string // first line of the file, or empty
 	object  any
 }
 
-// Make makes the objects for the hooks of a program.
+// Make generates the configurations for the hooks of a program.
 func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 	c, err := o.Configuration()
 	if err != nil {
@@ -47,7 +47,7 @@ func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 	if err != nil {
 		var registration *gohooks.RegistrationError
 		if errors.As(err, &registration) && registration.LacksAddress() {
-			return nil, problem.New("nothing says where the hooks of %s are served", p.Package).Hint("%s", o.whereHint())
+			return nil, problem.New("the hooks of %s have no address", p.Package).Hint("%s", o.whereHint())
 		}
 		return nil, inFlags(err)
 	}
@@ -64,7 +64,7 @@ func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tellOfBundle(o, mutating, validating)
+	s.noteBundle(o, mutating, validating)
 	return s, nil
 }
 
@@ -91,13 +91,13 @@ func counted(p *gohooks.Program) string {
 func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	oldMutating, oldValidating, err := manifest.V1beta1(mutating, validating)
 	if err != nil {
-		return problem.New("--form=v1beta1: %w", err).Hint("let the handler look at what the matchConditions look at")
+		return problem.New("--form=v1beta1: %w", err).Hint("remove the matchConditions and check them in the handler")
 	}
 	s.add("mutating-webhook-configuration", oldMutating != nil, oldMutating)
 	s.add("validating-webhook-configuration", oldValidating != nil, oldValidating)
 	for _, w := range selected(mutating, validating) {
 		if namespaces := excludedByName(w.namespaceSelector); len(namespaces) > 0 {
-			s.note("before Kubernetes 1.21 namespaces have no label %s, and the namespaceSelector excludes none: put it on each of %s",
+			s.note("before Kubernetes 1.21, namespaces have no label %s, so the namespaceSelector excludes no namespace: add the label to %s",
 				nameLabel, strings.Join(namespaces, ", "))
 			break
 		}
@@ -108,12 +108,12 @@ func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfigura
 func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	for _, w := range selected(mutating, validating) {
 		if w.coversConfigurations() {
-			s.note("%s will be called for webhook configurations, too, since static webhooks are: while it fails, they cannot be changed", w.name)
+			s.note("%s will also be called for webhook configurations, because it is static: nobody can change them while it fails", w.name)
 		}
 	}
 	mutating, validating, err := manifest.Static(mutating, validating)
 	if err != nil {
-		return problem.New("--form=static: %w", err).Hint("leave the clientConfig out of the registration, and name --url https://HOST:PORT")
+		return problem.New("--form=static: %w", err).Hint("remove clientConfig from the registration and give --url https://HOST:PORT")
 	}
 	name := strings.TrimSuffix(c.Name, manifest.StaticSuffix)
 	o := apiserverauth.Options{}
@@ -134,23 +134,23 @@ func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating 
 		return err
 	}
 	s.files = append(s.files, file{"admission-configuration", "For the flag --admission-control-config-file of kube-apiserver.", configuration})
-	s.note("Kubernetes 1.36 needs --feature-gates=ManifestBasedAdmissionControlConfig=true; before, there is no such thing")
+	s.note("Kubernetes 1.36 needs --feature-gates=ManifestBasedAdmissionControlConfig=true; earlier versions have no static manifests")
 	return nil
 }
 
-// tellOfBundle says what becomes of webhooks without a caBundle.
-func (s *Set) tellOfBundle(o *Options, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
+// noteBundle adds a note if a webhook has no caBundle.
+func (s *Set) noteBundle(o *Options, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	without := slices.ContainsFunc(selected(mutating, validating), func(w selector) bool { return !w.hasBundle })
 	switch {
 	case !without || o.CertManager != "":
 	case o.Form == Static:
-		s.note("there is no caBundle: the API server verifies the hooks with the roots of its system; --ca-file says otherwise")
+		s.note("there is no caBundle: the API server verifies the hooks with its system roots; set another CA with --ca-file")
 	default:
-		s.note("there is no caBundle: --ca-file or --cert-manager adds it, or the program that serves the hooks, with pkg/certs")
+		s.note("there is no caBundle: add it with --ca-file or --cert-manager, or let the program that serves the hooks set it (pkg/certs)")
 	}
 }
 
-// A selector is what the notes are about, of a webhook of either kind.
+// A selector has the fields of a mutating or validating webhook that notes depend on.
 type selector struct {
 	name              string
 	namespaceSelector *metav1.LabelSelector
@@ -173,7 +173,8 @@ func selected(mutating *admissionregistrationv1.MutatingWebhookConfiguration, va
 	return all
 }
 
-// coversConfigurations reports whether a webhook is for objects that the API server calls no other webhooks for.
+// coversConfigurations reports whether the rules match webhook configurations. The API server calls only static
+// webhooks for those.
 func (w *selector) coversConfigurations() bool {
 	return slices.ContainsFunc(w.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return containsAny(r.APIGroups, "*", admissionregistrationv1.GroupName) &&
@@ -188,7 +189,7 @@ func containsAny(all []string, some ...string) bool {
 
 const nameLabel = "kubernetes.io/metadata.name"
 
-// excludedByName returns the namespaces that a selector excludes by a label that old API servers do not add.
+// excludedByName returns the namespaces that a selector excludes by name. API servers before 1.21 do not set that label.
 func excludedByName(selector *metav1.LabelSelector) []string {
 	if selector == nil {
 		return nil
@@ -202,11 +203,11 @@ func excludedByName(selector *metav1.LabelSelector) []string {
 	return all
 }
 
-// Write writes all as one document after the other, or as one List.
+// Write returns the files as one YAML stream, or as one JSON List.
 func (s *Set) Write(form string) ([]byte, error) {
 	if form == "json" {
 		if s.form == Static {
-			return nil, problem.New("static manifests are files of different kinds, which JSON cannot hold in one").Hint("--dir DIR")
+			return nil, problem.New("static manifests have files of different kinds, which one JSON document cannot hold").Hint("--dir DIR")
 		}
 		list := struct {
 			APIVersion string `json:"apiVersion"`

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// WriteDir writes each file into a folder, which it makes if it is not there. Either all are written, or none. It
-// returns the paths, and those of files of other runs that nothing stands for any more.
+// WriteDir writes all files into a folder, or none. It creates the folder if needed. It returns the paths written, and
+// the paths left from earlier runs that this set does not replace.
 func (s *Set) WriteDir(dir, form string) (written, left []string, err error) {
 	files := map[string][]byte{}
 	for _, f := range s.files {
@@ -44,7 +44,7 @@ func (s *Set) WriteDir(dir, form string) (written, left []string, err error) {
 	return written, left, nil
 }
 
-// others returns the names that a set of this form may have.
+// others returns all file names that a set of this form can have.
 func (s *Set) others() []string {
 	if s.form != Static {
 		return []string{"mutating-webhook-configuration", "validating-webhook-configuration"}
@@ -59,7 +59,7 @@ func (s *Set) others() []string {
 	return names
 }
 
-// writeAll writes files next to where they belong first, and puts them there when all are written.
+// writeAll writes temporary files beside their targets and renames them when all are complete.
 func writeAll(order []string, files map[string][]byte) (err error) {
 	var undo []func()
 	defer func() {
@@ -77,7 +77,7 @@ func writeAll(order []string, files map[string][]byte) (err error) {
 			return err
 		}
 		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-			return &fs.PathError{Op: "write", Path: name, Err: errors.New("is not a file")}
+			return &fs.PathError{Op: "write", Path: name, Err: errors.New("not a regular file")}
 		}
 		if temporaries[i], err = temporary(name, files[name]); err != nil {
 			return err
@@ -92,7 +92,7 @@ func writeAll(order []string, files map[string][]byte) (err error) {
 	return nil
 }
 
-// makeFolder makes a folder and its parents, and says how to undo that.
+// makeFolder creates a folder and its parents. It returns functions that undo this.
 func makeFolder(dir string) (undo []func(), err error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil, nil
@@ -105,10 +105,10 @@ func makeFolder(dir string) (undo []func(), err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return undo, err
 	}
-	return append(undo, func() { _ = os.Remove(dir) }), nil // there may be something in it by now
+	return append(undo, func() { _ = os.Remove(dir) }), nil // it stays if it is no longer empty
 }
 
-// temporary writes a file that nobody takes for a manifest: its name does not end in .yaml.
+// temporary writes a file beside name. Its own name does not end in .yaml, so that no tool takes it for a manifest.
 func temporary(name string, text []byte) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {

@@ -28,17 +28,17 @@ func TestAllFilesOrNone(t *testing.T) {
 	set := &Set{form: Static, files: []file{{name: "mutating/shop", object: 1}, {name: "validating/shop", object: 2}, {name: "admission-configuration", comment: "For a flag.", object: 3}}}
 	rows := []struct {
 		reason string
-		before []string // a name that ends in a slash is a folder
-		want   []string // nothing is written if it is nil
+		before []string // names of folders end with a slash
+		want   []string // nil if nothing is written
 		left   []string
 	}{
 		{"a new folder", nil, []string{"new", "new/admission-configuration.yaml", "new/mutating", "new/mutating/shop.yaml", "new/validating", "new/validating/shop.yaml"}, nil},
-		{"files are replaced, those of others stay", []string{"new/mutating/shop.yaml", "new/mutating/other.yaml"},
+		{"existing files are replaced, other files stay", []string{"new/mutating/shop.yaml", "new/mutating/other.yaml"},
 			[]string{"new", "new/admission-configuration.yaml", "new/mutating", "new/mutating/other.yaml", "new/mutating/shop.yaml", "new/validating", "new/validating/shop.yaml"}, nil},
-		{"the same in the other form is told of", []string{"new/validating/shop.json"},
+		{"the same file in the other form is reported", []string{"new/validating/shop.json"},
 			[]string{"new", "new/admission-configuration.yaml", "new/mutating", "new/mutating/shop.yaml", "new/validating", "new/validating/shop.json", "new/validating/shop.yaml"}, []string{"new/validating/shop.json"}},
-		{"a file is where a folder has to be", []string{"new/validating"}, nil, nil},
-		{"a folder is where a file has to be", []string{"new/admission-configuration.yaml/"}, nil, nil},
+		{"a file in place of a folder", []string{"new/validating"}, nil, nil},
+		{"a folder in place of a file", []string{"new/admission-configuration.yaml/"}, nil, nil},
 		{"the folder is a file", []string{"new"}, nil, nil},
 	}
 	for _, row := range rows {

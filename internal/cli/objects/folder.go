@@ -12,19 +12,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// filesOf are the files of a folder that may hold objects. The folder itself may be a symbolic link. Below it, links
-// to folders, and folders named "..data" or "..2006_01_02", which hold a mounted ConfigMap once more, are not
-// gone into.
+// filesOf returns the files of a folder that may hold objects. The folder itself may be a symbolic link. Links to
+// folders below it are skipped, and so are folders such as "..data" or "..2006_01_02": they hold copies of the files of
+// a mounted ConfigMap.
 func filesOf(folder string) ([]string, error) {
 	var files []string
-	above := folder + string(filepath.Separator) // so that a link is followed
+	above := folder + string(filepath.Separator) // the separator makes WalkDir follow a link
 	err := filepath.WalkDir(above, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && file != above && strings.HasPrefix(entry.Name(), ".."):
 			return filepath.SkipDir
-		case entry.IsDir() || strings.HasPrefix(entry.Name(), ".admitkit"): // our own files
+		case entry.IsDir() || strings.HasPrefix(entry.Name(), ".admitkit"): // files of admitkit itself
 			return nil
 		case slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))):
 			files = append(files, file)
@@ -34,8 +34,8 @@ func filesOf(folder string) ([]string, error) {
 	return files, err
 }
 
-// notWhole are those of the files that are not for objects, or only for parts of them: pipes and devices,
-// kustomizations, and the patches that these name.
+// notWhole returns the files that hold no complete objects: pipes, devices, kustomizations, and the patches that
+// kustomizations name.
 func notWhole(files []string) map[string]bool {
 	none := map[string]bool{}
 	for _, file := range files {
@@ -51,13 +51,13 @@ func notWhole(files []string) map[string]bool {
 	return none
 }
 
-// ofHelm reports whether a file is of a chart of Helm, by its name: those have fields of their own, such as apiVersion.
+// ofHelm reports whether a file belongs to a Helm chart, by its name. Such files have an apiVersion but are not objects.
 func ofHelm(file string) bool {
 	name := filepath.Base(file)
 	return name == "Chart.yaml" || strings.HasPrefix(name, "values")
 }
 
-// patchesOf are the patches that a kustomization names. What cannot be read names none.
+// patchesOf returns the patches that a kustomization names, or nothing if it cannot be read.
 func patchesOf(kustomization string) []string {
 	text, err := readFile(kustomization, nil)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package objects reads Kubernetes objects from files, folders, standard input and clusters, and
-// remembers where each came from.
+// records the source of each.
 package objects
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// An Object is one that was read.
+// An Object is a Kubernetes object and its source.
 type Object struct {
-	// JSON is the object as JSON.
+	// JSON is the encoded object.
 	JSON []byte
-	// File is where it is from: a path, "-" for standard input, "" for a cluster. Line is where it
-	// begins, from 1; 0 for a cluster.
+	// File is a path, "-" for standard input, or "" for a cluster. Line is the line where the object
+	// begins: 1 or more, or 0 for a cluster.
 	File string
 	Line int
 
@@ -34,7 +34,7 @@ type Object struct {
 	node *yaml.Node
 }
 
-// Where says where the object is from, to begin a message with: "pods.yaml:12".
+// Where returns the source of the object as the beginning of a message, such as "pods.yaml:12".
 func (o *Object) Where() string {
 	if o.File == "" {
 		return o.String()
@@ -44,7 +44,7 @@ func (o *Object) Where() string {
 
 func (o *Object) name() string { return Names(o.File) }
 
-// Names is what messages call files, and "-": in one line.
+// Names lists files for a message, on one line. "-" becomes "standard input".
 func Names(files ...string) string {
 	names := slices.Clone(files)
 	for i, name := range names {
@@ -56,7 +56,7 @@ func Names(files ...string) string {
 	return strings.Join(names, ", ")
 }
 
-// String is the object's kind and name, as in "Pod shop/web".
+// String returns the kind and name of the object, such as "Pod shop/web".
 func (o *Object) String() string {
 	name := o.Name
 	if o.Namespace != "" {
@@ -65,8 +65,8 @@ func (o *Object) String() string {
 	return strings.TrimSpace(o.GVK.Kind + " " + name)
 }
 
-// Decode decodes the object into a Go type, in the way of the API server: names are case-sensitive. With strict,
-// fields that the type does not have, and fields that are there twice, are an error.
+// Decode decodes the object into a Go type as the API server does, with case-sensitive names. If strict, unknown and
+// duplicate fields are errors.
 func (o *Object) Decode(into any, strict bool) error {
 	var unknown []error
 	var err error
@@ -84,14 +84,14 @@ func (o *Object) Decode(into any, strict bool) error {
 	return nil
 }
 
-// Unstructured returns the object without a Go type.
+// Unstructured decodes the object without a Go type.
 func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	return u, o.Decode(&u.Object, false)
 }
 
-// LineOf returns the line of a field, by its path: names of fields, and numbers of elements. Where
-// there is no such field, it is the line of the nearest parent; 0 if the object is from a cluster.
+// LineOf returns the line of a field. The path has names of fields and indexes of elements. If the field is
+// missing, LineOf returns the line of its nearest parent. It returns 0 for an object from a cluster.
 func (o *Object) LineOf(path ...any) int {
 	node := o.node
 	if node == nil {
@@ -124,7 +124,7 @@ func (o *Object) LineOf(path ...any) int {
 	return line
 }
 
-// Of returns an object that has a Go type, such as one read from a cluster.
+// Of returns the Object for a value with a Go type, such as one read from a cluster.
 func Of(object runtime.Object, gvk schema.GroupVersionKind) (*Object, error) {
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

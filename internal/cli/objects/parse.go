@@ -17,17 +17,17 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// noObject is why a document of a file is none.
+// noObject is the error for a document that is not a Kubernetes object.
 type noObject struct {
 	error
-	alike bool // it looks like an object with a mistake
+	alike bool // the document looks like an object with a mistake
 }
 
-// noYAML is why a file cannot be read: perhaps it is a template.
+// noYAML is the error for a file that is not YAML, and may be a template.
 type noYAML struct{ error }
 
-// parse reads the documents of a file. Lists are taken apart. If the error is that a document is no object, those
-// that are objects are there nevertheless.
+// parse reads the documents of a file and splits lists into their items. With an error of type noObject, it also
+// returns the documents that are objects.
 func parse(file string, text []byte) ([]*Object, error) {
 	if documents := jsonDocuments(text); documents != nil {
 		return parseJSON(file, documents)
@@ -59,7 +59,7 @@ func parse(file string, text []byte) ([]*Object, error) {
 	}
 }
 
-// at says where an error of a document is: in the line that it begins with, as in "line 5: what is wrong".
+// at adds the position to the error of a document. The message may begin with a line, as in "line 5: bad indentation".
 func (o *Object) at(err error) error {
 	at, message := *o, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -79,13 +79,13 @@ func (o *Object) at(err error) error {
 	return fmt.Errorf("%s: %s", where, message)
 }
 
-// A parsing is what was parsed so far.
+// A parsing collects the objects of a file.
 type parsing struct {
 	all  []*Object
-	none error // about the first document that is no object, best one that looks like it
+	none error // for the first document that is not an object, preferably one that looks like an object
 }
 
-// add adds a document; one that has no fields has no JSON.
+// add adds a document. A document without fields has no JSON.
 func (p *parsing) add(o *Object) error {
 	if missing := o.missing(); missing != nil {
 		var none noObject
@@ -109,11 +109,11 @@ func root(document *yaml.Node) *yaml.Node {
 // A document is one of a JSON file.
 type document struct {
 	text []byte
-	line int // in which it begins
+	line int // first line
 }
 
-// jsonDocuments takes a file of JSON apart, and returns nil for any other. JSON is nearly YAML, but not where
-// it writes characters as two halves: "\ud83d\ude00".
+// jsonDocuments splits a JSON file into its documents. It returns nil for other files. A YAML parser cannot read all
+// JSON: it rejects surrogate pairs such as "\ud83d\ude00".
 func jsonDocuments(text []byte) (all []document) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	if begin := bytes.TrimLeft(text, " \t\r\n"); len(begin) == 0 || begin[0] != '{' && begin[0] != '[' || !utf8.Valid(text) {
@@ -160,7 +160,7 @@ func parseJSON(file string, documents []document) ([]*Object, error) {
 	return p.all, p.none
 }
 
-// twiceInJSON is wrongFields for JSON that is no YAML.
+// twiceInJSON finds duplicate fields in JSON that a YAML parser rejects.
 func twiceInJSON(text []byte) error {
 	var into map[string]any
 	again, err := kjson.UnmarshalStrict(text, &into)
@@ -170,8 +170,8 @@ func twiceInJSON(text []byte) error {
 	return err
 }
 
-// linesOf reads a document as YAML, which knows lines; nil if it is none. The halves of characters are replaced by
-// something of their length.
+// linesOf reads a document as YAML to find the line of each field. It returns nil if that fails. Surrogate pairs are
+// replaced by text of the same length.
 func linesOf(d document) *yaml.Node {
 	text := bytes.Clone(d.text)
 	for i := 0; i+1 < len(text); i++ {
@@ -179,7 +179,7 @@ func linesOf(d document) *yaml.Node {
 			continue
 		}
 		i++
-		if text[i] == 'u' && (text[i+1]|0x20) == 'd' && text[i+2] >= '8' { // JSON has four digits there
+		if text[i] == 'u' && (text[i+1]|0x20) == 'd' && text[i+2] >= '8' { // JSON requires four digits here
 			copy(text[i+1:], "fffd")
 		}
 	}
@@ -199,10 +199,10 @@ func shift(node *yaml.Node, lines int) {
 	}
 }
 
-// alike reports whether somebody meant a document to be an object.
+// alike reports whether a document looks like a Kubernetes object.
 func alike(document []byte) bool {
 	var top map[string]json.RawMessage
-	_ = json.Unmarshal(document, &top) // what is no mapping has no fields
+	_ = json.Unmarshal(document, &top) // top stays empty if the document is not a mapping
 	has := map[string]bool{}
 	for name := range top {
 		has[strings.ToLower(name)] = true
@@ -210,7 +210,7 @@ func alike(document []byte) bool {
 	return has["apiversion"] || has["kind"] || has["webhooks"] || has["metadata"] && has["spec"]
 }
 
-// missing says what every object has, and this one has not.
+// missing returns an error for a required field that the object lacks, or nil.
 func (o *Object) missing() error {
 	var top map[string]json.RawMessage
 	missing := ""
@@ -235,8 +235,8 @@ func (o *Object) missing() error {
 	return fmt.Errorf("%s: not a Kubernetes object: it has no %s", at.Where(), missing)
 }
 
-// objects are those of a list, or the object itself. An item may use what others have anchored: so they are taken
-// from the JSON, in which that is resolved, and only their lines from the nodes.
+// objects returns the items of a list, or the object itself. Items may use YAML anchors outside of them. So items come
+// from the JSON, where anchors are resolved, and only their lines come from the YAML nodes.
 func (o *Object) objects() ([]*Object, error) {
 	if err := o.identify(); err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func child(node *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// identify reads what every object has.
+// identify reads the kind, namespace and name of the object.
 func (o *Object) identify() error {
 	if err := o.missing(); err != nil {
 		return err
@@ -333,7 +333,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// wrong says that a field has a value of another type, in the line of the field.
+// wrong returns an error for a field whose value has the wrong type.
 func (o *Object) wrong(want string, raw json.RawMessage, path ...string) error {
 	at := *o
 	steps := make([]any, len(path))

@@ -18,15 +18,14 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// MaxFile is the largest file that is read, in bytes. etcd takes objects of 1.5 MiB.
+// MaxFile is the largest size of a file in bytes. etcd stores objects of up to 1.5 MiB.
 const MaxFile = 64 << 20
 
-// Read reads the objects of files, of all .yaml, .yml and .json files in folders and below them, in the order of
-// their names, and of standard input for "-". It ends with ctx, even while nobody writes to what it reads.
+// Read reads the objects in files, in all .yaml, .yml and .json files of folders in the order of their names, and in
+// standard input for "-". It returns when ctx ends, even if a pipe has no data.
 //
-// A folder may hold more than objects. What holds none there, and patches of kustomize, which are parts of objects
-// only, are left out, which note is told; what looks like an object with a mistake is an error. Files that are
-// named are read, whatever they are.
+// In a folder, Read skips files without objects and kustomize patches, and reports them to note. A file that looks like
+// an object with a mistake is an error. A file that is named itself is always read.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
 	r, err := Await(ctx, func() (*reading, error) {
 		r := &reading{stdin: stdin}
@@ -41,13 +40,13 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format
 		return nil, err
 	}
 	if len(r.left) > 0 {
-		note("left out, since they hold no whole objects: %s", Names(r.left...))
+		note("skipped, because they hold no complete objects: %s", Names(r.left...))
 	}
 	return r.all, nil
 }
 
-// Await returns what get does, or the end of ctx: then get, which may wait for somebody who writes to a
-// pipe, is left alone.
+// Await calls get in a goroutine and returns its result, or the error of ctx if that ends first. Then get keeps
+// running, for example to wait for data from a pipe.
 func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -67,7 +66,7 @@ func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	}
 }
 
-// A reading is what was read so far.
+// A reading collects the objects of all files.
 type reading struct {
 	stdin io.Reader
 	all   []*Object
@@ -106,7 +105,7 @@ func (r *reading) path(path string) error {
 	return nil
 }
 
-// file reads one that was named, or found in a folder.
+// file reads one file, which was named or found in a folder.
 func (r *reading) file(file string, found bool) error {
 	text, err := readFile(file, r.stdin)
 	if err != nil {
@@ -116,13 +115,13 @@ func (r *reading) file(file string, found bool) error {
 	var none noObject
 	if found && len(all) == 0 && errors.As(err, &none) {
 		if none.alike && !ofHelm(file) {
-			return problem.New("%w", err).Hint("if it is not to be one: name the files to read instead of their folder")
+			return problem.New("%w", err).Hint("if it is not an object, name the files to read instead of their folder")
 		}
 		r.left = append(r.left, file)
 		return nil
 	}
 	if errors.As(err, new(noYAML)) && bytes.Contains(text, []byte("{{")) {
-		return problem.New("%w", err).Hint("templates have to be rendered first, as in helm template . > rendered.yaml")
+		return problem.New("%w", err).Hint("render templates first: helm template . > rendered.yaml")
 	}
 	if err != nil {
 		return problem.New("%w", err)
@@ -146,15 +145,15 @@ func readFile(file string, stdin io.Reader) ([]byte, error) {
 		return nil, problem.New("%s: %w", Names(file), err)
 	}
 	if len(text) > MaxFile {
-		return nil, problem.New("%s: more than %d MiB, too large for a file of objects", Names(file), MaxFile>>20)
+		return nil, problem.New("%s: the file is larger than %d MiB", Names(file), MaxFile>>20)
 	}
 	if bytes.IndexByte(text, 0) >= 0 {
-		return nil, problem.New("%s: neither YAML nor JSON: it has zero bytes", Names(file))
+		return nil, problem.New("%s: the file is neither YAML nor JSON: it contains zero bytes", Names(file))
 	}
 	return text, nil
 }
 
-// toJSON converts a document as kubectl does, so that "yes" is what it is there.
+// toJSON converts a YAML document as kubectl does, so that values such as yes mean the same.
 func toJSON(node *yaml.Node) ([]byte, error) {
 	if err := wrongFields(node); err != nil {
 		return nil, err
@@ -170,21 +169,21 @@ func toJSON(node *yaml.Node) ([]byte, error) {
 	return encoded, nil
 }
 
-// wrongFields says which field has no name that is text, and which is there twice: kubectl takes one of the two, and the reader does not
-// see which. What a merge (<<) brings may be there again.
+// wrongFields returns an error for a field name that is not text, or a duplicate field: kubectl uses one of the two
+// without a message. A field from a YAML merge (<<) may be overridden.
 func wrongFields(node *yaml.Node) error {
 	lines := map[string]int{}
 	for i, n := range node.Content {
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
 			if resolved(n).Kind != yaml.ScalarNode {
-				return noYAML{fmt.Errorf("line %d: the name of a field must be text", n.Line)}
+				return noYAML{fmt.Errorf("line %d: the field name must be text", n.Line)}
 			}
 			if first, there := lines[n.Value]; there && n.Tag != "!!merge" {
-				return fmt.Errorf("line %d: %q is there already, in line %d", n.Line, n.Value, first)
+				return fmt.Errorf("line %d: duplicate field %q, first set in line %d", n.Line, n.Value, first)
 			}
 			lines[n.Value] = n.Line
 		}
-		if err := wrongFields(n); err != nil { // aliases have no content of their own
+		if err := wrongFields(n); err != nil { // aliases have no content
 			return err
 		}
 	}

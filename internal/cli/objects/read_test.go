@@ -64,13 +64,13 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLeavesOut: a folder holds more than objects; what is left out there is said in a line. Named, it is an error.
+// TestReadLeavesOut checks that Read skips other files of a folder with a note, and that naming such a file is an error.
 func TestReadLeavesOut(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
 	rows := []struct {
 		reason, name, text string
 		left               bool
-		err                string // if it is named, or in a folder if it is not left out
+		err                string // if the file is named, or is in a folder and is not skipped
 	}{
 		{"our own files are not worth a word", ".admitkit-lint.yaml", "suppress: []", false, "x/.admitkit-lint.yaml:1: not a Kubernetes object: it has no apiVersion"},
 		{"a kustomization", "kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\npatches: [{path: patch.yaml}]", true, ""},
@@ -104,7 +104,7 @@ func TestReadLeavesOut(t *testing.T) {
 			}
 			var want []string
 			if row.left {
-				want = []string{"left out, since they hold no whole objects: " + name}
+				want = []string{"skipped, because they hold no complete objects: " + name}
 			}
 			if diff := cmp.Diff(want, notes); diff != "" {
 				t.Error(diff)
@@ -117,10 +117,10 @@ func TestReadLeavesOut(t *testing.T) {
 	}
 }
 
-// TestReadFolder: what is read of a folder does not hang on how the folder is named, or on what is around it.
+// TestReadFolder checks that the result does not depend on how the folder is named, or on the files around it.
 func TestReadFolder(t *testing.T) {
 	top := t.TempDir()
-	write(t, filepath.Join(top, "kustomization.yaml"), "patches: [{path: base/pod.yaml}]") // above what is named
+	write(t, filepath.Join(top, "kustomization.yaml"), "patches: [{path: base/pod.yaml}]") // outside of the folder
 	base := filepath.Join(top, "base")
 	write(t, filepath.Join(base, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n")
 	write(t, filepath.Join(base, "..2006_01_02", "map.yaml"), "apiVersion: v1\nkind: ConfigMap\n")
@@ -161,7 +161,7 @@ func TestReadFolder(t *testing.T) {
 	}
 }
 
-// TestReadNamesInOneLine: a name of a file cannot forge a message.
+// TestReadNamesInOneLine checks that a file name with a newline cannot forge a message.
 func TestReadNamesInOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "x\n/pod.yaml", "apiVersion: v1\nkind: Pod\n")
@@ -171,7 +171,7 @@ func TestReadNamesInOneLine(t *testing.T) {
 	if err != nil || found[0].Where() != `x\n/pod.yaml:1` || found[0].File != "x\n/pod.yaml" {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	if diff := cmp.Diff([]string{`left out, since they hold no whole objects: x\n/values\n.yaml`}, notes); diff != "" {
+	if diff := cmp.Diff([]string{`skipped, because they hold no complete objects: x\n/values\n.yaml`}, notes); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := Read(t.Context(), []string{"y\n"}, nil, nil); err == nil || err.Error() != `y\n: no such file or folder` {
@@ -179,12 +179,12 @@ func TestReadNamesInOneLine(t *testing.T) {
 	}
 }
 
-// TestReadEndsWithItsContext: Ctrl-C ends a command while nobody writes to its standard input.
+// TestReadEndsWithItsContext checks that Ctrl-C ends a command that waits for standard input.
 func TestReadEndsWithItsContext(t *testing.T) {
 	stdin, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _ = io.WriteString(writer, "apiVersion: v1\n") // somebody reads now
+		_, _ = io.WriteString(writer, "apiVersion: v1\n") // returns when Read has begun to read
 		cancel()
 	}()
 	if _, err := Read(ctx, []string{"-"}, stdin, nil); !errors.Is(err, context.Canceled) {
@@ -204,7 +204,7 @@ func TestReadMerges(t *testing.T) {
 	}
 }
 
-// TestReadTakesWhatKubectlTakes: each text holds objects of which the last one is in this line, and has this annotation a.
+// TestReadTakesWhatKubectlTakes checks the line and the annotation "a" of the last object in each text.
 func TestReadTakesWhatKubectlTakes(t *testing.T) {
 	rows := []struct {
 		reason, text    string
@@ -252,17 +252,17 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "x.yaml:4: did not"},
 		{"no kind", "what is missing is named", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
 		{"scalar", "text is no object", "hello", "x.yaml:1: not a Kubernetes object: it has no fields"},
-		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "already"},
-		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the name of a field must be text"},
+		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "duplicate field"},
+		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the field name must be text"},
 		{"no line", "the reader knows none", "apiVersion: v1\nkind: Pod\nspec: *a\n", "x.yaml: unknown anchor 'a' referenced"},
 		{"group", "it names the field", "apiVersion: a/b/c\nkind: Pod\n", "x.yaml:1: apiVersion: unexpected GroupVersion string"},
-		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: neither YAML nor JSON"},
+		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: the file is neither YAML nor JSON"},
 		{"name", "a name is text", "apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n", "x.yaml:3: metadata.name: must be a string, not a number"},
 		{"namespace", "so is a namespace", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace: [a]\n", "x.yaml:4: metadata.namespace: must be a string, not a list"},
 		{"metadata", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata: 3\n", "x.yaml:3: metadata: must be an object, not a number"},
 		{"kind", "it is text, too", "apiVersion: v1\nkind: {}\n", "x.yaml:2: kind: must be a string, not an object"},
 		{"case", "the API server would not find it", "apiVersion: v1\nKind: Pod\n", `x.yaml:2: not a Kubernetes object: it has no kind, but "Kind"`},
-		{"JSON twice", "JSON is no better", `{"apiVersion":"v1","kind":"Pod",` + "\n" + `"kind":"Pod"}`, `x.yaml:2: "kind" is there already, in line 1`},
+		{"JSON twice", "JSON is no better", `{"apiVersion":"v1","kind":"Pod",` + "\n" + `"kind":"Pod"}`, `x.yaml:2: duplicate field "kind", first set in line 1`},
 		{"a list of JSON", "a list has no fields", "[]", "x.yaml:1: not a Kubernetes object: it has no fields"},
 		{"an item", "it is no object", "apiVersion: v1\nkind: List\nitems:\n- null\n", "x.yaml:4: not a Kubernetes object: it has no fields"},
 	}
@@ -278,7 +278,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestReadHints: only what a template breaks has the hint of templates.
+// TestReadHints checks that only errors caused by a template have the hint about templates.
 func TestReadHints(t *testing.T) {
 	rows := []struct {
 		reason, text string
@@ -298,7 +298,7 @@ func TestReadHints(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a file holds, it is objects or an error, and each object knows its line.
+// FuzzParse checks that each file is either objects with a line or an error.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(two))
 	f.Add([]byte("a: &a\n  b: *a\n"))

@@ -12,29 +12,27 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Sets are objects sorted out by what they are to the API server, each set in the order in which
-// they were read.
+// Sets are objects grouped by their role for the API server. Each group keeps the order in which objects were read.
 type Sets struct {
 	Mutating   []Decoded[admissionregistrationv1.MutatingWebhookConfiguration]
 	Validating []Decoded[admissionregistrationv1.ValidatingWebhookConfiguration]
 	Namespaces []Decoded[corev1.Namespace]
 	CRDs       []Decoded[apiextensionsv1.CustomResourceDefinition]
-	// Others are all that is in none of the other sets.
+	// Others are the objects of all other kinds.
 	Others []*Object
 }
 
-// Decoded is an object with its Go type.
+// Decoded is an object and its value as a Go type.
 type Decoded[T any] struct {
 	*Object
 	Value *T
-	// Unknown are fields that the type does not have, and fields that are there twice: the API server
-	// drops the former, and all but the last of the latter.
+	// Unknown are errors for unknown and duplicate fields. The API server drops unknown fields, and
+	// all but the last of the duplicates.
 	Unknown []error
 }
 
-// Sort sorts objects out. Webhook configurations of v1beta1 become those of v1, with what v1beta1
-// fills in where v1 would fill in something else; [Object.GVK] tells them apart. Nothing else is
-// filled in.
+// Sort groups objects. Webhook configurations of v1beta1 become v1, with the defaults of v1beta1 where those
+// of v1 differ. [Object.GVK] keeps the version. No other defaults are set.
 func Sort(all []*Object) (*Sets, error) {
 	sets := &Sets{}
 	for _, o := range all {
@@ -101,7 +99,7 @@ func decoded[T any](o *Object) (Decoded[T], error) {
 	return d, nil
 }
 
-// fillOld fills in the defaults of v1beta1, as it was until Kubernetes 1.21.
+// fillOld sets the defaults of v1beta1, which Kubernetes served until 1.21.
 func fillOld(failure **admissionregistrationv1.FailurePolicyType, match **admissionregistrationv1.MatchPolicyType,
 	effects **admissionregistrationv1.SideEffectClass, timeout **int32, versions *[]string) {
 	fill(failure, admissionregistrationv1.Ignore)

@@ -79,14 +79,14 @@ func TestSort(t *testing.T) {
 		t.Errorf("unknown fields %v", unknown)
 	}
 	if w := sets.Mutating[0].Value.Webhooks[0]; w.FailurePolicy != nil || w.TimeoutSeconds != nil {
-		t.Errorf("something was filled in: %+v", w)
+		t.Errorf("a default was set: %+v", w)
 	}
 	if sets.Namespaces[0].Value.Labels["tier"] != "web" {
 		t.Errorf("labels %v", sets.Namespaces[0].Value.Labels)
 	}
 }
 
-// TestSortFillsInOld: what v1beta1 fills in is not what v1 does.
+// TestSortFillsInOld checks the defaults of v1beta1 that differ from those of v1.
 func TestSortFillsInOld(t *testing.T) {
 	found, err := parse("x.yaml", []byte(mixed))
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// The kinds of lines of a diff.
+// These are the kinds of lines in a diff.
 const (
 	same = "same"
 	gone = "gone"
 	here = "new"
-	pad  = "pad"  // stands beside a line that the other side does not have
-	fold = "fold" // stands for lines that are alike
+	pad  = "pad"  // blank line beside a line of the other side
+	fold = "fold" // replaces unchanged lines
 )
 
 type line struct {
@@ -22,7 +22,7 @@ type line struct {
 	Parts []part
 }
 
-// A part of a line, which may be what makes the difference.
+// A part is a piece of a line that is marked if it differs.
 type part struct {
 	Text    string
 	Changed bool
@@ -30,11 +30,10 @@ type part struct {
 
 func whole(kind, text string) line { return line{Kind: kind, Parts: []part{{Text: text}}} }
 
-// around is how many lines are shown around those that differ.
+// around is the number of unchanged lines shown before and after a difference.
 const around = 3
 
-// sideBySide returns the lines of both texts, as many on the left as on the right, so that what belongs
-// together is in one row.
+// sideBySide aligns the lines of two texts. Both results have the same length, and equal indexes form a row.
 func sideBySide(before, after []string) (left, right []line) {
 	pairs := lcs(len(before), len(after), func(i, j int) bool { return before[i] == after[j] })
 	i, j := 0, 0
@@ -49,7 +48,7 @@ func sideBySide(before, after []string) (left, right []line) {
 	return folded(left), folded(right)
 }
 
-// changed aligns lines that differ: those of one field, as far as can be told, are beside each other.
+// changed aligns lines that differ. Lines with the same key share a row.
 func changed(before, after []string) (left, right []line) {
 	pairs := lcs(len(before), len(after), func(i, j int) bool { return key(before[i]) == key(after[j]) })
 	i, j := 0, 0
@@ -69,7 +68,7 @@ func changed(before, after []string) (left, right []line) {
 	return left, right
 }
 
-// key is the part of a line of YAML that names the field.
+// key returns the field name in a line of YAML.
 func key(line string) string {
 	if i := strings.Index(line, ": "); i >= 0 {
 		return line[:i+1]
@@ -81,7 +80,7 @@ func key(line string) string {
 	return line[:len(line)-len(rest)] + rest[:min(2, len(rest))]
 }
 
-// words marks in two lines what differs.
+// words marks the words in which two lines differ.
 func words(before, after string) (left, right []part) {
 	a, b := tokens(before), tokens(after)
 	pairs := lcs(len(a), len(b), func(i, j int) bool { return a[i] == b[j] })
@@ -108,7 +107,7 @@ func add(parts []part, text string, differs bool) []part {
 	return append(parts, part{text, differs})
 }
 
-// tokens takes a line apart: words and numbers, and single characters.
+// tokens splits a line into words, numbers and single other characters.
 func tokens(line string) (all []string) {
 	word := false
 	for _, c := range line {
@@ -125,8 +124,8 @@ func tokens(line string) (all []string) {
 
 type pair struct{ i, j int }
 
-// lcs returns a longest common subsequence of two lists of n and m elements. Where that would take
-// too long, only what is alike at the beginning and the end counts.
+// lcs returns a longest common subsequence of two lists with n and m elements. For very long lists it uses only
+// the common beginning and end.
 func lcs(n, m int, equal func(i, j int) bool) (pairs []pair) {
 	const most = 4 << 20 // cells of the table, a few hundredths of a second
 	start := 0
@@ -148,10 +147,10 @@ func lcs(n, m int, equal func(i, j int) bool) (pairs []pair) {
 	return pairs
 }
 
-// middle is lcs by the table of all lengths.
+// middle computes lcs with a table of n by m lengths.
 func middle(start, rows, columns int, equal func(i, j int) bool) (pairs []pair) {
 	width := columns + 1
-	long := make([]int32, (rows+1)*width) // of what begins at i, j
+	long := make([]int32, (rows+1)*width) // of the suffixes that begin at i, j
 	for i := rows - 1; i >= 0; i-- {
 		for j := columns - 1; j >= 0; j-- {
 			if equal(start+i, start+j) {
@@ -175,7 +174,7 @@ func middle(start, rows, columns int, equal func(i, j int) bool) (pairs []pair) 
 	return pairs
 }
 
-// folded leaves out lines that are far from any that differs. Both sides have them in the same places.
+// folded replaces unchanged lines far from a difference. Both sides stay aligned.
 func folded(lines []line) (shown []line) {
 	for i := 0; i < len(lines); {
 		end := i
@@ -189,7 +188,7 @@ func folded(lines []line) (shown []line) {
 		if end == len(lines) {
 			to = end
 		}
-		if to-from > 1 { // a single line takes no more room than to say that it is left out
+		if to-from > 1 { // a fold takes one line itself
 			shown = append(shown, lines[i:from]...)
 			shown = append(shown, whole(fold, fmt.Sprintf("%d lines alike", to-from)))
 			shown = append(shown, lines[to:end]...)

@@ -3,25 +3,25 @@
 // Package page writes results as one HTML file that can be attached to a ticket and read anywhere:
 // it needs no script, no network and no other file.
 //
-// A command maps what it found to a [Page]; all text in it is plain text and may come from
-// strangers. The same page is always the same bytes.
+// A command turns its results into a [Page]. All text in a Page is plain text and is escaped, because it may come
+// from objects and webhooks. The same Page always gives the same bytes.
 package page
 
-// A Page is what was found out.
+// A Page has the results of one command.
 type Page struct {
-	// Title is the heading: what was looked at. It is the title of the browser's tab, too.
+	// Title names the subject of the page. It is the heading and the title of the browser tab.
 	Title   string
 	Verdict Verdict
-	// Summary is the verdict in a sentence or two.
+	// Summary gives the result in one or two sentences.
 	Summary string
-	// Facts are shown beside the verdict: when, how much, with what.
+	// Facts are details shown beside the result, such as times and counts.
 	Facts []Fact
-	// Tables come before the findings. A table of laws or of webhooks links to the findings.
+	// Tables come before the findings. Their cells can link to findings.
 	Tables   []Table
 	Findings []Finding
-	// Notes are what the reader should know of how it was found out.
+	// Notes report choices and limits of the run.
 	Notes []string
-	// LawName is what a Finding's Law is called in the filter, "Law" if it is empty.
+	// LawName is the label of the filter by Finding.Law. Empty means "Law".
 	LawName string
 }
 
@@ -35,36 +35,36 @@ const (
 	CouldNotTell
 )
 
-// A Fact is a name with a value.
+// A Fact is a detail with a name.
 type Fact struct{ Name, Value string }
 
-// A Finding is one thing that was found.
+// A Finding is a problem that the command found.
 type Finding struct {
-	// ID is what links go to (Cell.To), unique on the page. It is not shown. Findings that nothing
-	// links to need none.
+	// ID is the target of links (Cell.To) and unique on the page. It is not shown. A Finding without
+	// links needs no ID.
 	ID string
-	// Law is the short name of what is broken, such as "L4b" or "no-op-patch": findings are filtered by
-	// it. LawText says what it demands.
+	// Law is the short name of the failed law or rule, such as "L4b" or "no-op-patch". The page filters
+	// findings by it. LawText is the statement of the law.
 	Law, LawText string
-	// Webhooks are those that it is about; findings are filtered by them.
+	// Webhooks are the webhooks concerned. The page filters findings by them.
 	Webhooks []string
-	// Kind is the kind of object, if it is about one.
+	// Kind is the kind of the object concerned, or empty.
 	Kind     string
 	Severity Severity
-	// Badge is the word for the severity, if it is to be another one ("fails").
+	// Badge replaces the word for the severity, for example with "fails".
 	Badge string
-	// Title is the heading, short; Summary says what happened, Cause what is likely behind it, Fix what
-	// helps. What is empty is left out.
+	// Title is a short heading. Summary tells what happened, Cause gives the likely cause, Fix says what
+	// to change. Empty fields are not shown.
 	Title, Summary, Cause, Fix string
-	// Changes are what differs between two objects that should be the same.
+	// Changes are the differences between two objects that should be equal.
 	Changes *Changes
-	// Steps tell how it came about: calls, requests, events.
+	// Steps are the calls, requests or events that led to the finding.
 	Steps []Step
-	// Again is a command that shows it again.
+	// Again is a command that reproduces the finding.
 	Again string
 }
 
-// A Severity says how bad a finding is.
+// A Severity ranks findings.
 type Severity int
 
 // The severities.
@@ -74,28 +74,28 @@ const (
 	Advice
 )
 
-// A Step is one step of a story: a call, an event.
+// A Step is one call, request or event of a Finding.
 type Step struct {
-	// Title says what is done, Who by whom (a webhook, a user), Outcome what came of it.
+	// Title names the action, Who the webhook or user that took it, Outcome its result.
 	Title, Who, Outcome string
-	// Facts are further details: a time, an audit ID.
+	// Facts are further details, such as a time or an audit ID.
 	Facts []Fact
-	// Text is an object or another text, shown as it is under TextTitle.
+	// Text is an object or other preformatted text, shown under TextTitle.
 	TextTitle, Text string
-	// Patch are the operations that the step made.
+	// Patch has the patch operations of the step.
 	Patch []Operation
-	// Diff is what the step changed.
+	// Diff shows the changes of the step.
 	Diff *Diff
 }
 
 // An Operation is one operation of a patch.
 type Operation struct {
 	Text string
-	// Offending marks those that the finding is about.
+	// Offending marks an operation that caused the finding.
 	Offending bool
 }
 
-// A Diff is two texts, shown side by side. The titles are "before" and "after" if they are empty.
+// A Diff shows two texts side by side. Empty titles become "before" and "after".
 type Diff struct {
 	BeforeTitle, AfterTitle string
 	Before, After           string
@@ -103,12 +103,12 @@ type Diff struct {
 
 // Changes are the differences between two objects, field by field.
 type Changes struct {
-	// From and To say what the two are.
+	// From and To describe the two objects.
 	From, To string
 	List     []Change
 }
 
-// A Change is a field that differs. Old or New is empty where the object has no such field.
+// A Change is a field that differs. Old or New is empty if the object lacks the field.
 type Change struct{ Path, Old, New string }
 
 // A Table is a table with a heading.
@@ -120,21 +120,21 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// A Column is the head of a column; numbers are set flush right.
+// A Column is the head of a column. Numbers are aligned right.
 type Column struct {
 	Name   string
 	Number bool
 }
 
-// A Cell is a cell of a table. With To it is a link to the finding that has this ID. Tone gives it a
-// colour; the text has to say the same.
+// A Cell is a cell of a table. To makes it a link to the finding with that ID. Tone sets its colour, which must
+// not carry information that Text lacks.
 type Cell struct {
 	Text string
 	To   string
 	Tone Tone
 }
 
-// A Tone is a colour.
+// A Tone selects the colour of a cell.
 type Tone int
 
 // The tones.

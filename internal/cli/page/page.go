@@ -13,7 +13,7 @@ import (
 //go:embed page.html page.css
 var files embed.FS
 
-// parsed is the template, made when it is first needed: most commands write no page.
+// parsed returns the template. It is parsed on first use, because most commands write no page.
 var parsed = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
 		"lower": strings.ToLower,
@@ -27,6 +27,5 @@ var parsed = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page.html").Funcs(functions).ParseFS(files, "page.html", "page.css"))
 })
 
-// Write writes the page. Texts are escaped for where they stand, so there is no markup in the
-// page but its own.
+// Write writes the page as HTML. All text is escaped, so that it cannot add markup.
 func (p Page) Write(w io.Writer) error { return parsed().Execute(w, newView(&p)) }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
@@ -26,7 +27,7 @@ func render(t testing.TB, p Page) string {
 	return b.String()
 }
 
-// full has text everywhere that text can be.
+// full returns a page with the text in every field.
 func full(text string) Page {
 	f := Finding{
 		ID: text, Law: text, LawText: text, Webhooks: []string{text, "b"}, Kind: text, Badge: text, Title: text, Summary: text, Cause: text, Fix: text, Again: text,
@@ -43,7 +44,7 @@ func full(text string) Page {
 	}
 }
 
-// shape is the elements and attributes of a page, without text and the values that texts go into.
+// shape returns the elements and attributes of a page without text and values.
 func shape(t testing.TB, page string) string {
 	t.Helper()
 	var b strings.Builder
@@ -67,7 +68,7 @@ func shape(t testing.TB, page string) string {
 	}
 }
 
-// FuzzWrite: whatever strangers write, it adds no element and no attribute.
+// FuzzWrite checks that no text adds an element or attribute to the page.
 func FuzzWrite(f *testing.F) {
 	for _, text := range []string{
 		"<script>alert(1)</script>", `" onload="x`, "</style><b>", "<!--", "]]>", "javascript:x", "{{.}}", "\x00\xff", "\u202e", "&lt;b&gt;", "</title>", "</pre>",
@@ -76,14 +77,14 @@ func FuzzWrite(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > longValue/4 || strings.TrimSpace(text) == "" {
-			return // what is long is folded, what is empty is left out: that is another shape
+			return // long text is folded and empty text is not shown, which changes the shape
 		}
 		plain := strings.Map(func(c rune) rune {
 			if c == '\n' || c == ' ' || c == ':' {
 				return c
 			}
 			return 'x'
-		}, clean(text))
+		}, textutil.Visible(text))
 		got := render(t, full(text))
 		// Marks inside of lines follow the words.
 		lines := func(s string) string { return strings.NewReplacer("<2 mark>", "", "<3 mark>", "").Replace(shape(t, s)) }
@@ -99,7 +100,7 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// TestSideBySide: both columns are of one length, and each gives its text back.
+// TestSideBySide checks that both columns have the same length and contain the lines of their text.
 func TestSideBySide(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -131,7 +132,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// textOf puts the lines together again; what is folded is from the text itself.
+// textOf joins lines to a text again. It takes folded lines from the original.
 func textOf(lines []line, text []string) string {
 	var all []string
 	for _, l := range lines {

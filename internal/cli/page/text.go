@@ -10,28 +10,28 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// How much is shown, so that a page stays one that a phone can show and a mail can carry.
+// These limits keep the page small enough for a phone and for mail.
 const (
 	mostFindings = 300
 	mostSteps    = 30      // of a finding
 	mostLines    = 1500    // of a text
 	mostRows     = 500     // of a table
-	mostFilters  = 40      // of a kind; what comes after these is "others"
+	mostFilters  = 40      // entries of one filter; "others" has the rest
 	longLine     = 400     // characters of a line of a text
-	longValue    = 200     // characters of a value that is not folded
+	longValue    = 200     // characters of a value that is shown unfolded
 	longestValue = 8000    // characters of a value
 	mostOfTexts  = 6 << 20 // bytes of all texts of steps
 )
 
-// A value is shown as a whole, or its beginning with the whole folded behind it.
+// A value is text for the template. Only the beginning of long text is shown until the reader unfolds it.
 type value struct {
-	Text string // the whole, as far as it is shown
-	Head string // its beginning, if it is long
-	Size string // how long it is, if it is long
+	Text string // clipped to longestValue
+	Head string // beginning of long text, or empty
+	Size string // length of long text, or empty
 }
 
 func valueOf(text string) value {
-	text = clean(text)
+	text = textutil.Visible(text)
 	if utf8.RuneCountInString(text) <= longValue {
 		return value{Text: text}
 	}
@@ -40,7 +40,7 @@ func valueOf(text string) value {
 	return v
 }
 
-// clip leaves out the end of a long text, and says so.
+// clip cuts text after most characters and adds how many are missing.
 func clip(text string, most int) string {
 	if n := utf8.RuneCountInString(text); n > most {
 		return first(text, most) + fmt.Sprintf(" … (%d more characters)", n-most)
@@ -58,10 +58,7 @@ func first(text string, characters int) string {
 	return text
 }
 
-// clean is the text as it can be shown.
-func clean(text string) string { return textutil.Visible(text) }
-
-// linesOf takes a text apart.
+// linesOf splits a text into at most mostLines lines.
 func linesOf(text string) []string {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
@@ -72,7 +69,7 @@ func linesOf(text string) []string {
 		if len(lines) == mostLines {
 			return append(lines, fmt.Sprintf("… (%d more lines)", strings.Count(text, "\n")+1-mostLines))
 		}
-		lines = append(lines, clip(clean(l), longLine))
+		lines = append(lines, clip(textutil.Visible(l), longLine))
 	}
 	return lines
 }

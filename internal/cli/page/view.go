@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A view is a page as it is shown: bounded, with everything worked out, for the template to write down.
+// A view is the data of the template: a Page with all limits applied.
 type view struct {
 	Title, Verdict, Mark, Summary string
 	Facts                         []fact
 	Tables                        []table
 	Findings                      []finding
 	Filters                       []filter
-	// Nothing says which pairs of filters have no finding.
+	// Nothing lists the pairs of filters without a finding.
 	Nothing []nothing
 	Notes   []string
 }
@@ -35,7 +37,7 @@ type (
 		Changes     *changes
 		Steps       []step
 		Open        bool
-		Left        string // what was left out
+		Left        string // number of rows not shown, in words
 		Again       string
 	}
 	changes struct {
@@ -97,11 +99,11 @@ var (
 )
 
 func newView(p *Page) *view {
-	v := &view{Title: clean(p.Title), Summary: clip(clean(p.Summary), longestValue)}
+	v := &view{Title: textutil.Visible(p.Title), Summary: clip(textutil.Visible(p.Summary), longestValue)}
 	v.Verdict, v.Mark = verdicts[p.Verdict].text, verdicts[p.Verdict].mark
 	v.Facts = factsOf(p.Facts)
 	for _, note := range p.Notes {
-		v.Notes = append(v.Notes, clip(clean(note), longestValue))
+		v.Notes = append(v.Notes, clip(textutil.Visible(note), longestValue))
 	}
 	shown, left := most(p.Findings)
 	if left != "" {
@@ -141,7 +143,7 @@ func newView(p *Page) *view {
 	return v
 }
 
-// most returns the findings that are shown: all, or the worst, in their order.
+// most returns the findings to show. If there are too many, it keeps the most severe in their order.
 func most(all []Finding) ([]Finding, string) {
 	if len(all) <= mostFindings {
 		return all, ""
@@ -163,14 +165,14 @@ func most(all []Finding) ([]Finding, string) {
 func factsOf(list []Fact) (facts []fact) {
 	for _, f := range list {
 		if f.Value != "" {
-			facts = append(facts, fact{clean(f.Name), valueOf(f.Value)})
+			facts = append(facts, fact{textutil.Visible(f.Name), valueOf(f.Value)})
 		}
 	}
 	return facts
 }
 
 func tableOf(id int, t Table, anchors map[string]int) table {
-	shown := table{ID: id, Title: clean(t.Title), Text: clean(t.Text), Columns: t.Columns}
+	shown := table{ID: id, Title: textutil.Visible(t.Title), Text: textutil.Visible(t.Text), Columns: t.Columns}
 	rows := t.Rows
 	if len(rows) > mostRows {
 		shown.Left = fmt.Sprintf("%d more rows are left out.", len(rows)-mostRows)
@@ -189,12 +191,12 @@ func tableOf(id int, t Table, anchors map[string]int) table {
 	return shown
 }
 
-// findingOf takes what it shows of texts from what is left for all.
+// findingOf converts a finding. The texts of its steps count against the limit of the page.
 func findingOf(f *Finding, texts *int) finding {
-	shown := finding{Title: clip(clean(f.Title), longLine), Again: clip(clean(f.Again), longestValue)}
+	shown := finding{Title: clip(textutil.Visible(f.Title), longLine), Again: clip(textutil.Visible(f.Again), longestValue)}
 	shown.Badge, shown.Tone = badges[f.Severity].text, badges[f.Severity].tone
 	if f.Badge != "" {
-		shown.Badge = clean(f.Badge)
+		shown.Badge = textutil.Visible(f.Badge)
 	}
 	about := []Fact{{"Kind", f.Kind}}
 	for _, w := range f.Webhooks {
@@ -203,7 +205,7 @@ func findingOf(f *Finding, texts *int) finding {
 	shown.About = factsOf(about)
 	for _, r := range []Fact{{"It says", f.LawText}, {"Found", f.Summary}, {"Cause", f.Cause}, {"Fix", f.Fix}} {
 		if r.Value != "" {
-			shown.Rules = append(shown.Rules, fact{r.Name, value{Text: clip(clean(r.Value), longestValue)}})
+			shown.Rules = append(shown.Rules, fact{r.Name, value{Text: clip(textutil.Visible(r.Value), longestValue)}})
 		}
 	}
 	shown.Changes = changesOf(f.Changes)
@@ -221,7 +223,7 @@ func findingOf(f *Finding, texts *int) finding {
 	return shown
 }
 
-// weight is about how many bytes a step adds to the page.
+// weight estimates the bytes that a step adds to the page.
 func weight(s *Step) int {
 	n := len(s.Text)
 	for _, op := range s.Patch {
@@ -237,7 +239,7 @@ func changesOf(c *Changes) *changes {
 	if c == nil {
 		return nil
 	}
-	shown := &changes{From: clean(c.From), To: clean(c.To)}
+	shown := &changes{From: textutil.Visible(c.From), To: textutil.Visible(c.To)}
 	for i, one := range c.List {
 		if i == mostRows {
 			shown.Left = fmt.Sprintf("%d more changes are left out.", len(c.List)-i)
@@ -250,8 +252,8 @@ func changesOf(c *Changes) *changes {
 
 func stepOf(s *Step) step {
 	shown := step{
-		Title: clip(clean(s.Title), longLine), Who: clip(clean(s.Who), longLine), Outcome: valueOf(s.Outcome),
-		Facts: factsOf(s.Facts), TextTitle: clean(s.TextTitle), Text: linesOf(s.Text),
+		Title: clip(textutil.Visible(s.Title), longLine), Who: clip(textutil.Visible(s.Who), longLine), Outcome: valueOf(s.Outcome),
+		Facts: factsOf(s.Facts), TextTitle: textutil.Visible(s.TextTitle), Text: linesOf(s.Text),
 	}
 	for _, op := range s.Patch {
 		shown.Patch = append(shown.Patch, operation{valueOf(op.Text), op.Offending})
@@ -259,10 +261,10 @@ func stepOf(s *Step) step {
 	if d := s.Diff; d != nil {
 		shown.Diff = &diff{Before: "before", After: "after", None: d.Before == d.After}
 		if d.BeforeTitle != "" {
-			shown.Diff.Before = clean(d.BeforeTitle)
+			shown.Diff.Before = textutil.Visible(d.BeforeTitle)
 		}
 		if d.AfterTitle != "" {
-			shown.Diff.After = clean(d.AfterTitle)
+			shown.Diff.After = textutil.Visible(d.AfterTitle)
 		}
 		if !shown.Diff.None {
 			shown.Diff.Left, shown.Diff.Right = sideBySide(linesOf(d.Before), linesOf(d.After))
@@ -271,15 +273,15 @@ func stepOf(s *Step) step {
 	return shown
 }
 
-// A filtering is a filter, and what each finding is in it.
+// A filtering is a filter and the option number of each finding.
 type filtering struct {
 	filter  filter
 	numbers [][]int
 }
 
-// filterBy sorts findings by names, in the order in which these come up. Number 0 is all of them.
+// filterBy numbers the names of findings in order of appearance. Option 0 selects all findings.
 func filterBy(id, title string, findings []Finding, names func(*Finding) []string) *filtering {
-	by := &filtering{filter: filter{ID: id, Name: id, Title: clean(title)}, numbers: make([][]int, len(findings))}
+	by := &filtering{filter: filter{ID: id, Name: id, Title: textutil.Visible(title)}, numbers: make([][]int, len(findings))}
 	known := map[string]int{}
 	for i := range findings {
 		for _, name := range names(&findings[i]) {
@@ -292,7 +294,7 @@ func filterBy(id, title string, findings []Finding, names func(*Finding) []strin
 					number = mostFilters
 					by.filter.Options[number-1].Text = "others"
 				} else {
-					by.filter.Options = append(by.filter.Options, option{Number: number, Text: clip(clean(name), longLine)})
+					by.filter.Options = append(by.filter.Options, option{Number: number, Text: clip(textutil.Visible(name), longLine)})
 				}
 				known[name] = number
 			}
@@ -312,7 +314,7 @@ func (by *filtering) classes(i int) (classes []string) {
 	return classes
 }
 
-// pairsWithout returns the pairs that no finding is in.
+// pairsWithout returns the pairs of options that no finding has.
 func pairsWithout(laws, webhooks *filtering, findings int) (pairs []nothing) {
 	there := map[[2]int]bool{}
 	for i := range findings {

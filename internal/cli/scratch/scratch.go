@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scratch makes temporary folders that do not outlive their process for long: what one leaves that is killed,
-// the next one removes.
+// Package scratch creates temporary folders. A process that was killed leaves its folder behind, and the next process
+// removes it.
 package scratch
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/flock"
 )
 
-// A Dir is a temporary folder. Remove it.
+// A Dir is a temporary folder. Call Remove when it is no longer needed.
 type Dir struct {
 	Path   string
 	unlock func()
@@ -24,12 +24,12 @@ const (
 	lockFile   = "owner.lock"
 )
 
-// New makes a folder of which the name begins with prefix in parent, or in the system's for what is temporary, and
-// removes those there of the same prefix whose process is gone.
+// New creates a folder whose name begins with prefix. The folder is in parent, or in the system's temporary folder if
+// parent is empty. New also removes folders with the same prefix whose process has ended.
 func New(parent, prefix string) (*Dir, error) {
 	parent = cmp.Or(parent, os.TempDir())
 	removeLeftovers(parent, prefix)
-	// Nobody takes it for a leftover before it is locked, since it has another name until then.
+	// The folder has another name until it is locked, so that no other process takes it for a leftover.
 	made, err := os.MkdirTemp(parent, unfinished)
 	if err != nil {
 		return nil, err
@@ -48,29 +48,29 @@ func New(parent, prefix string) (*Dir, error) {
 	return &Dir{path, unlock}, nil
 }
 
-// Remove removes the folder.
+// Remove deletes the folder and its contents.
 func (d *Dir) Remove() {
-	_ = os.RemoveAll(d.Path) // what stays the next one removes
+	_ = os.RemoveAll(d.Path) // the next process removes the rest
 	d.unlock()
 }
 
-// removeLeftovers does what it can; what is somebody else's stays.
+// removeLeftovers deletes the folders of processes that have ended. It skips folders of other users, and errors.
 func removeLeftovers(parent, prefix string) {
 	if !flock.Supported {
 		return
 	}
-	entries, _ := os.ReadDir(parent) // none is empty
+	entries, _ := os.ReadDir(parent) // on an error there are no entries
 	for _, e := range entries {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
 			continue
 		}
 		path := filepath.Join(parent, e.Name())
 		if _, err := os.Lstat(filepath.Join(path, lockFile)); err != nil {
-			continue // not made here
+			continue // not created by New
 		}
 		unlock, err := flock.Try(filepath.Join(path, lockFile))
 		if err != nil {
-			continue // it is in use, or somebody else's
+			continue // in use, or owned by another user
 		}
 		_ = os.RemoveAll(path)
 		unlock()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestLeftovers: a folder goes with the next one once its process is gone, and not before; nothing else does.
+// TestLeftovers checks that New removes a folder only after its process has ended, and removes nothing else.
 func TestLeftovers(t *testing.T) {
 	parent := t.TempDir()
 	killed, err := New(parent, "admitkit-x-")
@@ -31,18 +31,18 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(killed.Path); err != nil {
-		t.Fatalf("it is in use: %v", err)
+		t.Fatalf("a folder in use was removed: %v", err)
 	}
-	killed.unlock() // as the system does at its end
+	killed.unlock() // as the operating system does when a process ends
 	last, err := New(parent, "admitkit-x-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(killed.Path); !os.IsNotExist(err) {
-		t.Errorf("it is left: %v", err)
+		t.Errorf("the folder was not removed: %v", err)
 	}
 	if _, err := os.Stat(running.Path); err != nil {
-		t.Errorf("it is in use: %v", err)
+		t.Errorf("a folder in use was removed: %v", err)
 	}
 	running.Remove()
 	last.Remove()

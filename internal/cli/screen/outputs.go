@@ -14,30 +14,30 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// Outputs is the flag -o: the forms in which results are printed, each to standard output or, as
-// FORM=FILE, to a file. It may be repeated.
+// Outputs is the value of the flag -o: the forms of the results. Each goes to standard output or, as FORM=FILE, to a
+// file. The flag can be repeated.
 type Outputs struct {
-	forms  []string // that the command knows, the first one the default
+	forms  []string // supported by the command; the first is the default
 	chosen []output
 }
 
 type output struct{ form, file string }
 
-// NewOutputs returns the flag of a command that knows these forms; the first is the default.
+// NewOutputs returns the flag value of a command that supports these forms. The first one is the default.
 func NewOutputs(forms ...string) *Outputs { return &Outputs{forms: forms} }
 
-// Usage is the help of the flag.
+// Usage returns the help text of the flag.
 func (o *Outputs) Usage() string {
 	return "form of the results, to standard output or into a file: " + strings.Join(o.forms, ", ") + "; may be repeated"
 }
 
-// Forms returns what the command knows, for shell completion.
+// Forms returns the supported forms, for shell completion.
 func (o *Outputs) Forms() []string { return o.forms }
 
-// Type names the value in the help.
+// Type implements pflag.Value: it names the value in the help.
 func (*Outputs) Type() string { return "FORM[=FILE]" }
 
-// String is the default in the help.
+// String implements pflag.Value: it is the default in the help.
 func (o *Outputs) String() string {
 	if len(o.chosen) == 0 {
 		return o.forms[0]
@@ -49,14 +49,14 @@ func (o *Outputs) String() string {
 	return strings.Join(all, ",")
 }
 
-// Set adds a form.
+// Set implements pflag.Value: it adds a form.
 func (o *Outputs) Set(value string) error {
 	form, file, toFile := strings.Cut(value, "=")
 	if !slices.Contains(o.forms, form) {
-		return fmt.Errorf("no form %q: there are %s", form, strings.Join(o.forms, ", "))
+		return fmt.Errorf("unknown form %q: choose one of %s", form, strings.Join(o.forms, ", "))
 	}
 	if toFile && file == "" {
-		return fmt.Errorf("%q names no file", value)
+		return fmt.Errorf("%q has no file name", value)
 	}
 	for _, c := range o.chosen {
 		if c.file == file {
@@ -70,8 +70,8 @@ func (o *Outputs) Set(value string) error {
 	return nil
 }
 
-// Write has write print each form that was chosen, to memory, and then puts the whole of it where it
-// belongs. Only text may have colours, and only on standard output.
+// Write calls write for each chosen form, and copies its complete output to standard output or the file. Only text on
+// standard output may have colours.
 func (o *Outputs) Write(s *Screen, write func(form string, w io.Writer, p Painter) error) error {
 	chosen := o.chosen
 	if len(chosen) == 0 {
@@ -100,7 +100,7 @@ func (o *Outputs) Write(s *Screen, write func(form string, w io.Writer, p Painte
 	return nil
 }
 
-// Check says early what Write could not do: a folder that is missing, html for a terminal.
+// Check finds errors before the work starts that Write would find after it: a missing folder, or html for a terminal.
 func (o *Outputs) Check(s *Screen) error {
 	for _, c := range o.chosen {
 		if c.file == "" {
@@ -116,15 +116,15 @@ func (o *Outputs) Check(s *Screen) error {
 	return nil
 }
 
-// WriteFile writes a file whole or not at all. A link stays one, and the file keeps its permissions. What is printed to
-// the same file stays there.
+// WriteFile writes a file completely or not at all. It follows a symbolic link and keeps the permissions of the file. If
+// standard output or standard error goes to the same file, it appends.
 func WriteFile(name string, data []byte) error {
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(name); err == nil {
 		if !info.Mode().IsRegular() {
-			return os.WriteFile(name, data, mode) // a pipe or a device: there is nothing to keep
+			return os.WriteFile(name, data, mode) // a pipe or a device has no contents to protect
 		}
-		if standard := standardStream(info); standard != nil { // as /dev/stdout is, where that goes into a file
+		if standard := standardStream(info); standard != nil { // such as /dev/stdout, redirected to a file
 			_, err := standard.Write(data)
 			return err
 		}
@@ -133,7 +133,7 @@ func WriteFile(name string, data []byte) error {
 			return err
 		}
 	} else if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
-		return os.WriteFile(name, data, mode) // through the link: there is nothing to keep yet
+		return os.WriteFile(name, data, mode) // a dangling link: create its target
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -153,7 +153,7 @@ func WriteFile(name string, data []byte) error {
 	return os.Rename(temporary.Name(), name)
 }
 
-// standardStream is the one of this process that goes into the file, or nil.
+// standardStream returns the standard stream of this process that is redirected to the file, or nil.
 func standardStream(file os.FileInfo) *os.File {
 	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
 		if info, err := stream.Stat(); err == nil && os.SameFile(info, file) {

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Progress tells how far long work has come. Its methods may be called from several goroutines.
+// Progress reports the progress of long work. It is safe for concurrent use.
 type Progress struct {
 	screen   *Screen
 	mu       sync.Mutex
@@ -21,20 +21,19 @@ type Progress struct {
 	shown    bool
 }
 
-// Progress begins to tell of work. On a terminal the line is written over ten times a second at
-// the most; elsewhere a line appears every 15 seconds. End it with Done, before anything else is
-// printed.
+// Progress starts to report progress. On a terminal it overwrites one line, at most ten times a second.
+// Elsewhere it prints a line every 15 seconds. Call Done before anything else is printed.
 func (s *Screen) Progress() *Progress {
 	p := &Progress{screen: s, terminal: Terminal(s.Err), every: 15 * time.Second, now: time.Now}
 	if p.terminal {
 		p.every = 100 * time.Millisecond
 	} else {
-		p.last = p.now() // what is quick needs no line
+		p.last = p.now() // short work gets no line
 	}
 	return p
 }
 
-// Step says how far it is.
+// Step sets the text of the progress line.
 func (p *Progress) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +41,7 @@ func (p *Progress) Step(format string, args ...any) {
 		return
 	}
 	p.last = p.now()
-	// The line may name what strangers wrote: it stays one line, and moves nothing.
+	// The text may quote names of objects and webhooks: it must stay one line and must not move the cursor.
 	text := []rune(strings.Map(printable, fmt.Sprintf(format, args...)))
 	if !p.terminal {
 		p.screen.Note("%s", string(text))
@@ -62,7 +61,7 @@ func printable(c rune) rune {
 	return ' '
 }
 
-// Part is Step for work of which the size is known.
+// Part is Step for work of known size.
 func (p *Progress) Part(done, total int64, format string, args ...any) {
 	if total <= 0 {
 		p.Step(format, args...)
@@ -73,7 +72,7 @@ func (p *Progress) Part(done, total int64, format string, args ...any) {
 	p.Step("[%s%s] %3d%%  %s", strings.Repeat("=", full), strings.Repeat(" ", columns-full), min(done, total)*100/total, fmt.Sprintf(format, args...))
 }
 
-// Done takes the line away.
+// Done erases the progress line.
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

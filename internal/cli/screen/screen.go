@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen is where everything that a command prints goes through.
+// Package screen prints all output of the commands.
 //
 // The rules:
 //
-//   - What was asked for goes to standard output. Everything else (progress, notes, errors, hints)
-//     goes to standard error, so that output can be piped.
-//   - An error is one sentence after "admitkit: ", lower case, without a full stop. Hints follow,
-//     a line each, after "hint: ": best a command that can be typed.
-//   - Errors, hints and notes may name what strangers wrote: it is made visible, so that it moves nothing.
-//   - A note is a line after "admitkit: " as well; it says what was chosen where the user did not.
-//   - Colour is for terminals only: never with NO_COLOR, TERM=dumb or --color=never, always
-//     with --color=always. No meaning is in the colour alone.
-//   - Progress is one line that is written over and disappears, on a terminal; elsewhere there is
-//     a line now and then.
-//   - What is for machines (json, junit, sarif, html) is written whole or not at all.
+//   - Results go to standard output. Progress, notes, errors and hints go to standard error, so that
+//     results can be piped.
+//   - An error is one sentence after "admitkit: ", in lower case and without a full stop. Hints follow
+//     after "hint: ", one per line. The best hint is a command that can be pasted.
+//   - Errors, hints and notes may quote text from objects and webhooks. Its control characters are
+//     escaped, so that they cannot move the cursor or forge a message.
+//   - A note is also a line after "admitkit: ". It reports a choice that the user did not make.
+//   - Only terminals get colours: never with NO_COLOR, TERM=dumb or --color=never, always with
+//     --color=always. Colour alone carries no meaning.
+//   - On a terminal, progress is one line that is overwritten and then erased. Elsewhere, a line is
+//     printed every few seconds.
+//   - Output for programs (json, junit, sarif, html) is written completely or not at all.
 package screen
 
 import (
@@ -29,35 +30,34 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A Screen is what a command reads from and prints to. It is not safe for concurrent use, but for
-// Progress.
+// A Screen has the standard streams of a command. Only Progress is safe for concurrent use.
 type Screen struct {
 	In io.Reader
-	// Out takes what was asked for. Use Outputs to let the user choose its form.
+	// Out receives the results. Outputs lets the user choose their form.
 	Out io.Writer
-	// Err takes everything else; write to it with the methods.
+	// Err receives everything else, through the methods of Screen.
 	Err io.Writer
-	// Colour is "auto", "always" or "never".
+	// Colour is the value of --color: "auto", "always" or "never".
 	Colour string
-	// Quiet leaves out notes and progress.
+	// Quiet suppresses notes and progress.
 	Quiet bool
-	// Getenv looks up a variable of the environment.
+	// Getenv returns the value of an environment variable.
 	Getenv func(string) string
 }
 
-// New returns the screen of this process.
+// New returns a Screen with the standard streams of this process.
 func New() *Screen {
 	return &Screen{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Colour: "auto", Getenv: os.Getenv}
 }
 
-// Note says on standard error, in a line, what the user should know.
+// Note prints a line for the user on standard error.
 func (s *Screen) Note(format string, args ...any) {
 	if !s.Quiet {
 		fmt.Fprintf(s.Err, "admitkit: %s\n", indented(fmt.Sprintf(format, args...), 2))
 	}
 }
 
-// Problem prints an error with its hints.
+// Problem prints an error and its hints on standard error.
 func (s *Screen) Problem(err error) {
 	p := s.ErrPainter()
 	fmt.Fprintf(s.Err, "%s %s\n", p.Red("admitkit:"), indented(strings.TrimSpace(err.Error()), 2))
@@ -66,15 +66,15 @@ func (s *Screen) Problem(err error) {
 	}
 }
 
-// indented keeps apart what begins a line: nothing that is told of can look like another message.
+// indented escapes text and indents all lines but the first, so that no line of it looks like another message.
 func indented(text string, by int) string {
 	return strings.ReplaceAll(textutil.Visible(text), "\n", "\n"+strings.Repeat(" ", by))
 }
 
-// Painter paints what goes to standard output.
+// Painter returns the Painter for standard output.
 func (s *Screen) Painter() Painter { return Painter{s.colours(s.Out)} }
 
-// ErrPainter paints what goes to standard error.
+// ErrPainter returns the Painter for standard error.
 func (s *Screen) ErrPainter() Painter { return Painter{s.colours(s.Err)} }
 
 // Terminal reports whether w is a terminal.
@@ -83,7 +83,7 @@ func Terminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width is how many columns w has; 80 if it is no terminal.
+// Width returns the number of columns of w, or 80 if it is not a terminal.
 func Width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -103,22 +103,22 @@ func (s *Screen) colours(w io.Writer) bool {
 	return Terminal(w) && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"
 }
 
-// A Painter adds colours, or nothing.
+// A Painter colours text if it is on. Otherwise it returns text unchanged.
 type Painter struct{ On bool }
 
-// Red is for what is wrong.
+// Red marks errors and removed lines.
 func (p Painter) Red(text string) string { return p.paint("31", text) }
 
-// Green is for what holds, and for what is added.
+// Green marks success and added lines.
 func (p Painter) Green(text string) string { return p.paint("32", text) }
 
-// Yellow is for what may be wrong.
+// Yellow marks warnings and undecided results.
 func (p Painter) Yellow(text string) string { return p.paint("33", text) }
 
-// Bold is for names and headings.
+// Bold marks names and headings.
 func (p Painter) Bold(text string) string { return p.paint("1", text) }
 
-// Faint is for what most readers skip.
+// Faint marks details.
 func (p Painter) Faint(text string) string { return p.paint("2", text) }
 
 func (p Painter) paint(code, text string) string {

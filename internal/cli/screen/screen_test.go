@@ -87,8 +87,8 @@ func TestOutputsSet(t *testing.T) {
 		{"one to the screen, others into files", "text junit=a.xml json=b.json", "text,junit=a.xml,json=b.json", ""},
 		{"the same form twice, to two places", "json json=a.json", "json,json=a.json", ""},
 		{"a name may have an equals sign", "json=a=b", "json=a=b", ""},
-		{"unknown", "yaml", "", `no form "yaml": there are text, json, junit`},
-		{"a file without a name", "json=", "", `"json=" names no file`},
+		{"unknown", "yaml", "", `unknown form "yaml": choose one of text, json, junit`},
+		{"a file without a name", "json=", "", `"json=" has no file name`},
 		{"two to the screen would be mixed", "text json", "", "both text and json go to standard output: write one into a file, as in -o json=FILE"},
 		{"two into one file", "json=a junit=a", "", "both json and junit go into a"},
 	}
@@ -130,7 +130,7 @@ func TestOutputsWrite(t *testing.T) {
 	if err != nil || string(file) != "json" || out.String() != "\x1b[31mtext\x1b[0m" || notes.String() != "admitkit: wrote a.json\n" {
 		t.Errorf("a.json %q %v, standard output %q, notes %q", file, err, out, notes)
 	}
-	// What fails half way leaves what was there.
+	// A write that fails leaves the old file in place.
 	failing := func(_ string, w io.Writer, _ Painter) error {
 		_, _ = io.WriteString(w, "half")
 		return errors.New("broken")
@@ -201,7 +201,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestWriteFileKeepsLinks: a file that is reached by a link stays where it is.
+// TestWriteFileKeepsLinks checks that a symbolic link to a file is kept.
 func TestWriteFileKeepsLinks(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := errors.Join(os.WriteFile("real", nil, 0o644), os.Symlink("real", "link"), WriteFile("link", []byte("x"))); err != nil {
@@ -214,7 +214,7 @@ func TestWriteFileKeepsLinks(t *testing.T) {
 	}
 }
 
-// TestWriteFileKeepsLinksToNothing: the file is made where the link leads.
+// TestWriteFileKeepsLinksToNothing checks that the target of a dangling link is created.
 func TestWriteFileKeepsLinksToNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := errors.Join(os.Symlink("real", "link"), WriteFile("link", []byte("x"))); err != nil {
@@ -227,14 +227,14 @@ func TestWriteFileKeepsLinksToNothing(t *testing.T) {
 	}
 }
 
-// TestWriteFileToWhereItPrints: -o text -o json=/dev/stdout > out.txt has both in out.txt.
+// TestWriteFileToWhereItPrints checks that -o text -o json=/dev/stdout > out.txt writes both forms to out.txt.
 func TestWriteFileToWhereItPrints(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.txt")
 	file, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }() // its text is looked at
+	defer func() { _ = file.Close() }() // only read
 	before := os.Stdout
 	os.Stdout = file
 	defer func() { os.Stdout = before }()
