@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// TestElementsThatAreOneAndTheSameAreNotMoved edits two elements that the document cannot tell
-// apart, the first one most.
+// TestElementsThatAreOneAndTheSameAreNotMoved edits two elements that are equal in the document, the first one
+// more than the second.
 func TestElementsThatAreOneAndTheSameAreNotMoved(t *testing.T) {
 	for _, raw := range []string{
 		`{"conditions":[{"type":"a","status":"s","message":"m"},{"type":"a","status":"s","message":"m"}]}`,

@@ -107,7 +107,7 @@ func TestApplyRefusesWhatIsNoPatch(t *testing.T) {
 	}
 }
 
-// TestApplyBoundsCopies lets each copy double what there is: a few of them would fill any memory.
+// TestApplyBoundsCopies applies copies that each double the document: a few of them would exhaust the memory.
 func TestApplyBoundsCopies(t *testing.T) {
 	p := patch.Patch{{Op: patch.Add, Path: "/a0", Value: []byte(`["` + strings.Repeat("x", 1000) + `"]`)}}
 	for i := range 40 {
@@ -122,7 +122,7 @@ func TestApplyBoundsCopies(t *testing.T) {
 	}
 }
 
-// TestApplyKeepsItsArguments also finds results that share memory with them.
+// TestApplyKeepsItsArguments also detects results that share memory with the arguments.
 func TestApplyKeepsItsArguments(t *testing.T) {
 	doc := []byte(`{"a":{"b":[1,2]}}`)
 	p := patch.Patch{{Op: patch.Add, Path: "/c", Value: []byte(`{"d":"e"}`)}}
@@ -139,8 +139,8 @@ func TestApplyKeepsItsArguments(t *testing.T) {
 	}
 }
 
-// TestApplyHasItsOwnWords applies random operations to random documents: it fails when the library
-// does, at a place of the operation, and says why without the library's words.
+// TestApplyHasItsOwnWords applies random operations to random documents. Apply must fail when the library does,
+// name a place of the operation, and explain the failure without the library's message.
 func TestApplyHasItsOwnWords(t *testing.T) {
 	docs := []string{`{"a":{"b":[1,null,{}],"c":null},"d":"x"}`, `[[],{"a":null},2.0]`, `{"a":[{"b":1},{"b":[]}]}`}
 	places := []patch.Pointer{"", "/a", "/a/b", "/a/b/0", "/a/0/b", "/a/1", "/a/b/-", "/0", "/1/a", "/-1", "/a/b/-9", "/d", "/d/e", "/x/y", "/a/c", "/a/c/z", "/2"}

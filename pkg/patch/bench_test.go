@@ -72,8 +72,8 @@ var benchEdits = []struct {
 	}},
 }
 
-// BenchmarkDiff measures what comes after the handler: here Diff and the text of the patch,
-// in controller-runtime json.Marshal and the difference of two documents.
+// BenchmarkDiff measures the work after the handler: Diff and encoding the patch here, json.Marshal and a diff of
+// two documents in controller-runtime.
 func BenchmarkDiff(b *testing.B) {
 	for _, size := range []struct {
 		name       string
@@ -123,8 +123,8 @@ type benchLabels struct {
 	} `json:"metadata"`
 }
 
-// BenchmarkOriginal measures what a Base is for: Diff reads the document to find where its values are,
-// a Base knows it from decoding, and keeps less of it where the type is a projection.
+// BenchmarkOriginal compares Diff, which reads the document to find its values, with a received.Document, which knows
+// them from decoding and has fewer of them if the type is a projection.
 func BenchmarkOriginal(b *testing.B) {
 	for _, size := range []struct {
 		name       string

@@ -118,7 +118,7 @@ func isContainer(doc []byte) bool {
 	return first == '{' || first == '['
 }
 
-// TestDocumentsOfRandomPairs makes the second document of the first by random edits.
+// TestDocumentsOfRandomPairs derives the second document from the first by random edits.
 func TestDocumentsOfRandomPairs(t *testing.T) {
 	for seed := range int64(1500) {
 		r := rand.New(rand.NewSource(seed))
@@ -173,8 +173,8 @@ func TestDocumentsKeepsNothingOfItsArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfLongLists is about lists that an algorithm of quadratic cost would not get
-// through, and about documents that are nested as deep as they may.
+// TestDocumentsOfLongLists has lists that an algorithm of quadratic cost could not finish, and documents of the
+// greatest depth.
 func TestDocumentsOfLongLists(t *testing.T) {
 	const n = 10_000
 	list := func(element func(i int) string) []byte {

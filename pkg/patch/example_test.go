@@ -12,9 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// A mutating webhook in three steps: decode the object, change it, answer with the patch.
-// The "newField" of the container is one that this program's Go types do not know; it stays
-// with its container.
+// A mutating webhook decodes the object, changes it, and answers with the patch. This program's Go types do not
+// know the container's "newField", which stays with its container.
 func Example() {
 	raw := []byte(`{"metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"web:1","newField":true}]}}`)
 
@@ -62,7 +61,7 @@ func ExampleDiff() {
 	// {"op":"move","path":"/hosts/0","from":"/hosts/1"}
 }
 
-// Two documents whose Go types are not at hand. The elements are told apart by their names.
+// Two documents without a Go type. The list elements are matched by name.
 func ExampleDocuments() {
 	before := []byte(`{"kind":"Widget","spec":{"parts":[{"name":"a","size":1},{"name":"b","size":2}]}}`)
 	after := []byte(`{"kind": "Widget", "spec": {"parts": [{"name": "b", "size": 3}, {"name": "a", "size": 1.0}]}}`)

@@ -14,8 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// FuzzDiff takes two JSON objects that no Go type describes, and looks for a difference that
-// does not make the second of the first.
+// FuzzDiff looks for two JSON objects whose patch does not turn the first into the second.
 func FuzzDiff(f *testing.F) {
 	for _, row := range podRows {
 		f.Add([]byte(row.raw), []byte(podRows[len(row.raw)%len(podRows)].raw))
@@ -62,8 +61,8 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// FuzzDocuments takes any two documents, and looks for a difference that does not make the
-// second of the first, or that is not empty for a document and itself.
+// FuzzDocuments looks for two documents whose patch does not turn the first into the second, and for a document
+// whose patch to itself is not empty.
 func FuzzDocuments(f *testing.F) {
 	for _, row := range documentRows {
 		f.Add([]byte(row.before), []byte(row.after))
@@ -115,8 +114,8 @@ func plainText(t *testing.T, text []byte) []byte {
 	return text
 }
 
-// FuzzPointer looks for names that a pointer does not carry, and for places whose relations
-// contradict their names.
+// FuzzPointer looks for names that a pointer loses, and for pointers whose methods contradict their
+// names.
 func FuzzPointer(f *testing.F) {
 	for _, row := range pointerRows {
 		f.Add(string(row.pointer), "x")
@@ -163,7 +162,7 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-// FuzzParse looks for patch documents that mean one thing here and another to the API server.
+// FuzzParse looks for patch documents that Parse and the API server read differently.
 func FuzzParse(f *testing.F) {
 	for _, row := range patchRows {
 		f.Add([]byte(row.text))

@@ -90,8 +90,8 @@ func initsOf(t *testing.T, pod []byte) string {
 	return strings.Join(names, " ")
 }
 
-// TestAnUnknownFieldStaysOnItsInitContainer is about the case in which other libraries hand
-// data of one container to another.
+// TestAnUnknownFieldStaysOnItsInitContainer has the case in which other libraries move a field from one container to
+// another.
 func TestAnUnknownFieldStaysOnItsInitContainer(t *testing.T) {
 	type container struct {
 		Name string `json:"name"`
@@ -133,8 +133,8 @@ func (e podEdit) Default(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestControllerRuntimeMovesTheField runs the same handlers in controller-runtime. docs/patches.md
-// tells what comes out; should this test fail because it was put right there, say so there.
+// TestControllerRuntimeMovesTheField runs the same handlers in controller-runtime. If it fails because
+// controller-runtime has fixed the bug, update docs/patches.md, which describes it.
 func TestControllerRuntimeMovesTheField(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

@@ -33,7 +33,7 @@ func manyEntries(n int, keyed bool) entries {
 	return e
 }
 
-// TestDiffOfLongLists is about lists that an algorithm of quadratic cost would not get through.
+// TestDiffOfLongLists has lists that an algorithm of quadratic cost could not finish.
 func TestDiffOfLongLists(t *testing.T) {
 	const n = 10_000
 	for _, row := range []struct {
@@ -124,8 +124,8 @@ func checkOrder(t *testing.T, list, want []entry, p patch.Patch) {
 	}
 }
 
-// TestDiffMovesAsLittleAsPossible takes random permutations: all but a longest run of
-// elements that keep their order have to move, and no more.
+// TestDiffMovesAsLittleAsPossible compares random permutations. The patch must move only the elements outside of a
+// longest increasing subsequence.
 func TestDiffMovesAsLittleAsPossible(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	for range 500 {

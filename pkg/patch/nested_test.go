@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// These tests nest lists in lists. Where the elements of each list were compared twice, the time
-// would double at each level, and they would never end.
+// These tests nest lists in lists. If the elements of a list were compared twice, the time would double at each
+// level and the tests would not end.
 
 const levels = 200
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A checker compares four documents at one place: r is raw, b and a are the encodings of the
-// value before and after, x is raw with the patch applied. It collects what is wrong.
+// A checker compares four documents at one place and collects the faults: r is raw, b and a are the encodings of the
+// value before and after, x is raw with the patch applied.
 type checker struct {
 	kept  map[string]bool // sown members found where they belong
 	wrong []string

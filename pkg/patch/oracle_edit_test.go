@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// A trace remembers which element of the original list each element is, through all edits.
-// Members and elements without an entry are where they were.
+// A trace maps each element to its place in the original list, through all edits. Members and elements without an
+// entry did not move.
 type trace struct {
 	kids  map[string]*trace
 	elems []*trace
@@ -54,8 +54,8 @@ func newTrace() *trace { return &trace{from: -1, fresh: true} }
 // renew forgets what was here before.
 func (t *trace) renew() { *t = trace{from: t.from, fresh: true} }
 
-// An editor makes one random edit. The editors of one case have the same favourite members,
-// so that several edits often meet in one list.
+// An editor makes one random edit. All editors of a case prefer the same members, so that several edits often happen
+// in one list.
 type editor struct {
 	r       *rand.Rand
 	fill    *randfill.Filler

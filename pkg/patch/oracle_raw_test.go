@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The ways in which a document differs from what an encoder writes. All are legal: clients
-// and newer API servers send such documents.
+// The properties of a document that an encoder would not produce. All are legal: clients and newer API servers send
+// such documents.
 const (
-	crowd   = 1 << iota // lists of elements that are almost alike
+	crowd   = 1 << iota // lists of similar elements
 	sow                 // members that the Go type does not know, in every struct
 	sparse              // members left out, null, or there where an encoder leaves them out
 	respell             // quantities in other units, times in other zones

@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// TestOracle edits random objects of all kinds at random, as a handler does that knows their Go
-// type, only some of its fields, or none, and holds every patch against these rules:
+// TestOracle edits random objects of all kinds as a handler would that knows their whole Go type, some of its
+// fields, or no type. It checks every patch against these rules:
 //
 //   - applied to the document by the API server's own library, it gives the edited object;
 //   - what no edit touched is as it was, spelling included;
@@ -36,8 +36,8 @@ import (
 //   - the same difference gives the same bytes;
 //   - no edit gives no patch.
 //
-// The documents that turn up, namely the one received, the one patched, and the encodings before
-// and after, are then compared as documents, by the rules of checkDocumentPair.
+// Then it compares the received document, the patched one, and the encodings before and after as documents, by the
+// rules of checkDocumentPair.
 //
 // ADMITKIT_ORACLE_CASES sets the number of cases, ADMITKIT_ORACLE_SEED the first seed.
 func TestOracle(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"unicode/utf8"
 )
 
-// A tree is a JSON value with its members in order. The oracle has its own, because it must
-// not share code with what it checks.
+// A tree is a JSON value with its members in order. The oracle has its own type, because it must not share code with
+// the code under test.
 type tree struct {
 	kind  byte   // '{', '[', '"', or 's' for the other scalars
 	text  string // of a scalar; of a string, what it stands for
@@ -146,7 +146,7 @@ func (n *tree) same(o *tree) bool {
 	return bytes.Equal(n.doc, o.doc)
 }
 
-// A style is how a tree is written: with white space, with escapes where none are needed.
+// A style says how a tree is written: with white space, or with needless escapes.
 type style struct {
 	r      *rand.Rand
 	spaces bool
@@ -201,7 +201,7 @@ func (s style) escape(text string) string {
 	return text
 }
 
-// A jsonField is a field of a Go struct as JSON sees it.
+// A jsonField is a field of a Go struct and its name in JSON.
 type jsonField struct {
 	name, mergeKey string
 	index          []int // as for reflect.Value.FieldByIndex
@@ -243,8 +243,8 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// A place is known by the Go type that decodes it and the key that its list elements have.
-// The zero place is one that no Go type describes.
+// A place has the Go type that decodes it and the merge key of its list elements. The zero place has no Go
+// type.
 type place struct {
 	typ      reflect.Type
 	mergeKey string

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// A gadget is a custom resource that holds what Go types may hold and built-in types do not.
+// A gadget is a custom resource with kinds of fields that no built-in type has.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -122,7 +122,7 @@ type gadgetStatus struct {
 	Windows    []window           `json:"windows,omitempty"`
 }
 
-// A textKey is a map key that writes itself.
+// A textKey is a map key with an encoding of its own.
 type textKey struct{ Group, Item string }
 
 func (k textKey) MarshalText() ([]byte, error) { return []byte(k.Group + "/" + k.Item), nil }

@@ -36,7 +36,7 @@ var favourites = []reflect.Type{
 	reflect.TypeFor[corev1.Pod](), reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[gadget](), reflect.TypeFor[gadget](),
 }
 
-// A view is as what a handler sees an object.
+// A view is the Go type in which a handler sees an object.
 type view struct {
 	kind reflect.Type // of the object
 	typ  reflect.Type // of the value that the document is decoded into

@@ -29,8 +29,8 @@ type port struct {
 	Number int `json:"number,omitempty"`
 }
 
-// TestBaseDecodeRefuses also looks whether the base decodes the next document.
-func TestBaseDecodeRefuses(t *testing.T) {
+// TestOriginalDecodeRefuses also checks that the Document decodes the next document.
+func TestOriginalDecodeRefuses(t *testing.T) {
 	var none *settings
 	for _, row := range []struct {
 		reason, data  string
@@ -76,12 +76,12 @@ func TestBaseDecodeRefuses(t *testing.T) {
 			if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "nothing was decoded") {
 				t.Errorf("the difference after that: got %s and error %v", p.AppendJSON(nil), err)
 			}
-			checkBase(t, &base, `{"ports":[{"number":1,"x":2}]}`, `[{"op":"replace","path":"/ports/0/number","value":9}]`, func(s *settings) { s.Ports[0].Number = 9 })
+			checkOriginal(t, &base, `{"ports":[{"number":1,"x":2}]}`, `[{"op":"replace","path":"/ports/0/number","value":9}]`, func(s *settings) { s.Ports[0].Number = 9 })
 		})
 	}
 }
 
-func checkBase(t *testing.T, base *received.Document, raw, want string, edit func(*settings)) {
+func checkOriginal(t *testing.T, base *received.Document, raw, want string, edit func(*settings)) {
 	t.Helper()
 	var s settings
 	if end, err := base.Decode([]byte(raw), 0, 0, &s); err != nil || end != len(raw) {
@@ -94,15 +94,15 @@ func checkBase(t *testing.T, base *received.Document, raw, want string, edit fun
 	}
 }
 
-func TestBaseDiffBeforeDecode(t *testing.T) {
+func TestOriginalDiffBeforeDecode(t *testing.T) {
 	var base received.Document
 	if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "nothing was decoded") {
 		t.Errorf("got %s and error %v", p.AppendJSON(nil), err)
 	}
 }
 
-// TestBaseDiffOfAnotherType changes the type from one call to the next, and back.
-func TestBaseDiffOfAnotherType(t *testing.T) {
+// TestOriginalDiffOfAnotherType changes the type from one call to the next, and back.
+func TestOriginalDiffOfAnotherType(t *testing.T) {
 	raw := []byte(`{"labels":{"a":"b"},"ports":[{"number":1,"x":2}]}`)
 	var base received.Document
 	var s settings
@@ -131,8 +131,8 @@ func TestBaseDiffOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestBaseOfOneDocumentAfterTheOther has documents of which the parts stand at other places.
-func TestBaseOfOneDocumentAfterTheOther(t *testing.T) {
+// TestOriginalOfSeveralDocuments decodes documents whose values have different offsets, one after another.
+func TestOriginalOfSeveralDocuments(t *testing.T) {
 	var base received.Document
 	for _, row := range []struct{ raw, want string }{
 		{`{"labels":{"x":"y"},"ports":[{"number":1},{"number":2}]}`, `[{"op":"add","path":"/labels/a","value":"b"}]`},
@@ -140,7 +140,7 @@ func TestBaseOfOneDocumentAfterTheOther(t *testing.T) {
 		{`{"labels":{"a":"c","a/b":"d"}}`, `[{"op":"replace","path":"/labels/a","value":"b"}]`},
 		{`{"labels":{"a":"b"}}`, `[]`},
 	} {
-		checkBase(t, &base, row.raw, row.want, func(s *settings) {
+		checkOriginal(t, &base, row.raw, row.want, func(s *settings) {
 			if s.Labels == nil {
 				s.Labels = map[string]string{}
 			}
@@ -149,13 +149,13 @@ func TestBaseOfOneDocumentAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestTwoBasesAtOnce(t *testing.T) {
+func TestTwoOriginalsAtOnce(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, team := range []string{"red", "blue"} {
 		wait.Go(func() {
 			var base received.Document
 			for range 200 {
-				checkBase(t, &base, `{"labels":{"team":"none"},"ports":[{"number":1}]}`,
+				checkOriginal(t, &base, `{"labels":{"team":"none"},"ports":[{"number":1}]}`,
 					`[{"op":"replace","path":"/labels/team","value":"`+team+`"}]`, func(s *settings) { s.Labels["team"] = team })
 			}
 		})
@@ -219,7 +219,7 @@ func (n selfNamed) MarshalJSON() ([]byte, error) { return []byte(`"` + n.name + 
 
 func (n *selfNamed) UnmarshalJSON([]byte) error { return nil }
 
-// TestErrDuplicateName holds the comments of Diff and ErrDuplicateName to what is done.
+// TestErrDuplicateName tests the claims in the comments of Diff and ErrDuplicateName.
 func TestErrDuplicateName(t *testing.T) {
 	for _, row := range []struct {
 		reason, raw string
@@ -259,12 +259,12 @@ func TestErrDuplicateName(t *testing.T) {
 			t.Errorf("%s: decoding refuses it: %v", row.reason, err)
 		}
 		if p, err := base.Diff(row.after); !errors.Is(err, patch.ErrDuplicateName) {
-			t.Errorf("%s, with a Base: got %s and error %v", row.reason, p.AppendJSON(nil), err)
+			t.Errorf("%s, with a received.Document: got %s and error %v", row.reason, p.AppendJSON(nil), err)
 		}
 	}
 }
 
-// TestDiffOfWhatDoesNotFit holds the comment of Diff: a misfit is met, or not.
+// TestDiffOfWhatDoesNotFit tests the comment of Diff on values that do not fit the type.
 func TestDiffOfWhatDoesNotFit(t *testing.T) {
 	for _, row := range []struct {
 		reason, raw, want string
@@ -281,7 +281,7 @@ func TestDiffOfWhatDoesNotFit(t *testing.T) {
 		}
 		var base received.Document
 		if _, err := base.Decode([]byte(row.raw), 0, 0, new(settings)); err == nil {
-			t.Errorf("%s: a Base decodes it", row.reason)
+			t.Errorf("%s: a received.Document decodes it", row.reason)
 		}
 	}
 }

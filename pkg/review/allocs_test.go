@@ -14,10 +14,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// With the race detector a sync.Pool loses things at random, so these counts are for builds
-// without it.
+// With the race detector a sync.Pool drops items at random, so these counts only hold without
+// it.
 
-// Documents are handed out in place, so a larger one costs no more memory.
+// Documents are sub-slices of the body, so a larger document allocates no more.
 func TestDecodeAllocatesNothingForDocuments(t *testing.T) {
 	allocs := func(containers int) float64 {
 		body := benchmarkReview(t, containers)
@@ -32,7 +32,7 @@ func TestDecodeAllocatesNothingForDocuments(t *testing.T) {
 	}
 }
 
-// A review costs its Request, its list of groups, and now and then a piece of memory for texts.
+// A review allocates its Request, its list of groups, and sometimes a piece of memory for strings.
 func TestDecodeAllocations(t *testing.T) {
 	body := benchmarkReview(t, 2)
 	if n := testing.AllocsPerRun(100, func() {
@@ -57,7 +57,7 @@ func TestDecodeAllocations(t *testing.T) {
 	}
 }
 
-// An answer is written into the memory it is given, whatever it says.
+// A response is appended to the given memory, whatever it holds.
 func TestAppendAllocatesNothing(t *testing.T) {
 	req := want(func(r *Request) { r.UID = "0df28fbd-5f5f-11e8-bc74-36e6bb280816" })
 	warned := Allow()

@@ -35,9 +35,9 @@ import (
 
 const webhookName = "sidecar.example.com"
 
-// TestAnswersPassTheAPIServer builds random decisions and patches, encodes them for both
-// versions and both kinds of webhook, and gives the bytes to the API server's own code: its
-// codec, VerifyAdmissionResponse, ToStatusErr, its warning recorder, its annotation check.
+// TestAnswersPassTheAPIServer encodes random decisions and patches for both versions and both kinds of webhook, and passes
+// the bytes to the API server's own code: its codec, VerifyAdmissionResponse, ToStatusErr, its warning recorder and
+// its annotation check.
 func TestAnswersPassTheAPIServer(t *testing.T) {
 	for n := range uint64(1_000) {
 		req, d, p := randomAnswer(n)

@@ -158,7 +158,7 @@ func TestWarn(t *testing.T) {
 	}
 }
 
-// Above 4096 characters the API server cuts every warning of the request.
+// Above 4096 characters together the API server truncates every warning of the request.
 func TestWarnStopsAt4096Characters(t *testing.T) {
 	line := func(i int) string { return fmt.Sprintf("%03d%s", i, strings.Repeat("€", 125)) } // two warnings: 120 and 8 characters
 	d := Allow()

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The API's own envelopes. Nobody sends a response with a request, and Decode does not read
-// one, so its shape is not asked about here either.
+// The API's own envelopes, without the response: no client sends one with a request, and Decode does not read
+// it.
 type (
 	referenceV1 struct {
 		admissionv1.AdmissionReview `json:",inline"`
@@ -29,9 +29,9 @@ type (
 	}
 )
 
-// TestDecodeAgreesWithKubernetes decodes the tables and generated reviews with Decode and
-// with sigs.k8s.io/json, which is what the API server reads with, into the API's own types.
-// Nothing differs, duplicate names included, but for what Decode itself asks of a review.
+// TestDecodeAgreesWithKubernetes decodes the tables and generated reviews with Decode and with sigs.k8s.io/json, the API
+// server's decoder, into the API's own types. The results are equal, duplicate names included, except for Decode's
+// own requirements.
 func TestDecodeAgreesWithKubernetes(t *testing.T) {
 	for _, row := range acceptedReviews {
 		row.reason.run(t, func(t *testing.T) { agree(t, []byte(row.body)) })

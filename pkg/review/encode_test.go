@@ -47,7 +47,7 @@ func TestAnswersAsText(t *testing.T) {
 	}
 }
 
-// What apierrors tells an API client about a denial depends on the reason first.
+// The functions of apierrors classify a denial by its reason first.
 func TestClientsRecogniseADenial(t *testing.T) {
 	for _, row := range []struct {
 		reason reason
@@ -73,7 +73,7 @@ func TestClientsRecogniseADenial(t *testing.T) {
 	}
 }
 
-// The answer is written without encoding/json where it can be, and as encoding/json does it.
+// The response is encoded without encoding/json where possible, and equals its output.
 func TestAnswersAreWrittenAsByEncodingJSON(t *testing.T) {
 	check := func(got []byte, v any) {
 		t.Helper()

@@ -20,7 +20,7 @@ const body = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","requ
 	"object":{"metadata":{"name":"web"}},"oldObject":null,"dryRun":false}}
 `
 
-// One admission without a server: read, decide, answer.
+// One admission without a server: decode the review, decide, encode the response.
 func Example() {
 	req, err := review.Decode([]byte(body))
 	if err != nil {
@@ -45,7 +45,7 @@ func ExampleDecode() {
 	// object {"metadata":{"name":"web"}}, oldObject false
 }
 
-// An error says what is wrong and where, and keeps what could be read.
+// An error says what is wrong and where, and keeps the parts that could be read.
 func ExampleDecode_error() {
 	_, err := review.Decode([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"705ab4f5","dryRun":"yes"}}`))
 	fmt.Println(err)
@@ -59,7 +59,7 @@ func ExampleDecode_error() {
 	// v1 705ab4f5 /request/dryRun true
 }
 
-// A denial is complete however little was said.
+// Deny completes a status of which only a part is set.
 func ExampleDeny() {
 	denial := review.Deny(metav1.Status{Message: "images must come from registry.example.com"}).Denial()
 	fmt.Println(denial.Code, denial.Reason, denial.Message)

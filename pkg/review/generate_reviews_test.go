@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A shape is what a value of a review looks like to the generator.
+// A shape describes one value of a review to the generator.
 type shape struct {
 	values  []string         // JSON values to choose from, or
 	members map[string]shape // the members of an object, or
@@ -51,7 +51,7 @@ func mostly(others []string, values ...string) shape {
 	return shape{values: append(slices.Repeat(values, 10), others...)}
 }
 
-// A generator writes random reviews: right ones, and ones with every kind of oddity.
+// A generator writes random reviews: ordinary ones, and ones with every kind of oddity.
 type generator struct {
 	*rand.Rand
 	odd   float64 // how likely an oddity is at each place: null, a duplicate, an escape, …

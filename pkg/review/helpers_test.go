@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A reason says why a table has a row, and where the row stands.
+// A reason says why a table has a row, and in which line the row is.
 type reason struct{ text, at string }
 
 // because is the reason of the row it is called in.

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/wire"
 )
 
-// An objectReader reads with a cursor and keeps what it has read.
+// An objectReader reads with a cursor and records the offsets and the last object.
 type objectReader struct {
 	offsets []int
 	last    []byte

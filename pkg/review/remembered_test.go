@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsRememberedIsWhatWouldBeRead decodes reviews one after the other, in both orders, and
-// checks that none changes how the next one is read.
+// TestWhatIsRememberedIsWhatWouldBeRead decodes pairs of reviews in both orders and checks that the first does not
+// change how the second is read.
 func TestWhatIsRememberedIsWhatWouldBeRead(t *testing.T) {
 	pod := `{"group":"","version":"v1","kind":"Pod"}`
 	bodies := []string{
