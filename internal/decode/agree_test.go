@@ -8,12 +8,11 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// TestUnmarshalAgreesWithKubernetesJSON decodes random documents, most of them damaged, into
-// built-in types, odd types and types made up. ADMITKIT_DECODE_CASES and ADMITKIT_DECODE_SEED
-// set how many and which.
+// TestUnmarshalAgreesWithKubernetesJSON decodes random documents, most of them damaged, into built-in types, odd types and
+// generated types. ADMITKIT_DECODE_CASES sets the number of cases, ADMITKIT_DECODE_SEED the first seed.
 func TestUnmarshalAgreesWithKubernetesJSON(t *testing.T) { decodetest.Run(t, unmarshal) }
 
-// TestOddSpellingsAgree goes through all odd numbers, strings and names, in all small types.
+// TestOddSpellingsAgree decodes all odd numbers, strings and names into all small types.
 func TestOddSpellingsAgree(t *testing.T) {
 	documents := 0
 	for typ, doc := range decodetest.Edges() {

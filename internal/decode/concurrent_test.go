@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// ring, left and right contain one another, so whoever meets one first has to learn of all.
-// Each type T makes them anew.
+// ring, left and right contain each other, so the first use of one compiles all three. Each type argument T gives new
+// types.
 type (
 	ring[T any] struct {
 		Name  string              `json:"name,omitempty"`
@@ -82,8 +82,8 @@ func family[T any]() []reflect.Type {
 	}
 }
 
-// TestManyMeetTypesForTheFirstTime has goroutines decode into types of one new family, all at
-// the same moment, and holds what they get against sigs.k8s.io/json.
+// TestManyMeetTypesForTheFirstTime decodes into the types of a new family from many goroutines at once and compares the results
+// with sigs.k8s.io/json.
 func TestManyMeetTypesForTheFirstTime(t *testing.T) {
 	for _, types := range freshFamilies() {
 		start := make(chan struct{})
@@ -102,8 +102,8 @@ func TestManyMeetTypesForTheFirstTime(t *testing.T) {
 	}
 }
 
-// TestManyDecodeAtOnce has goroutines share types and documents; what each got must still be
-// there when all are done.
+// TestManyDecodeAtOnce decodes the same documents into the same types from many goroutines. Every result must still be
+// intact when all are done.
 func TestManyDecodeAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range int64(16) {

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// TestErrorsPointAtTheFault: the path and the offset of an error name one and the same value,
-// and without that value the document has no fault, or another.
+// TestErrorsPointAtTheFault checks that an error's path and offset name the same value, and that removing the value removes
+// the fault.
 func TestErrorsPointAtTheFault(t *testing.T) {
 	faults := 0
 	for seed := range int64(2500) {
@@ -59,7 +59,7 @@ func refusesNull(err error) bool {
 	return strings.Contains(err.Error(), "Duration") || strings.Contains(err.Error(), "duration") || strings.Contains(err.Error(), "'Kind' is missing")
 }
 
-// TestErrorsDoNotBlameWhatIsRight has something unusual before the fault.
+// TestErrorsDoNotBlameWhatIsRight has an unusual but valid value before the fault.
 func TestErrorsDoNotBlameWhatIsRight(t *testing.T) {
 	type unusual struct {
 		Bytes  []byte          `json:"bytes"`
@@ -117,8 +117,8 @@ func offsetsOf(doc []byte, path []decode.Step) (offsets []int) {
 	return offsets
 }
 
-// TestUnknownAgreesWithKubernetesJSON compares the members that no field takes with those that
-// the strict mode of sigs.k8s.io/json names.
+// TestUnknownAgreesWithKubernetesJSON compares the unknown members with those that the strict mode of sigs.k8s.io/json
+// reports.
 func TestUnknownAgreesWithKubernetesJSON(t *testing.T) {
 	const limit = 100 // that of sigs.k8s.io/json
 	plain := strings.NewReplacer("[", "", "]", "", ".", "", "/", "", "~1", "/", "~0", "~")

@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// FuzzUnmarshal looks for a document and a type on which the decoder and sigs.k8s.io/json
-// differ. A type is chosen by number.
+// FuzzUnmarshal looks for a document and a type, chosen by number, on which the decoder and sigs.k8s.io/json
+// differ.
 func FuzzUnmarshal(f *testing.F) {
 	selectors := map[reflect.Type]uint16{}
 	for i := range uint16(1000) {

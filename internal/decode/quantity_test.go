@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestQuantitiesAreNobodyElses changes a quantity that is too long for an integer, in place.
-func TestQuantitiesAreNobodyElses(t *testing.T) {
+// TestQuantitiesAreNotShared changes a decoded quantity in place that is too long for an integer.
+func TestQuantitiesAreNotShared(t *testing.T) {
 	const text = "123456789012345678901234"
 	want := resource.MustParse(text)
 	for i := range 3 {

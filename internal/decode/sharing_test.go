@@ -19,10 +19,9 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// TestDecodedMemoryIsNobodyElses: a handler may write to all of what it gets and append to all
-// lists in it. Nothing of one value may be part of another, of another place in the same
-// value, or of the document.
-func TestDecodedMemoryIsNobodyElses(t *testing.T) {
+// TestDecodedMemoryIsNotShared checks that a handler may write to every part of a decoded value and append to its lists. No
+// memory of the value may belong to another value, to another place in the same value, or to the document.
+func TestDecodedMemoryIsNotShared(t *testing.T) {
 	for seed := range int64(1000) {
 		c := decodetest.NewCase(seed)
 		var spans []span
@@ -44,7 +43,7 @@ func TestDecodedMemoryIsNobodyElses(t *testing.T) {
 	}
 }
 
-// A span is a piece of memory that a value holds on to and may write to.
+// A span is a piece of memory that a value refers to and may write to.
 type span struct {
 	from, to uintptr
 	place    string
@@ -102,8 +101,8 @@ func appendSpans(spans []span, v reflect.Value, place string) []span {
 	return spans
 }
 
-// TestDecodedValuesStayAsTheyAre keeps values while many more documents go through the same
-// buffer and the same decoder, refused ones too.
+// TestDecodedValuesStayAsTheyAre keeps values while the same buffer and decoder handle many more documents, invalid ones
+// included.
 func TestDecodedValuesStayAsTheyAre(t *testing.T) {
 	type kept struct {
 		seed       int64
@@ -130,7 +129,7 @@ func TestDecodedValuesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestListsOfAnyLength: lists are collected in memory that is used again.
+// TestListsOfAnyLength decodes lists of many lengths, because lists are collected in reused memory.
 func TestListsOfAnyLength(t *testing.T) {
 	for _, elem := range []string{`{}`, `{"name":"a"}`, `null`, `{"name":"b","env":[{"name":"x"},{"name":"y"}]}`} {
 		for _, length := range []int{0, 1, 2, 7, 8, 9, 100, 5000, 3, 0, 8} {
@@ -145,13 +144,13 @@ func TestListsOfAnyLength(t *testing.T) {
 	}
 }
 
-// A keeper keeps the bytes that it is given, which it should not; it may be a handler's type.
+// A keeper keeps its input, as a handler's type may do although it should not.
 type keeper struct{ raw []byte }
 
 func (k *keeper) UnmarshalJSON(raw []byte) error { k.raw = raw; return nil }
 
-// TestTypesMayKeepWhatTheyRead: the document may be overwritten when a handler still has what
-// was decoded from it, on whatever way that came about.
+// TestTypesMayKeepWhatTheyRead overwrites the document while the handler still holds the value, for every way of
+// decoding.
 func TestTypesMayKeepWhatTheyRead(t *testing.T) {
 	type holder struct {
 		K    keeper            `json:"k"`

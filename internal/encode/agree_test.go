@@ -17,14 +17,14 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// The variables that set the number of random values and the first seed.
+// The environment variables with the number of random values and the first seed.
 const (
 	casesVariable = "ADMITKIT_ENCODE_CASES"
 	seedVariable  = "ADMITKIT_ENCODE_SEED"
 )
 
-// TestAppendAgreesWithEncodingJSON encodes random values of the built-in types, of odd ones and
-// of types made up. ADMITKIT_ENCODE_CASES and ADMITKIT_ENCODE_SEED set how many and which.
+// TestAppendAgreesWithEncodingJSON encodes random values of built-in types, odd types and generated types.
+// ADMITKIT_ENCODE_CASES sets the number of values, ADMITKIT_ENCODE_SEED the first seed.
 func TestAppendAgreesWithEncodingJSON(t *testing.T) {
 	cases, long := number(t, casesVariable, 4000)
 	first, _ := number(t, seedVariable, 1)
@@ -84,7 +84,7 @@ func randomValue(seed int64) reflect.Value {
 	return v
 }
 
-// TestScalarsAgree goes through all that is hard to write of strings and numbers.
+// TestScalarsAgree encodes the strings and numbers that are hard to encode.
 func TestScalarsAgree(t *testing.T) {
 	check := func(x any) {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestScalarsAgree(t *testing.T) {
 	}
 }
 
-// TestDeepValuesAgree goes over the depth from which on encoding/json looks for cycles.
+// TestDeepValuesAgree exceeds the depth from which on encoding/json checks for cycles.
 func TestDeepValuesAgree(t *testing.T) {
 	for _, depth := range []int{10, 999, 1000, 1001, 1002, 2100} {
 		chain, loose := &node{}, any("x")
@@ -136,7 +136,7 @@ func TestDeepValuesAgree(t *testing.T) {
 	}
 }
 
-// TestCyclesAreErrors names the type that encoding/json names, however the cycle is entered.
+// TestCyclesAreErrors expects encoding/json's error wherever the cycle is entered.
 func TestCyclesAreErrors(t *testing.T) {
 	ring := &node{}
 	ring.Next = &node{Any: &node{Kids: []node{{Next: ring}}}}

@@ -52,8 +52,8 @@ func benchPod(n int) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkAppend compares the encoders. Both give away what they wrote: to have it in memory
-// of its own is part of it.
+// BenchmarkAppend compares the encoders. Each one returns its output in memory of its own, which is part of the
+// measurement.
 func BenchmarkAppend(b *testing.B) {
 	sidecar := benchSidecar()
 	loose := map[string]any{}

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// FuzzText looks for a string that is written in another way, as a value or as a name.
+// FuzzText looks for a string that Append and encoding/json encode differently, as a value or as a name.
 func FuzzText(f *testing.F) {
 	for _, text := range texts {
 		f.Add(text)
@@ -32,8 +32,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestAppendWritesNothingToTheValue encodes one value many times at once, for the race detector:
-// Quantity.String keeps its text in the quantity.
+// TestAppendWritesNothingToTheValue encodes one value from many goroutines, for the race detector, because Quantity.String
+// caches its text in the quantity.
 func TestAppendWritesNothingToTheValue(t *testing.T) {
 	q := resource.NewMilliQuantity(1500, resource.DecimalSI)
 	x := struct {
@@ -58,8 +58,7 @@ func TestAppendWritesNothingToTheValue(t *testing.T) {
 	}
 }
 
-// TestAppendKeepsItsBuffer is about what the buffer is for: room that is there is used, and
-// what was written before stays.
+// TestAppendKeepsItsBuffer checks that Append uses the buffer's capacity and keeps its content.
 func TestAppendKeepsItsBuffer(t *testing.T) {
 	v := reflect.ValueOf(&smallSidecar).Elem()
 	s := shape.Of(v.Type())

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A filler fills values with what is hard to encode, also with what no document decodes to.
-// What it makes has an end: after so many values everything is nil or zero.
+// A filler fills values with data that is hard to encode, even data that no document decodes to. After a fixed number of
+// values it leaves the rest nil or zero.
 type filler struct {
 	*rand.Rand
 	left int

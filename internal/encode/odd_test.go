@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Types that write themselves, each in another way.
+// Types with encodings of their own, each in another way.
 type (
 	byValue   struct{ A string }
 	byPointer struct{ A string }
@@ -69,7 +69,7 @@ func (x list) MarshalJSON() ([]byte, error) { return json.Marshal(len(x)) }
 
 func (x *counted) MarshalJSON() ([]byte, error) { return json.Marshal(len(*x)) }
 
-// Types whose IsZero omitzero asks.
+// Types with an IsZero method, for omitzero.
 type (
 	never    struct{ A int }
 	always   string
@@ -145,7 +145,7 @@ type failures struct {
 	Func   func()         `json:"func,omitempty"` // which nil is not
 }
 
-// Types that embed.
+// Types that embed others.
 type (
 	inner struct {
 		Name string `json:"name"`

@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// TestAnEncoderEndsAsItBegan is about what the next value would find: a level that is not 0
-// would make it go to encoding/json early, and a name would be kept for ever.
+// TestAnEncoderEndsAsItBegan checks the state that the next value finds: a level that is not 0 would send it to encoding/json
+// too early, and a name would stay in memory forever.
 func TestAnEncoderEndsAsItBegan(t *testing.T) {
 	loose := map[string]any{"a": []any{map[string]any{"b": map[string]string{"c": "d"}, "e": []any{}}}, "f": map[corev1.ResourceName]any{"g": loose{}}}
 	for range 20 { // so that names and entries move while they are in use
@@ -45,8 +45,8 @@ func TestAnEncoderEndsAsItBegan(t *testing.T) {
 
 type loose struct{}
 
-// TestOnlyDepthIsDeep has more pointers, lists and maps than may be in one another, side by
-// side, and as many in one another as may be.
+// TestOnlyDepthIsDeep has more pointers, lists and maps side by side than may be nested, and as many nested as are
+// allowed.
 func TestOnlyDepthIsDeep(t *testing.T) {
 	wide := []any{[]any{}, []int{}, new(int), map[string]any{}, map[string]int{}}
 	for range 10 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTextsAcrossWindows puts what ends or breaks a text, and what only looks like it to the marks,
-// at every place of a window and of the next one.
+// TestTextsAcrossWindows puts bytes that end a string, break it, or falsely look like that to the marks, at every place of two
+// windows.
 func TestTextsAcrossWindows(t *testing.T) {
 	pieces := []string{`x`, `\"`, `\\`, `\\]`, `\u00e9`, `\u00g9`, `\x`, `é`, "\xff", "\x00", "\x1f", "\x7f", `"#`, `","#`, `\`, `"`}
 	for before := range 2*windowBytes + 4 {

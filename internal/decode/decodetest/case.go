@@ -8,8 +8,7 @@ import (
 	"reflect"
 )
 
-// A Case is a document and the type that it is decoded into. Its seed is all that it is made
-// of.
+// A Case is a document and the type that it is decoded into. Its seed determines both.
 type Case struct {
 	Seed   int64
 	Type   reflect.Type
@@ -17,8 +16,8 @@ type Case struct {
 	Damage []string // what was done to the document
 }
 
-// NewCase makes the case of a seed. Neighbouring seeds have different types, so that as many
-// seeds as there are types, or some more, reach them all.
+// NewCase returns the case of a seed. Consecutive seeds have different types, so that a little more than one seed per
+// type reaches all types.
 func NewCase(seed int64) Case {
 	r := random(seed)
 	c := Case{Seed: seed, Type: typeOf(seed, r)}
@@ -60,8 +59,8 @@ func (d *document) bytes() []byte {
 	return bytes.Clone(w.Bytes())
 }
 
-// randomPeriod is how many cases a made-up type is used for: the decoders keep what they
-// learn of a type for ever.
+// randomPeriod is the number of cases per generated type. The decoders cache every type
+// forever.
 const randomPeriod = 60
 
 func typeOf(seed int64, r *rand.Rand) reflect.Type {
@@ -76,7 +75,7 @@ func typeOf(seed int64, r *rand.Rand) reflect.Type {
 	return odd[number%len(odd)]
 }
 
-// wellFormed makes a document in one of two ways: fill and encode, or make up.
+// wellFormed returns a document: the encoding of a filled value, or generated JSON.
 func wellFormed(t reflect.Type, r *rand.Rand) *node {
 	if t != nil && r.Intn(3) > 0 {
 		if text := filled(t, r); text != nil {

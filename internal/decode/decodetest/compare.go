@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decodetest holds a JSON decoder against sigs.k8s.io/json, the decoder of the API
-// server: [Compare] decodes a document with both, [NewCase] makes up documents and types to
-// decode, [Run] does so many times and shrinks what differs.
+// Package decodetest compares a JSON decoder with sigs.k8s.io/json, the API server's decoder. [Compare] decodes a document
+// with both, [NewCase] generates documents and types, and [Run] compares many cases and shrinks the first that
+// differs.
 package decodetest
 
 import (
@@ -15,7 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Unmarshal is what the decoders here look like. They decode into fresh values only.
+// Unmarshal is the type of a decoder. It decodes into zero values only.
 type Unmarshal func(raw []byte, into any) error
 
 // errPanic marks a panic of a decoder, or of a method that it called.
@@ -31,16 +31,15 @@ func (f Unmarshal) decode(raw []byte, t reflect.Type) (v reflect.Value, err erro
 	return v, f(raw, v.Interface())
 }
 
-// Compare returns how a decoder differs from sigs.k8s.io/json on a document, or nil: both
-// must accept it or both refuse it, give equal values (a nil list is not an empty one), and
-// values that encode alike (-0 is not 0). A value must not share memory with the document,
-// nor may the document change.
+// Compare returns how a decoder differs from sigs.k8s.io/json on a document, or nil. Both must accept or both refuse the
+// document. The values must be equal (nil and empty lists differ) and have equal encodings (0 and -0 differ). The
+// decoder must not change the document, and the value must not share memory with it.
 func Compare(unmarshal Unmarshal, t reflect.Type, doc []byte) error {
 	_, err := compare(unmarshal, t, doc)
 	return err
 }
 
-// compare tells also whether sigs.k8s.io/json accepts the document.
+// compare also reports whether sigs.k8s.io/json accepts the document.
 func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, err error) {
 	want, wantErr := Unmarshal(kjson.UnmarshalCaseSensitivePreserveInts).decode(bytes.Clone(doc), t)
 	input := bytes.Clone(doc)
@@ -91,7 +90,7 @@ func encode(v reflect.Value) (text []byte, err error) {
 	return json.Marshal(v.Interface())
 }
 
-// parting shows two texts from where they part.
+// parting returns the rest of two texts from their first difference.
 func parting(got, want []byte) string {
 	i := 0
 	for i < min(len(got), len(want)) && got[i] == want[i] {
@@ -101,7 +100,7 @@ func parting(got, want []byte) string {
 	return fmt.Sprintf("…%s…\nwant …%s…", around(got), around(want))
 }
 
-// differentAt names the first place where two values of one type differ.
+// differentAt returns the first place where two values of one type differ.
 func differentAt(got, want reflect.Value) string {
 	for _, in := range inner(got, want) {
 		if !same(in.got, in.want) {
@@ -116,7 +115,7 @@ type pair struct {
 	got, want reflect.Value
 }
 
-// inner pairs what two values hold, if they are alike in shape.
+// inner pairs the parts of two values if they have the same structure.
 func inner(got, want reflect.Value) (pairs []pair) {
 	if !got.IsValid() || !want.IsValid() || got.Type() != want.Type() {
 		return nil
@@ -142,8 +141,7 @@ func inner(got, want reflect.Value) (pairs []pair) {
 	return pairs
 }
 
-// same is reflect.DeepEqual for values that may not be asked for, being in fields that are
-// not exported.
+// same is reflect.DeepEqual for values in unexported fields.
 func same(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()

@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// A damage changes a document so that it means something else, or nothing, or the same in
-// other words. It reports whether there was a place for it.
+// A damage changes a document: its meaning, its validity, or only its spelling. It reports whether the document had a
+// place for it.
 type damage struct {
 	name string
 	do   func(d *document) bool
@@ -63,7 +63,7 @@ var damages = []damage{
 	{"white space", func(d *document) bool { d.spaces = true; return true }},
 }
 
-// pick returns one of the values that fit, or nil.
+// pick returns a random value that fits, or nil.
 func (d *document) pick(fits func(*node) bool) *node {
 	var found []*node
 	d.root.visit(func(n *node) {
@@ -170,7 +170,7 @@ func shuffleMembers(d *document) bool {
 	return true
 }
 
-// respellName changes a name as it is written, rename what it stands for.
+// respellName changes the spelling of a name. rename changes the name.
 func (d *document) respellName(change func(name string) string) bool {
 	n := d.pick(withMembers)
 	if n == nil {
@@ -213,7 +213,7 @@ func (d *document) almost(name string) string {
 	return string(b)
 }
 
-// escape spells a string with \u where nobody would.
+// escape writes a string with needless \u escapes.
 func (d *document) escape(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -275,8 +275,7 @@ func oddBase64(d *document) bool {
 	return true
 }
 
-// Nesting counts from the place that the depth is added to, so some of these are too deep
-// only where that place is deep itself.
+// The depth is added at some place, so some of these nest too deep only if that place is deep itself.
 func nestDeep(d *document) bool {
 	depth := []int{50, 200, 9990, 9999, 10000, 10001}[d.r.Intn(6)]
 	inner := []string{"", "1", "null", `"x"`, "{}"}[d.r.Intn(5)]

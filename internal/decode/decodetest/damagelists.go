@@ -34,8 +34,8 @@ func duplicateSame(d *document) bool {
 	return true
 }
 
-// duplicateOther repeats a name with a value that fits as well, of which the first may have
-// left traces: members of structs, entries of maps, elements behind the end of a list.
+// duplicateOther repeats a name with another valid value. The first value may leave traces: members of structs, entries of
+// maps, elements behind the end of a list.
 func duplicateOther(d *document) bool {
 	n, m := d.anyMember(anyNode)
 	if n == nil {
@@ -87,7 +87,7 @@ func duplicateSpelling(d *document) bool {
 	return true
 }
 
-// variant is another value for the same place, alike or not.
+// variant returns another value for the same place, similar or not.
 func (d *document) variant(n *node) *node {
 	if n.typ != nil && d.r.Intn(3) == 0 {
 		return d.value(n.typ, maxLevel-3)
@@ -115,7 +115,7 @@ func (d *document) change(n *node) {
 	}
 }
 
-// resize gives a list other elements of its own kind.
+// resize replaces elements of a list by others of the same kind.
 func (d *document) resize(n *node) {
 	want := []int{0, 1, 2, 3, 5, 9, 40}[d.r.Intn(7)]
 	if len(n.elems) > 0 && len(n.String()) > 10_000*len(n.elems) {

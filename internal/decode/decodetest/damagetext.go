@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A textDamage changes the bytes of a document, after which it may be none.
+// A textDamage changes the bytes of a document, which may then be invalid.
 type textDamage struct {
 	name string
 	do   func(r *rand.Rand, doc []byte) []byte

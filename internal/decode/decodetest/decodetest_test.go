@@ -16,7 +16,7 @@ import (
 
 func TestTheReferenceAgreesWithItself(t *testing.T) { Run(t, reference) }
 
-// wrongDecoders each have a fault that a decoder may well have.
+// wrongDecoders each have one plausible fault.
 var wrongDecoders = []struct {
 	fault     string
 	unmarshal Unmarshal
@@ -133,7 +133,7 @@ func depth(doc []byte) int {
 	return deepest
 }
 
-// TestWrongDecodersAreFound keeps the cases from becoming so tame that they show nothing.
+// TestWrongDecodersAreFound proves that the cases can find faults.
 func TestWrongDecodersAreFound(t *testing.T) {
 	for _, row := range wrongDecoders {
 		t.Run(row.fault, func(t *testing.T) {

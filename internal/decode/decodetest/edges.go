@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Edges yields all odd spellings of scalars and names, each into all the types that may stand
-// at the end of a path, in one place and another. Chance needs a while to bring those together.
+// Edges yields every odd spelling of scalars and names for every type that can be a leaf, in several places. Random cases
+// would take long to combine them.
 func Edges() iter.Seq2[reflect.Type, []byte] {
 	return func(yield func(reflect.Type, []byte) bool) {
 		types := slices.Concat(leafTypes, oddLeafTypes, oddTypes())
@@ -69,7 +69,7 @@ func tagged(yield func(reflect.Type, []byte) bool) bool {
 	return true
 }
 
-// A place is where a value may stand in a type and in a document.
+// A place is a position for a value in a type and in a document.
 type place struct {
 	typ func(t reflect.Type) reflect.Type
 	doc func(text, other string) []byte

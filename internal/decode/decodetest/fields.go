@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// A field is a name that a struct gives a meaning to, or seems to: names that cancel each
-// other out and names of hidden fields are among them, since documents should try those too.
+// A field is a member name that a struct has or seems to have. Names that cancel each other out and names of hidden fields
+// are included, so that documents use those too.
 type field struct {
 	name   string
 	typ    reflect.Type
@@ -20,8 +20,8 @@ type field struct {
 
 var fieldCache sync.Map
 
-// fieldsOf is a guess that steers the making of documents, not a second opinion on the rules
-// of encoding/json: what a document means is for sigs.k8s.io/json to say.
+// fieldsOf guesses the fields for the generator. It need not be exact, because sigs.k8s.io/json decides what a document
+// means.
 func fieldsOf(t reflect.Type) []field {
 	if fields, ok := fieldCache.Load(t); ok {
 		return fields.([]field)

@@ -19,9 +19,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// filled is the encoding of a t that the fuzzers of apimachinery filled, or nil if they
-// cannot or if it does not encode: both panic for some odd types. Its members are in the order
-// of the fields, as encoders write them.
+// filled returns the encoding of a t that apimachinery's fuzzers filled, with its members in the order of the fields. It returns
+// nil if the fuzzers or the encoder fail or panic, as they do for some odd types.
 func filled(t reflect.Type, r *rand.Rand) (text []byte) {
 	defer func() {
 		if recover() != nil {

@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A generator makes up JSON for a Go type. Unlike an encoder it also makes what the type only
-// reads, members that hide one another, and values for types that do not encode.
+// A generator generates JSON for a Go type. Unlike an encoder it also generates spellings that the type only reads, members
+// that hide each other, and values for types that cannot be encoded.
 type generator struct{ r *rand.Rand }
 
 const maxLevel = 7
 
-// value makes JSON that most likely decodes into a t.
+// value returns JSON that most likely decodes into a t.
 func (g generator) value(t reflect.Type, level int) *node {
 	if t == nil {
 		return g.json(level)
@@ -152,7 +152,7 @@ func (g generator) key(t reflect.Type) string {
 	return strconv.Itoa(g.r.Intn(20)) // fits an int of any size
 }
 
-// json makes any JSON.
+// json returns random JSON.
 func (g generator) json(level int) *node {
 	kind := g.r.Intn(9)
 	switch {

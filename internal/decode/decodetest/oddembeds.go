@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types that embed have one oddity each.
+// Each of these types embeds another type in one odd way.
 type (
 	embedsPlain struct {
 		Common
@@ -187,7 +187,7 @@ type loop struct {
 	X int
 }
 
-// Loop embeds itself.
+// Loop embeds a pointer to itself.
 type Loop struct {
 	*Loop
 	Y int

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// oddTypes are those that authors of custom resources may write and the built-in types do
-// not show. Tags that vet refuses are in [randomType].
+// oddTypes have properties that custom resources may have and built-in types lack. [randomType] has tags that vet
+// refuses.
 func oddTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[any](), reflect.TypeFor[[]any](), reflect.TypeFor[map[string]any](),
@@ -41,7 +41,7 @@ func oddTypes() []reflect.Type {
 	}
 }
 
-// A widget is a custom resource as most are.
+// A widget is a typical custom resource.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

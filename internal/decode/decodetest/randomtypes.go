@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// randomType makes up a struct type, among its tags such as no source may hold: two of one
-// name, malformed ones, some on fields that are not exported.
+// randomType generates a struct type. Its tags may be invalid in source code: duplicate names, malformed tags, and tags on
+// unexported fields.
 func randomType(seed int64) reflect.Type {
 	r := rand.New(rand.NewSource(seed))
 	if r.Intn(12) == 0 {
@@ -32,8 +32,8 @@ type typeMaker struct{ r *rand.Rand }
 
 func (m *typeMaker) oneOf(types []reflect.Type) reflect.Type { return types[m.r.Intn(len(types))] }
 
-// structType has one odd field at most in each struct: several would hide one another from a
-// decoder that leaves odd structs to somebody else.
+// structType puts at most one odd field into each struct. Several would hide each other from a decoder that hands odd structs
+// to a library.
 func (m *typeMaker) structType(depth int) reflect.Type {
 	fields := make([]reflect.StructField, m.r.Intn(9))
 	for i := range fields {
@@ -89,7 +89,7 @@ func wideType(r *rand.Rand) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// tag is one without surprises. Names differ within a struct.
+// tag returns an ordinary tag. Names are unique within a struct.
 func (m *typeMaker) tag(i int) reflect.StructTag {
 	name := "n" + strconv.Itoa(i)
 	switch m.r.Intn(8) {
@@ -135,7 +135,7 @@ func (m *typeMaker) anyType(depth int) reflect.Type {
 	}
 }
 
-// The embeddable types have no methods, as reflect asks of embedded fields.
+// The embeddable types have no methods, because reflect requires that of embedded fields.
 var (
 	plainEmbeddable = []reflect.Type{
 		reflect.TypeFor[Common](), reflect.TypeFor[Left](), reflect.TypeFor[Deeper](), reflect.TypeFor[Base](),

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// The variables that set the number of cases and the first seed.
+// The environment variables with the number of cases and the first seed.
 const (
 	casesVariable = "ADMITKIT_DECODE_CASES"
 	seedVariable  = "ADMITKIT_DECODE_SEED"
 )
 
-// Run compares the decoder with sigs.k8s.io/json on random cases and reports the first that
-// differs, shrunk. ADMITKIT_DECODE_CASES sets how many, ADMITKIT_DECODE_SEED the first seed.
+// Run compares the decoder with sigs.k8s.io/json on random cases and reports the first that differs, after shrinking it.
+// ADMITKIT_DECODE_CASES sets the number of cases, ADMITKIT_DECODE_SEED the first seed.
 func Run(t *testing.T, unmarshal Unmarshal) {
 	t.Helper()
 	cases, long := number(t, casesVariable, 3000)
@@ -97,7 +97,7 @@ func (n *counts) String() string {
 	return fmt.Sprintf("%d documents of %d types, %d bytes each, %d accepted", n.cases, len(n.types), n.bytes/max(1, n.cases), n.accepted)
 }
 
-// Report shrinks a case that failed and describes it, so that it can become a row of a table.
+// Report shrinks a failed case and prints it in the form of a table's row.
 func Report(unmarshal Unmarshal, c Case, err error) string {
 	small := Shrink(c, func(t reflect.Type, doc []byte) bool { return Compare(unmarshal, t, doc) != nil })
 	if again := Compare(unmarshal, small.Type, small.Doc); again != nil {

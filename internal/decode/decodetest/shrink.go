@@ -12,16 +12,15 @@ import (
 // shrinkBudget is how many smaller documents are tried.
 const shrinkBudget = 20_000
 
-// A shrinker looks for a smaller document that fails too, whatever the failure.
+// A shrinker looks for a smaller document that fails too, in any way.
 type shrinker struct {
 	fails  func(doc []byte) bool
 	best   []byte
 	budget int
 }
 
-// Shrink returns a case that fails as well, with the smallest document that it finds, and
-// with the type of a part of the document where that part fails on its own. Names go last,
-// since they tell which type a part has.
+// Shrink returns a failing case with the smallest document that it finds. If a part of the document fails on its own, the
+// case is that part and its type. Names are removed last, because they determine the type of a part.
 func Shrink(c Case, fails func(t reflect.Type, doc []byte) bool) Case {
 	s := shrinker{best: c.Doc, budget: shrinkBudget}
 	s.fails = func(doc []byte) bool { return fails(c.Type, doc) }

@@ -18,9 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A spelling lists JSON texts of a type that reads them in its own way. The bad ones, which
-// the type refuses or which are there to make it refuse, are rare: a document is refused for
-// one of them, and then the others were for nothing.
+// A spelling lists JSON texts for a type with a decoder of its own. Texts that the type refuses are rare, because one of them
+// makes the whole document invalid and the others useless.
 type spelling struct{ good, bad []string }
 
 func (s spelling) pick(r *rand.Rand) *node {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// A node is a JSON value that can be written wrongly: scalars and names are kept as they are
-// spelled, names may be there twice.
+// A node is a JSON value that may be invalid: it keeps the spelling of scalars and names, and names may be
+// duplicates.
 type node struct {
 	kind    byte   // '{', '[', or 0 for a scalar
 	text    string // of a scalar
@@ -148,7 +148,7 @@ func (n *node) annotate(t reflect.Type) {
 	}
 }
 
-// A writer writes nodes, with white space where it has a source of randomness.
+// A writer writes nodes, with white space if it has a source of randomness.
 type writer struct {
 	bytes.Buffer
 	r *rand.Rand

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Types lists the types that the tests decode into, in a fixed order: all of client-go's
-// scheme, options and lists included, what an API server keeps besides them, and oddities.
+// Types lists the types that the tests decode into, in a fixed order: all types of client-go's scheme including options
+// and lists, other types of the API server, and odd types.
 var Types = sync.OnceValue(func() []reflect.Type { return slices.Concat(builtin(), oddTypes()) })
 
 var builtin = sync.OnceValue(func() []reflect.Type {
@@ -36,10 +36,10 @@ var builtin = sync.OnceValue(func() []reflect.Type {
 	})
 })
 
-// madeUp is how many types [TypeFor] makes up besides.
+// madeUp is the number of types that [TypeFor] generates besides [Types].
 const madeUp = 256
 
-// TypeFor turns any number into a type: those of [Types] and made-up ones.
+// TypeFor maps any number to a type: one of [Types] or a generated one.
 func TypeFor(selector uint16) reflect.Type {
 	types := Types()
 	i := int(selector) % (len(types) + madeUp)
