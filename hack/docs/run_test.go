@@ -17,6 +17,7 @@ import (
 
 	"github.com/admitkit/admitkit/examples/testcluster"
 	"github.com/admitkit/admitkit/hack/docs/policy"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 // runBlock matches a mark and a console block whose commands run with a real API server:
@@ -29,6 +30,7 @@ const tutorial = "getting-started.md"
 // TestTranscriptsOfTheGuides runs the kubectl commands of the guides, apart from the tutorial, with the
 // hooks of package policy.
 func TestTranscriptsOfTheGuides(t *testing.T) {
+	need.APIServer(t)
 	all := pages(t)
 	t.Chdir(t.TempDir())
 	writeFile(t, "invalid.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: invalid}\ndata: {replicas: three}\n")
@@ -80,6 +82,7 @@ func TestTranscriptsOfTheGuides(t *testing.T) {
 // TestTutorial does what the tutorial says: it writes the files, runs the tests, starts admitkit dev and
 // runs the kubectl commands.
 func TestTutorial(t *testing.T) {
+	need.APIServer(t)
 	text := pages(t)[filepath.Join(root, "docs", tutorial)]
 	source, err := filepath.Abs(root)
 	if err != nil {
