@@ -13,6 +13,8 @@ import (
 	mutatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	validatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
 // A call is one of a run, while it goes on.
@@ -145,8 +147,8 @@ func callIndex(key, prefix string) (int, bool) {
 
 // why is what the transport knows better than the API server's text.
 func (c *call) why() string {
-	if p := (panicked{}); errors.As(c.err, &p) {
-		return p.cause()
+	if p := (inmemory.PanicError{}); errors.As(c.err, &p) {
+		return p.Cause()
 	}
 	return ""
 }

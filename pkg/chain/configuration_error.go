@@ -8,11 +8,13 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
 // OverlappingResources is the Origin of a [field.Error] about resources of a rule that overlap,
 // such as pods/* and pods/status.
-const OverlappingResources = "overlapping-resources"
+const OverlappingResources = configuration.OverlappingResources
 
 // A ConfigurationError is one field of a webhook configuration that the API server would reject.
 type ConfigurationError struct {
@@ -49,26 +51,13 @@ func ConfigurationErrors(err error) []*ConfigurationError {
 
 // configurationErrors adds the kind and the name of a configuration to its errors.
 func configurationErrors(kind, name string, errs field.ErrorList) []error {
-	root := rootPath(kind, name).String() + "."
+	root := configuration.RootPath(kind, name).String() + "."
 	var all []error
 	for _, err := range errs {
 		all = append(all, &ConfigurationError{Kind: kind, Name: name, Path: err.Field[len(root):], Err: err})
 	}
 	return all
 }
-
-// rootPath is the path of a configuration in the fields of its errors.
-func rootPath(kind, name string) *field.Path {
-	if kind == mutatingKind {
-		return field.NewPath("mutating").Key(name)
-	}
-	return field.NewPath("validating").Key(name)
-}
-
-const (
-	mutatingKind   = "MutatingWebhookConfiguration"
-	validatingKind = "ValidatingWebhookConfiguration"
-)
 
 // aggregate joins errors without repeating a message. It returns nil if there are none.
 func aggregate(errs []error) error {

@@ -4,15 +4,14 @@ package chain
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	webhookplugin "k8s.io/apiserver/pkg/admission/plugin/webhook"
-	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
 // A hook is one webhook of the configurations.
@@ -38,17 +37,17 @@ func (w Webhooks) completed() (configurations, error) {
 	for _, c := range w.Mutating {
 		c = c.DeepCopy()
 		for i := range c.Webhooks {
-			completeMutating(&c.Webhooks[i], w.Handlers[c.Webhooks[i].Name])
+			configuration.DefaultMutating(&c.Webhooks[i], w.Handlers[c.Webhooks[i].Name])
 		}
-		errs = append(errs, configurationErrors(mutatingKind, c.Name, validateMutating(c))...)
+		errs = append(errs, configurationErrors(configuration.MutatingKind, c.Name, configuration.ValidateMutating(c))...)
 		all.mutating = append(all.mutating, c)
 	}
 	for _, c := range w.Validating {
 		c = c.DeepCopy()
 		for i := range c.Webhooks {
-			completeValidating(&c.Webhooks[i], w.Handlers[c.Webhooks[i].Name])
+			configuration.DefaultValidating(&c.Webhooks[i], w.Handlers[c.Webhooks[i].Name])
 		}
-		errs = append(errs, configurationErrors(validatingKind, c.Name, validateValidating(c))...)
+		errs = append(errs, configurationErrors(configuration.ValidatingKind, c.Name, configuration.ValidateValidating(c))...)
 		all.validating = append(all.validating, c)
 	}
 	for _, err := range append(all.duplicates(), w.unused()...) {
@@ -105,55 +104,6 @@ func (c configurations) duplicates() field.ErrorList {
 		seen["validating/"+v.Name] = true
 	}
 	return errs
-}
-
-// completeMutating fills in what SetDefaults_MutatingWebhook of the API server does.
-func completeMutating(h *admissionregistrationv1.MutatingWebhook, handler http.Handler) {
-	h.FailurePolicy = orDefault(h.FailurePolicy, admissionregistrationv1.Fail)
-	h.MatchPolicy = orDefault(h.MatchPolicy, admissionregistrationv1.Equivalent)
-	h.ReinvocationPolicy = orDefault(h.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy)
-	h.NamespaceSelector = orDefault(h.NamespaceSelector, metav1.LabelSelector{})
-	h.ObjectSelector = orDefault(h.ObjectSelector, metav1.LabelSelector{})
-	h.TimeoutSeconds = orDefault(h.TimeoutSeconds, 10)
-	completeRules(h.Rules)
-	completeClientConfig(&h.ClientConfig, h.Name, handler)
-}
-
-func completeValidating(h *admissionregistrationv1.ValidatingWebhook, handler http.Handler) {
-	h.FailurePolicy = orDefault(h.FailurePolicy, admissionregistrationv1.Fail)
-	h.MatchPolicy = orDefault(h.MatchPolicy, admissionregistrationv1.Equivalent)
-	h.NamespaceSelector = orDefault(h.NamespaceSelector, metav1.LabelSelector{})
-	h.ObjectSelector = orDefault(h.ObjectSelector, metav1.LabelSelector{})
-	h.TimeoutSeconds = orDefault(h.TimeoutSeconds, 10)
-	completeRules(h.Rules)
-	completeClientConfig(&h.ClientConfig, h.Name, handler)
-}
-
-func completeRules(rules []admissionregistrationv1.RuleWithOperations) {
-	for i := range rules {
-		rules[i].Scope = orDefault(rules[i].Scope, admissionregistrationv1.AllScopes)
-	}
-}
-
-// completeClientConfig gives a webhook with a handler an address if it has none: nobody dials
-// it. Its caBundle, often a placeholder that somebody fills in, is of no use then.
-func completeClientConfig(c *admissionregistrationv1.WebhookClientConfig, name string, handler http.Handler) {
-	if handler != nil {
-		c.CABundle = nil
-		if c.URL == nil && c.Service == nil {
-			c.URL = ptr.To(fmt.Sprintf("https://%s/", name))
-		}
-	}
-	if c.Service != nil {
-		c.Service.Port = orDefault(c.Service.Port, 443)
-	}
-}
-
-func orDefault[T any](p *T, value T) *T {
-	if p == nil {
-		return &value
-	}
-	return p
 }
 
 // register gives each webhook an address of its own, by which the transport knows it, and returns

@@ -10,6 +10,7 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/admitkit/admitkit/internal/customresource"
+	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
 // A customResource is one that the chain knows, and how its versions are converted.
@@ -43,7 +44,7 @@ func (c *Chain) convertible() error {
 			config.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
 		}
 		handler := c.options.Conversions[r.Definition.Name]
-		completeClientConfig(&config, r.Definition.Name, handler)
+		configuration.DefaultClientConfig(&config, r.Definition.Name, handler)
 		h := &hook{endpoint: newEndpoint(config, "conversion", len(c.clients.hooks), handler)}
 		c.clients.hooks[h.key] = h
 		config = h.clientConfig(config)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
 // A limiter records a limit.
@@ -26,7 +28,7 @@ func (r *run) limits() []Limit {
 	if r.object != nil && r.operation != admission.Connect {
 		if _, ok := r.object.(runtime.Unstructured); ok {
 			r.customLimits(add)
-		} else if builtIn().Recognizes(r.kind) {
+		} else if strategy.BuiltIn().Recognizes(r.kind) {
 			r.builtInLimits(add)
 		}
 	}
@@ -75,7 +77,7 @@ func (r *run) notPrepared() string {
 			return "Label selectors of the matchLabelKeys and mismatchLabelKeys of a Pod"
 		}
 	}
-	if !hasStrategy(r.kind) && fieldOf(r.object, "Status").IsValid() {
+	if !strategy.Has(r.kind) && strategy.Field(r.object, "Status").IsValid() {
 		return fmt.Sprintf("Status and generation of a %s", r.kind.Kind)
 	}
 	return ""

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
 // defaultManager is the field manager of a request that names none.
@@ -34,7 +36,7 @@ type managedKind struct {
 
 // builtInFields knows the fields of Kubernetes' own types. Parsing their schema takes long.
 var builtInFields = sync.OnceValue(func() managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(builtIn())
+	return applyconfigurations.NewTypeConverter(strategy.BuiltIn())
 })
 
 func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object, manager string) error {
@@ -80,7 +82,7 @@ func (f *fieldManagers) asKept(kind schema.GroupVersionKind, subresource string,
 		return keepMembers(obj.(*unstructured.Unstructured), from, "status")
 	case isCustom && subresource == "status":
 		return keepMembers(obj.(*unstructured.Unstructured), from, "metadata", "spec")
-	case isCustom || !builtIn().Recognizes(kind):
+	case isCustom || !strategy.BuiltIn().Recognizes(kind):
 		return obj
 	case subresource == "":
 		return keepField(obj, live, "Status")
@@ -106,7 +108,7 @@ func keepMembers(obj, live *unstructured.Unstructured, names ...string) runtime.
 }
 
 func keepField(obj, live runtime.Object, name string) runtime.Object {
-	own, other := fieldOf(obj, name), fieldOf(live, name)
+	own, other := strategy.Field(obj, name), strategy.Field(live, name)
 	if !own.IsValid() || own.IsZero() && other.IsZero() {
 		return obj
 	}
@@ -162,7 +164,7 @@ func (r *customResource) fields() (managedfields.TypeConverter, error) {
 
 // hasSchema tries it: Kubernetes' own types without clients, such as Scale, have none.
 func hasSchema(kind schema.GroupVersionKind) bool {
-	obj, err := builtIn().New(kind)
+	obj, err := strategy.BuiltIn().New(kind)
 	if err != nil {
 		return false
 	}

@@ -14,15 +14,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes/scheme"
-)
 
-// builtIn are the Go types of Kubernetes.
-var builtIn = sync.OnceValue(func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(s))
-	utilruntime.Must(apiextensionsv1.AddToScheme(s))
-	return s
-})
+	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
+)
 
 // objects make, name, default and convert objects: those with Go types as the API server does
 // its own, all others as it does custom resources. A built-in object stands for the API server's
@@ -38,7 +32,7 @@ type objects struct {
 }
 
 func newObjects(o *Options) (*objects, error) {
-	all := &objects{scheme: builtIn(), defaults: o.Default, custom: map[schema.GroupKind]*customResource{}}
+	all := &objects{scheme: strategy.BuiltIn(), defaults: o.Default, custom: map[schema.GroupKind]*customResource{}}
 	all.serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, all, all, json.SerializerOptions{})
 	if len(o.Types) > 0 {
 		all.scheme, all.added = runtime.NewScheme(), true

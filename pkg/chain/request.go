@@ -20,6 +20,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/admitkit/admitkit/internal/k8svalidation"
+	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
 // An asked is a request as the API server has decoded it.
@@ -215,5 +216,5 @@ func isNamespace(r schema.GroupVersionResource) bool {
 // namespacedByDefault reports whether a resource is one of Kubernetes' own that is in namespaces,
 // so that a request without one is for the namespace that clients take then.
 func namespacedByDefault(kind schema.GroupVersionKind, r schema.GroupVersionResource) bool {
-	return builtIn().Recognizes(kind) && !k8svalidation.ClusterScoped(r.GroupResource())
+	return strategy.BuiltIn().Recognizes(kind) && !k8svalidation.ClusterScoped(r.GroupResource())
 }

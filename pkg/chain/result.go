@@ -15,18 +15,20 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
 // withWarnings calls f with a context in which the API server's own code collects warnings, and
 // returns those that a client is shown.
 func withWarnings(ctx context.Context, f func(context.Context) error) ([]string, error) {
 	var err error
-	w := &answer{header: http.Header{}}
+	w := inmemory.NewResponse()
 	filters.WithWarningRecorder(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		err = f(req.Context())
 	})).ServeHTTP(w, (&http.Request{}).WithContext(ctx))
 	var warnings []string
-	shown, _ := utilnet.ParseWarningHeaders(w.header["Warning"])
+	shown, _ := utilnet.ParseWarningHeaders(w.Header()["Warning"])
 	for _, s := range shown {
 		warnings = append(warnings, s.Text)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/customresource"
 	"github.com/admitkit/admitkit/internal/k8svalidation"
+	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
 // requestTimeout is the API server's upper bound of a request's time.
@@ -123,7 +124,7 @@ func (r *run) create() error {
 		if err := r.matchNamespace(m); err != nil {
 			return err
 		}
-		dedupOwners(r.ctx, m, false)
+		strategy.DedupOwners(r.ctx, m, false)
 		if err := r.chain.managed.stamp(r.kind, r.SubResource, nil, r.object, r.FieldManager); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (r *run) create() error {
 	}
 	m, err := meta.Accessor(r.object)
 	if err == nil {
-		dedupOwners(r.ctx, m, true)
+		strategy.DedupOwners(r.ctx, m, true)
 		if err := r.beforeCreate(m); err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (r *run) beforeCreate(m metav1.Object) error {
 	if v := r.customVersion(); v != nil {
 		v.PrepareForCreate(r.object.(*unstructured.Unstructured))
 	} else if r.hasStrategy() && r.SubResource == "" {
-		prepareForCreate(r.kind, r.object, m)
+		strategy.PrepareForCreate(r.kind, r.object, m)
 	}
 	if errs := r.invalid(); len(errs) > 0 {
 		return r.refusal(m, errs)
@@ -194,7 +195,7 @@ func (r *run) update() error {
 	if err := r.matchNamespace(old); err != nil {
 		return err
 	}
-	dedupOwners(r.ctx, m, false)
+	strategy.DedupOwners(r.ctx, m, false)
 	if err := r.chain.managed.stamp(r.kind, r.SubResource, r.old, r.object, r.FieldManager); err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (r *run) update() error {
 	if m, err = meta.Accessor(r.object); err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	dedupOwners(r.ctx, m, true)
+	strategy.DedupOwners(r.ctx, m, true)
 	if err := r.beforeUpdate(m, old); err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (r *run) beforeUpdate(m, old metav1.Object) error {
 	if v := r.customVersion(); v != nil {
 		v.PrepareForUpdate(r.object.(*unstructured.Unstructured), r.old.(*unstructured.Unstructured), r.SubResource)
 	} else if r.hasStrategy() {
-		prepareForUpdate(r.kind, r.SubResource, r.object, r.old, m, old)
+		strategy.PrepareForUpdate(r.kind, r.SubResource, r.object, r.old, m, old)
 	}
 	if m.GetUID() == "" {
 		m.SetUID(old.GetUID())
@@ -366,12 +367,12 @@ func (r *run) invalid() field.ErrorList {
 
 func (r *run) hasStrategy() bool {
 	_, ok := r.object.(runtime.Unstructured)
-	return !ok && hasStrategy(r.kind)
+	return !ok && strategy.Has(r.kind)
 }
 
 func (r *run) canonicalize() {
 	if r.hasStrategy() {
-		canonicalize(r.object)
+		strategy.Canonicalize(r.object)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
 // explain makes the engine in this process that says why webhooks are not called: the API server
@@ -87,7 +89,7 @@ func (a *admissionRun) decide(ctx context.Context, result *Result, calls []obser
 		return err
 	}
 	defer letGo()
-	a.kind.builtIn = builtIn().Recognizes(asked.kind)
+	a.kind.builtIn = strategy.BuiltIn().Recognizes(asked.kind)
 	r := &run{asked: asked, chain: x, ctx: ctx, seen: map[string]bool{}}
 	if a.stored != nil && asked.old != nil {
 		if asked.old, _, _, err = x.objects.decodeObject(a.stored.encode()); err != nil {

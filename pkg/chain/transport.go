@@ -20,6 +20,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
 // An endpoint is where a webhook is reached. The API server's code knows it by a host of its own,
@@ -117,7 +119,7 @@ func (c *clients) config(h *hook) *rest.Config {
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if h.handler != nil {
-			next = inMemory{h.handler}
+			next = inmemory.Transport{Handler: h.handler}
 		} else {
 			next = c.sole(h, next)
 		}

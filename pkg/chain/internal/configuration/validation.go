@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+// Package configuration sets the defaults of webhook configurations and validates them as the API server does.
+package configuration
 
 import (
 	"fmt"
@@ -27,8 +28,8 @@ import (
 
 const maxMatchConditions = 64
 
-func validateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
-	at := rootPath(mutatingKind, c.Name)
+func ValidateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
+	at := RootPath(MutatingKind, c.Name)
 	errs := validateMeta(&c.ObjectMeta, at)
 	seen := sets.New[string]()
 	for i := range c.Webhooks {
@@ -45,8 +46,8 @@ func validateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) f
 	return errs
 }
 
-func validateValidating(c *admissionregistrationv1.ValidatingWebhookConfiguration) field.ErrorList {
-	at := rootPath(validatingKind, c.Name)
+func ValidateValidating(c *admissionregistrationv1.ValidatingWebhookConfiguration) field.ErrorList {
+	at := RootPath(ValidatingKind, c.Name)
 	errs := validateMeta(&c.ObjectMeta, at)
 	seen := sets.New[string]()
 	for i := range c.Webhooks {
@@ -229,3 +230,19 @@ func validateMatchConditions(at *field.Path, conditions []admissionregistrationv
 var compiler = sync.OnceValue(func() plugincel.Compiler {
 	return plugincel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
+
+// RootPath is the path of a configuration in the fields of its errors.
+func RootPath(kind, name string) *field.Path {
+	if kind == MutatingKind {
+		return field.NewPath("mutating").Key(name)
+	}
+	return field.NewPath("validating").Key(name)
+}
+
+const (
+	MutatingKind   = "MutatingWebhookConfiguration"
+	ValidatingKind = "ValidatingWebhookConfiguration"
+)
+
+// OverlappingResources is the Origin of errors about resources of a rule that overlap.
+const OverlappingResources = "overlapping-resources"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+// Package inmemory is an HTTP transport to a handler in the same process.
+package inmemory
 
 import (
 	"bytes"
@@ -12,19 +13,19 @@ import (
 	"net/http"
 )
 
-// inMemory is a transport to a handler in this process, which sees what a server would hand it.
-type inMemory struct{ handler http.Handler }
+// Transport is a transport to a handler in this process, which sees what a server would hand it.
+type Transport struct{ Handler http.Handler }
 
 // RoundTrip leaves a handler that does not come back to itself when the call's time is over, as
 // a client over a network would.
-func (t inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
 	// A server does not know the deadline of its client, only that it has gone.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	stop := context.AfterFunc(req.Context(), cancel)
-	w := &answer{header: http.Header{}}
+	w := NewResponse()
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -33,10 +34,10 @@ func (t inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 			if w.returned {
 				done <- nil
 			} else {
-				done <- panicked{recover()}
+				done <- PanicError{recover()}
 			}
 		}()
-		t.handler.ServeHTTP(w, served(ctx, req))
+		t.Handler.ServeHTTP(w, served(ctx, req))
 		w.returned = true
 	}()
 	select {
@@ -68,46 +69,46 @@ func served(ctx context.Context, req *http.Request) *http.Request {
 	return r
 }
 
-// panicked is what a client sees of a handler that panics: the connection is closed.
-type panicked struct{ value any }
+// PanicError is what a client sees of a handler that panics: the connection is closed.
+type PanicError struct{ value any }
 
-func (p panicked) Error() string { return io.EOF.Error() }
+func (p PanicError) Error() string { return io.EOF.Error() }
 
-func (p panicked) Unwrap() error { return io.EOF }
+func (p PanicError) Unwrap() error { return io.EOF }
 
-func (p panicked) cause() string {
+func (p PanicError) Cause() string {
 	if p.value == nil {
 		return "the handler did not return"
 	}
-	return fmt.Sprintf("the handler panicked: %v", p.value)
+	return fmt.Sprintf("the handler PanicError: %v", p.value)
 }
 
 // An answer is a ResponseWriter into memory.
-type answer struct {
+type Response struct {
 	header, sent http.Header // sent are those at the time of WriteHeader
 	status       int
 	body         bytes.Buffer
 	returned     bool
 }
 
-func (a *answer) Header() http.Header { return a.header }
+func (a *Response) Header() http.Header { return a.header }
 
-func (a *answer) WriteHeader(status int) {
-	if a.sent != nil || status < 200 { // informational ones are not the answer
+func (a *Response) WriteHeader(status int) {
+	if a.sent != nil || status < 200 { // informational ones are not the Response
 		return
 	}
 	a.status, a.sent = status, a.header.Clone()
 }
 
-func (a *answer) Write(b []byte) (int, error) {
+func (a *Response) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(b)
 }
 
 // Flush sends nothing before the end.
-func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }
+func (a *Response) Flush() { a.WriteHeader(http.StatusOK) }
 
-func (a *answer) response(req *http.Request) (*http.Response, error) {
+func (a *Response) response(req *http.Request) (*http.Response, error) {
 	a.WriteHeader(http.StatusOK)
 	if a.sent == nil {
 		a.sent = http.Header{}
@@ -132,3 +133,6 @@ func (a *answer) response(req *http.Request) (*http.Response, error) {
 	}
 	return resp, nil
 }
+
+// NewResponse returns an empty response.
+func NewResponse() *Response { return &Response{header: http.Header{}} }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+// Package strategy prepares objects of built-in types for storage, between mutating and validating webhooks, as
+// the strategies of the API server do.
+package strategy
 
 import (
 	"reflect"
@@ -20,16 +22,16 @@ import (
 // What follows is what the API server's strategies for its own types do between mutating and
 // validating webhooks: the packages that have them cannot be imported.
 
-// hasStrategy reports whether the strategy of a kind is one of these.
-func hasStrategy(kind schema.GroupVersionKind) bool {
+// Has reports whether the strategy of a kind is one of these.
+func Has(kind schema.GroupVersionKind) bool {
 	switch kind.Group {
 	case "authentication.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io":
 		return false
 	}
-	return builtIn().Recognizes(kind)
+	return BuiltIn().Recognizes(kind)
 }
 
-func prepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
+func PrepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
 	if k8svalidation.CountsChanges(kind.GroupKind()) {
 		m.SetGeneration(1)
 	}
@@ -37,7 +39,7 @@ func prepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1
 	if pod, ok := obj.(*corev1.Pod); ok {
 		qos = podQOS(pod)
 	}
-	if status := fieldOf(obj, "Status"); status.IsValid() && kind.GroupKind() != (schema.GroupKind{Kind: "Node"}) {
+	if status := Field(obj, "Status"); status.IsValid() && kind.GroupKind() != (schema.GroupKind{Kind: "Node"}) {
 		status.SetZero()
 	}
 	switch o := obj.(type) {
@@ -61,7 +63,7 @@ func prepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1
 	}
 }
 
-func prepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old runtime.Object, m, oldMeta metav1.Object) {
+func PrepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old runtime.Object, m, oldMeta metav1.Object) {
 	switch subresource {
 	case "":
 	case "status":
@@ -70,8 +72,8 @@ func prepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old
 	default:
 		return
 	}
-	if status := fieldOf(obj, "Status"); status.IsValid() {
-		status.Set(fieldOf(old, "Status"))
+	if status := Field(obj, "Status"); status.IsValid() {
+		status.Set(Field(old, "Status"))
 	}
 	switch o := obj.(type) {
 	case *corev1.Namespace:
@@ -101,7 +103,7 @@ func prepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old
 // counts reports whether an update makes a new generation.
 func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
 	differ := func(name string) bool {
-		return !apiequality.Semantic.DeepEqual(fieldOf(obj, name).Interface(), fieldOf(old, name).Interface())
+		return !apiequality.Semantic.DeepEqual(Field(obj, name).Interface(), Field(old, name).Interface())
 	}
 	switch obj.(type) {
 	case *appsv1.Deployment: // annotations go on to its ReplicaSets
@@ -110,11 +112,11 @@ func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
 		return differ("Template")
 	}
 	switch {
-	case fieldOf(obj, "Spec").IsValid():
+	case Field(obj, "Spec").IsValid():
 		return differ("Spec")
-	case fieldOf(obj, "Webhooks").IsValid():
+	case Field(obj, "Webhooks").IsValid():
 		return differ("Webhooks")
-	case fieldOf(obj, "Endpoints").IsValid(): // an EndpointSlice
+	case Field(obj, "Endpoints").IsValid(): // an EndpointSlice
 		return differ("AddressType") || differ("Endpoints") || differ("Ports") || !apiequality.Semantic.DeepEqual(m.GetLabels(), oldMeta.GetLabels())
 	}
 	return false
@@ -122,8 +124,8 @@ func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
 
 // prepareForStatus keeps nothing of an update of the status but that, and metadata.
 func prepareForStatus(obj, old runtime.Object, m, oldMeta metav1.Object) {
-	if spec := fieldOf(obj, "Spec"); spec.IsValid() {
-		spec.Set(fieldOf(old, "Spec"))
+	if spec := Field(obj, "Spec"); spec.IsValid() {
+		spec.Set(Field(old, "Spec"))
 	}
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -136,14 +138,14 @@ func prepareForStatus(obj, old runtime.Object, m, oldMeta metav1.Object) {
 	}
 }
 
-// canonicalize comes after validation.
-func canonicalize(obj runtime.Object) {
+// Canonicalize comes after validation.
+func Canonicalize(obj runtime.Object) {
 	if o, ok := obj.(*corev1.Namespace); ok && o.Labels[corev1.LabelMetadataName] != o.Name {
 		o.Labels = with(o.Labels, corev1.LabelMetadataName, o.Name)
 	}
 }
 
-func fieldOf(obj runtime.Object, name string) reflect.Value {
+func Field(obj runtime.Object, name string) reflect.Value {
 	return reflect.Indirect(reflect.ValueOf(obj)).FieldByName(name)
 }
 

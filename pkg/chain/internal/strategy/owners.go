@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package strategy
 
 import (
 	"context"
@@ -19,8 +19,8 @@ const (
 	ownersTwiceAfter = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
-// dedupOwners drops owner references that stand there twice, and says so.
-func dedupOwners(ctx context.Context, m metav1.Object, afterMutating bool) {
+// DedupOwners drops owner references that stand there twice, and says so.
+func DedupOwners(ctx context.Context, m metav1.Object, afterMutating bool) {
 	var unique []metav1.OwnerReference
 	var twice []string
 	for _, ref := range m.GetOwnerReferences() {
