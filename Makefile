@@ -85,7 +85,7 @@ e2e: ## Run the end-to-end specs against a real kube-apiserver, listing each
 
 .PHONY: proof
 proof: ## Prove that restarts, rotations, overload and hostile clients fail no call (short form)
-	@$(with_apiserver) $(GO) test -race -count=1 -timeout 10m -v -run 'Restart|Rotation' $(GOTESTFLAGS) ./test/proof
+	@$(with_apiserver) $(GO) test -race -count=1 -timeout 10m -v -run 'Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
 	@$(with_apiserver) $(GO) test -count=1 -timeout 10m -v -run 'Overload|Hostile' $(GOTESTFLAGS) ./test/proof # these compare times
 
 .PHONY: soak

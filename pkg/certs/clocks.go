@@ -24,32 +24,6 @@ func differBy(ahead time.Duration) string {
 	return fmt.Sprintf("this machine's clock is %s ahead of the API server's", ahead)
 }
 
-// tooFar tells whether clocks differ by more than there is room for.
-func (p policy) tooFar(ahead time.Duration) bool { return ahead.Abs() > max(p.skew, time.Second) }
-
-// inARow is how many looks it takes to change what is thought of the clocks: where there are several
-// API servers, one of them may be wrong, or asked about nothing but now and then.
-const inARow = 3
-
-// A steady is what was found at several looks in a row, or at the first.
-type steady struct {
-	known, is bool
-	against   int // looks that say otherwise
-}
-
-// look tells whether a look agrees with what is thought after it.
-func (s *steady) look(found bool) (agrees bool) {
-	switch {
-	case found == s.is && s.known:
-		s.against = 0
-	case !s.known || s.against+1 >= inARow:
-		*s = steady{known: true, is: found}
-	default:
-		s.against++
-	}
-	return found == s.is
-}
-
 // setTimes is called once all was read. It tells whether this turn may go on: not if the API server
 // that answered says otherwise of the clocks than those before, since one of the two is wrong.
 func (s *SelfManaged) setTimes(t *turn) bool {
@@ -67,19 +41,6 @@ func (s *SelfManaged) setTimes(t *turn) bool {
 	t.differ = fmt.Errorf("%s, and ClockSkew is %s: set the clock right; until then this replica changes neither the Secret nor a caBundle",
 		differBy(s.look.ahead), s.policy.skew)
 	return true
-}
-
-// validity returns from when, less the skew, and until when a certificate is valid that is made in
-// this turn. See endOfTrust: its lifetime counts from the moment at which its CA was known to sign.
-func (t *turn) validity(lifetime time.Duration) (from, until time.Time) {
-	from, until = t.now, t.readAt.Add(lifetime)
-	if t.judged.Before(from) {
-		from = t.judged
-	}
-	if other := t.judged.Add(lifetime); t.differ != nil && other.After(until) {
-		until = other
-	}
-	return from, until
 }
 
 // tellClock logs that the clocks differ, when that begins and ends. A difference that keeps this

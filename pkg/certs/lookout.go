@@ -125,3 +125,26 @@ func (l *lookout) settlesAt(settle time.Duration) time.Time {
 	}
 	return last.Add(settle).Round(0)
 }
+
+// inARow is how many looks it takes to change what is thought of the clocks: where there are several
+// API servers, one of them may be wrong, or asked about nothing but now and then.
+const inARow = 3
+
+// A steady is what was found at several looks in a row, or at the first.
+type steady struct {
+	known, is bool
+	against   int // looks that say otherwise
+}
+
+// look tells whether a look agrees with what is thought after it.
+func (s *steady) look(found bool) (agrees bool) {
+	switch {
+	case found == s.is && s.known:
+		s.against = 0
+	case !s.known || s.against+1 >= inARow:
+		*s = steady{known: true, is: found}
+	default:
+		s.against++
+	}
+	return found == s.is
+}

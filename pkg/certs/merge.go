@@ -163,26 +163,3 @@ func (p policy) keep(s *state, c *x509.Certificate, target string, now time.Time
 	}
 	s.retiring = append(s.retiring, retiring{c, p.endOfTrust(c, now), target})
 }
-
-// endOfTrust is when nothing is valid that the CA signs until now. A replica signs with a CA
-// for no longer than one lifetime from the moment at which it read that this CA signs; its
-// clock may be ahead of this one, and that of the replica which ends the trust, too.
-func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
-	until := now.Add(p.outlives())
-	if until.After(c.NotAfter) {
-		return c.NotAfter
-	}
-	return until
-}
-
-// retire notes that a CA is trusted no more, unless it is: what another replica retired, or
-// one of others in another target, says nothing against that.
-func (s *state) retire(r retired) {
-	ours := slices.ContainsFunc(s.trusted(), func(c *x509.Certificate) bool { return fingerprint(c) == r.id })
-	if !ours && !slices.ContainsFunc(s.retired, func(x retired) bool { return x.id == r.id && x.foreign == r.foreign }) {
-		s.retired = append(s.retired, r)
-	}
-}
-
-// outlives is for how long after a CA stops signing the certificates of this replica may be valid.
-func (p policy) outlives() time.Duration { return p.leafLifetime + 2*p.skew }

@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
 // Options configure a [SelfManaged] source. Config, Namespace, Secret and a name to serve are
@@ -71,8 +73,6 @@ func ServiceNames(service, namespace string) []string {
 		service + "." + namespace,
 	}
 }
-
-const defaultCALifetime = 365 * day
 
 // completed returns the options with the defaults in place, or everything that is wrong.
 func (o Options) completed() (Options, error) {
@@ -203,4 +203,44 @@ func (o Options) policy() policy {
 		name: authorityName + o.Namespace + "/" + o.Secret, keyType: o.KeyType,
 		caLifetime: o.CALifetime, leafLifetime: o.LeafLifetime, settle: o.Settle, skew: o.ClockSkew,
 	}
+}
+
+// A Target is an object with caBundle fields that a [SelfManaged] source keeps.
+type Target struct {
+	Kind TargetKind
+	Name string
+	// Webhooks names the webhooks of a configuration that are looked after; empty means all of
+	// them. Not used for other kinds, which have one caBundle.
+	Webhooks []string
+	// OwnerAnnotation and Owner tell whose object it is. One that has this annotation, with
+	// another value, belongs to somebody else who took the same name: it is not written, and a
+	// source that was never ready is not ready if it has no other. When they are empty everything
+	// is taken as ours.
+	OwnerAnnotation, Owner string
+}
+
+// A TargetKind is a kind of object with a caBundle.
+type TargetKind string
+
+// The kinds of a Target, at the versions v1 that every API server of today serves.
+const (
+	MutatingWebhookConfiguration   TargetKind = "MutatingWebhookConfiguration"
+	ValidatingWebhookConfiguration TargetKind = "ValidatingWebhookConfiguration"
+	CustomResourceDefinition       TargetKind = "CustomResourceDefinition" // its conversion webhook
+	APIService                     TargetKind = "APIService"
+)
+
+func (t Target) String() string { return string(t.Kind) + " " + t.Name }
+
+// object is the target as package kube names it.
+func (t Target) object() kube.Target {
+	return kube.Target{Kind: string(t.Kind), Name: t.Name, Webhooks: t.Webhooks, OwnerAnnotation: t.OwnerAnnotation, Owner: t.Owner}
+}
+
+func targetObjects(targets []Target) []kube.Target {
+	var all []kube.Target
+	for _, t := range targets {
+		all = append(all, t.object())
+	}
+	return all
 }

@@ -114,11 +114,3 @@ func (s *SelfManaged) outOfStep(t *turn, leaf *x509.Certificate) error {
 	}
 	return nil
 }
-
-// expired is why a certificate is of no use any more.
-func expired(leaf *x509.Certificate, now time.Time) error {
-	if now.Before(leaf.NotAfter) {
-		return nil
-	}
-	return fmt.Errorf("the serving certificate ended at %s", leaf.NotAfter.Format(time.RFC3339))
-}

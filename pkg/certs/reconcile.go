@@ -15,21 +15,6 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A turn is one look at everything. The order matters: targets are read before the Secret, and
-// written only if they have not changed since. So what is written into a caBundle is never
-// older than what was there.
-type turn struct {
-	began, looked time.Time // before and after the targets were read, with the monotonic reading
-	targets       []observation
-	stored        kube.Secret
-	readAt        time.Time // before the Secret was read
-	now           time.Time
-	ahead         time.Duration // by how much this clock is, see cluster
-	differ        error         // if that is too much
-	follows       bool          // another replica is elected, or none yet
-	judged        time.Time     // by this clock, or the API server's if they differ too much
-}
-
 // turn looks once at everything and does what is due. It returns when something is due for time
 // alone, and what went wrong.
 func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
@@ -285,14 +270,6 @@ func (s *SelfManaged) learn(st *state) {
 		s.log.Info("CA", "phase", string(after), "trusted", len(st.trusted()))
 	}
 	s.state = st
-}
-
-// waits is why nothing may be written in this turn.
-func (t *turn) waits() error {
-	if t.differ == nil && t.follows {
-		return errors.New("this replica waits for the elected one to make it")
-	}
-	return t.differ
 }
 
 func (s *SelfManaged) mayWrite() bool {

@@ -7,23 +7,6 @@ import (
 	"time"
 )
 
-// A policy is how CAs are made and replaced.
-type policy struct {
-	name         string // begins the names of CAs
-	keyType      KeyType
-	caLifetime   time.Duration
-	leafLifetime time.Duration
-	settle       time.Duration // how long a CA is trusted everywhere before it signs
-	skew         time.Duration // by how much clocks may differ
-}
-
-const day = 24 * time.Hour
-
-// dueAfter is the part of its life after which a certificate is replaced: two thirds.
-func dueAfter(notBefore, notAfter time.Time) time.Time {
-	return notBefore.Add(notAfter.Sub(notBefore) / 3 * 2)
-}
-
 // rotate takes the steps that are due, and returns the state after them. wanted says that
 // somebody asks for a new CA; settled that this replica has seen the next CA in every caBundle
 // for as long as it takes.

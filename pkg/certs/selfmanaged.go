@@ -3,12 +3,10 @@
 package certs
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -87,81 +85,6 @@ func newSelfManaged(o Options, c cluster) *SelfManaged {
 // NeedLeaderElection tells a controller-runtime manager that every replica needs its
 // certificate: see Options.Elected.
 func (s *SelfManaged) NeedLeaderElection() bool { return false }
-
-// Start looks after the CA, the certificate and the caBundles until ctx is done. It returns an
-// error at once if the Secret holds something else than a CA of admitkit. All else that goes
-// wrong, a missing permission for one, it tries again, and tells in Status and the log.
-func (s *SelfManaged) Start(ctx context.Context) error {
-	if s.start.Swap(true) {
-		return errStartedTwice
-	}
-	if s.log.GetSink() == nil {
-		s.log = contextLogger(ctx)
-	}
-	changed := make(chan struct{}, 1)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watching.Go(func() {
-		s.cluster.Watch(logr.NewContext(ctx, s.log), targetObjects(s.o.Targets), func() {
-			select {
-			case changed <- struct{}{}:
-			default: // it is going to look anyway
-			}
-		})
-	})
-	return s.run(ctx, changed)
-}
-
-func (s *SelfManaged) run(ctx context.Context, changed <-chan struct{}) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for failures := 0; ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-			// Changes come in flocks, and to all replicas at once.
-			if !pause(ctx, rand.N(min(s.o.Interval/20, 200*time.Millisecond)+1)) {
-				return nil
-			}
-		case <-timer.C:
-		}
-		next, err := s.turn(ctx)
-		if errors.Is(err, errForeignSecret) && s.served.Load() == nil {
-			return err
-		}
-		if failures++; err == nil {
-			failures = 0
-		}
-		timer.Reset(s.delay(next, failures))
-	}
-}
-
-// delay is how long to wait for the next look: less after a failure, and never past the next
-// step that is due.
-func (s *SelfManaged) delay(next time.Time, failures int) time.Duration {
-	d := s.o.Interval + rand.N(s.o.Interval/10+1)
-	if failures > 0 {
-		d = min(d, s.o.Interval/50<<min(failures, 10)+rand.N(s.o.Interval/50+1))
-	}
-	if !next.IsZero() {
-		d = min(d, max(next.Sub(s.clock()), 0)+time.Millisecond)
-	}
-	return d
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
 
 // GetCertificate returns the serving certificate of this replica, for any name.
 func (s *SelfManaged) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -121,6 +121,15 @@ func (s *state) phase() Phase {
 	return Stable
 }
 
+// retire notes that a CA is trusted no more, unless it is: what another replica retired, or
+// one of others in another target, says nothing against that.
+func (s *state) retire(r retired) {
+	ours := slices.ContainsFunc(s.trusted(), func(c *x509.Certificate) bool { return fingerprint(c) == r.id })
+	if !ours && !slices.ContainsFunc(s.retired, func(x retired) bool { return x.id == r.id && x.foreign == r.foreign }) {
+		s.retired = append(s.retired, r)
+	}
+}
+
 func (s *state) clone() *state {
 	c := *s
 	c.retiring, c.retired = slices.Clone(s.retiring), slices.Clone(s.retired)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -119,4 +120,16 @@ func (k *Client) explain(err error, verb string, p objectRef) error {
 // namespaces that are being deleted.
 func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource")
+}
+
+// A retry spaces attempts: each delay is twice the one before, up to the longest, and a random
+// part of it is left out.
+type retry struct{ first, longest time.Duration }
+
+func (r retry) delay(failures int) time.Duration {
+	d := r.longest
+	if failures < 32 && r.first<<failures < r.longest {
+		d = r.first << failures
+	}
+	return d/2 + rand.N(d/2+1)
 }

@@ -4,7 +4,6 @@ package kube
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,18 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 )
-
-// A retry spaces attempts: each delay is twice the one before, up to the longest, and a random
-// part of it is left out.
-type retry struct{ first, longest time.Duration }
-
-func (r retry) delay(failures int) time.Duration {
-	d := r.longest
-	if failures < 32 && r.first<<failures < r.longest {
-		d = r.first << failures
-	}
-	return d/2 + rand.N(d/2+1)
-}
 
 // watch returns when ctx is done. It calls changed from several goroutines, also whenever it
 // has connected anew, since it may have missed something in between.
