@@ -6,7 +6,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# The machine is one: but for what hack/beside.sh runs, two test runs only make each other slow.
+# Test runs slow each other down, so only hack/beside.sh runs two at a time.
 .NOTPARALLEL:
 
 FUZZTIME ?= 30s
@@ -18,15 +18,27 @@ SHAPES ?=
 BENCHFLAGS ?=
 ORACLE_CASES ?= 200000
 GOTESTFLAGS ?=
+# PKG limits the test targets to these packages, as in make unit PKG=./pkg/patch.
+PKG ?=
+# RACE=all runs every unit test with the race detector.
+RACE ?=
+# A test that needs an API server fails where there is none. Bare go test skips it.
+export ADMITKIT_APISERVER ?= required
 
 GO := go
 NEXT := -modfile=hack/next/go.mod
-# The end-to-end tests, the proofs and the command line tool have targets of their own.
-unit_packages = $(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$')
-# What uses those libraries, or behaves as they do.
-next_packages = $(shell $(GO) list ./pkg/... ./internal/{k8svalidation,customresource,decode,encode,shape} ./examples/... ./test/differential | grep -v -e /pkg/patch -e /idempotence/internal/ -e '/pkg/idempotence$$')
+# The end-to-end tests, the proofs and the command line tool have their own targets.
+unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
+# Code that runs goroutines is tested with the race detector, which takes three to five times as long.
+concurrent = /pkg/(webhook|certs|chain|install|metrics|tracing)(/|$$)|/internal/(reload|apiserver|leaks|quickack|cli/dev|cli/audit)(/|$$)|/examples/
+race_packages = $(if $(RACE)$(PKG),$(unit_packages),$(shell printf '%s\n' $(unit_packages) | grep -E '$(concurrent)'))
+plain_packages = $(filter-out $(race_packages),$(unit_packages))
+# Packages that use the Kubernetes libraries, or behave as they do.
+next_packages = $(or $(PKG),$(shell $(GO) list ./pkg/... ./internal/{k8svalidation,customresource,decode,encode,shape} ./examples/... ./test/differential | grep -v -e /pkg/patch -e /idempotence/internal/ -e '/pkg/idempotence$$'))
+# Those where a new library can change an answer.
+next_core = ./pkg/chain/... ./pkg/review ./pkg/webhook/... ./pkg/install
 ginkgo_color = $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
-# Building the API server says what it does, and prints its folder last.
+# The script reports its progress on stderr and prints the folder of the API server.
 with_apiserver = assets=$$(hack/apiserver/build.sh) && KUBEBUILDER_ASSETS=$$assets
 
 ##@ See it work
@@ -43,22 +55,36 @@ demo: ## Run both examples behind a real kube-apiserver and show what they do
 
 ##@ Test
 
+.PHONY: quick
+quick: ## Test and lint the packages changed since main, without race detector and API server
+	@hack/quick.sh $(PKG)
+
 .PHONY: test
-test: check lint api-check narrow ## Run every check and test (CI runs this)
-	@hack/apiserver/build.sh >/dev/null # once, before two of them want it
-	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next
+test: check lint api-check narrow ## Run every check and a test of every behaviour (CI runs this)
+	@hack/apiserver/build.sh >/dev/null # once, before two targets need it
+	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next-core
 	@$(MAKE) --no-print-directory projects proof certmanager monitoring browser bench-test
 
+.PHONY: nightly
+nightly: check lint api-check narrow ## Run all of test in full: race detector, both libraries, whole corpus, soak, oracles, fuzzing
+	@hack/apiserver/build.sh >/dev/null
+	@mkdir -p .cache && ADMITKIT_CASES=all hack/beside.sh .cache/corpus.log corpus cli e2e
+	@$(MAKE) --no-print-directory unit RACE=all
+	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test oracle fuzz
+
 .PHONY: narrow
-narrow: ## Build what a webhook is made of for a platform of 32 bits
+narrow: ## Build the packages that a webhook links for a 32-bit platform
 	GOARCH=386 $(GO) build ./pkg/{certs,install,metrics,patch,review,tracing,webhook}/...
 
 .PHONY: unit
-unit: ## Run the unit tests, the examples' tests among them, with the race detector
-	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(filter-out %/pkg/idempotence %/docs,$(unit_packages))
-	@$(with_apiserver) $(GO) test $(GOTESTFLAGS) ./docs ./hack/docs # the harness on every lesson: ten times as long with the race detector
+unit: ## Run the unit tests, those of concurrent code with the race detector; PKG=./pkg/patch for some
+	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(race_packages)
+ifeq ($(PKG),)
+	@$(if $(plain_packages),$(with_apiserver) $(GO) test -timeout 30m $(GOTESTFLAGS) $(plain_packages))
+	@$(with_apiserver) $(GO) test $(GOTESTFLAGS) ./docs ./hack/docs # the harness runs on every lesson: ten times as long with the race detector
 	$(GO) test -race -run 'Selected|Conditions|ReadsAnswers|LeavesBehind' $(GOTESTFLAGS) ./pkg/idempotence
-	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # counts are not right with the race detector
+	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # the race detector allocates too
+endif
 
 .PHONY: cli
 cli: ## Run the transcripts of the command line tool, and its harness against patterns in Go and Python
@@ -69,7 +95,7 @@ projects: ## Scaffold projects, run their own `make test`, and apply them to a r
 	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/projects
 
 .PHONY: corpus
-corpus: ## Hold the harness against webhooks good and bad; GOTESTFLAGS="-random-cases=200 -url-share=1" for more of them
+corpus: ## Run the harness on correct and broken webhooks; ADMITKIT_CASES=all for more of them
 	@$(with_apiserver) $(GO) test -timeout 40m -parallel 4 $(GOTESTFLAGS) ./pkg/idempotence
 
 .PHONY: examples
@@ -89,7 +115,7 @@ proof: ## Prove that restarts, rotations, overload and hostile clients fail no c
 	@$(with_apiserver) $(GO) test -count=1 -timeout 10m -v -run 'Overload|Hostile' $(GOTESTFLAGS) ./test/proof # these compare times
 
 .PHONY: soak
-soak: ## The same in its long form: 20 restarts, 10 rotations, a minute of overload
+soak: ## Run the proofs in their long form: 20 restarts, 10 rotations, a minute of overload
 	@ADMITKIT_SOAK=1 $(MAKE) --no-print-directory proof GOTESTFLAGS='-timeout 60m $(GOTESTFLAGS)'
 
 .PHONY: next
@@ -97,20 +123,26 @@ next: ## Build and test with the newer controller-runtime and Kubernetes librari
 	@hack/next/sync.sh --check
 	$(GO) vet $(NEXT) ./...
 	@$(with_apiserver) $(GO) test $(NEXT) -timeout 40m $(GOTESTFLAGS) $(next_packages)
-	$(GO) test $(NEXT) -run 'Selected|Conditions|ReadsAnswers|LeavesBehind|Patterns/P0' $(GOTESTFLAGS) ./pkg/idempotence
+	@$(with_apiserver) $(GO) test $(NEXT) -run 'Selected|Conditions|ReadsAnswers|LeavesBehind|Patterns/P0' $(GOTESTFLAGS) ./pkg/idempotence
+
+.PHONY: next-core
+next-core: ## Build with the newer libraries, and test the packages whose answers these can change
+	@hack/next/sync.sh --check
+	$(GO) vet $(NEXT) ./...
+	@$(with_apiserver) $(GO) test $(NEXT) -timeout 20m $(GOTESTFLAGS) $(next_core)
 
 .PHONY: monitoring
-monitoring: ## Hold the dashboard and the alert rules against Prometheus' query engine and our metrics
-	cd hack/monitoring && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./... # go test would not see the files change
+monitoring: ## Test the dashboard and the alert rules with Prometheus' query engine and our metrics
+	cd hack/monitoring && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./... # go test does not notice changes of these files
 
 .PHONY: browser
-browser: ## Look at the HTML report in Chromium (Debian's, installed if this runs as root)
+browser: ## Test the HTML report in Chromium (root installs Debian's if it is missing)
 	cd hack/browser && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./...
 
 .PHONY: certmanager
 certmanager: ## Renew, replace and move certificates with cert-manager itself, under traffic
 	cd hack/certmanager && $(GO) vet ./...
-	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/certmanager && $(GO) test -count=1 -timeout 10m -v $(GOTESTFLAGS) . # their code is not ours to check for races
+	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/certmanager && $(GO) test -count=1 -timeout 10m -v $(GOTESTFLAGS) . # cert-manager's own code may have races
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
@@ -127,7 +159,7 @@ bench: ## Measure admissions and patches against others (QUICK=1, ROWS=, SIZES=,
 	@cd hack/bench && $(GO) run . $(if $(QUICK),-quick) -rows '$(ROWS)' -sizes '$(SIZES)' -shapes '$(SHAPES)' $(BENCHFLAGS)
 
 .PHONY: bench-test
-bench-test: ## Test the benchmarks: the candidates agree, the patches of admitkit are right
+bench-test: ## Test the benchmarks: the candidates agree and admitkit's patches are correct
 	cd hack/bench && $(GO) vet ./... && $(GO) test $(GOTESTFLAGS) ./...
 
 .PHONY: gobench
@@ -171,6 +203,6 @@ apiserver: ## Build kube-apiserver, etcd and kubectl (about 5 minutes, once) and
 	@hack/apiserver/build.sh
 
 .PHONY: clean
-clean: ## Remove everything built here, the API server too (not ADMITKIT_CACHE)
+clean: ## Remove everything built here, also the API server (not ADMITKIT_CACHE)
 	rm -rf .cache bin
-	@if [[ -n $${ADMITKIT_CACHE:-} ]]; then echo "Left alone, as others may use it: $$ADMITKIT_CACHE"; fi
+	@if [[ -n $${ADMITKIT_CACHE:-} ]]; then echo "Kept, because other checkouts may use it: $$ADMITKIT_CACHE"; fi

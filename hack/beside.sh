@@ -3,14 +3,13 @@
 #
 # usage: beside.sh LOG TARGET TARGETS...
 #
-# Makes one target in the background, which takes what the others leave of the cores, and the
-# others meanwhile. What the first printed goes to LOG and is shown when all are done. Fails if
-# any of them did.
+# Makes TARGET in the background and TARGETS at the same time, because one test run alone leaves
+# cores idle. Writes the output of TARGET to LOG and prints it at the end. Fails if a target failed.
 set -euo pipefail
 log=$1 first=$2
 shift 2
 
-set -m # a process group of its own, so that all of it can be ended
+set -m # gives the job a process group, which the trap ends as a whole
 make --no-print-directory "$first" >"$log" 2>&1 &
 job=$!
 trap 'kill -- -$job 2>/dev/null || true' EXIT
@@ -19,7 +18,7 @@ trap 'exit 130' INT TERM
 status=0
 make --no-print-directory "$@" || status=$?
 if ((status)); then
-	exit "$status" # the first is of no interest any more
+	exit "$status" # the trap ends the background target
 fi
 wait "$job" || status=$?
 cat "$log"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks what neither the compiler nor the linter sees: licence lines,
-# formatting, module files, shell scripts. Reports everything, then fails.
+# formatting, module files, shell scripts, commit subjects. Reports everything, then fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -30,14 +30,14 @@ done < <(sources '*.go' | xargs gofmt -l)
 
 while IFS= read -r file; do
 	lines=$(wc -l <"$file" | tr -d ' ')
-	((lines <= 400)) || echo "check: warning: $file has $lines lines; a file is a concept, 400 are many" >&2
+	((lines <= 400)) || echo "check: warning: $file has $lines lines; 400 are allowed, split it by topic" >&2
 done < <(sources 'pkg/*.go' ':!*_test.go')
 
 for module in . hack/bench hack/browser hack/certmanager hack/monitoring; do
 	tidy=$(cd $module && GOWORK=off go mod tidy -diff) ||
 		fail "go.mod or go.sum in $module is not tidy, run 'go mod tidy' there:"$'\n'"$(head -40 <<<"$tidy")"
 done
-GOWORK=off go mod verify >/dev/null || fail "a downloaded module is not what go.sum says"
+GOWORK=off go mod verify >/dev/null || fail "a downloaded module differs from go.sum"
 
 if command -v shellcheck >/dev/null; then
 	scripts=$(sources '*.sh' .ci/run)
@@ -45,5 +45,7 @@ if command -v shellcheck >/dev/null; then
 	shellcheck $scripts || fail "shellcheck found the above"
 fi
 
+hack/commits.sh || failed=1
+
 [[ $failed == 0 ]] || exit 1
-echo "check: licence lines, formatting, modules and scripts are in order"
+echo "check: licence lines, formatting, modules, scripts and commit subjects are in order"

@@ -4,8 +4,8 @@
 
 package idempotence
 
-// share is which part of the corpus is tested: with the race detector, which takes ten times as
-// long, every tenth case. `make unit` tests all of it without.
+// share selects every tenth case: tests take ten times as long with the race detector. `make corpus`
+// runs all cases without it.
 const share, shareByURL = 10, 10
 
 const objectsOfCase, objectsByURL, objectsOfRandom = 3, 2, 2

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 )
 
 // A Cluster is a real API server.
@@ -30,15 +30,7 @@ type Cluster struct {
 // Start starts an API server that runs until the end of the test.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
-	server, err := apiserver.Start(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiservertest.Start(t, nil)
 	config := rest.CopyConfig(server.Config)
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{} // for caBundles that are not certificates
