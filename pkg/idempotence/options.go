@@ -203,7 +203,8 @@ func documentOf(object runtime.Object) (any, error) {
 type Exception struct {
 	// Path is a field path, such as "metadata.annotations[example.com/at]" or
 	// "spec.containers[*].image". Changes at the path and below it are ignored, and so are the
-	// API server's errors about it. [*] matches any element. For L11 and L12, a path may also be
+	// API server's errors about it. [*] matches any element, and * in the key of an element
+	// matches any text: "spec.volumes[name=creds-*]". For L11 and L12, a path may also be
 	// "rival:" and the name of a rival that the webhook cannot live with.
 	Path string `json:"path"`
 	// Law is the law that may be broken there. Empty means all laws.

@@ -85,6 +85,8 @@ func TestExceptionsCoverParents(t *testing.T) {
 		"the list that empties":         {"spec.volumes[name=old]", `{"metadata":{"name":"a"},"spec":{"volumes":[{"name":"old"}]}}`, base, true},
 		"the list with another element": {"spec.volumes[name=old]", `{"metadata":{"name":"a"},"spec":{"volumes":[{"name":"old"},{"name":"new"}]}}`, base, false},
 		"a value in a new element":      {"spec.volumes[*].size", base, `{"metadata":{"name":"a"},"spec":{"volumes":[{"name":"old","size":1}]}}`, false},
+		"a new element of a family":     {"spec.volumes[name=creds-*]", base, `{"metadata":{"name":"a"},"spec":{"volumes":[{"name":"creds-x7k2p"}]}}`, true},
+		"an element of another family":  {"spec.volumes[name=creds-*]", base, `{"metadata":{"name":"a"},"spec":{"volumes":[{"name":"token-x7k2p"}]}}`, false},
 		"an element that moves":         {"spec.volumes[name=old]", `{"spec":{"volumes":[{"name":"old"},{"name":"a"},{"name":"b"}]}}`, `{"spec":{"volumes":[{"name":"a"},{"name":"b"},{"name":"old"}]}}`, true},
 		"others that move":              {"spec.volumes[name=old]", `{"spec":{"volumes":[{"name":"old"},{"name":"a"},{"name":"b"}]}}`, `{"spec":{"volumes":[{"name":"b"},{"name":"a"},{"name":"old"}]}}`, false},
 	} {

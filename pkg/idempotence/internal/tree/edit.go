@@ -2,7 +2,9 @@
 
 package tree
 
-import "slices"
+import (
+	"slices"
+)
 
 // Put returns the document with a value at a path: parents that are missing are made, an element
 // that is not there is put at the end of its list. It returns false where the path leads through

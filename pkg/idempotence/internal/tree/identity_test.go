@@ -2,7 +2,9 @@
 
 package tree
 
-import "testing"
+import (
+	"testing"
+)
 
 func list(name string) Path { return Path{{Name: "spec"}, {Name: name}} }
 

@@ -66,59 +66,6 @@ func (p Path) HasPrefix(prefix Path) bool {
 	return len(p) >= len(prefix) && slices.Equal(p[:len(prefix)], prefix)
 }
 
-// Matches reports whether the path is the one that a pattern means, or leads into it. A pattern
-// is written as String writes a path; [*] stands for any element or member, and an element
-// may be left out: spec.containers.image is the image of any container.
-func (p Path) Matches(pattern string) bool { return matchSteps(p, parsePattern(pattern)) }
-
-// LeadsTo reports whether a pattern means something that may be in the value at the path.
-func (p Path) LeadsTo(pattern string) bool { return stepsLead(p, parsePattern(pattern)) }
-
-func stepsLead(p Path, parts []string) bool {
-	if len(p) == 0 || len(parts) == 0 {
-		return len(parts) > 0
-	}
-	step, part := p[0], parts[0]
-	if (part == "*" || !step.Element && step.Name == part || step.Element && step.Key == part) && stepsLead(p[1:], parts[1:]) {
-		return true
-	}
-	return step.Element && stepsLead(p[1:], parts)
-}
-
-// parsePattern splits a pattern at its dots and brackets.
-func parsePattern(pattern string) (parts []string) {
-	for pattern != "" {
-		switch i := strings.IndexAny(pattern, ".["); {
-		case pattern[0] == '[':
-			end := strings.IndexByte(pattern, ']')
-			if end < 0 {
-				return append(parts, pattern[1:])
-			}
-			parts, pattern = append(parts, pattern[1:end]), strings.TrimPrefix(pattern[end+1:], ".")
-		case i < 0:
-			return append(parts, pattern)
-		default:
-			parts = append(parts, pattern[:i])
-			pattern = strings.TrimPrefix(pattern[i:], ".")
-		}
-	}
-	return parts
-}
-
-func matchSteps(p Path, parts []string) bool {
-	if len(parts) == 0 {
-		return true
-	}
-	if len(p) == 0 {
-		return false
-	}
-	step, part := p[0], parts[0]
-	if part == "*" || !step.Element && step.Name == part || step.Element && step.Key == part {
-		return matchSteps(p[1:], parts[1:])
-	}
-	return step.Element && matchSteps(p[1:], parts)
-}
-
 // Get returns the value at a path.
 func Get(doc any, p Path) (any, bool) {
 	for i, s := range p {
