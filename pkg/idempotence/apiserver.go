@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/pkg/chain"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -167,7 +168,7 @@ var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnk
 
 // namespaceOf is the namespace that a document names, or else another.
 func namespaceOf(doc any, other string) string {
-	if name, ok := tree.Get(doc, metadata.Member("namespace")); ok && name != "" {
+	if name, ok := tree.Get(doc, edits.Metadata.Member("namespace")); ok && name != "" {
 		text, _ := name.(string)
 		return text
 	}
@@ -177,7 +178,7 @@ func namespaceOf(doc any, other string) string {
 // bare is a document without what the API server sets in each request.
 func (s *realServer) bare(doc any) any {
 	for _, name := range append([]string{"managedFields", "generation"}, systemFields...) {
-		if next, ok := tree.Remove(doc, metadata.Member(name)); ok {
+		if next, ok := tree.Remove(doc, edits.Metadata.Member(name)); ok {
 			doc = next
 		}
 	}
@@ -187,8 +188,8 @@ func (s *realServer) bare(doc any) any {
 // withIdentity gives a document what it was sent with of that.
 func (s *realServer) withIdentity(doc, sent any) any {
 	for _, name := range append([]string{"generation"}, systemFields...) {
-		if value, ok := tree.Get(sent, metadata.Member(name)); ok {
-			if next, ok := tree.Put(doc, metadata.Member(name), value); ok {
+		if value, ok := tree.Get(sent, edits.Metadata.Member(name)); ok {
+			if next, ok := tree.Put(doc, edits.Metadata.Member(name), value); ok {
 				doc = next
 			}
 		}

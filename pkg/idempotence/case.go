@@ -4,13 +4,12 @@ package idempotence
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -37,85 +36,12 @@ type Case struct {
 // A Variant is one of several checks of a law.
 type Variant string
 
-// An Edit is a change of an object by another party.
-type Edit struct {
-	What EditKind `json:"what"`
-	Path Path     `json:"path"`
-	// Value is put at the path, or into the list there.
-	Value any `json:"value,omitempty"`
-	// Front has an element put before the others.
-	Front bool `json:"front,omitempty"`
-}
-
-// A Path leads to a part of an object.
-type Path = tree.Path
-
-// An EditKind is a kind of edit.
-type EditKind string
-
-// The kinds of edits.
-const (
-	Put     EditKind = "put"
-	Remove  EditKind = "remove"
-	Insert  EditKind = "insert"
-	Reverse EditKind = "reverse"
-)
-
-func (e Edit) String() string {
-	switch e.What {
-	case Insert:
-		where := "end"
-		if e.Front {
-			where = "front"
-		}
-		return fmt.Sprintf("insert at the %s of %s: %s", where, e.Path, tree.Encode(e.Value))
-	case Put:
-		return fmt.Sprintf("set %s: %s", e.Path, tree.Encode(e.Value))
-	}
-	return fmt.Sprintf("%s %s", e.What, e.Path)
-}
-
-// apply returns the edited document, or false where the edit is none.
-func (e Edit) apply(doc any) (any, bool) {
-	switch e.What {
-	case Put:
-		return tree.Put(doc, e.Path, e.Value)
-	case Remove:
-		return tree.Remove(doc, e.Path)
-	case Insert:
-		if list, _ := tree.Get(doc, e.Path); holds(e.Path, list, e.Value) {
-			return nil, false
-		}
-		index := -1
-		if e.Front {
-			index = 0
-		}
-		return tree.Insert(doc, e.Path, index, e.Value)
-	case Reverse:
-		value, _ := tree.Get(doc, e.Path)
-		list, ok := value.([]any)
-		if !ok || len(list) < 2 {
-			return nil, false
-		}
-		list = slices.Clone(list)
-		slices.Reverse(list)
-		return tree.Put(doc, e.Path, list)
-	}
-	return nil, false
-}
-
-func holds(path tree.Path, value, element any) bool {
-	list, _ := value.([]any)
-	identity := tree.Identity(path, element)
-	return slices.ContainsFunc(list, func(e any) bool { return tree.Identity(path, e) == identity })
-}
-
 // edited applies edits to an object and has the API server take in what comes out. It is false
 // where an edit is none, or the API server would refuse the object.
 func (r *run) edited(o *object, edits []Edit) (*object, bool) {
 	doc := o.doc
 	for _, e := range edits {
-		next, ok := e.apply(doc)
+		next, ok := e.Apply(doc)
 		if !ok {
 			return nil, false
 		}
@@ -144,3 +70,20 @@ func (r *run) refusalOf(doc any) string {
 
 // Raw returns the object of the case as JSON.
 func (c *Case) Raw() json.RawMessage { return tree.Encode(c.Object) }
+
+// An Edit is a change of an object by another party.
+type Edit = edits.Edit
+
+// An EditKind is a kind of edit.
+type EditKind = edits.EditKind
+
+// A Path leads to a part of an object.
+type Path = tree.Path
+
+// The kinds of edits.
+const (
+	Put     = edits.Put
+	Remove  = edits.Remove
+	Insert  = edits.Insert
+	Reverse = edits.Reverse
+)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -116,7 +117,7 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 		return
 	}
 	if r.opts.uses(newFields) {
-		try(L9, func(c *Case) { c.Edits = r.unknownFields(random, x.doc) })
+		try(L9, func(c *Case) { c.Edits = edits.UnknownFields(random, x.doc) })
 	}
 	for _, w := range []struct {
 		variant Variant
@@ -145,7 +146,7 @@ func (r *run) manifestAgain(doc any) {
 
 // tryParts has L5, and L1 and L2, look at objects that hold part of the result, or what looks like it.
 func (r *run) tryParts(x *object, changes []tree.Change, try func(Law, func(*Case))) {
-	for _, edits := range r.partialResults(x.doc, changes) {
+	for _, edits := range r.partialResults(x, changes) {
 		try(L5, func(c *Case) { c.Edits = edits })
 		if part, ok := r.edited(x, edits); ok {
 			for _, law := range []Law{L2, L1, L10} {
@@ -163,10 +164,10 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 	}
 	var twins, removed []Edit
 	if r.opts.uses(legalTwins) {
-		twins = r.twins(x.doc)
+		twins = edits.LegalDuplicates(x.doc)
 	}
 	if r.opts.uses(removedTwins) {
-		removed = twinsOf(changes)
+		removed = edits.LikeRemoved(changes)
 	}
 	for _, edits := range [][]Edit{additions, twins, removed} {
 		if full, ok := r.edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
@@ -182,7 +183,7 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 		try(L4b, func(c *Case) { c.Edits = all })
 	}
 	if r.opts.uses(meddlingEdits) {
-		for _, edits := range meddling(random, result.doc, changes) {
+		for _, edits := range edits.ByOthers(random, result.doc, changes) {
 			try(L4a, func(c *Case) { c.Edits = edits })
 		}
 	}
@@ -221,4 +222,29 @@ func (r *run) try(c *Case) {
 		v.Verdict = Impure
 	}
 	r.report.found(v)
+}
+
+// partialResults are the edits of the families in use that put parts of a result into an object.
+func (r *run) partialResults(x *object, changes []tree.Change) [][]Edit {
+	return edits.PartialResults(x.doc, changes, r.opts.uses(partsOfResults), r.opts.uses(alikeParts))
+}
+
+// additions are what others may add to an object of the kind.
+func (r *run) additions(random *rand.Rand, doc any) []Edit {
+	all := edits.Additions(random, doc, r.kind.goType == nil)
+	if r.kind.custom != nil || r.kind.goType != nil && len(edits.ContainerLists(doc)) == 0 {
+		own := rand.New(rand.NewPCG(uint64(r.opts.seed), uint64(tree.Size(doc)))) // keeps other objects as they are
+		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)
+	}
+	return all
+}
+
+// legal leaves out the edits after which the API server would refuse the object.
+func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
+	for _, e := range edits {
+		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {
+			legal = append(legal, e)
+		}
+	}
+	return legal
 }

@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -51,7 +52,7 @@ func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 		return false
 	}
 	defer leave()
-	doc, ok := tree.Put(old, touched, "yes")
+	doc, ok := tree.Put(old, edits.TouchedAnnotation, "yes")
 	if !ok {
 		return false
 	}
@@ -75,14 +76,14 @@ func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 		return false
 	}
 	changes := r.differences("", x, out.after)
-	for _, edits := range few(r.partialResults(x.doc, changes), mostUpdateParts) {
+	for _, edits := range few(r.partialResults(x, changes), mostUpdateParts) {
 		try(L5, func(c *Case) { c.Edits = edits })
 	}
 	additions := r.legal(x, r.additions(random, x.doc))
 	for _, e := range few(additions, mostUpdateAdditions) {
 		try(L4b, func(c *Case) { c.Edits = []Edit{e} })
 	}
-	for _, edits := range few(meddling(random, out.after.doc, changes), mostUpdateMeddling) {
+	for _, edits := range few(edits.ByOthers(random, out.after.doc, changes), mostUpdateMeddling) {
 		try(L4a, func(c *Case) { c.Edits = edits })
 	}
 	if full, ok := r.edited(x, additions); ok && len(additions) > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -65,13 +66,13 @@ func (in *inputs) object(random *rand.Rand, i int) any {
 	if turn := i - max(n, 1); in.isFull(turn) {
 		full := in.made.Full(random, sample, turn/fullEvery)
 		if turn == 0 {
-			return furnished(full)
+			return edits.Furnish(full)
 		}
 		return full
 	}
 	object, _ := in.made.Object(random, sample)
 	if i == max(n, 1) && in.furnished {
-		return furnished(object)
+		return edits.Furnish(object)
 	}
 	return object
 }
@@ -84,15 +85,12 @@ func (in *inputs) isFull(turn int) bool {
 	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }
 
-// twin is at the end of the name of what is made like an element of a sample.
-const twin = "-twin"
-
 // given reports whether a value is one of a sample's, and so may be there to be changed, or
 // is made like one.
 func (in *inputs) given(p tree.Path) bool {
 	p = slices.Clone(p)
 	for i := range p {
-		p[i].Key = strings.TrimSuffix(p[i].Key, twin)
+		p[i].Key = strings.TrimSuffix(p[i].Key, edits.TwinSuffix)
 	}
 	for _, s := range in.samples {
 		if tree.Has(s, p) {

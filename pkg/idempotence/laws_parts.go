@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -60,7 +61,7 @@ func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
 		return nil
 	}
 	v := r.violation(c, FailureIncomplete, "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
-	if r.mayBeInput(c, plain) || r.inOneStruct(c, change.Path) || isNote(change.Path) && r.notesWhatItDid(c, x, plain) {
+	if r.mayBeInput(c, plain) || r.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && r.notesWhatItDid(c, x, plain) {
 		v.Verdict = Advice
 	}
 	return v
@@ -68,7 +69,7 @@ func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
 
 // leftOut finds something of a result that is not in another one.
 func (r *run) leftOut(law Law, x *object, plain, out *outcome) (tree.Change, bool) {
-	for _, change := range single(tree.Changes(x.doc, plain.after.doc)) {
+	for _, change := range edits.Single(tree.Changes(x.doc, plain.after.doc)) {
 		if change.Kind == tree.Added && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) && !r.intended(law, change) {
 			return change, true
 		}
@@ -93,7 +94,7 @@ func (r *run) mayBeInput(c *Case, plain *outcome) bool {
 // webhook may fill in such a struct as a whole, or not at all.
 func (r *run) inOneStruct(c *Case, at tree.Path) bool {
 	unit := structOf(at)
-	if unit == nil || isNote(at) || r.isMap(unit) {
+	if unit == nil || edits.IsNote(at) || r.isMap(unit) {
 		return false
 	}
 	return slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.What == Put && e.Path.HasPrefix(unit) })
@@ -124,7 +125,7 @@ func (r *run) isMap(p tree.Path) bool {
 func (r *run) notesWhatItDid(c *Case, x *object, plain *outcome) bool {
 	var elements []Edit
 	for _, e := range c.Edits {
-		if e.What == Insert || isNote(e.Path) {
+		if e.What == Insert || edits.IsNote(e.Path) {
 			elements = append(elements, e)
 		}
 	}

@@ -19,7 +19,7 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	}
 	doc := x.doc
 	for _, e := range c.Edits {
-		if next, ok := e.apply(doc); ok {
+		if next, ok := e.Apply(doc); ok {
 			doc = next
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -210,7 +211,7 @@ const variantFew Variant = "few"
 
 // readsNamespace compares with an object without metadata.namespace, as API servers of old sent it.
 func (r *run) readsNamespace(c *Case, x *object, first *outcome) *Violation {
-	doc, ok := tree.Remove(x.doc, metadata.Member("namespace"))
+	doc, ok := tree.Remove(x.doc, edits.Metadata.Member("namespace"))
 	if !ok || !first.ok() {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -82,7 +83,7 @@ func (r *run) commutes(c *Case) *Violation {
 		last, _, _ := r.alternate(o, rival, false)
 		return last
 	}
-	if rival.stranger && r.setOnce(c.Law, x, history[0].after, first, second, strings.HasSuffix(c.Rival, frontRival), settle) {
+	if rival.stranger && r.setOnce(c.Law, x, history[0].after, first, second, strings.HasSuffix(c.Rival, edits.FrontRival), settle) {
 		v.Verdict = Advice
 	}
 	return v

@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -38,16 +39,9 @@ func (r *run) updates(c *Case) *Violation {
 	return r.leavesImmutable(c, x)
 }
 
-var (
-	metadata    = tree.Path{{Name: "metadata"}}
-	annotations = metadata.Member("annotations")
-	touched     = annotations.Member("example.com/touched")
-	finalizers  = metadata.Member("finalizers")
-)
-
 // leavesImmutable updates an annotation of an object that is older than the webhook.
 func (r *run) leavesImmutable(c *Case, x *object) *Violation {
-	updated, ok := r.edited(x, []Edit{{What: Put, Path: touched, Value: "yes"}})
+	updated, ok := r.edited(x, []Edit{{What: Put, Path: edits.TouchedAnnotation, Value: "yes"}})
 	if !ok || len(r.kind.updateProblems(updated, x)) > 0 {
 		return nil
 	}
@@ -65,8 +59,8 @@ func (r *run) leavesImmutable(c *Case, x *object) *Violation {
 func (r *run) letsGo(c *Case, x *object) *Violation {
 	const finalizer = "example.com/cleanup"
 	old, ok := r.edited(x, []Edit{
-		{What: Put, Path: metadata.Member("deletionTimestamp"), Value: "2026-01-02T03:04:05Z"},
-		{What: Put, Path: finalizers, Value: []any{finalizer}},
+		{What: Put, Path: edits.Metadata.Member("deletionTimestamp"), Value: "2026-01-02T03:04:05Z"},
+		{What: Put, Path: edits.Finalizers, Value: []any{finalizer}},
 	})
 	if !ok {
 		return nil
@@ -75,7 +69,7 @@ func (r *run) letsGo(c *Case, x *object) *Violation {
 	if !touched.ok() {
 		return nil // it denies any update of the object
 	}
-	gone, ok := r.edited(old, []Edit{{What: Remove, Path: finalizers}})
+	gone, ok := r.edited(old, []Edit{{What: Remove, Path: edits.Finalizers}})
 	if !ok {
 		return nil
 	}
@@ -92,7 +86,7 @@ func (r *run) letsGo(c *Case, x *object) *Violation {
 	if problems := r.kind.updateProblems(out.after, old); len(problems) > 0 && len(r.kind.updateProblems(gone, old)) == 0 {
 		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: what the webhook makes of the removal of its last finalizer is refused: "+strings.Join(problems, "; "), out)
 	}
-	if tree.Has(out.after.doc, finalizers.Element(tree.Identity(finalizers, finalizer), 0)) || addsFinalizer(gone, out.after) {
+	if tree.Has(out.after.doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.after) {
 		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: the webhook puts a finalizer on it while it goes", out)
 	}
 	return nil
@@ -100,7 +94,7 @@ func (r *run) letsGo(c *Case, x *object) *Violation {
 
 func addsFinalizer(before, after *object) bool {
 	for _, change := range tree.Changes(before.doc, after.doc) {
-		if change.Path.HasPrefix(finalizers) {
+		if change.Path.HasPrefix(edits.Finalizers) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -128,7 +129,7 @@ func (p *places) selects(w *webhook, k *kind, q *query) bool {
 
 func labelsOf(o *object) labels.Set {
 	set := labels.Set{}
-	value, _ := tree.Get(o.doc, metadata.Member("labels"))
+	value, _ := tree.Get(o.doc, edits.Metadata.Member("labels"))
 	found, _ := value.(map[string]any)
 	for name, text := range found {
 		set[name], _ = text.(string)
@@ -150,7 +151,7 @@ func (k *kind) namespaceOf(objects ...*object) string {
 		if o == nil {
 			continue
 		}
-		if value, ok := tree.Get(o.doc, metadata.Member("namespace")); ok {
+		if value, ok := tree.Get(o.doc, edits.Metadata.Member("namespace")); ok {
 			text, _ := value.(string)
 			return text
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 	"github.com/admitkit/admitkit/test/corpus"
 )
@@ -174,7 +175,7 @@ func TestAdditionsAreLegalTogether(t *testing.T) {
 		}
 		additions := r.additions(random, x.doc)
 		legal := r.legal(x, additions)
-		if _, ok := r.edited(x, legal); !ok || len(legal) < len(additions)-len(containerLists(x.doc)) {
+		if _, ok := r.edited(x, legal); !ok || len(legal) < len(additions)-len(edits.ContainerLists(x.doc)) {
 			t.Errorf("%s: %d of %d additions are legal together", gvk.Kind, len(legal), len(additions))
 		}
 	}

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -24,7 +25,7 @@ func (r *run) setOnce(law Law, x, first, late, fresh *object, front bool, settle
 		return false
 	}
 	doc, taken := late.doc, false
-	for _, did := range single(tree.Changes(x.doc, first.doc)) {
+	for _, did := range edits.Single(tree.Changes(x.doc, first.doc)) {
 		if !slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Path.HasPrefix(did.Path) || did.Path.HasPrefix(d.Path) }) {
 			continue
 		}
@@ -70,15 +71,5 @@ func takeBack(doc any, did tree.Change) (any, bool) {
 func isKeptNote(first, late *object, d tree.Change) bool {
 	was, had := tree.Get(first.doc, d.Path)
 	is, has := tree.Get(late.doc, d.Path)
-	return d.Kind == tree.Replaced && isNote(d.Path) && had && has && tree.Equal(was, is)
-}
-
-// isNote reports whether a path leads to annotations or labels, or into them.
-func isNote(p tree.Path) bool {
-	for i, step := range p[:max(len(p)-1, 0)] {
-		if !step.Element && step.Name == "metadata" && (p[i+1].Name == "annotations" || p[i+1].Name == "labels") {
-			return true
-		}
-	}
-	return false
+	return d.Kind == tree.Replaced && edits.IsNote(d.Path) && had && has && tree.Equal(was, is)
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/internal/k8svalidation"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -22,11 +23,11 @@ func TestSettingsAreLegal(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, edits := range settings(doc) {
+	for _, edits := range edits.NewSettings(doc) {
 		set := doc
 		for _, e := range edits {
 			var ok bool
-			if set, ok = e.apply(set); !ok {
+			if set, ok = e.Apply(set); !ok {
 				t.Errorf("%v cannot be made", e)
 			}
 		}
@@ -60,7 +61,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 			}
 		}
 	}
-	for name, list := range knownSettings() {
+	for name, list := range edits.KnownSettings() {
 		switch name {
 		case "pod", "container", "containers", "object":
 			continue
@@ -72,7 +73,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 		}
 		k := kindOf(gvk, builtins)
 		for _, s := range list.([]any) {
-			doc := tree.Clone(s).(fields)
+			doc := tree.Clone(s).(edits.Fields)
 			doc["apiVersion"], doc["kind"] = gvk.ToAPIVersionAndKind()
 			o, err := k.object(doc)
 			if err != nil {
@@ -86,7 +87,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 				if list, ok := value.([]any); ok && len(list) == 0 {
 					return
 				}
-				if object, ok := value.(fields); ok && len(object) == 0 {
+				if object, ok := value.(edits.Fields); ok && len(object) == 0 {
 					return
 				}
 				if got, ok := tree.Get(o.doc, p); !ok || got == nil {
@@ -99,8 +100,8 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 
 // A setting goes around what is there.
 func TestSettingsReplaceNothing(t *testing.T) {
-	doc := fields{"spec": fields{"containers": []any{fields{"name": "a", "resources": fields{"limits": fields{"cpu": "2"}}}}, "hostNetwork": false}}
-	for _, edits := range settings(doc) {
+	doc := edits.Fields{"spec": edits.Fields{"containers": []any{edits.Fields{"name": "a", "resources": edits.Fields{"limits": edits.Fields{"cpu": "2"}}}}, "hostNetwork": false}}
+	for _, edits := range edits.NewSettings(doc) {
 		for _, e := range edits {
 			if e.What == Put && tree.Has(doc, e.Path) {
 				t.Errorf("%v replaces what is there", e)

@@ -66,21 +66,6 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// UnmarshalJSON reads an edit. Integers stay what they are.
-func (e *Edit) UnmarshalJSON(text []byte) error {
-	type plain Edit
-	wire := struct {
-		*plain
-		Value json.RawMessage `json:"value"`
-	}{plain: (*plain)(e)}
-	if err := json.Unmarshal(text, &wire); err != nil || wire.Value == nil {
-		return err
-	}
-	var err error
-	e.Value, err = tree.Decode(wire.Value)
-	return err
-}
-
 func readCase(file string) (*storedCase, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

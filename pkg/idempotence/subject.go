@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -170,7 +171,7 @@ func (w *webhook) selects(objects ...*object) bool {
 			continue
 		}
 		set := labels.Set{}
-		value, _ := tree.Get(o.doc, metadata.Member("labels"))
+		value, _ := tree.Get(o.doc, edits.Metadata.Member("labels"))
 		found, _ := value.(map[string]any)
 		for name, text := range found {
 			set[name], _ = text.(string)

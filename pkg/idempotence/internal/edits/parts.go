@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package edits
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 // mostParts bounds how many parts of one result are taken apart.
 const mostParts = 16
 
-// partialResults are edits that put part of a result into the object, or what looks like a part.
-func (r *run) partialResults(x any, changes []tree.Change) [][]Edit {
+// PartialResults are edits that put part of a result into the object, or what looks like a part.
+func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
-		if c.Kind == tree.Added && len(all) < mostParts && r.opts.uses(partsOfResults) {
+		if c.Kind == tree.Added && len(all) < mostParts && parts {
 			all = append(all, putPart(c.Path, c.New))
 		}
 	}
@@ -33,8 +33,8 @@ func (r *run) partialResults(x any, changes []tree.Change) [][]Edit {
 	if len(all) > 1 {
 		out = append(out, all)
 	}
-	for _, c := range single(changes) {
-		if len(out) < mostPartial && r.opts.uses(alikeParts) {
+	for _, c := range Single(changes) {
+		if len(out) < mostPartial && alike {
 			out = append(out, lookAlikes(x, c)...)
 		}
 	}
@@ -44,8 +44,8 @@ func (r *run) partialResults(x any, changes []tree.Change) [][]Edit {
 // mostPartial bounds how many objects with parts there are.
 const mostPartial = 64
 
-// single takes apart the lists and maps that are new as a whole.
-func single(changes []tree.Change) (out []tree.Change) {
+// Single takes apart the lists and maps that are new as a whole.
+func Single(changes []tree.Change) (out []tree.Change) {
 	for _, c := range changes {
 		list, isList := c.New.([]any)
 		if c.Kind == tree.Added && isList {
@@ -155,8 +155,8 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 // mostImages is how many images are always changed.
 const mostImages = 2
 
-// meddling are edits of others to a result: to the webhook's parts and to the user's.
-func meddling(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
+// ByOthers are edits of others to a result: to the webhook's parts and to the user's.
+func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {
 			break
@@ -207,7 +207,7 @@ func sorts(changes []tree.Change) (out [][]Edit) {
 		switch {
 		case c.Kind != tree.Added:
 			continue
-		case isNote(c.Path):
+		case IsNote(c.Path):
 			notes = append(notes, Edit{What: Remove, Path: c.Path})
 		default:
 			parts = append(parts, Edit{What: Remove, Path: c.Path})

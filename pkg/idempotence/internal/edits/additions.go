@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package edits
 
 import (
 	"fmt"
@@ -8,17 +8,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// additions are edits with which others add something of their own, and nothing else.
-func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
+// Additions are edits with which others add something of their own, and nothing else.
+func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	for _, meta := range allMetadata(doc) {
 		edits = append(edits,
 			Edit{What: Put, Path: meta.Member("annotations").Member("rival.example.com/added"), Value: "yes"},
 			Edit{What: Put, Path: meta.Member("labels").Member("rival.example.com/added"), Value: "yes"})
 	}
-	for _, p := range containerLists(doc) {
+	for _, p := range ContainerLists(doc) {
 		spec := p[:len(p)-1]
 		edits = append(edits,
 			Edit{What: Insert, Path: p, Value: rivalContainer()},
@@ -37,27 +38,22 @@ func (r *run) additions(random *rand.Rand, doc any) (edits []Edit) {
 				Edit{What: Insert, Path: at.Member("args"), Value: "--rival"})
 		}
 	}
-	if r.kind.goType == nil {
+	if custom {
 		edits = append(edits, customAdditions(doc)...)
 	}
 	random.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
-	edits = append(edits, Edit{What: Insert, Path: finalizers, Value: "rival.example.com/added"})
-	if r.kind.custom != nil || r.kind.goType != nil && len(containerLists(doc)) == 0 {
-		own := rand.New(rand.NewPCG(uint64(r.opts.seed), uint64(tree.Size(doc)))) // so that other objects stay as they are
-		edits = append(edits, r.madeAdditions(own, doc)...)
-	}
-	return edits
+	return append(edits, Edit{What: Insert, Path: Finalizers, Value: "rival.example.com/added"})
 }
 
-// twins are legal duplicates: elements that have most in common, but are not the same.
-func (r *run) twins(doc any) (edits []Edit) {
-	if r.kind.Kind == "Service" && r.kind.Group == "" {
+// LegalDuplicates are legal duplicates: elements that have most in common, but are not the same.
+func LegalDuplicates(doc any) (edits []Edit) {
+	if fields, _ := doc.(map[string]any); fields["kind"] == "Service" && fields["apiVersion"] == "v1" {
 		port := func(protocol string) any {
 			return map[string]any{"name": "rival-" + strings.ToLower(protocol), "port": int64(5353), "protocol": protocol}
 		}
 		edits = append(edits, Edit{What: Put, Path: tree.Path{{Name: "spec"}, {Name: "ports"}}, Value: []any{port("TCP"), port("UDP")}})
 	}
-	for _, p := range containerLists(doc) {
+	for _, p := range ContainerLists(doc) {
 		spec := p[:len(p)-1]
 		for _, effect := range []string{"NoSchedule", "NoExecute"} {
 			edits = append(edits, Edit{What: Insert, Path: spec.Member("tolerations"),
@@ -86,8 +82,8 @@ func (r *run) twins(doc any) (edits []Edit) {
 	return edits
 }
 
-// twinsOf are elements like those that the webhook removes, and one behind them that is not.
-func twinsOf(changes []tree.Change) (edits []Edit) {
+// LikeRemoved are elements like those that the webhook removes, and one behind them that is not.
+func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	for _, c := range changes {
 		element, ok := tree.Clone(c.Old).(map[string]any)
 		if c.Kind != tree.Removed || !ok || !c.Path[len(c.Path)-1].Element {
@@ -98,21 +94,11 @@ func twinsOf(changes []tree.Change) (edits []Edit) {
 			continue
 		}
 		stranger := tree.Clone(element).(map[string]any)
-		element["name"], stranger["name"] = name+twin, "rival-data"
+		element["name"], stranger["name"] = name+TwinSuffix, "rival-data"
 		list := c.Path[:len(c.Path)-1]
 		edits = append(edits, Edit{What: Insert, Path: list, Value: element}, Edit{What: Insert, Path: list, Value: stranger})
 	}
 	return edits
-}
-
-// legal leaves out the edits after which the API server would refuse the object.
-func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
-	for _, e := range edits {
-		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {
-			legal = append(legal, e)
-		}
-	}
-	return legal
 }
 
 // customAdditions add to the lists and maps of a custom resource what looks like what is there.
@@ -137,13 +123,13 @@ func customAdditions(doc any) (edits []Edit) {
 // mostMade bounds how many additions are made by the types.
 const mostMade = 8
 
-// madeAdditions are additions wherever a type or a definition has a list or a map.
-func (r *run) madeAdditions(random *rand.Rand, doc any) (edits []Edit) {
+// MadeAdditions are additions wherever a type or a definition has a list or a map.
+func MadeAdditions(random *rand.Rand, made generate.Generator, doc any) (edits []Edit) {
 	object, ok := doc.(map[string]any)
-	if !ok || r.inputs.made.Schema == nil {
+	if !ok || made.Schema == nil {
 		return nil
 	}
-	places := r.inputs.made.Places(object)
+	places := made.Places(object)
 	random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	for _, at := range places {
 		if len(edits) == mostMade {
@@ -152,7 +138,7 @@ func (r *run) madeAdditions(random *rand.Rand, doc any) (edits []Edit) {
 		if at[0].Name == "metadata" {
 			continue
 		}
-		switch a, ok := r.inputs.made.Addition(random, object, at); {
+		switch a, ok := made.Addition(random, object, at); {
 		case !ok:
 		case a.Name != "":
 			edits = append(edits, Edit{What: Put, Path: a.At.Member(a.Name), Value: a.Value})
@@ -181,8 +167,8 @@ func fullContainer() map[string]any {
 // largeInteger is one that a float64 cannot hold.
 const largeInteger = 1<<53 + 1
 
-// unknownFields are fields that no Go type of today has: in the spec and in elements of lists.
-func (r *run) unknownFields(random *rand.Rand, doc any) (edits []Edit) {
+// UnknownFields are fields that no Go type of today has: in the spec and in elements of lists.
+func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	put := func(at tree.Path) {
 		n := len(edits)
 		edits = append(edits, Edit{What: Put, Path: at.Member("futureField"), Value: map[string]any{"mode": fmt.Sprintf("m%d", n), "count": int64(largeInteger)}})
@@ -214,3 +200,6 @@ func (r *run) unknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	})
 	return edits
 }
+
+// TwinSuffix is the suffix of the name of an element that is copied from a sample.
+const TwinSuffix = "-twin"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package edits
 
 import (
 	_ "embed"
@@ -16,13 +16,13 @@ import (
 //go:embed settings.yaml
 var settingsFile []byte
 
-// knownSettings are the lists of settings.yaml.
-var knownSettings = sync.OnceValue(func() map[string]any {
+// KnownSettings are the lists of settings.yaml.
+var KnownSettings = sync.OnceValue(func() map[string]any {
 	encoded, err := yaml.YAMLToJSONStrict(settingsFile)
 	if err == nil {
 		var doc any
 		if doc, err = tree.Decode(encoded); err == nil {
-			return doc.(fields)
+			return doc.(Fields)
 		}
 	}
 	panic(err) // a test reads them
@@ -30,17 +30,17 @@ var knownSettings = sync.OnceValue(func() map[string]any {
 
 // eachSetting calls f with the members that users may set in a document and in the Pods in it, and
 // where: each setting for itself.
-func eachSetting(doc any, f func(members fields, at ...tree.Path)) {
+func eachSetting(doc any, f func(members Fields, at ...tree.Path)) {
 	known := func(name string) []any {
-		list, _ := knownSettings()[name].([]any)
+		list, _ := KnownSettings()[name].([]any)
 		return list
 	}
-	top, _ := doc.(fields)
+	top, _ := doc.(Fields)
 	kind, _ := top["kind"].(string)
 	for _, s := range slices.Concat(known(kind), known("object")) {
-		members := s.(fields)
+		members := s.(Fields)
 		for _, name := range []string{"metadata", "spec"} {
-			if inner, ok := members[name].(fields); ok && len(members) == 1 {
+			if inner, ok := members[name].(Fields); ok && len(members) == 1 {
 				f(inner, tree.Path{{Name: name}})
 				members = nil
 			}
@@ -49,9 +49,9 @@ func eachSetting(doc any, f func(members fields, at ...tree.Path)) {
 			f(members, nil)
 		}
 	}
-	for _, containers := range containerLists(doc) {
+	for _, containers := range ContainerLists(doc) {
 		for _, s := range known("pod") {
-			f(s.(fields), containers[:len(containers)-1])
+			f(s.(Fields), containers[:len(containers)-1])
 		}
 		var each []tree.Path
 		value, _ := tree.Get(doc, containers)
@@ -59,14 +59,14 @@ func eachSetting(doc any, f func(members fields, at ...tree.Path)) {
 			each = append(each, containers.Element(tree.Identity(containers, c), 0))
 		}
 		for _, s := range known("container") {
-			f(s.(fields), each...)
+			f(s.(Fields), each...)
 		}
 	}
 }
 
-// settings are what users may set where nothing is, each one as the edits that make it.
-func settings(doc any) (list [][]Edit) {
-	eachSetting(doc, func(members fields, at ...tree.Path) {
+// NewSettings are what users may set where nothing is, each one as the edits that make it.
+func NewSettings(doc any) (list [][]Edit) {
+	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit
 		for _, p := range at {
 			edits = append(edits, setting(doc, p, members)...)
@@ -75,8 +75,8 @@ func settings(doc any) (list [][]Edit) {
 			list = append(list, edits)
 		}
 	})
-	for _, containers := range containerLists(doc) {
-		for _, c := range knownSettings()["containers"].([]any) {
+	for _, containers := range ContainerLists(doc) {
+		for _, c := range KnownSettings()["containers"].([]any) {
 			list = append(list, []Edit{{What: Insert, Path: containers, Value: c}})
 		}
 	}
@@ -84,12 +84,12 @@ func settings(doc any) (list [][]Edit) {
 }
 
 // setting puts members at a path where there are none.
-func setting(doc any, at tree.Path, members fields) (edits []Edit) {
+func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		path := at.Member(name)
 		there, ok := tree.Get(doc, path)
-		inner, isObject := members[name].(fields)
-		switch _, also := there.(fields); {
+		inner, isObject := members[name].(Fields)
+		switch _, also := there.(Fields); {
 		case !ok:
 			edits = append(edits, Edit{What: Put, Path: path, Value: members[name]})
 		case isObject && also:
@@ -99,9 +99,9 @@ func setting(doc any, at tree.Path, members fields) (edits []Edit) {
 	return edits
 }
 
-// otherSettings are those in the place of what is there, or of some of it.
-func otherSettings(doc any) (list [][]Edit) {
-	eachSetting(doc, func(members fields, at ...tree.Path) {
+// OtherSettings are those in the place of what is there, or of some of it.
+func OtherSettings(doc any) (list [][]Edit) {
+	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit
 		replaces := false
 		for _, p := range at {

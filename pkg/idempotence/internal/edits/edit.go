@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// An Edit is a change of an object by another party.
+type Edit struct {
+	What EditKind `json:"what"`
+	Path Path     `json:"path"`
+	// Value is put at the path, or into the list there.
+	Value any `json:"value,omitempty"`
+	// Front has an element put before the others.
+	Front bool `json:"front,omitempty"`
+}
+
+// A Path leads to a part of an object.
+type Path = tree.Path
+
+// An EditKind is a kind of edit.
+type EditKind string
+
+// The kinds of edits.
+const (
+	Put     EditKind = "put"
+	Remove  EditKind = "remove"
+	Insert  EditKind = "insert"
+	Reverse EditKind = "reverse"
+)
+
+func (e Edit) String() string {
+	switch e.What {
+	case Insert:
+		where := "end"
+		if e.Front {
+			where = "front"
+		}
+		return fmt.Sprintf("insert at the %s of %s: %s", where, e.Path, tree.Encode(e.Value))
+	case Put:
+		return fmt.Sprintf("set %s: %s", e.Path, tree.Encode(e.Value))
+	}
+	return fmt.Sprintf("%s %s", e.What, e.Path)
+}
+
+// Apply returns the edited document, or false where the edit is none.
+func (e Edit) Apply(doc any) (any, bool) {
+	switch e.What {
+	case Put:
+		return tree.Put(doc, e.Path, e.Value)
+	case Remove:
+		return tree.Remove(doc, e.Path)
+	case Insert:
+		if list, _ := tree.Get(doc, e.Path); hasElement(e.Path, list, e.Value) {
+			return nil, false
+		}
+		index := -1
+		if e.Front {
+			index = 0
+		}
+		return tree.Insert(doc, e.Path, index, e.Value)
+	case Reverse:
+		value, _ := tree.Get(doc, e.Path)
+		list, ok := value.([]any)
+		if !ok || len(list) < 2 {
+			return nil, false
+		}
+		list = slices.Clone(list)
+		slices.Reverse(list)
+		return tree.Put(doc, e.Path, list)
+	}
+	return nil, false
+}
+
+func hasElement(path tree.Path, value, element any) bool {
+	list, _ := value.([]any)
+	identity := tree.Identity(path, element)
+	return slices.ContainsFunc(list, func(e any) bool { return tree.Identity(path, e) == identity })
+}
+
+// UnmarshalJSON reads an edit. Integers stay what they are.
+func (e *Edit) UnmarshalJSON(text []byte) error {
+	type plain Edit
+	wire := struct {
+		*plain
+		Value json.RawMessage `json:"value"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(text, &wire); err != nil || wire.Value == nil {
+		return err
+	}
+	var err error
+	e.Value, err = tree.Decode(wire.Value)
+	return err
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Neighbours are well-behaved webhooks that only look after their own parts.
+var Neighbours = map[string]func(doc any) any{
+	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
+	"inserts a sidecar" + FrontRival: func(doc any) any { return withSidecar(doc, true) },
+	"keeps its parts" + FrontRival:   func(doc any) any { return kept(doc, true) },
+	"keeps its parts last":           func(doc any) any { return kept(doc, false) },
+	"sets an environment variable":   withVariable,
+	"annotates and labels":           withNotes,
+}
+
+// withNotes annotates and labels an object and the Pod templates in it.
+func withNotes(doc any) any {
+	for _, meta := range allMetadata(doc) {
+		for _, of := range []string{"annotations", "labels"} {
+			if p := meta.Member(of).Member("rival.example.com/seen"); !tree.Has(doc, p) {
+				if next, ok := tree.Put(doc, p, "yes"); ok {
+					doc = next
+				}
+			}
+		}
+	}
+	return doc
+}
+
+// allMetadata are the paths of the metadata of an object and of the Pod templates in it.
+func allMetadata(doc any) []tree.Path {
+	paths := []tree.Path{Metadata}
+	for _, containers := range ContainerLists(doc) {
+		if spec := containers[:len(containers)-1]; len(spec) > 1 && spec.Last() == "spec" {
+			paths = append(paths, spec[:len(spec)-1].Member("metadata"))
+		}
+	}
+	return paths
+}
+
+// kept has the rival's containers and variables, before all others or behind them.
+func kept(doc any, first bool) any {
+	doc = withVariable(withSidecar(doc, first))
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		i := slices.IndexFunc(list, func(e any) bool {
+			fields, ok := e.(map[string]any)
+			return ok && (fields["name"] == rivalName || fields["name"] == rivalVariable)
+		})
+		if i < 0 || p.Last() != "containers" && p.Last() != "initContainers" && p.Last() != "env" {
+			return
+		}
+		others := slices.Delete(slices.Clone(list), i, i+1)
+		at := len(others)
+		if first {
+			at = 0
+		}
+		if next, ok := tree.Put(doc, p, slices.Insert(others, at, list[i])); ok {
+			doc = next
+		}
+	})
+	return doc
+}
+
+// FrontRival ends the names of those that put their parts before others.
+const FrontRival = " first"
+
+const (
+	rivalName     = "rival"
+	rivalVariable = "RIVAL"
+)
+
+func withVariable(doc any) any {
+	for _, p := range ContainerLists(doc) {
+		doc = inEach(doc, p, func(at tree.Path) Edit {
+			return Edit{What: Insert, Path: at.Member("env"), Value: map[string]any{"name": rivalVariable, "value": "here"}}
+		})
+	}
+	return doc
+}
+
+func withSidecar(doc any, front bool) any {
+	for _, p := range ContainerLists(doc) {
+		if next, ok := (Edit{What: Insert, Path: p, Front: front, Value: rivalContainer()}).Apply(doc); ok {
+			doc = next
+		}
+	}
+	return doc
+}
+
+func rivalContainer() map[string]any {
+	return map[string]any{"name": rivalName, "image": "registry.example.com/rival:1"}
+}
+
+// ContainerLists are the paths of the lists of containers of a document.
+func ContainerLists(doc any) (paths []tree.Path) {
+	tree.Lists(doc, func(p tree.Path, _ []any) {
+		if p.Last() == "containers" {
+			paths = append(paths, slices.Clone(p))
+		}
+	})
+	return paths
+}
+
+// inEach applies an edit in each element of a list.
+func inEach(doc any, list tree.Path, edit func(at tree.Path) Edit) any {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		if next, ok := edit(list.Element(tree.Identity(list, element), 0)).Apply(doc); ok {
+			doc = next
+		}
+	}
+	return doc
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Variations are documents like one that a user gave, each of them with one thing missing, empty, or
+// another: what a sample shows, others need not have. Where nobody knows what is valid, that is
+// so for labels and annotations only.
+func Variations(doc any, knowsValid bool) (list [][]Edit) {
+	add := func(what EditKind, p tree.Path, value any) {
+		list = append(list, []Edit{{What: what, Path: p, Value: value}})
+	}
+	for _, name := range []string{"a", "with.dots", "0-1-2-3-4-5-6-7-8-9-" + strings.Repeat("x", 43)} {
+		add(Put, Metadata.Member("name"), name)
+	}
+	if name, ok := tree.Get(doc, Metadata.Member("name")); ok {
+		list = append(list, []Edit{{What: Remove, Path: Metadata.Member("name")}, {What: Put, Path: Metadata.Member("generateName"), Value: fmt.Sprint(name, "-")}})
+	}
+	nodes(nil, doc, func(p tree.Path, value any) {
+		if isOfObject(p) || !knowsValid && !isFree(p) {
+			return
+		}
+		add(Remove, p, nil)
+		switch value := value.(type) {
+		case []any:
+			if len(value) > 0 {
+				add(Put, p, []any{})
+			}
+		case Fields:
+			if len(value) > 0 {
+				add(Put, p, Fields{})
+			}
+		}
+		if isFree(p) {
+			for _, text := range oddTexts(value) {
+				add(Put, p, text)
+			}
+		}
+	})
+	return list
+}
+
+// nodes calls f with each value in a document but the whole, parents first.
+func nodes(p tree.Path, value any, f func(tree.Path, any)) {
+	if len(p) > 0 {
+		f(slices.Clone(p), value)
+	}
+	switch value := value.(type) {
+	case Fields:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			nodes(p.Member(name), value[name], f)
+		}
+	case []any:
+		seen := map[string]int{}
+		for _, element := range value {
+			key := tree.Identity(p, element)
+			nodes(p.Element(key, seen[key]), element, f)
+			seen[key]++
+		}
+	}
+}
+
+// isOfObject reports whether a value tells which object it is.
+func isOfObject(p tree.Path) bool {
+	switch p[0].Name {
+	case "apiVersion", "kind":
+		return true
+	case "metadata":
+		return len(p) == 1 || len(p) == 2 && slices.Contains([]string{"name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp"}, p[1].Name)
+	}
+	return false
+}
+
+// isFree reports whether a value is that of a label or an annotation, which may be any text.
+func isFree(p tree.Path) bool {
+	return len(p) > 1 && !p[len(p)-1].Element && (p[len(p)-2].Name == "annotations" || p[len(p)-2].Name == "labels")
+}
+
+// oddTexts are what people write where something else is meant.
+func oddTexts(value any) []string {
+	text, _ := value.(string)
+	list := []string{"", "true", "false", "0", "-1", "1", "1.5", "a lot", "{", "[]", "a,b", "A", text + "0", strings.Repeat("x", 63)}
+	if n, err := strconv.Atoi(text); err == nil {
+		list = append(list, strconv.Itoa(n+1), "9999999999999999999")
+	}
+	return slices.DeleteFunc(list, func(s string) bool { return s == text })
+}
