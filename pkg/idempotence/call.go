@@ -23,6 +23,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 	_ "github.com/admitkit/admitkit/pkg/patch" // bounds what the copies of a patch add up to, as the API server does
 )
@@ -31,8 +32,8 @@ import (
 type query struct {
 	version   string // of the review; empty: the first that the webhook declares
 	operation admissionv1.Operation
-	object    *object
-	old       *object
+	object    *objects.Object
+	old       *objects.Object
 	dryRun    bool
 	raw       []byte // sent instead of object.raw
 }
@@ -48,7 +49,7 @@ type answer struct {
 	// patched is the document with the patch, after is what the API server goes on with. Both are
 	// there if the request is allowed and there is no fault.
 	patched []byte
-	after   *object
+	after   *objects.Object
 
 	Exchange // for the report
 }
@@ -97,7 +98,7 @@ func (q *query) sent() json.RawMessage {
 	case q.raw != nil:
 		return q.raw
 	case q.object != nil:
-		return q.object.raw
+		return q.object.Raw
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (a *answer) read(q query, uid types.UID, response []byte) {
 }
 
 // apply applies the patch (mutatingDispatcher.callAttrMutatingHook) and takes in what it makes.
-func (a *answer) apply(k *kind, q query) {
+func (a *answer) apply(k *objects.Kind, q query) {
 	if len(a.patch) == 0 {
 		a.after, a.patched = q.object, q.sent()
 		return
@@ -178,23 +179,13 @@ func (a *answer) apply(k *kind, q query) {
 		a.apply(k, q)
 		return
 	}
-	if a.patched, err = k.taken.patch(operations, a.patch, q.sent()); err != nil {
+	if a.patched, err = k.Memory.Patch(operations, a.patch, q.sent()); err != nil {
 		a.fault = "the patch cannot be applied to the object that was sent: " + err.Error()
 		return
 	}
-	if a.after, err = k.takeIn(a.patched); err != nil {
+	if a.after, err = k.TakeIn(a.patched); err != nil {
 		a.fault = "what the patch makes is no object: " + err.Error()
 	}
-}
-
-// applied applies a patch. The library that the API server uses panics at some.
-func applied(operations jsonpatch.Patch, doc []byte) (out []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("it makes the API server's own code panic: %v", p)
-		}
-	}()
-	return operations.Apply(doc)
 }
 
 // review encodes the AdmissionReview of a call.
@@ -204,12 +195,12 @@ func (r *run) review(q query, uid types.UID) []byte {
 	out = append(out, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/`+q.version+`","request":{"uid":"`...)
 	out = append(out, uid...)
 	gvk := fmt.Sprintf(`{"group":%q,"version":%q,"kind":%q}`, k.Group, k.Version, k.Kind)
-	gvr := fmt.Sprintf(`{"group":%q,"version":%q,"resource":%q}`, k.resource.Group, k.resource.Version, k.resource.Resource)
+	gvr := fmt.Sprintf(`{"group":%q,"version":%q,"resource":%q}`, k.Resource.Group, k.Resource.Version, k.Resource.Resource)
 	out = append(out, `","kind":`+gvk+`,"resource":`+gvr+`,"requestKind":`+gvk+`,"requestResource":`+gvr...)
-	if name := nameOf(q.object, q.old); name != "" {
+	if name := objects.NameOf(q.object, q.old); name != "" {
 		out = append(append(out, `,"name":`...), tree.Encode(name)...)
 	}
-	if namespace := k.namespaceOf(q.object, q.old); namespace != "" {
+	if namespace := k.NamespaceOf(q.object, q.old); namespace != "" {
 		out = append(append(out, `,"namespace":`...), tree.Encode(namespace)...)
 	}
 	out = append(out, `,"operation":"`+string(q.operation)+`","userInfo":`...)
@@ -217,7 +208,7 @@ func (r *run) review(q query, uid types.UID) []byte {
 	out = appendDocument(append(out, `,"object":`...), q.sent())
 	var old []byte
 	if q.old != nil {
-		old = q.old.raw
+		old = q.old.Raw
 	}
 	out = appendDocument(append(out, `,"oldObject":`...), old)
 	out = strconv.AppendBool(append(out, `,"dryRun":`...), q.dryRun)
@@ -238,19 +229,6 @@ func appendDocument(dst, doc []byte) []byte {
 		return append(dst, "null"...)
 	}
 	return append(dst, doc...)
-}
-
-func nameOf(objects ...*object) string {
-	for _, o := range objects {
-		if o == nil {
-			continue
-		}
-		if name, ok := tree.Get(o.doc, tree.Path{{Name: "metadata"}, {Name: "name"}}); ok {
-			text, _ := name.(string)
-			return text
-		}
-	}
-	return ""
 }
 
 // mostResponse bounds what a report keeps of an answer.

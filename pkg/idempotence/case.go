@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -38,8 +39,8 @@ type Variant string
 
 // edited applies edits to an object and has the API server take in what comes out. It is false
 // where an edit is none, or the API server would refuse the object.
-func (r *run) edited(o *object, edits []Edit) (*object, bool) {
-	doc := o.doc
+func (r *run) edited(o *objects.Object, edits []Edit) (*objects.Object, bool) {
+	doc := o.Doc
 	for _, e := range edits {
 		next, ok := e.Apply(doc)
 		if !ok {
@@ -51,9 +52,9 @@ func (r *run) edited(o *object, edits []Edit) (*object, bool) {
 }
 
 // valid takes in a document, if the API server would: as a new object, or as one that is stored.
-func (r *run) valid(doc any) (*object, bool) {
-	o, err := r.kind.object(r.kind.asSent(doc, r.operation != admissionv1.Create))
-	if err != nil || len(r.kind.problems(o)) > 0 {
+func (r *run) valid(doc any) (*objects.Object, bool) {
+	o, err := r.kind.Object(r.kind.AsSent(doc, r.operation != admissionv1.Create))
+	if err != nil || len(r.kind.Problems(o)) > 0 {
 		return nil, false
 	}
 	return o, true
@@ -61,11 +62,11 @@ func (r *run) valid(doc any) (*object, bool) {
 
 // refusalOf says why a document is not valid.
 func (r *run) refusalOf(doc any) string {
-	o, err := r.kind.object(r.kind.asSent(doc, r.operation != admissionv1.Create))
+	o, err := r.kind.Object(r.kind.AsSent(doc, r.operation != admissionv1.Create))
 	if err != nil {
 		return err.Error()
 	}
-	return strings.Join(r.kind.problems(o), "; ")
+	return strings.Join(r.kind.Problems(o), "; ")
 }
 
 // Raw returns the object of the case as JSON.

@@ -9,7 +9,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -19,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // compiler compiles the matchConditions of all runs.
@@ -34,14 +33,14 @@ var adminMay = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attrib
 
 // conditions are the matchConditions of a webhook, evaluated by the API server's own code. An error
 // is what rejects the request under failurePolicy Fail.
-type conditions func(ctx context.Context, k *kind, q *query) (matches bool, err error)
+type conditions func(ctx context.Context, k *objects.Kind, q *query) (matches bool, err error)
 
 func (w *webhook) compile() conditions {
 	if len(w.MatchConditions) == 0 {
-		return func(context.Context, *kind, *query) (bool, error) { return true, nil }
+		return func(context.Context, *objects.Kind, *query) (bool, error) { return true, nil }
 	}
 	matcher := apiwebhook.NewMutatingWebhookAccessor(w.Name, "idempotence", &w.MutatingWebhook).GetCompiledMatcher(compiler())
-	return func(ctx context.Context, k *kind, q *query) (bool, error) {
+	return func(ctx context.Context, k *objects.Kind, q *query) (bool, error) {
 		a, err := attributes(k, q)
 		if err != nil {
 			return false, err
@@ -52,8 +51,8 @@ func (w *webhook) compile() conditions {
 }
 
 // attributes are what the API server knows of a request.
-func attributes(k *kind, q *query) (*admission.VersionedAttributes, error) {
-	object, old := k.runtimeObject(q.object), k.runtimeObject(q.old)
+func attributes(k *objects.Kind, q *query) (*admission.VersionedAttributes, error) {
+	object, old := k.RuntimeObject(q.object), k.RuntimeObject(q.old)
 	var options runtime.Object = &metav1.CreateOptions{}
 	switch q.operation {
 	case admissionv1.Update:
@@ -61,22 +60,10 @@ func attributes(k *kind, q *query) (*admission.VersionedAttributes, error) {
 	case admissionv1.Delete:
 		options = &metav1.DeleteOptions{}
 	}
-	gvr := schema.GroupVersionResource{Group: k.resource.Group, Version: k.resource.Version, Resource: k.resource.Resource}
-	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, k.namespaceOf(q.object, q.old), nameOf(q.object, q.old), gvr, "",
+	gvr := schema.GroupVersionResource{Group: k.Resource.Group, Version: k.Resource.Version, Resource: k.Resource.Resource}
+	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, k.NamespaceOf(q.object, q.old), objects.NameOf(q.object, q.old), gvr, "",
 		admission.Operation(q.operation), options, q.dryRun, &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
-	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(builtins))
-}
-
-// runtimeObject is an object in Go: unstructured for a custom resource.
-func (k *kind) runtimeObject(o *object) runtime.Object {
-	if o == nil {
-		return nil
-	}
-	if o.typed != nil {
-		return o.typed
-	}
-	fields, _ := tree.Clone(o.doc).(map[string]any)
-	return &unstructured.Unstructured{Object: fields}
+	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins))
 }
 
 // unmatched is what comes of a condition that cannot be evaluated under failurePolicy Fail: the

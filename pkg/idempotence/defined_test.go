@@ -16,7 +16,7 @@ import (
 // What a definition says is made use of: any field may be left out, and added to, where it is valid.
 func TestDefinitionsAreUsed(t *testing.T) {
 	o := newOptions(Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{zonesCRD("mode")}}, internals{})
-	k := o.kindOf(Subject{}, o.definedKinds()[0])
+	k := o.kindOf(Subject{}, o.defined.Kinds()[0])
 	r := &run{kind: k, opts: o, inputs: newInputs(k, nil), operation: "CREATE"}
 	zones := tree.Path{{Name: "spec"}, {Name: "zones"}}
 	doc, _ := tree.Put(map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Fleet", "metadata": map[string]any{"name": "a"}},

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -40,7 +41,7 @@ func (r *run) explore() {
 		}
 		if out.ok() {
 			r.allowed++
-			if !tree.Equal(out.after.doc, x.doc) {
+			if !tree.Equal(out.after.Doc, x.Doc) {
 				r.changed++
 				r.clock.start(x, out)
 			}
@@ -55,11 +56,11 @@ func (r *run) explore() {
 			r.manifestAgain(doc)
 			r.tryLater(random, i, x, out.after)
 		}
-		before = append(before[max(0, len(before)-3):], x.doc)
+		before = append(before[max(0, len(before)-3):], x.Doc)
 		r.tell(i)
 	}
 	if r.clock.x != nil && !r.impure && r.opts.uses(laterCalls) && r.opts.uses(freshInstances) {
-		r.try(&Case{Law: L3, Object: r.clock.x.doc, Variant: nextSecond})
+		r.try(&Case{Law: L3, Object: r.clock.x.Doc, Variant: nextSecond})
 	}
 }
 
@@ -84,9 +85,9 @@ func (r *run) divideReplicas() {
 }
 
 // one checks all laws for one object.
-func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []any) {
+func (r *run) one(random *rand.Rand, i int, x *objects.Object, out *outcome, before []any) {
 	try := func(law Law, change func(c *Case)) {
-		c := &Case{Law: law, Object: x.doc}
+		c := &Case{Law: law, Object: x.Doc}
 		if change != nil {
 			change(c)
 		}
@@ -117,7 +118,7 @@ func (r *run) one(random *rand.Rand, i int, x *object, out *outcome, before []an
 		return
 	}
 	if r.opts.uses(newFields) {
-		try(L9, func(c *Case) { c.Edits = edits.UnknownFields(random, x.doc) })
+		try(L9, func(c *Case) { c.Edits = edits.UnknownFields(random, x.Doc) })
 	}
 	for _, w := range []struct {
 		variant Variant
@@ -145,26 +146,26 @@ func (r *run) manifestAgain(doc any) {
 }
 
 // tryParts has L5, and L1 and L2, look at objects that hold part of the result, or what looks like it.
-func (r *run) tryParts(x *object, changes []tree.Change, try func(Law, func(*Case))) {
+func (r *run) tryParts(x *objects.Object, changes []tree.Change, try func(Law, func(*Case))) {
 	for _, edits := range r.partialResults(x, changes) {
 		try(L5, func(c *Case) { c.Edits = edits })
 		if part, ok := r.edited(x, edits); ok {
 			for _, law := range []Law{L2, L1, L10} {
-				try(law, func(c *Case) { c.Object = part.doc })
+				try(law, func(c *Case) { c.Object = part.Doc })
 			}
 		}
 	}
 }
 
 // tryEdits has L4a and L4b look at what others do between two calls.
-func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Change, try func(Law, func(*Case))) {
+func (r *run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []tree.Change, try func(Law, func(*Case))) {
 	var additions []Edit
 	if r.opts.uses(strangersAdd) {
-		additions = r.additions(random, x.doc)
+		additions = r.additions(random, x.Doc)
 	}
 	var twins, removed []Edit
 	if r.opts.uses(legalTwins) {
-		twins = edits.LegalDuplicates(x.doc)
+		twins = edits.LegalDuplicates(x.Doc)
 	}
 	if r.opts.uses(removedTwins) {
 		removed = edits.LikeRemoved(changes)
@@ -172,7 +173,7 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 	for _, edits := range [][]Edit{additions, twins, removed} {
 		if full, ok := r.edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
 			for _, law := range []Law{L10, L2, L1} {
-				try(law, func(c *Case) { c.Object = full.doc })
+				try(law, func(c *Case) { c.Object = full.Doc })
 			}
 		}
 	}
@@ -183,7 +184,7 @@ func (r *run) tryEdits(random *rand.Rand, x, result *object, changes []tree.Chan
 		try(L4b, func(c *Case) { c.Edits = all })
 	}
 	if r.opts.uses(meddlingEdits) {
-		for _, edits := range edits.ByOthers(random, result.doc, changes) {
+		for _, edits := range edits.ByOthers(random, result.Doc, changes) {
 			try(L4a, func(c *Case) { c.Edits = edits })
 		}
 	}
@@ -225,14 +226,14 @@ func (r *run) try(c *Case) {
 }
 
 // partialResults are the edits of the families in use that put parts of a result into an object.
-func (r *run) partialResults(x *object, changes []tree.Change) [][]Edit {
-	return edits.PartialResults(x.doc, changes, r.opts.uses(partsOfResults), r.opts.uses(alikeParts))
+func (r *run) partialResults(x *objects.Object, changes []tree.Change) [][]Edit {
+	return edits.PartialResults(x.Doc, changes, r.opts.uses(partsOfResults), r.opts.uses(alikeParts))
 }
 
 // additions are what others may add to an object of the kind.
 func (r *run) additions(random *rand.Rand, doc any) []Edit {
-	all := edits.Additions(random, doc, r.kind.goType == nil)
-	if r.kind.custom != nil || r.kind.goType != nil && len(edits.ContainerLists(doc)) == 0 {
+	all := edits.Additions(random, doc, r.kind.GoType == nil)
+	if r.kind.Custom != nil || r.kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
 		own := rand.New(rand.NewPCG(uint64(r.opts.seed), uint64(tree.Size(doc)))) // keeps other objects as they are
 		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)
 	}
@@ -240,7 +241,7 @@ func (r *run) additions(random *rand.Rand, doc any) []Edit {
 }
 
 // legal leaves out the edits after which the API server would refuse the object.
-func (r *run) legal(x *object, edits []Edit) (legal []Edit) {
+func (r *run) legal(x *objects.Object, edits []Edit) (legal []Edit) {
 	for _, e := range edits {
 		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {
 			legal = append(legal, e)

@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -22,24 +23,24 @@ const (
 )
 
 // tryLater has the laws look at what comes after the creation of an object.
-func (r *run) tryLater(random *rand.Rand, i int, x, result *object) {
+func (r *run) tryLater(random *rand.Rand, i int, x, result *objects.Object) {
 	if r.handles(admissionv1.Delete) && r.opts.uses(deletionRequests) {
-		r.try(&Case{Law: L2, Object: x.doc, Variant: deletionRequest})
+		r.try(&Case{Law: L2, Object: x.Doc, Variant: deletionRequest})
 	}
 	if r.operation != admissionv1.Create || !r.handles(admissionv1.Update) || !r.opts.uses(updatesOfObjects) {
 		return
 	}
 	for _, law := range []Law{L2, L1} {
-		r.try(&Case{Law: law, Object: x.doc, Variant: afterCreation})
+		r.try(&Case{Law: law, Object: x.Doc, Variant: afterCreation})
 	}
 	if i >= updatedObjects && i%oneOfUpdated > 0 {
 		return
 	}
 	changes := false
-	for _, old := range []*object{result, x} { // what the webhook has seen, and what is older than the webhook
-		changes = r.tryUpdate(random, r.kind.asSent(old.doc, true)) || changes
+	for _, old := range []*objects.Object{result, x} { // what the webhook has seen, and what is older than the webhook
+		changes = r.tryUpdate(random, r.kind.AsSent(old.Doc, true)) || changes
 	}
-	if changes && tree.Equal(x.doc, result.doc) {
+	if changes && tree.Equal(x.Doc, result.Doc) {
 		r.changed++ // which the creation has not counted
 	}
 }
@@ -72,23 +73,23 @@ func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 		try(law, nil)
 	}
 	out := r.f(r.fresh(), query{object: x})
-	if r.impure || !out.ok() || len(r.kind.problems(out.after)) > 0 {
+	if r.impure || !out.ok() || len(r.kind.Problems(out.after)) > 0 {
 		return false
 	}
 	changes := r.differences("", x, out.after)
 	for _, edits := range few(r.partialResults(x, changes), mostUpdateParts) {
 		try(L5, func(c *Case) { c.Edits = edits })
 	}
-	additions := r.legal(x, r.additions(random, x.doc))
+	additions := r.legal(x, r.additions(random, x.Doc))
 	for _, e := range few(additions, mostUpdateAdditions) {
 		try(L4b, func(c *Case) { c.Edits = []Edit{e} })
 	}
-	for _, edits := range few(edits.ByOthers(random, out.after.doc, changes), mostUpdateMeddling) {
+	for _, edits := range few(edits.ByOthers(random, out.after.Doc, changes), mostUpdateMeddling) {
 		try(L4a, func(c *Case) { c.Edits = edits })
 	}
 	if full, ok := r.edited(x, additions); ok && len(additions) > 0 {
 		for _, law := range []Law{L10, L2, L1} {
-			try(law, func(c *Case) { c.Object = full.doc })
+			try(law, func(c *Case) { c.Object = full.Doc })
 		}
 	}
 	return len(changes) > 0

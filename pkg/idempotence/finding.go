@@ -13,6 +13,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -79,7 +80,7 @@ func kindName(gvk schema.GroupVersionKind) string {
 }
 
 // compared are the two objects that ought to be the same.
-func compared(v *Violation, o []*outcome) (from, to *object) {
+func compared(v *Violation, o []*outcome) (from, to *objects.Object) {
 	n := len(o)
 	switch v.FailureMode {
 	case FailureGrows, FailureChanges, FailureNeverSettles:
@@ -95,14 +96,14 @@ func compared(v *Violation, o []*outcome) (from, to *object) {
 	case FailureRemoves, FailureOverwrites, FailureRemovesSample:
 		doc, err := tree.Decode(o[n-1].calls[0].Object)
 		if err == nil {
-			return &object{raw: o[n-1].calls[0].Object, doc: doc}, o[n-1].after
+			return &objects.Object{Raw: o[n-1].calls[0].Object, Doc: doc}, o[n-1].after
 		}
 	}
 	return nil, nil
 }
 
 // shown are the changes that a finding is about.
-func (r *run) shown(v *Violation, from, to *object) []tree.Change {
+func (r *run) shown(v *Violation, from, to *objects.Object) []tree.Change {
 	return slices.DeleteFunc(r.differences(v.Law, from, to), func(c tree.Change) bool {
 		switch v.FailureMode {
 		case FailureTreatedUnlike, FailureOrder:
@@ -170,7 +171,7 @@ func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer st
 	}
 	for n, operation := range operations {
 		pointer, _ := operation.Path()
-		if raw, err = applied(jsonpatch.Patch{operation}, raw); err != nil {
+		if raw, err = objects.ApplyPatch(jsonpatch.Patch{operation}, raw); err != nil {
 			visit(n, before, nil, pointer)
 			return
 		}

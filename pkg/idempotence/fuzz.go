@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -48,7 +49,7 @@ func Fuzz(f *testing.F, subject Subject, options Options) {
 type fuzzer struct {
 	opts    options
 	subject Subject
-	kinds   []*kind
+	kinds   []*objects.Kind
 	trouble *trouble
 }
 
@@ -161,7 +162,7 @@ func (r *run) look(random *rand.Rand, i int) {
 	}
 	r.objects++
 	out := r.f(r.fresh(), query{object: x})
-	if out.ok() && !tree.Equal(out.after.doc, x.doc) {
+	if out.ok() && !tree.Equal(out.after.Doc, x.Doc) {
 		r.changed++
 	}
 	if r.one(random, i, x, out, nil); out.ok() && !r.impure {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // checkGaps reports why there can be no time gaps.
@@ -35,7 +36,7 @@ func (o *options) checkGaps(subject Subject) error {
 const anotherTime Variant = "another time"
 
 // standsTime sends a request again after a while.
-func (r *run) standsTime(c *Case, x *object) (found *Violation) {
+func (r *run) standsTime(c *Case, x *objects.Object) (found *Violation) {
 	if r.opts.bubble == nil {
 		return nil
 	}

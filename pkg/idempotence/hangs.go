@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // enoughUnanswered is how many objects it takes to tell a webhook that never answers from one that does so for
@@ -19,7 +20,7 @@ const enoughUnanswered = 3
 
 // hangs reports whether the webhook answers nothing from the first object on, and has the run end then: each
 // call would take all the time that it has.
-func (r *run) hangs(x *object, out *outcome) bool {
+func (r *run) hangs(x *objects.Object, out *outcome) bool {
 	if !out.late() || len(r.report.Kinds) > 0 {
 		return false
 	}
@@ -36,7 +37,7 @@ func (r *run) hangs(x *object, out *outcome) bool {
 		if !next.late() {
 			return false
 		}
-		if n++; len(other.raw) < len(x.raw) { // any shows it
+		if n++; len(other.Raw) < len(x.Raw) { // any shows it
 			x, out = other, next
 		}
 	}
@@ -47,7 +48,7 @@ func (r *run) hangs(x *object, out *outcome) bool {
 	r.checksOf[L2], r.decided[L2], r.checks = n, n, r.checks+n
 	name := out.calls[len(out.calls)-1].Exchange.Webhook
 	i := slices.IndexFunc(r.subject.webhooks, func(w *webhook) bool { return w.Name == name })
-	c := &Case{Law: L2, Object: x.doc}
+	c := &Case{Law: L2, Object: x.Doc}
 	r.report.found(r.violation(c, FailureHangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: is it hung?",
 		r.subject.webhooks[i].timeout()/time.Second, n, textutil.Count(n, "call")), out))
 	return true

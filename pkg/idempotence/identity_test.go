@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -18,7 +19,7 @@ func TestIdentityAgreesWithTheTypes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	seen := map[string]bool{}
 	for _, gvk := range usualKinds {
-		k := kindOf(gvk, builtins)
+		k := objects.KindOf(gvk)
 		in := newInputs(k, nil)
 		for i := range 30 {
 			tree.Lists(in.object(random, i), func(p tree.Path, list []any) {

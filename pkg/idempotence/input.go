@@ -9,6 +9,7 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -20,10 +21,10 @@ type inputs struct {
 	defined   bool // by a CustomResourceDefinition
 }
 
-func newInputs(k *kind, samples []sample) *inputs {
+func newInputs(k *objects.Kind, samples []sample) *inputs {
 	in := &inputs{furnished: true}
-	if k.namespaced {
-		in.made.Namespace = k.namespace
+	if k.Namespaced {
+		in.made.Namespace = k.Namespace
 	}
 	for _, s := range samples {
 		if gvk, err := gvkOf(s.doc); err == nil && gvk == k.GroupVersionKind {
@@ -31,10 +32,10 @@ func newInputs(k *kind, samples []sample) *inputs {
 		}
 	}
 	switch {
-	case k.custom != nil:
-		in.made.Schema, in.defined = k.custom.schema, true
-	case k.goType != nil:
-		in.made.Schema = generate.ForType(k.goType)
+	case k.Custom != nil:
+		in.made.Schema, in.defined = k.Custom.Schema, true
+	case k.GoType != nil:
+		in.made.Schema = generate.ForType(k.GoType)
 	}
 	return in
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -43,7 +44,7 @@ func (r *run) standsEdits(c *Case) *Violation {
 			return r.violation(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
 		}
 	}
-	if parts(second.after.doc) <= parts(edited.doc) {
+	if parts(second.after.Doc) <= parts(edited.Doc) {
 		return nil // what is there from before may stay, such as when the edit switches the webhook off
 	}
 	return r.accumulates(c, x, first, second)
@@ -51,7 +52,7 @@ func (r *run) standsEdits(c *Case) *Violation {
 
 // deniedLater compares with an object that was edited before the webhook ever saw it: what is denied then,
 // too, may be denied.
-func (r *run) deniedLater(c *Case, x *object, first, second *outcome) *Violation {
+func (r *run) deniedLater(c *Case, x *objects.Object, first, second *outcome) *Violation {
 	early, ok := r.edited(x, c.Edits)
 	if !ok || second.fault != "" {
 		return nil
@@ -69,7 +70,7 @@ func (r *run) deniedLater(c *Case, x *object, first, second *outcome) *Violation
 
 // accumulates compares with an object that was edited before the webhook ever saw it. An edit of what only
 // the webhook has put there would have been none then.
-func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation {
+func (r *run) accumulates(c *Case, x *objects.Object, first, second *outcome) *Violation {
 	fresh := first
 	if early, ok := r.edited(x, c.Edits); ok {
 		s := r.fresh()
@@ -82,7 +83,7 @@ func (r *run) accumulates(c *Case, x *object, first, second *outcome) *Violation
 	} else if slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.What == Insert }) {
 		return nil
 	}
-	if n, want := parts(second.after.doc), parts(fresh.after.doc); n > want {
+	if n, want := parts(second.after.Doc), parts(fresh.after.Doc); n > want {
 		return r.violation(c, FailureAccumulates, fmt.Sprintf("after an edit by another party there are %d containers and volumes, where there would be %d had the edit come first", n, want), first, second)
 	}
 	return nil
@@ -150,8 +151,8 @@ func atFront(edits []Edit) bool {
 }
 
 // addsOnly reports whether the API server's defaults make no more of additions than they are.
-func addsOnly(before, after *object, edits []Edit) bool {
-	return !slices.ContainsFunc(tree.Changes(before.doc, after.doc), func(c tree.Change) bool {
+func addsOnly(before, after *objects.Object, edits []Edit) bool {
+	return !slices.ContainsFunc(tree.Changes(before.Doc, after.Doc), func(c tree.Change) bool {
 		return !slices.ContainsFunc(edits, func(e Edit) bool { return c.Path.HasPrefix(e.Path) || e.Path.HasPrefix(c.Path) })
 	})
 }

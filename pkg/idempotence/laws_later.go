@@ -4,6 +4,8 @@ package idempotence
 
 import (
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // nextSecond is a way to look for webhooks that read the clock. What they write is seldom finer than a
@@ -13,19 +15,19 @@ const nextSecond Variant = "next second"
 // A stopwatch remembers a call, and when it was.
 type stopwatch struct {
 	at   time.Time
-	x    *object
+	x    *objects.Object
 	call *outcome
 }
 
-func (w *stopwatch) start(x *object, call *outcome) {
+func (w *stopwatch) start(x *objects.Object, call *outcome) {
 	if w.x == nil {
 		*w = stopwatch{time.Now(), x, call}
 	}
 }
 
 // staysSame is L3 for a call that comes later.
-func (r *run) staysSame(c *Case, x *object) *Violation {
-	if r.clock.x == nil || !sameMap(r.clock.x.doc, c.Object) {
+func (r *run) staysSame(c *Case, x *objects.Object) *Violation {
+	if r.clock.x == nil || !sameMap(r.clock.x.Doc, c.Object) {
 		r.clock = stopwatch{}
 		r.clock.start(x, r.f(r.fresh(), query{object: x}))
 	}

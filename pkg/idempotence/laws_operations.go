@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // Ways to look for webhooks that do not expect what comes after the creation of an object.
@@ -17,16 +18,16 @@ const (
 )
 
 // stored is x as it is stored, after what the webhook does when it is created.
-func (r *run) stored(x *object) (*object, bool) {
+func (r *run) stored(x *objects.Object) (*objects.Object, bool) {
 	if r.operation == admissionv1.Create {
 		out := r.first(x)
-		if !out.ok() || len(r.kind.problems(out.after)) > 0 {
+		if !out.ok() || len(r.kind.Problems(out.after)) > 0 {
 			return nil, false
 		}
 		x = out.after
 	}
 	defer r.asUpdate(nil)()
-	return r.valid(x.doc)
+	return r.valid(x.Doc)
 }
 
 // standsUpdates is L1 and L2 for the updates of what the webhook itself has made.
@@ -46,7 +47,7 @@ func (r *run) standsUpdates(c *Case) *Violation {
 	if c.Law == L2 {
 		return r.allowsUpdate(c, x, created, first)
 	}
-	if !first.ok() || len(r.kind.updateProblems(first.after, stored)) > 0 {
+	if !first.ok() || len(r.kind.UpdateProblems(first.after, stored)) > 0 {
 		return nil // L2, L6
 	}
 	again := r.f(s, query{object: first.after, old: first.after})
@@ -60,14 +61,14 @@ func (r *run) standsUpdates(c *Case) *Violation {
 }
 
 // allowsUpdate is L2 for an update of what the webhook has made. A webhook may deny updates altogether.
-func (r *run) allowsUpdate(c *Case, x *object, created, update *outcome) *Violation {
+func (r *run) allowsUpdate(c *Case, x *objects.Object, created, update *outcome) *Violation {
 	if v := r.failed(c, update); v != nil {
 		return v
 	}
 	if update.fault != "" || update.allowed || len(r.differences("", x, created.after)) == 0 {
 		return nil
 	}
-	plain, ok := r.valid(x.doc)
+	plain, ok := r.valid(x.Doc)
 	if !ok || !r.f(r.fresh(), query{object: plain, old: plain}).ok() {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -55,7 +56,7 @@ func (r *run) completesParts(c *Case) *Violation {
 
 // missing tells what the webhook adds to the object as a rule, but not here. Where what is there is
 // not exactly a part of the result, the user may have asked for something else with it.
-func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
+func (r *run) missing(c *Case, x *objects.Object, plain, out *outcome) *Violation {
 	change, found := r.leftOut(c.Law, x, plain, out)
 	if !found {
 		return nil
@@ -68,9 +69,9 @@ func (r *run) missing(c *Case, x *object, plain, out *outcome) *Violation {
 }
 
 // leftOut finds something of a result that is not in another one.
-func (r *run) leftOut(law Law, x *object, plain, out *outcome) (tree.Change, bool) {
-	for _, change := range edits.Single(tree.Changes(x.doc, plain.after.doc)) {
-		if change.Kind == tree.Added && !tree.Has(out.after.doc, change.Path) && !elsewhere(out.after.doc, change) && !r.intended(law, change) {
+func (r *run) leftOut(law Law, x *objects.Object, plain, out *outcome) (tree.Change, bool) {
+	for _, change := range edits.Single(tree.Changes(x.Doc, plain.after.Doc)) {
+		if change.Kind == tree.Added && !tree.Has(out.after.Doc, change.Path) && !elsewhere(out.after.Doc, change) && !r.intended(law, change) {
 			return change, true
 		}
 	}
@@ -85,7 +86,7 @@ func (r *run) mayBeInput(c *Case, plain *outcome) bool {
 		if e.What == Insert {
 			at = at.Element(tree.Identity(at, e.Value), 0)
 		}
-		own, ok := tree.Get(plain.after.doc, at)
+		own, ok := tree.Get(plain.after.Doc, at)
 		return !ok || !tree.Equal(own, e.Value)
 	})
 }
@@ -122,7 +123,7 @@ func (r *run) isMap(p tree.Path) bool {
 
 // notesWhatItDid reports whether an annotation is left out only where the user has set fields that the
 // webhook fills in when they are not set: it may say what was filled in.
-func (r *run) notesWhatItDid(c *Case, x *object, plain *outcome) bool {
+func (r *run) notesWhatItDid(c *Case, x *objects.Object, plain *outcome) bool {
 	var elements []Edit
 	for _, e := range c.Edits {
 		if e.What == Insert || edits.IsNote(e.Path) {
@@ -160,21 +161,21 @@ func elsewhere(doc any, change tree.Change) bool {
 }
 
 // misused tells of a volume of the user's that the webhook mounts as if it were its own.
-func (r *run) misused(c *Case, part *object, plain, out *outcome) *Violation {
+func (r *run) misused(c *Case, part *objects.Object, plain, out *outcome) *Violation {
 	var found *Violation
-	tree.Lists(part.doc, func(p tree.Path, list []any) {
+	tree.Lists(part.Doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumes" || found != nil {
 			return
 		}
 		for _, volume := range list {
 			path := p.Element(tree.Identity(p, volume), 0)
-			own, known := tree.Get(plain.after.doc, path)
-			now, _ := tree.Get(out.after.doc, path)
+			own, known := tree.Get(plain.after.Doc, path)
+			now, _ := tree.Get(out.after.Doc, path)
 			if !known || tree.Equal(own, volume) || !tree.Equal(now, volume) {
 				continue // not a name of the webhook's, or what it would make itself
 			}
 			name, _ := volume.(map[string]any)["name"].(string)
-			if mounts(out.after.doc, name) > mounts(part.doc, name) {
+			if mounts(out.after.Doc, name) > mounts(part.Doc, name) {
 				found = r.violation(c, FailureMisuses, "a volume of the user's has the name of the webhook's, and the webhook mounts it as if it were its own: "+path.String(), out)
 				return
 			}
@@ -185,19 +186,19 @@ func (r *run) misused(c *Case, part *object, plain, out *outcome) *Violation {
 
 // pointsAt tells of a variable that points to a path where the webhook's volume would be, and where the user
 // has mounted another.
-func (r *run) pointsAt(c *Case, part *object, plain, out *outcome) (found *Violation) {
-	tree.Lists(part.doc, func(p tree.Path, list []any) {
+func (r *run) pointsAt(c *Case, part *objects.Object, plain, out *outcome) (found *Violation) {
+	tree.Lists(part.Doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumeMounts" || found != nil {
 			return
 		}
 		for _, mount := range list {
-			own, known := tree.Get(plain.after.doc, p.Element(tree.Identity(p, mount), 0))
+			own, known := tree.Get(plain.after.Doc, p.Element(tree.Identity(p, mount), 0))
 			user, _ := mount.(map[string]any)
 			if mine, _ := own.(map[string]any); !known || mine["name"] == user["name"] {
 				continue
 			}
 			at, _ := user["mountPath"].(string)
-			if name := newVariable(part.doc, out.after.doc, p[:len(p)-1].Member("env"), at); name != "" {
+			if name := newVariable(part.Doc, out.after.Doc, p[:len(p)-1].Member("env"), at); name != "" {
 				found = r.violation(c, FailureMisuses, fmt.Sprintf("the user has mounted another volume at %s, and the webhook has the variable %s point there", at, name), out)
 				found.Verdict = Advice // perhaps the user knows, and has the same in it
 				return

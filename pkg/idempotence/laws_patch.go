@@ -17,7 +17,7 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	if !known.ok() {
 		return nil
 	}
-	doc := x.doc
+	doc := x.Doc
 	for _, e := range c.Edits {
 		if next, ok := e.Apply(doc); ok {
 			doc = next
@@ -40,7 +40,7 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 		if !tree.Has(doc, e.Path) || ok && tree.Equal(got, e.Value) || r.excepted(c.Law, e.Path) {
 			continue
 		}
-		if !tree.Has(known.after.doc, e.Path[:len(e.Path)-1]) {
+		if !tree.Has(known.after.Doc, e.Path[:len(e.Path)-1]) {
 			continue // it went with its element
 		}
 		if ok && sameAsFloats(got, e.Value) {
@@ -99,7 +99,7 @@ func (r *run) patchesWell(c *Case) *Violation {
 	if v := r.lost(c, x, out, ""); v != nil {
 		return v
 	}
-	if out.patched && len(out.calls) == 1 && tree.Equal(x.doc, out.after.doc) {
+	if out.patched && len(out.calls) == 1 && tree.Equal(x.Doc, out.after.Doc) {
 		return r.violation(c, FailureNoOpPatch, "there is nothing to do, but the webhook sends a patch: the API server counts that as a change and may call other webhooks again", out)
 	}
 	return nil

@@ -10,18 +10,19 @@ import (
 
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A memo is what was found out about the object that most cases are about.
 type memo struct {
 	doc    any
-	object *object
+	object *objects.Object
 	first  *outcome // of the first call of a fresh instance
 }
 
 // object returns x of a case, if it is valid.
-func (r *run) object(c *Case) (*object, bool) {
+func (r *run) object(c *Case) (*objects.Object, bool) {
 	if r.memo.object != nil && sameMap(c.Object, r.memo.doc) {
 		return r.memo.object, true
 	}
@@ -34,7 +35,7 @@ func (r *run) object(c *Case) (*object, bool) {
 
 // first is F(x) of a fresh instance. Laws other than those of the first calls themselves (L1 to L3)
 // need not make it anew.
-func (r *run) first(x *object) *outcome {
+func (r *run) first(x *objects.Object) *outcome {
 	if r.memo.object != x {
 		return r.f(r.fresh(), query{object: x})
 	}
@@ -73,7 +74,7 @@ func (r *run) unchanged(c *Case, before, again *outcome) *Violation {
 	if len(changes) > 0 {
 		return r.violation(c, changeMode(changes), "the next call changes it again: "+summary(changes), before, again)
 	}
-	if again.patched && len(r.subject.webhooks) == 1 && tree.Equal(before.after.doc, again.after.doc) {
+	if again.patched && len(r.subject.webhooks) == 1 && tree.Equal(before.after.Doc, again.after.Doc) {
 		return r.violation(c, FailureNoOpPatch, "the next call has nothing to do, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
 	}
 	return nil
@@ -210,8 +211,8 @@ const withoutNamespace Variant = "without namespace"
 const variantFew Variant = "few"
 
 // readsNamespace compares with an object without metadata.namespace, as API servers of old sent it.
-func (r *run) readsNamespace(c *Case, x *object, first *outcome) *Violation {
-	doc, ok := tree.Remove(x.doc, edits.Metadata.Member("namespace"))
+func (r *run) readsNamespace(c *Case, x *objects.Object, first *outcome) *Violation {
+	doc, ok := tree.Remove(x.Doc, edits.Metadata.Member("namespace"))
 	if !ok || !first.ok() {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -101,11 +102,11 @@ func (r *run) readsAll(c *Case) *Violation {
 	if !r.opts.uses(otherEncodings) {
 		return nil
 	}
-	return r.sameAs(c, first, r.f(r.fresh(), query{object: x, raw: otherwise(x.doc)}), "another encoding of the object")
+	return r.sameAs(c, first, r.f(r.fresh(), query{object: x, raw: otherwise(x.Doc)}), "another encoding of the object")
 }
 
 // readsVersion compares the answer to a review of a version.
-func (r *run) readsVersion(c *Case, x *object, first *outcome, s servers, version string) *Violation {
+func (r *run) readsVersion(c *Case, x *objects.Object, first *outcome, s servers, version string) *Violation {
 	out := r.f(s, query{object: x, version: version})
 	if out.fault != "" && out.faultOf == L8 {
 		return r.violation(c, FailureEnvelope, fmt.Sprintf("the API server cannot use the answer to a review of version %s: %s", version, out.fault), out)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -79,7 +80,7 @@ func (r *run) commutes(c *Case) *Violation {
 	}) {
 		v.Verdict = Advice // both are meant to write there
 	}
-	settle := func(o *object) *object {
+	settle := func(o *objects.Object) *objects.Object {
 		last, _, _ := r.alternate(o, rival, false)
 		return last
 	}
@@ -90,8 +91,8 @@ func (r *run) commutes(c *Case) *Violation {
 }
 
 // writes reports whether a call changed what is at a path.
-func writes(after, x *object, p tree.Path) bool {
-	return slices.ContainsFunc(tree.Changes(x.doc, after.doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
+func writes(after, x *objects.Object, p tree.Path) bool {
+	return slices.ContainsFunc(tree.Changes(x.Doc, after.Doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
 }
 
 // only has a member of the subject stand for it, until what is returned is called.
@@ -104,7 +105,7 @@ func (r *run) only(member *Subject) (undo func()) {
 }
 
 // contest finds x and the rival of a case.
-func (r *run) contest(c *Case) (x *object, rival rival, ok bool) {
+func (r *run) contest(c *Case) (x *objects.Object, rival rival, ok bool) {
 	x, valid := r.object(c)
 	rival, known := r.rivals[c.Rival]
 	return x, rival, valid && known
@@ -112,7 +113,7 @@ func (r *run) contest(c *Case) (x *object, rival rival, ok bool) {
 
 // alternate has the webhook and the rival take turns until neither changes the object. It
 // returns no history where a call did not come through.
-func (r *run) alternate(x *object, other rival, otherFirst bool) (last *object, history []*outcome, settled bool) {
+func (r *run) alternate(x *objects.Object, other rival, otherFirst bool) (last *objects.Object, history []*outcome, settled bool) {
 	s := r.fresh()
 	call := other.start(r)
 	at := x

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -30,7 +31,7 @@ func (r *run) updates(c *Case) *Violation {
 		return nil
 	}
 	defer r.asUpdate(nil)()
-	if x, ok = r.valid(x.doc); !ok {
+	if x, ok = r.valid(x.Doc); !ok {
 		return nil
 	}
 	if c.Variant == deletion {
@@ -40,23 +41,23 @@ func (r *run) updates(c *Case) *Violation {
 }
 
 // leavesImmutable updates an annotation of an object that is older than the webhook.
-func (r *run) leavesImmutable(c *Case, x *object) *Violation {
+func (r *run) leavesImmutable(c *Case, x *objects.Object) *Violation {
 	updated, ok := r.edited(x, []Edit{{What: Put, Path: edits.TouchedAnnotation, Value: "yes"}})
-	if !ok || len(r.kind.updateProblems(updated, x)) > 0 {
+	if !ok || len(r.kind.UpdateProblems(updated, x)) > 0 {
 		return nil
 	}
 	out := r.f(r.fresh(), query{operation: admissionv1.Update, object: updated, old: x})
 	if v := r.failed(c, out); v != nil || !out.ok() {
 		return v
 	}
-	if problems := r.kind.updateProblems(out.after, x); len(problems) > 0 {
+	if problems := r.kind.UpdateProblems(out.after, x); len(problems) > 0 {
 		return r.violation(c, FailureImmutable, "an update of an annotation fails, because the webhook changes what must not change in an update: "+strings.Join(problems, "; "), out)
 	}
 	return nil
 }
 
 // letsGo removes the last finalizer of an object that is being deleted.
-func (r *run) letsGo(c *Case, x *object) *Violation {
+func (r *run) letsGo(c *Case, x *objects.Object) *Violation {
 	const finalizer = "example.com/cleanup"
 	old, ok := r.edited(x, []Edit{
 		{What: Put, Path: edits.Metadata.Member("deletionTimestamp"), Value: "2026-01-02T03:04:05Z"},
@@ -83,17 +84,17 @@ func (r *run) letsGo(c *Case, x *object) *Violation {
 	case !out.ok():
 		return nil
 	}
-	if problems := r.kind.updateProblems(out.after, old); len(problems) > 0 && len(r.kind.updateProblems(gone, old)) == 0 {
+	if problems := r.kind.UpdateProblems(out.after, old); len(problems) > 0 && len(r.kind.UpdateProblems(gone, old)) == 0 {
 		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: what the webhook makes of the removal of its last finalizer is refused: "+strings.Join(problems, "; "), out)
 	}
-	if tree.Has(out.after.doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.after) {
+	if tree.Has(out.after.Doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.after) {
 		return r.violation(c, FailureBlocksDeletion, "the object cannot be deleted: the webhook puts a finalizer on it while it goes", out)
 	}
 	return nil
 }
 
-func addsFinalizer(before, after *object) bool {
-	for _, change := range tree.Changes(before.doc, after.doc) {
+func addsFinalizer(before, after *objects.Object) bool {
+	for _, change := range tree.Changes(before.Doc, after.Doc) {
 		if change.Path.HasPrefix(edits.Finalizers) {
 			return true
 		}
@@ -103,7 +104,7 @@ func addsFinalizer(before, after *object) bool {
 
 // takesAgain applies the manifest again that the object was created from.
 func (r *run) takesAgain(c *Case) *Violation {
-	manifest, ok := r.manifestOf(c.Object)
+	manifest, ok := r.kind.ManifestOf(c.Object)
 	if !ok || !r.handles(admissionv1.Update) {
 		return nil
 	}
@@ -125,11 +126,11 @@ func (r *run) takesAgain(c *Case) *Violation {
 	if v := r.failed(c, out); v != nil {
 		return v
 	}
-	refused := len(r.kind.updateProblems(applied, stored.after)) > 0
+	refused := len(r.kind.UpdateProblems(applied, stored.after)) > 0
 	switch {
 	case out.fault == "" && !out.allowed && !refused:
 		return r.violation(c, FailureDenied, "the manifest that made the object is denied when it is applied again: "+out.message, stored, out)
-	case !out.ok() || refused && len(r.kind.updateProblems(out.after, stored.after)) > 0:
+	case !out.ok() || refused && len(r.kind.UpdateProblems(out.after, stored.after)) > 0:
 		return nil // the manifest cannot be applied
 	}
 	changes := slices.DeleteFunc(r.differences(c.Law, stored.after, out.after), func(d tree.Change) bool { return sameQuantity(d.Old, d.New) })
@@ -153,12 +154,12 @@ func sameQuantity(a, b any) bool {
 }
 
 // applied is what a manifest makes of a stored object. The API server may refuse it yet.
-func (r *run) applied(manifest any, stored *object) (*object, bool) {
-	doc, ok := r.kind.apply(manifest, stored.doc)
+func (r *run) applied(manifest any, stored *objects.Object) (*objects.Object, bool) {
+	doc, ok := r.kind.Apply(manifest, stored.Doc)
 	if !ok {
 		return nil, false
 	}
-	o, err := r.kind.object(r.kind.asSent(doc, true))
+	o, err := r.kind.Object(r.kind.AsSent(doc, true))
 	return o, err == nil
 }
 
@@ -170,11 +171,11 @@ func (r *run) appliesDifferently(manifest any) bool {
 		return true
 	}
 	again, ok := r.applied(manifest, plain)
-	return !ok || !tree.Equal(plain.doc, again.doc)
+	return !ok || !tree.Equal(plain.Doc, again.Doc)
 }
 
 // createdFrom is what a manifest is stored as when it is applied for the first time.
-func (r *run) createdFrom(manifest any) (*object, bool) {
+func (r *run) createdFrom(manifest any) (*objects.Object, bool) {
 	create := r.operation
 	r.operation = admissionv1.Create
 	defer func() { r.operation = create }()
@@ -183,7 +184,7 @@ func (r *run) createdFrom(manifest any) (*object, bool) {
 		return x, ok
 	}
 	out := r.f(r.fresh(), query{object: x})
-	if !out.ok() || len(r.kind.problems(out.after)) > 0 {
+	if !out.ok() || len(r.kind.Problems(out.after)) > 0 {
 		return nil, false
 	}
 	return out.after, true
@@ -191,13 +192,13 @@ func (r *run) createdFrom(manifest any) (*object, bool) {
 
 // settled is an update that changes nothing: what the webhook did not do when the object was created,
 // it does then.
-func (r *run) settled(s servers, created *object) (*outcome, bool) {
-	stored, ok := r.valid(created.doc)
+func (r *run) settled(s servers, created *objects.Object) (*outcome, bool) {
+	stored, ok := r.valid(created.Doc)
 	if !ok {
 		return nil, false
 	}
 	out := r.f(s, query{object: stored, old: stored})
-	return out, out.ok() && len(r.kind.updateProblems(out.after, stored)) == 0
+	return out, out.ok() && len(r.kind.UpdateProblems(out.after, stored)) == 0
 }
 
 func (r *run) handles(operation admissionv1.Operation) bool {

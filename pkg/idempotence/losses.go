@@ -6,14 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // lost tells what of the object a call has removed. What is in a sample may be there for the
 // webhook to remove, and what is in an element of its own is its to set, so about that there is only
 // advice.
-func (r *run) lost(c *Case, before *object, out *outcome, when string) *Violation {
-	gone := slices.DeleteFunc(losses(r.differences(c.Law, before, out.after), out.after.doc, r.inputs.same), func(gone tree.Change) bool {
+func (r *run) lost(c *Case, before *objects.Object, out *outcome, when string) *Violation {
+	gone := slices.DeleteFunc(losses(r.differences(c.Law, before, out.after), out.after.Doc, r.inputs.same), func(gone tree.Change) bool {
 		return r.intended(c.Law, gone)
 	})
 	if len(gone) == 0 {
@@ -184,7 +185,7 @@ func isRewritten(a, b any) bool {
 
 // isOwn reports whether a path leads into something that is the webhook's to set: into a container or a
 // volume that it adds where it is missing, or into the command of a container, which is one value.
-func (r *run) isOwn(before *object, p tree.Path) bool {
+func (r *run) isOwn(before *objects.Object, p tree.Path) bool {
 	for i, step := range p {
 		if !step.Element && step.Name == "command" {
 			return true
@@ -192,15 +193,15 @@ func (r *run) isOwn(before *object, p tree.Path) bool {
 		if !step.Element || i == len(p)-1 || !slices.Contains([]string{"containers", "initContainers", "volumes"}, p[i-1].Name) {
 			continue
 		}
-		if p[i-1].Name == "volumes" && mounts(before.doc, nameIn(before.doc, p[:i+1])) > 0 {
+		if p[i-1].Name == "volumes" && mounts(before.Doc, nameIn(before.Doc, p[:i+1])) > 0 {
 			continue // others use what is in it
 		}
-		doc, ok := tree.Remove(before.doc, p[:i+1])
+		doc, ok := tree.Remove(before.Doc, p[:i+1])
 		if !ok {
 			continue
 		}
 		if without, ok := r.valid(doc); ok {
-			if out := r.f(r.fresh(), query{object: without}); out.ok() && tree.Has(out.after.doc, p[:i+1]) {
+			if out := r.f(r.fresh(), query{object: without}); out.ok() && tree.Has(out.after.Doc, p[:i+1]) {
 				return true
 			}
 		}

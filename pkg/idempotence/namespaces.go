@@ -5,17 +5,14 @@ package idempotence
 import (
 	"fmt"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
-
-// testNamespace is where objects are that say nothing else, if the selectors allow it.
-const testNamespace = "shop"
 
 // places are the namespaces of a run.
 type places struct {
@@ -76,15 +73,15 @@ func (p *places) invented() string {
 		return name
 	}
 	for i := range 100 {
-		name := testNamespace
+		name := objects.TestNamespace
 		if i > 0 {
-			name = fmt.Sprintf("%s-%d", testNamespace, i)
+			name = fmt.Sprintf("%s-%d", objects.TestNamespace, i)
 		}
 		if p.selected(name) {
 			return name
 		}
 	}
-	return testNamespace
+	return objects.TestNamespace
 }
 
 // selected reports whether all webhooks are called in a namespace.
@@ -106,7 +103,7 @@ func (p *places) labelsOf(name string) labels.Set {
 
 // selects reports whether the namespaceSelector has a webhook called for an object
 // (predicates/namespace.Matcher): always if it is in no namespace; a Namespace's labels are its own.
-func (p *places) selects(w *webhook, k *kind, q *query) bool {
+func (p *places) selects(w *webhook, k *objects.Kind, q *query) bool {
 	selector, ok := p.selectors[w]
 	if !ok { // a rival
 		selector, _ = objectSelector(w.NamespaceSelector)
@@ -119,56 +116,20 @@ func (p *places) selects(w *webhook, k *kind, q *query) bool {
 	switch {
 	case selector == nil || selector.Empty():
 		return true
-	case k.isNamespace():
+	case k.IsNamespace():
 		return selector.Matches(labelsOf(o))
-	case !k.namespaced:
+	case !k.Namespaced:
 		return true
 	}
-	return selector.Matches(p.labelsOf(k.namespaceOf(o)))
+	return selector.Matches(p.labelsOf(k.NamespaceOf(o)))
 }
 
-func labelsOf(o *object) labels.Set {
+func labelsOf(o *objects.Object) labels.Set {
 	set := labels.Set{}
-	value, _ := tree.Get(o.doc, edits.Metadata.Member("labels"))
+	value, _ := tree.Get(o.Doc, edits.Metadata.Member("labels"))
 	found, _ := value.(map[string]any)
 	for name, text := range found {
 		set[name], _ = text.(string)
 	}
 	return set
-}
-
-func (k *kind) isNamespace() bool { return k.Group == "" && k.resource.Resource == "namespaces" }
-
-// namespaceOf is the namespace of a request: for a Namespace, that itself.
-func (k *kind) namespaceOf(objects ...*object) string {
-	switch {
-	case k.isNamespace():
-		return nameOf(objects...)
-	case !k.namespaced:
-		return ""
-	}
-	for _, o := range objects {
-		if o == nil {
-			continue
-		}
-		if value, ok := tree.Get(o.doc, edits.Metadata.Member("namespace")); ok {
-			text, _ := value.(string)
-			return text
-		}
-	}
-	return k.namespace
-}
-
-// within reports whether resources of the kind are in the scope of a rule (predicates/rules.Matcher).
-func (k *kind) within(scope *admissionregistrationv1.ScopeType) bool {
-	if scope == nil {
-		return true
-	}
-	switch *scope {
-	case admissionregistrationv1.NamespacedScope:
-		return k.namespaced
-	case admissionregistrationv1.ClusterScope:
-		return !k.namespaced
-	}
-	return true
 }

@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -113,7 +113,7 @@ type options struct {
 	exceptions []Exception
 	namespaces []*corev1.Namespace
 	places     *places
-	defined    map[schema.GroupVersionKind]*definition
+	defined    objects.Definitions
 	crds       []*apiextensionsv1.CustomResourceDefinition // as given
 	server     *rest.Config                                // nil without a real API server
 	rivals     []Subject
@@ -143,7 +143,7 @@ func newOptions(in Options, i internals) options {
 	o := options{
 		exceptions: in.Exceptions, namespaces: in.Namespaces, crds: in.CRDs, server: in.APIServer, rivals: slices.Clone(in.Rivals),
 		observe: in.Observe, seed: in.Seed, objects: in.Objects, budget: in.Budget, without: in.Without, dir: in.Store,
-		only: in.Replay, allowed: in.AllowInconclusive, gaps: in.TimeGaps, step: in.Progress, internals: i,
+		only: in.Replay, allowed: in.AllowInconclusive, gaps: in.TimeGaps, step: in.Progress, internals: i, defined: objects.Definitions{},
 	}
 	if o.seed == 0 {
 		o.seed = DefaultSeed
@@ -162,7 +162,7 @@ func newOptions(in Options, i internals) options {
 		o.samples = append(o.samples, sample{doc})
 	}
 	for _, crd := range in.CRDs {
-		if err := o.define(crd); err != nil {
+		if err := o.defined.Add(crd); err != nil {
 			o.errs = append(o.errs, err)
 		}
 	}
@@ -191,7 +191,7 @@ func documentOf(object runtime.Object) (any, error) {
 	}
 	doc, err := tree.Decode(encoded)
 	if fields, ok := doc.(map[string]any); ok && fields["kind"] == nil {
-		if gvks, _, err := builtins.ObjectKinds(object); err == nil {
+		if gvks, _, err := objects.Builtins.ObjectKinds(object); err == nil {
 			fields["apiVersion"], fields["kind"] = gvks[0].ToAPIVersionAndKind()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 	"github.com/admitkit/admitkit/test/corpus"
 )
@@ -113,7 +114,7 @@ func TestExceptionsForWhatIsLeftOut(t *testing.T) {
 	for result, missing := range map[string]bool{whole: false, plain: true} {
 		r := &run{opts: newOptions(Options{Exceptions: []Exception{{Path: "metadata.annotations[at]", Reason: "a test"}}}, internals{}), report: newReport(Subject{}, options{})}
 		outcomeOf := func(text string) *outcome {
-			return &outcome{answer: &answer{after: &object{doc: parsed(t, text)}}}
+			return &outcome{answer: &answer{after: &objects.Object{Doc: parsed(t, text)}}}
 		}
 		if c, found := r.leftOut(L5, outcomeOf(plain).after, outcomeOf(whole), outcomeOf(result)); found || r.report.needed[0] != missing {
 			t.Errorf("%s: found %v %s, needed %v", result, found, c.Path, r.report.needed[0])
@@ -166,16 +167,16 @@ func TestImpureIsAllThatIsSaid(t *testing.T) {
 // What all others add at once must leave an object that the API server accepts.
 func TestAdditionsAreLegalTogether(t *testing.T) {
 	for _, gvk := range usualKinds {
-		k := kindOf(gvk, builtins)
+		k := objects.KindOf(gvk)
 		r := &run{kind: k, inputs: newInputs(k, nil), opts: newOptions(Options{}, internals{}), operation: "CREATE"}
 		random := rand.New(rand.NewPCG(1, 0))
 		x, ok := r.valid(r.inputs.object(random, 1))
 		if !ok {
 			t.Fatalf("%s: the object is not valid", gvk.Kind)
 		}
-		additions := r.additions(random, x.doc)
+		additions := r.additions(random, x.Doc)
 		legal := r.legal(x, additions)
-		if _, ok := r.edited(x, legal); !ok || len(legal) < len(additions)-len(edits.ContainerLists(x.doc)) {
+		if _, ok := r.edited(x, legal); !ok || len(legal) < len(additions)-len(edits.ContainerLists(x.Doc)) {
 			t.Errorf("%s: %d of %d additions are legal together", gvk.Kind, len(legal), len(additions))
 		}
 	}

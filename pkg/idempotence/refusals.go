@@ -7,16 +7,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // problems are what the API server refuses a result for that no exception is for.
-func (r *run) problems(law Law, result *object) []string {
-	problems := r.kind.problems(result)
+func (r *run) problems(law Law, result *objects.Object) []string {
+	problems := r.kind.Problems(result)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
 		paths := problemPaths(problem)
 		return len(paths) > 0 && r.needing(func() bool {
-			return !slices.ContainsFunc(paths, func(p string) bool { return !r.excepted(law, pathOf(result.doc, p)) })
+			return !slices.ContainsFunc(paths, func(p string) bool { return !r.excepted(law, pathOf(result.Doc, p)) })
 		})
 	})
 }

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -46,7 +47,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		c.Variant = "" // what differs by chance may need more calls to be seen again
 	}
 	x, valid := r.object(&c)
-	if manifest, ok := r.manifestOf(c.Object); ok && c.Variant == sameAgain {
+	if manifest, ok := r.kind.ManifestOf(c.Object); ok && c.Variant == sameAgain {
 		x, valid = r.valid(manifest) // which has a name
 	}
 	_, known := r.rivals[c.Rival]
@@ -95,11 +96,11 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 }
 
 // counted counts an object, and what the webhook does with it.
-func (r *run) counted(x *object) {
+func (r *run) counted(x *objects.Object) {
 	r.objects++
 	if out := r.f(r.fresh(), query{object: x}); out.ok() {
 		r.allowed++
-		if !tree.Equal(out.after.doc, x.doc) {
+		if !tree.Equal(out.after.Doc, x.Doc) {
 			r.changed++
 		}
 	}

@@ -7,20 +7,23 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // named gives a custom resource the name that the rules have for it, and the scope.
-func (s Subject) named(k *kind) *kind {
-	if k.goType == nil {
+func (s Subject) named(k *objects.Kind) *objects.Kind {
+	if k.GoType == nil {
 		s.pluralize(k)
-		k.namespaced = !s.inClusterOnly(k)
+		k.Namespaced = !s.inClusterOnly(k)
 	}
 	return k
 }
 
 // guessesScope reports whether nothing says that a custom resource is in namespaces, as it is taken to be.
-func (o *options) guessesScope(s Subject, k *kind) bool {
-	if k.goType != nil || k.custom != nil || !k.namespaced {
+func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
+	if k.GoType != nil || k.Custom != nil || !k.Namespaced {
 		return false
 	}
 	for _, w := range s.webhooks {
@@ -32,16 +35,16 @@ func (o *options) guessesScope(s Subject, k *kind) bool {
 	}
 	return !slices.ContainsFunc(o.samples, func(s sample) bool {
 		gvk, err := gvkOf(s.doc)
-		return err == nil && gvk == k.GroupVersionKind && namespaceOf(s.doc, "") != ""
+		return err == nil && gvk == k.GroupVersionKind && objects.NamespaceOf(s.doc, "") != ""
 	})
 }
 
 // inClusterOnly reports whether the rules for a resource are all for such as are in no namespace.
-func (s Subject) inClusterOnly(k *kind) bool {
+func (s Subject) inClusterOnly(k *objects.Kind) bool {
 	found := false
 	for _, w := range s.webhooks {
 		for _, rule := range w.Rules {
-			if !hasOrAll(rule.APIGroups, k.Group, "*") || !slices.Contains(rule.Resources, k.resource.Resource) {
+			if !hasOrAll(rule.APIGroups, k.Group, "*") || !slices.Contains(rule.Resources, k.Resource.Resource) {
 				continue
 			}
 			if rule.Scope == nil || *rule.Scope != admissionregistrationv1.ClusterScope {
@@ -55,14 +58,14 @@ func (s Subject) inClusterOnly(k *kind) bool {
 
 // pluralize takes the plural from the rules. English does not tell how the author of the definition
 // wrote it: gateways, or gatewaies.
-func (s Subject) pluralize(k *kind) {
+func (s Subject) pluralize(k *objects.Kind) {
 	var names []string
 	for _, w := range s.webhooks {
 		for _, rule := range w.Rules {
 			if !hasOrAll(rule.APIGroups, k.Group, "*") || !hasOrAll(rule.APIVersions, k.Version, "*") {
 				continue
 			}
-			if slices.Contains(rule.Resources, k.resource.Resource) {
+			if slices.Contains(rule.Resources, k.Resource.Resource) {
 				return
 			}
 			names = append(names, rule.Resources...)
@@ -71,8 +74,19 @@ func (s Subject) pluralize(k *kind) {
 	like := strings.ToLower(k.Kind)
 	for _, name := range names {
 		if !strings.Contains(name, "/") && len(name) > len(like)/2 && strings.HasPrefix(name, like[:len(like)-1]) {
-			k.resource.Resource = name
+			k.Resource.Resource = name
 			return
 		}
 	}
+}
+
+// kindOf returns a kind as its definition or the rules describe it.
+func (o *options) kindOf(subject Subject, gvk schema.GroupVersionKind) *objects.Kind {
+	k := objects.KindOf(gvk)
+	d := o.defined[gvk]
+	if d == nil {
+		return subject.named(k)
+	}
+	k.Define(d)
+	return k
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -30,15 +31,15 @@ func TestCasesMakeTheirOwnCalls(t *testing.T) {
 	u := reuse{}
 	u.keep()
 	first := &outcome{}
-	u.now[digest{1}] = first
-	if u.earlier[digest{1}] != nil {
+	u.now[objects.Digest{1}] = first
+	if u.earlier[objects.Digest{1}] != nil {
 		t.Error("a case is answered by itself")
 	}
-	if u.keep(); u.earlier[digest{1}] != first || len(u.now) > 0 {
+	if u.keep(); u.earlier[objects.Digest{1}] != first || len(u.now) > 0 {
 		t.Errorf("%+v", u)
 	}
 	for i := range 3 * mostReused {
-		u.now[digest{2, byte(i)}] = first
+		u.now[objects.Digest{2, byte(i)}] = first
 		if u.keep(); len(u.earlier) > mostReused {
 			t.Fatalf("%d outcomes are kept", len(u.earlier))
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // A rival is another party that changes objects.
@@ -18,7 +19,7 @@ type rival struct {
 	// of is the member of the subject whose rival it is. It is nil for a rival of the whole subject.
 	of *Subject
 	// start makes a fresh one.
-	start func(r *run) func(*object) *outcome
+	start func(r *run) func(*objects.Object) *outcome
 }
 
 // allRivals are those declared, the members of the subject, and some that every webhook has to live with.
@@ -45,18 +46,18 @@ func (r *run) allRivals() map[string]rival {
 	}
 	for _, name := range slices.Sorted(maps.Keys(edits.Neighbours)) {
 		if change := edits.Neighbours[name]; r.opts.uses(builtinRivals) {
-			add(rival{name: name, stranger: true, start: func(r *run) func(*object) *outcome { return r.strangely(change) }})
+			add(rival{name: name, stranger: true, start: func(r *run) func(*objects.Object) *outcome { return r.strangely(change) }})
 		}
 	}
 	return rivals
 }
 
 // takesPart has a subject act as a rival.
-func (s Subject) takesPart(r *run) func(*object) *outcome {
+func (s Subject) takesPart(r *run) func(*objects.Object) *outcome {
 	other := *r
 	other.subject = s
 	servers := other.fresh()
-	return func(o *object) *outcome {
+	return func(o *objects.Object) *outcome {
 		defer func() { r.calls = other.calls }()
 		other.calls = r.calls
 		if !other.handles(r.operation) {
@@ -67,9 +68,9 @@ func (s Subject) takesPart(r *run) func(*object) *outcome {
 }
 
 // strangely has an edit act as a rival.
-func (r *run) strangely(change func(doc any) any) func(*object) *outcome {
-	return func(o *object) *outcome {
-		next, ok := r.valid(change(o.doc))
+func (r *run) strangely(change func(doc any) any) func(*objects.Object) *outcome {
+	return func(o *objects.Object) *outcome {
+		next, ok := r.valid(change(o.Doc))
 		if !ok {
 			return &outcome{answer: &answer{message: "the API server refuses what the other webhook makes"}}
 		}

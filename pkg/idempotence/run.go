@@ -10,21 +10,11 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
-
-// builtins are the types that the API server has in Go.
-var builtins = func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	return s
-}()
 
 // Run tests a subject and reports what it found. An error means that it could not be tested; a
 // webhook that breaks laws is a report. It makes the same calls in the same order for the same
@@ -52,11 +42,11 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 		return nil, asError(ReasonBadStoredCase, err)
 	}
 	if o.only != "" {
-		kinds = []*kind{o.kindOf(subject, stored[0].Case.Kind)}
+		kinds = []*objects.Kind{o.kindOf(subject, stored[0].Case.Kind)}
 	}
-	engine, disconnect, err := o.connect()
+	engine, disconnect, err := objects.Connect(o.server, o.crds)
 	if err != nil {
-		return nil, err
+		return nil, apiServerFailed(err)
 	}
 	defer func() { err = errors.Join(err, disconnect()) }()
 	if o.unlimited() && len(kinds) > 1 {
@@ -69,7 +59,13 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 		}
 		r := newRun(ctx, o, subject, k, report, trouble)
 		if engine != nil {
-			k.server = &realServer{ctx: ctx, engine: engine, kind: k, trouble: trouble, report: report}
+			k.Server = &objects.RealServer{
+				Ctx: ctx, Engine: engine, Kind: k, Over: trouble.ends,
+				Fail: func(err error) { trouble.err = apiServerFailed(err) },
+				Limit: func(text string) {
+					report.Notes = addReason(report.Notes, Reason{Code: ReasonAPIServerLimit, Detail: text})
+				},
+			}
 		}
 		if r.replay(stored); o.only == "" {
 			r.explore()
@@ -86,7 +82,7 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 }
 
 // prepare makes the subject and the rivals ready to be called, and finds the kinds of objects to make.
-func (o *options) prepare(subject Subject, t *trouble) (Subject, []*kind, error) {
+func (o *options) prepare(subject Subject, t *trouble) (Subject, []*objects.Kind, error) {
 	subject, err := subject.checked(t)
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
 	o.places, err = newPlaces(subject, o.namespaces)
@@ -102,10 +98,10 @@ func (o *options) prepare(subject Subject, t *trouble) (Subject, []*kind, error)
 	return subject, kinds, err
 }
 
-func newRun(ctx context.Context, o options, subject Subject, k *kind, report *Report, t *trouble) *run {
+func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, report *Report, t *trouble) *run {
 	r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, trouble: t, unshared: o.only != "",
 		broken: map[Law]bool{}, advised: map[Law]bool{}, checksOf: map[Law]int{}, decided: map[Law]int{}}
-	r.operation, k.namespace = r.firstOperation(), o.places.own
+	r.operation, k.Namespace = r.firstOperation(), o.places.own
 	r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
 	return r
 }
@@ -118,7 +114,7 @@ type run struct {
 	ctx       context.Context
 	opts      options
 	subject   Subject
-	kind      *kind
+	kind      *objects.Kind
 	operation admissionv1.Operation // of reinvocations
 	rivals    map[string]rival
 	inputs    *inputs
@@ -158,8 +154,8 @@ func (r *run) firstOperation() admissionv1.Operation {
 }
 
 // kindsOf are the kinds of the samples and definitions, or else the built-in kinds that the rules name.
-func kindsOf(subject Subject, o *options) ([]*kind, error) {
-	var kinds []*kind
+func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
+	var kinds []*objects.Kind
 	seen := map[schema.GroupVersionKind]bool{}
 	add := func(gvk schema.GroupVersionKind) {
 		k := o.kindOf(subject, gvk)
@@ -176,7 +172,7 @@ func kindsOf(subject Subject, o *options) ([]*kind, error) {
 		}
 		add(gvk)
 	}
-	for _, gvk := range o.definedKinds() {
+	for _, gvk := range o.defined.Kinds() {
 		add(gvk)
 	}
 	if len(kinds) > 0 {
@@ -218,15 +214,15 @@ func gvkOf(doc any) (schema.GroupVersionKind, error) {
 }
 
 // differences are the changes from a to b that no exception allows.
-func (r *run) differences(law Law, a, b *object) []tree.Change {
-	if string(a.raw) == string(b.raw) {
+func (r *run) differences(law Law, a, b *objects.Object) []tree.Change {
+	if string(a.Raw) == string(b.Raw) {
 		return nil
 	}
-	return slices.DeleteFunc(tree.Changes(a.doc, b.doc), func(c tree.Change) bool { return r.intended(law, c) })
+	return slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool { return r.intended(law, c) })
 }
 
 // content are the differences that are more than another order of elements.
-func (r *run) content(law Law, a, b *object) []tree.Change {
+func (r *run) content(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(r.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
 }
 

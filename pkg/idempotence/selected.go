@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // excludedBy names the selectors and conditions for which the webhooks are not called for an object.
-func (r *run) excludedBy(x *object) []string {
+func (r *run) excludedBy(x *objects.Object) []string {
 	q := query{operation: r.operation, object: x}
 	var reasons []string
 	for _, w := range r.subject.webhooks {
@@ -31,7 +33,7 @@ func (r *run) excludedBy(x *object) []string {
 }
 
 // noteExclusion records why the webhook was not called for the first object without a call.
-func (r *run) noteExclusion(x *object) {
+func (r *run) noteExclusion(x *objects.Object) {
 	if r.left == nil {
 		r.left = r.excludedBy(x)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -16,7 +17,7 @@ import (
 // So it is if the webhook, once all that is taken back which it wrote where the results differ, goes on
 // to make the other result; settle is how it goes on. What it has forgotten stays forgotten then,
 // because there is nothing to take back.
-func (r *run) setOnce(law Law, x, first, late, fresh *object, front bool, settle func(*object) *object) bool {
+func (r *run) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
 	differences := slices.DeleteFunc(r.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
 	if len(differences) == 0 {
 		return true
@@ -24,8 +25,8 @@ func (r *run) setOnce(law Law, x, first, late, fresh *object, front bool, settle
 	if !front && slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Kind != tree.Removed }) {
 		return false
 	}
-	doc, taken := late.doc, false
-	for _, did := range edits.Single(tree.Changes(x.doc, first.doc)) {
+	doc, taken := late.Doc, false
+	for _, did := range edits.Single(tree.Changes(x.Doc, first.Doc)) {
 		if !slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Path.HasPrefix(did.Path) || did.Path.HasPrefix(d.Path) }) {
 			continue
 		}
@@ -44,7 +45,7 @@ func (r *run) setOnce(law Law, x, first, late, fresh *object, front bool, settle
 }
 
 // twice is F(F(x)), or nil.
-func (r *run) twice(x *object) *object {
+func (r *run) twice(x *objects.Object) *objects.Object {
 	s := r.fresh()
 	for range 2 {
 		out := r.f(s, query{object: x})
@@ -68,8 +69,8 @@ func takeBack(doc any, did tree.Change) (any, bool) {
 
 // isKeptNote reports whether a difference is the value of an annotation or a label that has been the same
 // since the first call.
-func isKeptNote(first, late *object, d tree.Change) bool {
-	was, had := tree.Get(first.doc, d.Path)
-	is, has := tree.Get(late.doc, d.Path)
+func isKeptNote(first, late *objects.Object, d tree.Change) bool {
+	was, had := tree.Get(first.Doc, d.Path)
+	is, has := tree.Get(late.Doc, d.Path)
 	return d.Kind == tree.Replaced && edits.IsNote(d.Path) && had && has && tree.Equal(was, is)
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // Each setting is legal in a Pod that has nothing else, apart from those that need more.
 func TestSettingsAreLegal(t *testing.T) {
-	k := kindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, builtins)
+	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 	pod := &corev1.Pod{}
 	pod.Name, pod.Spec.Containers = "a", []corev1.Container{{Name: "a", Image: "a"}}
 	doc, err := documentOf(pod)
@@ -31,16 +32,16 @@ func TestSettingsAreLegal(t *testing.T) {
 				t.Errorf("%v cannot be made", e)
 			}
 		}
-		o, err := k.object(set)
+		o, err := k.Object(set)
 		if err != nil {
 			t.Errorf("%v: %v", edits, err)
 			continue
 		}
-		if errs := k8svalidation.Validate(o.typed); len(errs) > 0 {
+		if errs := k8svalidation.Validate(o.Typed); len(errs) > 0 {
 			t.Errorf("%v: %v", edits, errs)
 		}
 		for _, e := range edits {
-			if got, ok := tree.Get(o.doc, e.Path); e.What == Put && (!ok || got == nil) && tree.Size(e.Value) > 1 {
+			if got, ok := tree.Get(o.Doc, e.Path); e.What == Put && (!ok || got == nil) && tree.Size(e.Value) > 1 {
 				t.Errorf("%v is no field that the API server knows", e)
 			}
 		}
@@ -54,7 +55,7 @@ func TestSettingsAreLegal(t *testing.T) {
 // The settings of a kind are fields that the kind has: one that is misspelt would be dropped in silence.
 func TestSettingsOfKindsAreKnown(t *testing.T) {
 	kinds := map[string]schema.GroupVersionKind{}
-	for gvk := range builtins.AllKnownTypes() {
+	for gvk := range objects.Builtins.AllKnownTypes() {
 		if gvk.Version == "v1" || gvk.Group == "autoscaling" && gvk.Version == "v2" {
 			if was, ok := kinds[gvk.Kind]; !ok || was.Group == "autoscaling" && was.Version == "v1" {
 				kinds[gvk.Kind] = gvk
@@ -71,11 +72,11 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 			t.Errorf("%s is no kind", name)
 			continue
 		}
-		k := kindOf(gvk, builtins)
+		k := objects.KindOf(gvk)
 		for _, s := range list.([]any) {
 			doc := tree.Clone(s).(edits.Fields)
 			doc["apiVersion"], doc["kind"] = gvk.ToAPIVersionAndKind()
-			o, err := k.object(doc)
+			o, err := k.Object(doc)
 			if err != nil {
 				t.Errorf("%s: %v: %v", name, s, err)
 				continue
@@ -90,7 +91,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 				if object, ok := value.(edits.Fields); ok && len(object) == 0 {
 					return
 				}
-				if got, ok := tree.Get(o.doc, p); !ok || got == nil {
+				if got, ok := tree.Get(o.Doc, p); !ok || got == nil {
 					t.Errorf("%s has no %s", name, p)
 				}
 			})

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 const everything = admissionregistrationv1.OperationAll
@@ -70,7 +72,7 @@ func TestObjectsLookAsStoredOnesDo(t *testing.T) {
 
 func isNew(r *admissionv1.AdmissionRequest, object, old document) string {
 	meta := at(object, "metadata")
-	for _, name := range systemFields {
+	for _, name := range objects.SystemFields {
 		if meta[name] != nil {
 			return "a new object has " + name
 		}
@@ -125,7 +127,7 @@ func TestObjectsAreWhereTheyBelong(t *testing.T) {
 		{"cluster-scoped", "rbac.authorization.k8s.io", "clusterroles", clusterRole(), "", nil},
 		{"a Namespace", "", "namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "blue"}}, "blue", nil},
 		{"a sample's own", "net.example.com", "gateways", own, "edge", "edge"},
-		{"none", "", "configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, testNamespace, testNamespace},
+		{"none", "", "configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, objects.TestNamespace, objects.TestNamespace},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,12 +177,12 @@ func TestNamespaceSelector(t *testing.T) {
 		namespaces []*corev1.Namespace
 		want       string // the namespace of the requests, empty for none
 	}{
-		{"labels that are asked for", selects(injected), nil, testNamespace},
+		{"labels that are asked for", selects(injected), nil, objects.TestNamespace},
 		{"a name that is asked for", selects(&metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "prod"}}), nil, "prod"},
-		{"a name that is not wanted", selects(not("kube-system", testNamespace)), nil, testNamespace + "-1"},
+		{"a name that is not wanted", selects(not("kube-system", objects.TestNamespace)), nil, objects.TestNamespace + "-1"},
 		{"the one of several that is selected", selects(injected), []*corev1.Namespace{named("plain", nil), named("mesh", map[string]string{"inject": "yes"})}, "mesh"},
 		{"none of those given", selects(injected), []*corev1.Namespace{named("plain", nil)}, ""},
-		{"rules for namespaces", scoped(admissionregistrationv1.NamespacedScope), nil, testNamespace},
+		{"rules for namespaces", scoped(admissionregistrationv1.NamespacedScope), nil, objects.TestNamespace},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

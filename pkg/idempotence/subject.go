@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -141,12 +142,12 @@ func (w *webhook) checkServer() error {
 }
 
 // handles reports whether the registration has the webhook called for an operation on a resource.
-func (w *webhook) handles(k *kind, operation admissionv1.Operation) bool {
+func (w *webhook) handles(k *objects.Kind, operation admissionv1.Operation) bool {
 	for _, rule := range w.Rules {
 		if hasOrAll(rule.Operations, admissionregistrationv1.OperationType(operation), admissionregistrationv1.OperationAll) &&
-			hasOrAll(rule.APIGroups, k.resource.Group, "*") && hasOrAll(rule.APIVersions, k.resource.Version, "*") && k.within(rule.Scope) &&
+			hasOrAll(rule.APIGroups, k.Resource.Group, "*") && hasOrAll(rule.APIVersions, k.Resource.Version, "*") && k.Within(rule.Scope) &&
 			slices.ContainsFunc(rule.Resources, func(r string) bool {
-				return r == "*" || r == "*/*" || r == k.resource.Resource || r == k.resource.Resource+"/*"
+				return r == "*" || r == "*/*" || r == k.Resource.Resource || r == k.Resource.Resource+"/*"
 			}) {
 			return true
 		}
@@ -165,13 +166,13 @@ func objectSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 
 // selects reports whether the objectSelector has the webhook called (predicates/object.Matcher): it
 // matches the object, or the old one.
-func (w *webhook) selects(objects ...*object) bool {
+func (w *webhook) selects(objects ...*objects.Object) bool {
 	for _, o := range objects {
 		if o == nil {
 			continue
 		}
 		set := labels.Set{}
-		value, _ := tree.Get(o.doc, edits.Metadata.Member("labels"))
+		value, _ := tree.Get(o.Doc, edits.Metadata.Member("labels"))
 		found, _ := value.(map[string]any)
 		for name, text := range found {
 			set[name], _ = text.(string)

@@ -11,16 +11,17 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // What is remembered of large objects stays in bounds, too.
 func TestRemembersNoMoreThanFits(t *testing.T) {
-	k := kindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, builtins)
+	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	text := strings.Repeat("x", 900<<10)
 	before := heap()
 	for i := range 150 {
-		o, err := k.object(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("n", i)}, "data": map[string]any{"text": text}})
+		o, err := k.Object(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("n", i)}, "data": map[string]any{"text": text}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +30,7 @@ func TestRemembersNoMoreThanFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.taken.patch(operations, patch, o.raw); err != nil {
+		if _, err := k.Memory.Patch(operations, patch, o.Raw); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,11 +49,11 @@ func heap() int64 {
 
 // The second time, there is nothing to do.
 func TestRemembersWhatFits(t *testing.T) {
-	k := kindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, builtins)
-	var all []*object
+	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	var all []*objects.Object
 	for i := range 600 {
 		raw := tree.Encode(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("n", i%300)}})
-		o, err := k.takeIn(raw)
+		o, err := k.TakeIn(raw)
 		if err != nil {
 			t.Fatal(err)
 		}

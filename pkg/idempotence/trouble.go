@@ -76,3 +76,8 @@ func brokeOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection")
 }
+
+// apiServerFailed is the error of a run whose API server cannot be used.
+func apiServerFailed(err error) *Error {
+	return &Error{Reason: Reason{Code: ReasonAPIServerFailed, Detail: err.Error()}, cause: err}
+}

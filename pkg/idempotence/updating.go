@@ -4,21 +4,23 @@ package idempotence
 
 import (
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // An updated is the object that the updates of some cases are of.
 type updated struct {
 	doc  any
-	old  *object
+	old  *objects.Object
 	memo memo // of these cases
 }
 
 // asUpdate has all that follows be about updates, of an old object if it is not nil, until the function
 // is called that it returns.
-func (r *run) asUpdate(old *object) (leave func()) {
-	operation, was, known := r.operation, r.kind.old, r.memo
-	r.operation, r.kind.old, r.memo = admissionv1.Update, old, memo{}
-	return func() { r.operation, r.kind.old, r.memo = operation, was, known }
+func (r *run) asUpdate(old *objects.Object) (leave func()) {
+	operation, was, known := r.operation, r.kind.Old, r.memo
+	r.operation, r.kind.Old, r.memo = admissionv1.Update, old, memo{}
+	return func() { r.operation, r.kind.Old, r.memo = operation, was, known }
 }
 
 // enter is asUpdate for a case's old object. It is false where that is not valid.

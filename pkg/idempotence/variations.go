@@ -3,13 +3,10 @@
 package idempotence
 
 import (
-	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // mostVaried are the objects that are tried with all that could be otherwise in them.
@@ -17,13 +14,13 @@ const mostVaried = 3
 
 // tryAlike has the laws look at objects that are like one that was written in all but one thing, and at
 // what comes of it when another party makes that difference later.
-func (r *run) tryAlike(doc any, result *object) {
+func (r *run) tryAlike(doc any, result *objects.Object) {
 	var all [][]Edit
 	if r.opts.uses(singleSettings) {
 		all = slices.Concat(edits.NewSettings(doc), edits.OtherSettings(doc))
 	}
 	if r.opts.uses(variedSamples) {
-		all = append(all, edits.Variations(doc, r.kind.knowsValid())...)
+		all = append(all, edits.Variations(doc, r.kind.KnowsValid())...)
 	}
 	for _, edits := range all {
 		other, ok := doc, true
@@ -40,29 +37,17 @@ func (r *run) tryAlike(doc any, result *object) {
 			continue
 		}
 		for _, law := range []Law{L10, L2, L1} {
-			r.try(&Case{Law: law, Object: x.doc})
+			r.try(&Case{Law: law, Object: x.Doc})
 		}
 		if r.opts.uses(olderObjects) {
-			r.try(&Case{Law: L6, Object: x.doc, Variant: olderObject})
+			r.try(&Case{Law: L6, Object: x.Doc, Variant: olderObject})
 		}
 	}
 	x, ok := r.valid(doc)
 	if !ok || !r.opts.uses(singleSettings) {
 		return
 	}
-	for _, edits := range edits.NewSettings(result.doc) {
-		r.try(&Case{Law: L4a, Object: x.doc, Edits: edits})
+	for _, edits := range edits.NewSettings(result.Doc) {
+		r.try(&Case{Law: L4a, Object: x.Doc, Edits: edits})
 	}
-}
-
-// knowsValid reports whether it is known what the API server refuses.
-func (k *kind) knowsValid() bool {
-	switch {
-	case k.custom != nil, k.server != nil:
-		return true
-	case k.goType == nil:
-		return false
-	}
-	object, ok := reflect.New(k.goType).Interface().(runtime.Object)
-	return ok && k8svalidation.Knows(object)
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -139,7 +140,7 @@ func TestLawsThatDoNotApply(t *testing.T) {
 
 // Cases in which nothing can be compared are no evidence.
 func TestOnlyDecidedCasesCount(t *testing.T) {
-	r := &run{ctx: t.Context(), subject: editing("", "v1", "configmaps", onCreate, marked), kind: &kind{},
+	r := &run{ctx: t.Context(), subject: editing("", "v1", "configmaps", onCreate, marked), kind: &objects.Kind{},
 		broken: map[Law]bool{}, checksOf: map[Law]int{L4a: 40}, decided: map[Law]int{L4a: 2}, objects: 10, changed: 10}
 	r.opts.objects = 10
 	if verdict, reason := r.verdict(L4a); verdict != Inconclusive || reason.Code != ReasonFewCases || reason.Count != 2 || reason.Of != 40 {

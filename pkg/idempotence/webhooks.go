@@ -68,7 +68,7 @@ func (r *run) f(s servers, q query) *outcome {
 
 func (r *run) request(s servers, q query) *outcome {
 	if q.operation == admissionv1.Update && q.old == nil {
-		if q.old = r.kind.old; q.old == nil {
+		if q.old = r.kind.Old; q.old == nil {
 			q.old = q.object
 		}
 	}
@@ -79,7 +79,7 @@ func (r *run) request(s servers, q query) *outcome {
 		for i, w := range r.subject.webhooks {
 			again := w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
 			if !w.handles(r.kind, q.operation) || !w.selects(q.object, q.old) || !r.opts.places.selects(w, r.kind, &q) ||
-				round > 0 && (!again || seen[i] == nil || tree.Equal(seen[i], q.object.doc)) {
+				round > 0 && (!again || seen[i] == nil || tree.Equal(seen[i], q.object.Doc)) {
 				continue
 			}
 			matches, err := w.matches(r.ctx, r.kind, &q)
@@ -104,7 +104,7 @@ func (r *run) request(s servers, q query) *outcome {
 				q.raw = a.patched // the next one sees all that was sent, too
 			}
 			if q.object != nil { // as there is in all but a DELETE
-				seen[i] = q.object.doc
+				seen[i] = q.object.Doc
 			}
 		}
 		if !changed || len(s) == 1 {

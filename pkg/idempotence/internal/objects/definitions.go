@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package objects
 
 import (
 	"context"
@@ -23,11 +23,14 @@ import (
 type definition struct {
 	resource *customresource.Resource
 	version  *customresource.Version
-	schema   *generate.Schema
+	Schema   *generate.Schema
 }
 
-// define compiles the versions that are served.
-func (o *options) define(crd *apiextensionsv1.CustomResourceDefinition) error {
+// Definitions are the versions of custom resources, by their kinds.
+type Definitions map[schema.GroupVersionKind]*definition
+
+// Add compiles the served versions of a CustomResourceDefinition.
+func (d Definitions) Add(crd *apiextensionsv1.CustomResourceDefinition) error {
 	resource, err := customresource.New(crd)
 	if err != nil {
 		return err
@@ -40,34 +43,25 @@ func (o *options) define(crd *apiextensionsv1.CustomResourceDefinition) error {
 		if err != nil {
 			return fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
 		}
-		if o.defined == nil {
-			o.defined = map[schema.GroupVersionKind]*definition{}
-		}
-		o.defined[resource.Versions[v.Name].Kind] = &definition{resource, resource.Versions[v.Name], s}
+		d[resource.Versions[v.Name].Kind] = &definition{resource, resource.Versions[v.Name], s}
 	}
 	return nil
 }
 
-// definedKinds are those with a definition, in an order that is always the same.
-func (o *options) definedKinds() []schema.GroupVersionKind {
-	return slices.SortedFunc(maps.Keys(o.defined), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+// Kinds returns the defined kinds in a fixed order.
+func (d Definitions) Kinds() []schema.GroupVersionKind {
+	return slices.SortedFunc(maps.Keys(d), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// kindOf finds out about a kind: by its definition, or by what the rules say.
-func (o *options) kindOf(subject Subject, gvk schema.GroupVersionKind) *kind {
-	k := kindOf(gvk, builtins)
-	d := o.defined[gvk]
-	if d == nil {
-		return subject.named(k)
-	}
-	k.custom, k.goType = d, nil
-	k.resource.Resource, k.namespaced = d.resource.Definition.Spec.Names.Plural, d.version.Namespaced
-	return k
+// Define makes the kind that of a custom resource with a definition.
+func (k *Kind) Define(d *definition) {
+	k.Custom, k.GoType = d, nil
+	k.Resource.Resource, k.Namespaced = d.resource.Definition.Spec.Names.Plural, d.version.Namespaced
 }
 
 // takeIn has the API server take in a custom resource: without the fields that the schema lacks, and with
 // its defaults.
-func (d *definition) takeIn(raw []byte) (*object, error) {
+func (d *definition) takeIn(raw []byte) (*Object, error) {
 	doc, err := tree.Decode(raw)
 	if err != nil {
 		return nil, err
@@ -84,25 +78,25 @@ func (d *definition) takeIn(raw []byte) (*object, error) {
 		return nil, err
 	}
 	d.resource.Default(u)
-	return &object{raw: tree.Encode(u.Object), doc: u.Object}, nil
+	return &Object{Raw: tree.Encode(u.Object), Doc: u.Object}, nil
 }
 
 // problems are those of a new object.
-func (d *definition) problems(o *object) []string {
+func (d *definition) problems(o *Object) []string {
 	u := toStore(o)
 	d.version.PrepareForCreate(u)
 	return texts(d.version.Validate(context.Background(), u))
 }
 
-func (d *definition) updateProblems(o, old *object) []string {
+func (d *definition) updateProblems(o, old *Object) []string {
 	u, was := toStore(o), toStore(old)
 	d.version.PrepareForUpdate(u, was, "")
 	return texts(d.version.ValidateUpdate(context.Background(), u, was, ""))
 }
 
 // toStore is a copy of an object with a name, as it has when it is validated.
-func toStore(o *object) *unstructured.Unstructured {
-	fields, _ := tree.Clone(o.doc).(map[string]any)
+func toStore(o *Object) *unstructured.Unstructured {
+	fields, _ := tree.Clone(o.Doc).(map[string]any)
 	u := &unstructured.Unstructured{Object: fields}
 	if prefix := u.GetGenerateName(); prefix != "" && u.GetName() == "" {
 		u.SetName(generatedName(prefix))

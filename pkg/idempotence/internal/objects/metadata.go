@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package objects
 
 import (
 	"maps"
@@ -8,9 +8,9 @@ import (
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
-// systemFields are the members of metadata that the API server sets. What a client sends of them with a
+// SystemFields are the members of metadata that the API server sets. What a client sends of them with a
 // new object is gone before a webhook sees it (rest.WipeObjectMetaSystemFields), or is refused.
-var systemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
+var SystemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
 // ofStored are those of an object that is stored. They are the same in each call, as what does not differ
 // between two calls explains nothing.
@@ -18,9 +18,9 @@ var ofStored = map[string]any{
 	"uid": "7d3f0a52-95c1-4a0e-8f0b-2c1d5e6a9b10", "creationTimestamp": "2026-01-02T03:04:05Z", "resourceVersion": "1000",
 }
 
-// asSent is a document as a webhook gets to see it: in its namespace, and without what the API server has
+// AsSent is a document as a webhook gets to see it: in its namespace, and without what the API server has
 // not set yet, or with it.
-func (k *kind) asSent(doc any, isStored bool) any {
+func (k *Kind) AsSent(doc any, isStored bool) any {
 	object, ok := doc.(map[string]any)
 	if !ok {
 		return doc
@@ -34,18 +34,18 @@ func (k *kind) asSent(doc any, isStored bool) any {
 	return object
 }
 
-func (k *kind) metadata(old map[string]any, isStored bool) map[string]any {
+func (k *Kind) metadata(old map[string]any, isStored bool) map[string]any {
 	meta := maps.Clone(old)
 	if meta == nil {
 		meta = map[string]any{}
 	}
-	if !k.namespaced {
+	if !k.Namespaced {
 		delete(meta, "namespace")
 	} else if textIn(meta, "namespace") == "" {
-		meta["namespace"] = k.namespace
+		meta["namespace"] = k.Namespace
 	}
 	if !isStored {
-		for _, name := range systemFields {
+		for _, name := range SystemFields {
 			delete(meta, name)
 		}
 		return meta
@@ -72,6 +72,6 @@ func generatedName(prefix string) string {
 	return prefix[:min(len(prefix), most-len(letters))] + letters
 }
 
-func (k *kind) hasGeneration() bool {
-	return k.goType == nil || k8svalidation.CountsChanges(k.GroupKind())
+func (k *Kind) hasGeneration() bool {
+	return k.GoType == nil || k8svalidation.CountsChanges(k.GroupKind())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package objects
 
 import (
 	"context"
@@ -13,24 +13,21 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/chain"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// apiServerFailed is the error of a run whose API server cannot be used.
-func apiServerFailed(err error) *Error {
-	return &Error{Reason: Reason{Code: ReasonAPIServerFailed, Detail: err.Error()}, cause: err}
-}
-
 // watcher is the webhook by which the harness learns what webhooks get to see of an object.
 const watcher = "watcher.idempotence.admitkit.dev"
 
-// connect connects to the API server, if there is one, until the function is called that it returns.
-func (o *options) connect() (chain.Engine, func() error, error) {
-	if o.server == nil {
+// Connect connects to the API server, if there is one, until the function is called that it returns.
+func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) (chain.Engine, func() error, error) {
+	if server == nil {
 		return nil, func() error { return nil }, nil
 	}
 	everything := admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}}
@@ -44,12 +41,12 @@ func (o *options) connect() (chain.Engine, func() error, error) {
 				admissionregistrationv1.Create, admissionregistrationv1.Update}}},
 		}},
 	}
-	engine, err := chain.Connect(o.server, chain.Webhooks{
+	engine, err := chain.Connect(server, chain.Webhooks{
 		Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{config},
 		Handlers: map[string]http.Handler{watcher: http.HandlerFunc(allow)},
-	}, chain.ConnectOptions{CRDs: o.crds})
+	}, chain.ConnectOptions{CRDs: crds})
 	if err != nil {
-		return nil, nil, apiServerFailed(fmt.Errorf("cannot be used: %w", err))
+		return nil, nil, fmt.Errorf("cannot be used: %w", err)
 	}
 	return engine, engine.Close, nil
 }
@@ -66,18 +63,19 @@ func allow(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// A realServer takes in the objects of a kind by a real API server.
-type realServer struct {
-	ctx     context.Context
-	engine  chain.Engine
-	kind    *kind
-	trouble *trouble
-	report  *Report
-	updates recall[[2]digest, []string] // what was refused of updates, by the new and the old object
+// A RealServer takes in the objects of a kind by a real API server.
+type RealServer struct {
+	Ctx     context.Context
+	Engine  chain.Engine
+	Kind    *Kind
+	Over    func() bool                 // reports whether the run has ended
+	Fail    func(error)                 // ends the run
+	Limit   func(text string)           // reports a limit of the engine
+	updates recall[[2]Digest, []string] // what was refused of updates, by the new and the old object
 }
 
 // takeIn is what a webhook sees of an object that is to be created, and why that is refused if it is.
-func (s *realServer) takeIn(raw []byte, local func([]byte) (*object, error)) (*object, error) {
+func (s *RealServer) takeIn(raw []byte, local func([]byte) (*Object, error)) (*Object, error) {
 	sent, err := tree.Decode(raw)
 	if err != nil {
 		return nil, err
@@ -107,12 +105,12 @@ func (s *realServer) takeIn(raw []byte, local func([]byte) (*object, error)) (*o
 const undecodable = "the API server cannot decode it"
 
 // updateProblems are what the API server says to an update.
-func (s *realServer) updateProblems(o, old *object) []string {
-	key := [2]digest{digestOf(o.raw), digestOf(old.raw)}
+func (s *RealServer) updateProblems(o, old *Object) []string {
+	key := [2]Digest{DigestOf(o.Raw), DigestOf(old.Raw)}
 	if refusals, ok := s.updates.get(key); ok {
 		return refusals
 	}
-	_, refusals, err := s.admit(admissionv1.Update, s.bare(o.doc), s.bare(old.doc))
+	_, refusals, err := s.admit(admissionv1.Update, s.bare(o.Doc), s.bare(old.Doc))
 	if err != nil {
 		return nil
 	}
@@ -121,18 +119,18 @@ func (s *realServer) updateProblems(o, old *object) []string {
 }
 
 // admit sends a dry run. What the webhook sees is nil if it is not called.
-func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
-	request := chain.Request{Operation: operation, Resource: s.kind.resource, Object: tree.Encode(doc), DryRun: true}
-	if s.kind.namespaced {
-		request.Namespace = namespaceOf(doc, s.kind.namespace)
+func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
+	request := chain.Request{Operation: operation, Resource: s.Kind.Resource, Object: tree.Encode(doc), DryRun: true}
+	if s.Kind.Namespaced {
+		request.Namespace = NamespaceOf(doc, s.Kind.Namespace)
 	}
 	if old != nil {
 		request.OldObject = tree.Encode(old)
 	}
-	result, err := s.engine.Admit(s.ctx, request)
+	result, err := s.Engine.Admit(s.Ctx, request)
 	if err != nil {
-		if s.ctx.Err() == nil && !s.trouble.ends() {
-			s.trouble.err = apiServerFailed(err)
+		if s.Ctx.Err() == nil && !s.Over() {
+			s.Fail(err)
 		}
 		return nil, nil, err
 	}
@@ -151,7 +149,7 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 		if slices.Contains(irrelevantLimits, limit.Code) {
 			continue
 		}
-		s.report.Notes = addReason(s.report.Notes, Reason{Code: ReasonAPIServerLimit, Detail: limit.Message})
+		s.Limit(limit.Message)
 	}
 	if rejection := result.Rejection; rejection != nil && !(seen != nil && rejection.Reason == metav1.StatusReasonAlreadyExists) {
 		reason := rejection.Message
@@ -166,8 +164,8 @@ func (s *realServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 // irrelevantLimits concern audit annotations and webhooks that were not called. The harness uses neither.
 var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnknown, chain.MutatedDerived}
 
-// namespaceOf is the namespace that a document names, or else another.
-func namespaceOf(doc any, other string) string {
+// NamespaceOf is the namespace that a document names, or else another.
+func NamespaceOf(doc any, other string) string {
 	if name, ok := tree.Get(doc, edits.Metadata.Member("namespace")); ok && name != "" {
 		text, _ := name.(string)
 		return text
@@ -176,8 +174,8 @@ func namespaceOf(doc any, other string) string {
 }
 
 // bare is a document without what the API server sets in each request.
-func (s *realServer) bare(doc any) any {
-	for _, name := range append([]string{"managedFields", "generation"}, systemFields...) {
+func (s *RealServer) bare(doc any) any {
+	for _, name := range append([]string{"managedFields", "generation"}, SystemFields...) {
 		if next, ok := tree.Remove(doc, edits.Metadata.Member(name)); ok {
 			doc = next
 		}
@@ -186,8 +184,8 @@ func (s *realServer) bare(doc any) any {
 }
 
 // withIdentity gives a document what it was sent with of that.
-func (s *realServer) withIdentity(doc, sent any) any {
-	for _, name := range append([]string{"generation"}, systemFields...) {
+func (s *RealServer) withIdentity(doc, sent any) any {
+	for _, name := range append([]string{"generation"}, SystemFields...) {
 		if value, ok := tree.Get(sent, edits.Metadata.Member(name)); ok {
 			if next, ok := tree.Put(doc, edits.Metadata.Member(name), value); ok {
 				doc = next

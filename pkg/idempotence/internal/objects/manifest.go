@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package objects
 
 import (
 	"maps"
@@ -13,10 +13,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// manifestOf is the file that a user may apply again and again: it has a name, and nothing that only the
+// ManifestOf is the file that a user may apply again and again: it has a name, and nothing that only the
 // API server sets.
-func (r *run) manifestOf(doc any) (manifest any, ok bool) {
-	fields, ok := r.kind.asSent(doc, false).(map[string]any)
+func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
+	fields, ok := k.AsSent(doc, false).(map[string]any)
 	if !ok {
 		return nil, false
 	}
@@ -35,20 +35,20 @@ func (r *run) manifestOf(doc any) (manifest any, ok bool) {
 	return fields, true
 }
 
-// apply is what kubectl, whose code it calls, makes of a stored object with the manifest that was applied before,
+// Apply is what kubectl, whose code it calls, makes of a stored object with the manifest that was applied before,
 // too. Only what the manifest says is set. Lists of built-in kinds are merged by the keys of
 // their Go types, or replaced; those of custom resources are replaced.
-func (k *kind) apply(manifest, stored any) (any, bool) {
+func (k *Kind) Apply(manifest, stored any) (any, bool) {
 	said, current := tree.Encode(manifest), tree.Encode(stored)
 	var merged []byte
 	var err error
-	if k.goType == nil {
+	if k.GoType == nil {
 		var patch []byte
 		if patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(said, said, current); err == nil {
 			merged, err = jsonpatch.MergePatch(current, patch)
 		}
 	} else {
-		merged, err = applyStrategic(said, current, reflect.New(k.goType).Interface())
+		merged, err = applyStrategic(said, current, reflect.New(k.GoType).Interface())
 	}
 	if err != nil {
 		return nil, false

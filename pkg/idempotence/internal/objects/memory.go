@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package idempotence
+package objects
 
 import (
 	"crypto/sha256"
+	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// taken remembers what came of documents and patches. A run sends one object many times, and gets
+// Memory remembers what came of documents and patches. A run sends one object many times, and gets
 // the same patch for it. Objects do not change, so that one may stand for all that are the same.
-type taken struct {
-	objects recall[digest, *object]   // by the text that was taken in
-	patched recall[[2]digest, []byte] // by the text, and the patch of it
+type Memory struct {
+	objects recall[Digest, *Object]   // by the text that was taken in
+	patched recall[[2]Digest, []byte] // by the text, and the patch of it
 }
 
-// A digest stands for a text, which may be large.
-type digest [sha256.Size]byte
+// A Digest stands for a text, which may be large.
+type Digest [sha256.Size]byte
 
-func digestOf(text []byte) digest { return sha256.Sum256(text) }
+func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
 // recall remembers values up to a size.
 type recall[K comparable, V any] struct {
@@ -50,15 +51,25 @@ func (m *recall[K, V]) get(key K) (value V, ok bool) {
 	return value, ok
 }
 
-// patch applies a patch to a document.
-func (t *taken) patch(operations jsonpatch.Patch, patch, doc []byte) ([]byte, error) {
-	key := [2]digest{digestOf(doc), digestOf(patch)}
+// Patch applies a patch to a document.
+func (t *Memory) Patch(operations jsonpatch.Patch, patch, doc []byte) ([]byte, error) {
+	key := [2]Digest{DigestOf(doc), DigestOf(patch)}
 	if out, ok := t.patched.get(key); ok {
 		return out, nil
 	}
-	out, err := applied(operations, doc)
+	out, err := ApplyPatch(operations, doc)
 	if err == nil {
 		t.patched.put(key, out, len(out))
 	}
 	return out, err
+}
+
+// ApplyPatch applies a patch. The library that the API server uses panics at some.
+func ApplyPatch(operations jsonpatch.Patch, doc []byte) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it makes the API server's own code panic: %v", p)
+		}
+	}()
+	return operations.Apply(doc)
 }

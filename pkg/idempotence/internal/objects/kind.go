@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"fmt"
+	"reflect"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/internal/encode"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
+	"github.com/admitkit/admitkit/internal/shape"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A Kind is what the objects of a run are.
+type Kind struct {
+	schema.GroupVersionKind
+	Resource metav1.GroupVersionResource
+	// GoType is nil for custom resources, which are text to the API server.
+	GoType reflect.Type
+	// Custom is the definition of a custom resource, if there is one.
+	Custom *definition
+	// Namespaced kinds have their objects in namespaces, in this one if they name none.
+	Namespaced bool
+	Namespace  string
+	// Old is what the objects of an update take the place of.
+	Old    *Object
+	Memory Memory
+	// Server is a real API server, if there is one.
+	Server *RealServer
+}
+
+// KindOf finds out about a kind. Only built-in ones have a Go type: the API server has none for
+// the others.
+func KindOf(gvk schema.GroupVersionKind) *Kind {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	k := &Kind{GroupVersionKind: gvk, Resource: metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}, Namespace: TestNamespace}
+	if object, err := Builtins.New(gvk); err == nil {
+		k.GoType = reflect.TypeOf(object).Elem()
+	}
+	k.Namespaced = !k8svalidation.ClusterScoped(schema.GroupResource{Group: gvk.Group, Resource: plural.Resource})
+	return k
+}
+
+// An Object is a document as the API server holds it between two calls.
+type Object struct {
+	Raw   []byte         // as it is sent
+	Doc   any            // the same, decoded
+	Typed runtime.Object // the same in Go, for a built-in kind
+	// refused are the problems of the object, once they were looked for.
+	refused []string
+	judged  bool
+	against *Object // which it takes the place of, as far as these problems go
+	// refusals are what a real API server said to it as a new object.
+	refusals []string
+}
+
+// Object has the API server take in a document: decode, default, encode again.
+func (k *Kind) Object(doc any) (*Object, error) {
+	raw := tree.Encode(doc)
+	if k.GoType == nil && k.Custom == nil && k.Server == nil {
+		return &Object{Raw: raw, Doc: doc}, nil
+	}
+	return k.TakeIn(raw)
+}
+
+// TakeIn is object for a document as text.
+func (k *Kind) TakeIn(raw []byte) (*Object, error) {
+	key := DigestOf(raw)
+	if o, ok := k.Memory.objects.get(key); ok {
+		return o, nil
+	}
+	o, err := k.decoded(raw)
+	if err == nil {
+		k.Memory.objects.put(key, o, perByte*len(o.Raw))
+	}
+	return o, err
+}
+
+// decoded is takeIn for what is not known.
+func (k *Kind) decoded(raw []byte) (*Object, error) {
+	if k.Server != nil {
+		return k.Server.takeIn(raw, k.modelled)
+	}
+	return k.modelled(raw)
+}
+
+// modelled is decoded without an API server.
+func (k *Kind) modelled(raw []byte) (*Object, error) {
+	if k.Custom != nil {
+		return k.Custom.takeIn(raw)
+	}
+	if k.GoType == nil {
+		doc, err := tree.Decode(raw)
+		return &Object{Raw: raw, Doc: doc}, err
+	}
+	value := reflect.New(k.GoType)
+	if err := decode.Unmarshal(raw, value.Interface()); err != nil {
+		return nil, fmt.Errorf("the API server cannot decode it as a %s: %w", k.Kind, err)
+	}
+	typed := value.Interface().(runtime.Object)
+	typed.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	k8svalidation.Default(typed)
+	raw, err := encode.Append(nil, value.Elem(), shape.Of(k.GoType))
+	if err != nil {
+		return nil, err
+	}
+	doc, err := tree.Decode(raw)
+	return &Object{Raw: raw, Doc: doc, Typed: typed}, err
+}
+
+// Problems are what the API server would refuse the object for: as a new one, or as an update.
+func (k *Kind) Problems(o *Object) []string {
+	if o.judged && o.against == k.Old {
+		return o.refused
+	}
+	o.judged, o.against, o.refused = true, k.Old, nil
+	switch {
+	case k.Old != nil:
+		o.refused = k.UpdateProblems(o, k.Old)
+	case k.Server != nil:
+		o.refused = o.refusals
+	case k.Custom != nil:
+		o.refused = k.Custom.problems(o)
+	case o.Typed != nil:
+		o.refused = texts(k8svalidation.Validate(o.Typed))
+	}
+	return o.refused
+}
+
+// UpdateProblems are what the API server would refuse an update for.
+func (k *Kind) UpdateProblems(o, old *Object) []string {
+	switch {
+	case k.Server != nil:
+		return k.Server.updateProblems(o, old)
+	case k.Custom != nil:
+		return k.Custom.updateProblems(o, old)
+	case o.Typed != nil:
+		return texts(k8svalidation.ValidateUpdate(o.Typed, old.Typed))
+	}
+	return nil
+}
+
+// Builtins are the types that the API server has in Go.
+var Builtins = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
+}()
+
+// TestNamespace is where objects are that say nothing else, if the selectors allow it.
+const TestNamespace = "shop"
+
+func (k *Kind) IsNamespace() bool { return k.Group == "" && k.Resource.Resource == "namespaces" }
+
+// NamespaceOf is the namespace of a request: for a Namespace, that itself.
+func (k *Kind) NamespaceOf(objects ...*Object) string {
+	switch {
+	case k.IsNamespace():
+		return NameOf(objects...)
+	case !k.Namespaced:
+		return ""
+	}
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if value, ok := tree.Get(o.Doc, edits.Metadata.Member("namespace")); ok {
+			text, _ := value.(string)
+			return text
+		}
+	}
+	return k.Namespace
+}
+
+// Within reports whether resources of the kind are in the scope of a rule (predicates/rules.Matcher).
+func (k *Kind) Within(scope *admissionregistrationv1.ScopeType) bool {
+	if scope == nil {
+		return true
+	}
+	switch *scope {
+	case admissionregistrationv1.NamespacedScope:
+		return k.Namespaced
+	case admissionregistrationv1.ClusterScope:
+		return !k.Namespaced
+	}
+	return true
+}
+
+func NameOf(objects ...*Object) string {
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if name, ok := tree.Get(o.Doc, tree.Path{{Name: "metadata"}, {Name: "name"}}); ok {
+			text, _ := name.(string)
+			return text
+		}
+	}
+	return ""
+}
