@@ -3,102 +3,25 @@
 package webhook
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"net/url"
-	"runtime"
 	"testing"
-	"testing/iotest"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/body"
 )
 
-func TestReadAll(t *testing.T) {
-	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB
-	broken := errors.New("broken")
-	for _, in := range []struct {
-		reason        string
-		size          int
-		length, limit int64
-		memory        int
-		most          int // memory for it
-		err           error
-	}{
-		{reason: "the length is right", size: 2000, length: 2000, limit: 1 << 30, most: 2100},
-		{reason: "into memory that is there", size: 2000, length: 2000, limit: 1 << 30, memory: 5000, most: 5000},
-		{reason: "into memory that is just too small", size: 2000, length: 2000, limit: 1 << 30, memory: 2000, most: 2100},
-		{reason: "a large body of the length announced", size: len(text), length: int64(len(text)), limit: 1 << 30, most: len(text) * 3 / 2},
-		{reason: "much is announced and little comes", size: 10, length: 1 << 40, limit: 1 << 50, most: readStep},
-		{reason: "little is announced and much comes", size: len(text), length: 10, limit: 1 << 30, most: 2 * len(text)},
-		{reason: "nothing is announced", size: len(text), length: -1, limit: 1 << 30, most: 2 * len(text)},
-		{reason: "nothing comes", size: 0, length: 0, limit: 1 << 30, most: 600},
-		{reason: "a broken connection", size: 700, length: 2000, limit: 1 << 30, most: 2100, err: broken},
-	} {
-		t.Run(in.reason, func(t *testing.T) {
-			for _, from := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.HalfReader, iotest.DataErrReader} {
-				source := from(bytes.NewReader(text[:in.size]))
-				if in.err != nil {
-					source = io.MultiReader(source, iotest.ErrReader(in.err))
-				}
-				got, err := readAll(source, make([]byte, in.memory/2, max(in.memory, 1)), in.length, in.limit, noLimit)
-				if !errors.Is(err, in.err) || err == nil && !bytes.Equal(got, text[:in.size]) {
-					t.Fatalf("%d bytes of %d, %v", len(got), in.size, err)
-				}
-				if cap(got) > in.most {
-					t.Errorf("memory of %d bytes for %d", cap(got), in.size)
-				}
-			}
-		})
-	}
-	got, err := readAll(bytes.NewReader(text), nil, -1, 5000, noLimit)
-	if err != nil || len(got) <= 5000 || len(got) > 20_000 {
-		t.Errorf("%d bytes were read, when more than 5000 was all there was to know; %v", len(got), err)
-	}
-}
-
-func noLimit(int64) error { return nil }
-
-// TestMemoryOfLargeCallsIsNotKept by small ones.
-func TestMemoryOfLargeCallsIsNotKept(t *testing.T) {
-	for _, size := range []int{0, 10, maxPooledBytes, maxPooledBytes + 1, 1 << 20} {
+// TestLargeMemoryIsNotKept checks that the buffers of small calls do not keep large memory.
+func TestLargeMemoryIsNotKept(t *testing.T) {
+	for _, size := range []int{0, 10, body.MaxSmallBytes, body.MaxSmallBytes + 1, 1 << 20} {
 		b := &buffers{body: make([]byte, 0, 5), answer: make([]byte, size)}
 		b.hold(make([]byte, 0, size))
 		b.release()
-		fits := size <= maxPooledBytes
+		fits := size <= body.MaxSmallBytes
 		if want := map[bool]int{true: size, false: 5}[fits]; cap(b.body) != want || b.large != nil {
 			t.Errorf("a body of %d bytes: memory of %d is kept, %d of large", size, cap(b.body), cap(b.large))
 		}
 		if fits != (b.answer != nil) {
 			t.Errorf("an answer of %d bytes: kept %t", size, b.answer != nil)
 		}
-	}
-}
-
-// TestLargeBodiesShareMemory that nobody uses any more, and no memory that is used.
-func TestLargeBodiesShareMemory(t *testing.T) {
-	text := bytes.Repeat([]byte("0123456789abcdef"), 90_000)
-	read := func() []byte {
-		got, err := readAll(bytes.NewReader(text), make([]byte, 0, 100), int64(len(text)), 1<<30, noLimit)
-		if err != nil || !bytes.Equal(got, text) {
-			t.Fatal(len(got), err)
-		}
-		return got
-	}
-	one, other := read(), read()
-	clear(one)
-	if !bytes.Equal(other, text) || cap(one) != 3<<19 {
-		t.Errorf("two bodies share memory, of %d bytes", cap(one))
-	}
-	b := &buffers{}
-	const times = 100
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range times {
-		b.hold(read())
-		b.release()
-	}
-	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / times; each > uint64(len(text)) {
-		t.Errorf("%d bytes are allocated to read %d", each, len(text))
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// TestBrokenOff has the errors of reading a body. Over HTTP/2 the context ends only after them.
+// TestBrokenOff classifies the errors of reading a body. Over HTTP/2 the context ends only after them.
 func TestBrokenOff(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -34,7 +34,7 @@ func TestBrokenOff(t *testing.T) {
 		{"HTTP/2, too little", t.Context(), false, errors.New("request declared a Content-Length of 5 but only wrote 4 bytes"), Failed},
 	} {
 		t.Run(in.reason, func(t *testing.T) {
-			x := &exchange{client: in.client, http1: in.http1}
+			x := &exchange{client: clientConn{ctx: in.client, http1: in.http1}}
 			x.ctx.start, x.ctx.budget = time.Now(), time.Hour
 			if got := x.outcomeOf(x.brokenOff(in.err)); got != in.want {
 				t.Errorf("got %s, want %s", got, in.want)
@@ -43,17 +43,16 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestGoneBeforeItEntered has a call that was taken back before its handler ran, as by a client that
-// opens and resets streams: it takes no room, and who has some keeps it.
-func TestGoneBeforeItEntered(t *testing.T) {
+// TestCanceledCallTakesNoPlace cancels a call before its handler runs, like a client that opens and
+// resets streams.
+func TestCanceledCallTakesNoPlace(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	g := newGate(&Options{MaxInFlight: 1, MaxInFlightBytes: 1}, nil)
-	g.calls.Add(1)
-	x := &exchange{client: gone}
-	x.ctx.hook, x.ctx.start, x.ctx.budget = &Hook{gate: g}, time.Now(), time.Hour
-	err := x.enter(httptest.NewRequestWithContext(gone, http.MethodPost, "/", nil), nil)
-	if err == nil || x.outcomeOf(err) != Canceled || x.held || g.calls.Load() != 1 {
-		t.Errorf("got %v with %d calls in flight, held %t", err, g.calls.Load(), x.held)
+	h := &host{gate: server.NewGate(1, 1)}
+	x := &exchange{client: clientConn{ctx: gone}}
+	x.ctx.start, x.ctx.budget = time.Now(), time.Hour
+	err := x.enter(h)
+	if calls, _, _ := h.gate.Calls(); err == nil || x.outcomeOf(err) != Canceled || calls != 0 {
+		t.Errorf("got %v with %d calls in flight", err, calls)
 	}
 }

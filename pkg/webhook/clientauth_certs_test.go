@@ -189,7 +189,7 @@ func TestClientCertificates(t *testing.T) {
 		{reason: "an IP address in a DNS name", names: []string{"10.0.0.2"}, cert: ca.issue(t, rich), code: 403},
 		{reason: "an email address in a DNS name", names: []string{"stolen@example.com"}, cert: ca.issue(t, rich), code: 403},
 		{reason: "by no name of an organization", names: []string{"masters", "O=masters"}, cert: ca.issue(t, rich), code: 403,
-			want: `the client certificate is not one of those that may call this webhook server: it is for subject "CN=someone,O=masters", DNS name "API.example.com", `},
+			want: `the client certificate may not call this webhook server: it is for subject "CN=someone,O=masters", DNS name "API.example.com", `},
 		{reason: "by no common name in capitals", names: []string{"Kube-Apiserver"}, cert: ca.issue(t, subject("kube-apiserver")), code: 403},
 		{reason: "of the right name by another CA", names: []string{"kube-apiserver"}, cert: other.issue(t, subject("kube-apiserver")), code: 401, want: invalid},
 		{reason: "without a name", names: []string{"kube-apiserver"}, cert: ca.issue(t, x509.Certificate{}), code: 403},

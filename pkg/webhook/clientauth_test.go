@@ -49,7 +49,7 @@ func TestTokensAndPasswords(t *testing.T) {
 	both := &webhook.ClientAuth{TokenFile: tokens.TokenFile, BasicFile: pairs.BasicFile}
 	const (
 		noToken   = "the webhook server does not know the bearer token"
-		noPair    = "the webhook server does not know the user name, or not with this password"
+		noPair    = "the webhook server does not know this user name and password"
 		tokenOnly = "the webhook server asks for a bearer token, and the call has none"
 	)
 	for _, in := range []struct {
@@ -113,7 +113,7 @@ func TestTokensAndPasswords(t *testing.T) {
 
 // A proxy in front may judge a call by one of several headers, so none of them counts.
 func TestSeveralAuthorizations(t *testing.T) {
-	const several = "the call has several Authorization headers, of which the webhook server takes none"
+	const several = "the call has several Authorization headers; the webhook server accepts only one"
 	tokens, pairs := file(t, "first-of-2026-xyz\nsecond-of-2026xyz"), file(t, "ada:2")
 	ca, hook := newSigner(t, "clients"), mutating(label)
 	both := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: tokens, BasicFile: pairs}}, hook)
@@ -214,27 +214,27 @@ func TestStartSaysWhatIsWrongWithClientAuth(t *testing.T) {
 		auth   webhook.ClientAuth
 		want   string
 	}{
-		{reason: "nothing asked for", want: "Options.ClientAuth asks for nothing: set its CAFile, TokenFile or BasicFile, or let it be nil"},
+		{reason: "nothing asked for", want: "Options.ClientAuth has no credentials: set its CAFile, TokenFile or BasicFile, or leave ClientAuth nil"},
 		{reason: "names of nothing", auth: webhook.ClientAuth{TokenFile: missing, Names: []string{"a"}}, want: "Options.ClientAuth.Names are names of client certificates: set CAFile too"},
 		{reason: "an empty name", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a", ""}}, want: `Options.ClientAuth.Names[1] is "": leave out`},
 		{reason: "a name with a space", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a "}}, want: `Options.ClientAuth.Names[0] is "a ": leave out`},
 		{reason: "all missing", auth: webhook.ClientAuth{CAFile: missing + "1", TokenFile: missing + "2", BasicFile: missing + "3"},
 			want: missing + "1: no such file or directory\nOptions.ClientAuth.TokenFile: stat " + missing + "2: no such file or directory\nOptions.ClientAuth.BasicFile: stat " + missing + "3: no such file"},
 		{reason: "a folder", auth: webhook.ClientAuth{CAFile: dir}, want: dir + " is not a regular file"},
-		{reason: "no certificate", auth: webhook.ClientAuth{CAFile: file(t, "none")}, want: "/file: there is no certificate in it: write those of the CAs that sign client certificates, in PEM"},
-		{reason: "an empty file", auth: webhook.ClientAuth{CAFile: file(t, "")}, want: "there is no certificate in it"},
+		{reason: "no certificate", auth: webhook.ClientAuth{CAFile: file(t, "none")}, want: "/file: the file holds no certificate: add the CAs that sign client certificates, in PEM"},
+		{reason: "an empty file", auth: webhook.ClientAuth{CAFile: file(t, "")}, want: "the file holds no certificate"},
 		{reason: "a key", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+"-----BEGIN EC PRIVATE KEY-----\naaaa\n-----END EC PRIVATE KEY-----\n")},
-			want: `there is a PEM block of type "EC PRIVATE KEY" in it: it must hold certificates only`},
-		{reason: "half a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+ca.pem()[:200])}, want: "of 2 PEM blocks in it 1 can be read: it may be half written"},
-		{reason: "not a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+pemOf([]byte("secret")))}, want: "certificate 2 does not parse: x509: malformed certificate"},
-		{reason: "no token", auth: webhook.ClientAuth{TokenFile: file(t, "# none\n\n")}, want: "/file: there is no bearer token in it: write one on a line of its own"},
+			want: `a PEM block is of type "EC PRIVATE KEY": the file must hold CA certificates only`},
+		{reason: "half a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+ca.pem()[:200])}, want: "only 1 of 2 PEM blocks can be read: the file may be half written"},
+		{reason: "not a certificate", auth: webhook.ClientAuth{CAFile: file(t, ca.pem()+pemOf([]byte("secret")))}, want: "certificate 2 cannot be parsed: x509: malformed certificate"},
+		{reason: "no token", auth: webhook.ClientAuth{TokenFile: file(t, "# none\n\n")}, want: "/file: the file holds no bearer token: write one on a line of its own"},
 		{reason: "a list of the API server's", auth: webhook.ClientAuth{TokenFile: file(t, "good-0123456789-a\nsecret,user,1\n")}, want: "line 2 is not a bearer token: want letters"},
 		{reason: "a header", auth: webhook.ClientAuth{TokenFile: file(t, "Bearer secret")}, want: "line 1 is not a bearer token"},
 		{reason: "a binary file", auth: webhook.ClientAuth{TokenFile: file(t, "secret\x00")}, want: "line 1 is not a bearer token"},
 		{reason: "a token that can be guessed", auth: webhook.ClientAuth{TokenFile: file(t, "secret-01234567\n")}, want: "line 1 is shorter than 16 bytes: make a random one"},
 		{reason: "a token too long", auth: webhook.ClientAuth{TokenFile: file(t, strings.Repeat("x", 8193))}, want: "line 1 is longer than 8192 bytes"},
 		{reason: "too large", auth: webhook.ClientAuth{TokenFile: file(t, strings.Repeat("secret\n", 200_000))}, want: "/file is larger than 1048576 bytes"},
-		{reason: "no password", auth: webhook.ClientAuth{BasicFile: file(t, "#\n")}, want: "/file: there is no user name with a password in it"},
+		{reason: "no password", auth: webhook.ClientAuth{BasicFile: file(t, "#\n")}, want: "/file: the file holds no user name with a password"},
 		{reason: "an empty password", auth: webhook.ClientAuth{BasicFile: file(t, "secret:")}, want: "line 1 is not a user name with a password: one of them is empty"},
 		{reason: "an empty user", auth: webhook.ClientAuth{BasicFile: file(t, ":secret")}, want: "line 1 is not a user name with a password: one of them is empty"},
 		{reason: "a token for a password", auth: webhook.ClientAuth{BasicFile: file(t, "\nsecret")}, want: "line 2 is not of the form user:password"},
@@ -313,11 +313,11 @@ func TestClientAuthIsLogged(t *testing.T) {
 		later := func() { <-time.After(1400 * time.Millisecond); synctest.Wait() } // a look, and a pause
 		rewrite(t, tokens, "next-secret-0123456789")
 		later()
-		expect("a new token", `"msg"="client authentication goes by what is in the file now" "file"="`+tokens+`"`)
+		expect("a new token", `"msg"="client authentication uses the new content of a file" "file"="`+tokens+`"`)
 		rewrite(t, tokens, "two secrets")
 		later()
 		later()
-		expect("a broken file", `"msg"="client authentication goes on with what was in the file before; correct the file" "error"="`+tokens+`: line 1 is not a bearer token`)
+		expect("a broken file", `"msg"="client authentication keeps the last valid content of a file; correct the file" "error"="`+tokens+`: line 1 is not a bearer token`)
 		if a := e.with("Bearer next-secret-0123456789").ask(t, hook, call{}); a.code != 200 {
 			t.Errorf("got %d %s", a.code, a.body)
 		}
@@ -326,6 +326,6 @@ func TestClientAuthIsLogged(t *testing.T) {
 		}
 		rewrite(t, tokens, "next-secret-0123456789")
 		later()
-		expect("in order again", "by what is in the file now")
+		expect("in order again", "uses the new content of a file")
 	})
 }

@@ -4,7 +4,8 @@ package webhook
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,30 +16,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A callContext is the context that a handler is given: the values of the HTTP request, the
-// deadline of the call, and a logger that knows the call. It does what context.WithTimeout and
-// logr.NewContext do together; what few handlers ask for, it makes when it is asked.
+// A callContext is the context of a handler: the values of the HTTP request, the deadline of the
+// call, and a logger with the fields of the call. It replaces context.WithTimeout and
+// logr.NewContext. It creates its channel, its timer and its logger only on demand, since few
+// handlers need them.
 type callContext struct {
-	hook     *Hook
+	log      *hookLog
 	parent   context.Context
-	budget   time.Duration
+	budget   time.Duration // from start to deadline, unless the parent ends earlier
 	start    time.Time
 	deadline time.Time
-	about    about
+	fields   logFields
 
 	mu     sync.Mutex
 	err    error
-	done   chan struct{}        // nil as long as nobody asked
-	detach func() bool          // from the parent, once somebody waits
-	after  map[*func()]struct{} // to be called at the end
+	done   chan struct{}        // nil before the first call of Done
+	detach func() bool          // stops waiting for the parent; nil before someone waits
+	after  map[*func()]struct{} // to be called when the context ends
 
-	log atomic.Pointer[logr.Logger] // nil as long as nobody asked
+	callLog atomic.Pointer[logr.Logger] // nil before the first call of logger
 }
 
-// about is what a logger is told of a call: nothing, as long as that is not known.
-type about struct {
+// logFields are the fields of a call in log lines. They are zero before the request is read.
+type logFields struct {
 	uid             types.UID
 	kind            metav1.GroupVersionKind
 	operation       admissionv1.Operation
@@ -46,12 +49,13 @@ type about struct {
 	dryRun          bool
 }
 
-func (c *callContext) know(m *review.Metadata) {
-	c.about = about{m.UID, m.Kind, m.Operation, m.Namespace, m.Name, m.DryRun}
+// describe sets the log fields of the call.
+func (c *callContext) describe(m *review.Metadata) {
+	c.fields = logFields{m.UID, m.Kind, m.Operation, m.Namespace, m.Name, m.DryRun}
 }
 
-func (c *callContext) begin(parent context.Context, h *Hook, start time.Time, budget time.Duration) {
-	c.hook, c.parent, c.start, c.budget = h, parent, start, budget
+func (c *callContext) begin(parent context.Context, log *hookLog, start time.Time, budget time.Duration) {
+	c.log, c.parent, c.start, c.budget = log, parent, start, budget
 	c.deadline = start.Add(budget)
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.deadline) {
 		c.deadline = earlier
@@ -72,8 +76,8 @@ func (c *callContext) Done() <-chan struct{} {
 	return c.done
 }
 
-// attach has the end of the parent be the end of the context: until somebody waits for it, it
-// is enough to look.
+// attach ends the context with its parent. Before someone waits for the end, Err looks at the parent
+// instead.
 func (c *callContext) attach() {
 	if c.err == nil && c.detach == nil {
 		c.detach = context.AfterFunc(c.parent, func() { c.cancel(c.parent.Err()) })
@@ -96,10 +100,10 @@ func (c *callContext) Value(key any) any {
 	return c.parent.Value(key)
 }
 
-func (c *callContext) String() string { return "context of webhook " + c.hook.Name() }
+func (c *callContext) String() string { return "context of webhook " + c.log.name }
 
-// AfterFunc is what package context looks for in a context that is not of its own making:
-// without it, each context derived from this one would cost a goroutine.
+// AfterFunc is called by package context. Without it, each context derived from this one would need a
+// goroutine.
 func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,9 +119,9 @@ func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		_, waits := c.after[&f]
+		_, pending := c.after[&f]
 		delete(c.after, &f)
-		return waits
+		return pending
 	}
 }
 
@@ -144,62 +148,35 @@ func (c *callContext) cancel(err error) {
 // expire ends the context at its deadline.
 func (c *callContext) expire() { c.cancel(context.DeadlineExceeded) }
 
-func (c *callContext) expired() bool { return c.Err() == context.DeadlineExceeded } //nolint:errorlint // it is the one that was set
+func (c *callContext) expired() bool { return c.Err() == context.DeadlineExceeded } //nolint:errorlint // Err returns it unwrapped
 
-// logger returns the logger of the hook with the keys of the call.
+var errHungUp = reply.New(http.StatusServiceUnavailable, "the API server closed the connection before the answer")
+
+// tooLate is the failure of a handler that did not decide before its context ended.
+func (c *callContext) tooLate() error {
+	if c.expired() {
+		return c.timedOut("the handler did not decide")
+	}
+	return errHungUp
+}
+
+// timedOut is the failure of a call that missed its deadline.
+func (c *callContext) timedOut(what string) error {
+	f := reply.New(http.StatusGatewayTimeout, fmt.Sprintf("%s within %s", what, c.budget))
+	f.Cause = reply.TimedOut
+	return f
+}
+
+// logger returns the logger of the hook with the fields of the call.
 func (c *callContext) logger() logr.Logger {
-	if log := c.log.Load(); log != nil {
+	if log := c.callLog.Load(); log != nil {
 		return *log
 	}
-	log := c.hook.loggerFor(c.parent)
-	if a := &c.about; a.uid != "" {
-		log = log.WithValues("requestUID", clip(string(a.uid)), "gvk", clip(kindText(a.kind)),
-			"operation", clip(string(a.operation)), "namespace", clip(a.namespace), "name", clip(a.name))
+	log := c.log.in(c.parent)
+	if f := &c.fields; f.uid != "" {
+		log = log.WithValues("requestUID", reply.Clip(string(f.uid)), "gvk", reply.Clip(kindText(f.kind)),
+			"operation", reply.Clip(string(f.operation)), "namespace", reply.Clip(f.namespace), "name", reply.Clip(f.name))
 	}
-	c.log.Store(&log)
+	c.callLog.Store(&log)
 	return log
-}
-
-// loggerKey is the key that logr.FromContext asks a context for.
-var loggerKey = func() any {
-	var probe keyProbe
-	_, _ = logr.FromContext(&probe)
-	return probe.key
-}()
-
-// A keyProbe remembers what it was asked for.
-type keyProbe struct {
-	context.Context
-	key any
-}
-
-func (p *keyProbe) Value(key any) any { p.key = key; return nil }
-
-// loggerFor returns the logger of the hook, or else that of the HTTP request, or else slog's
-// default.
-func (h *Hook) loggerFor(ctx context.Context) logr.Logger {
-	log := contextLogger(ctx)
-	if h.logger != nil {
-		log = *h.logger
-	}
-	return log.WithValues("webhook", h.Name())
-}
-
-func contextLogger(ctx context.Context) logr.Logger {
-	if log, err := logr.FromContext(ctx); err == nil {
-		return log
-	}
-	return logr.FromSlogHandler(slog.Default().Handler())
-}
-
-// logsDetails reports whether anybody reads what is logged at V(1): to find that out must be
-// cheap.
-func (h *Hook) logsDetails(ctx context.Context) bool {
-	if h.logger != nil {
-		return h.logger.V(1).Enabled()
-	}
-	if log, err := logr.FromContext(ctx); err == nil {
-		return log.V(1).Enabled()
-	}
-	return slog.Default().Enabled(ctx, slog.LevelInfo-1)
 }

@@ -27,7 +27,7 @@ func contextHook() *Hook {
 
 func newCallContext(parent context.Context, budget time.Duration) *callContext {
 	c := new(callContext)
-	c.begin(parent, contextHook(), time.Now(), budget)
+	c.begin(parent, &contextHook().log, time.Now(), budget)
 	return c
 }
 
@@ -119,7 +119,7 @@ func TestCallContextHasTheLoggerOfTheCall(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	c := newCallContext(logr.NewContext(t.Context(), logger), time.Hour)
-	c.know(&review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)})
+	c.describe(&review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)})
 	derived := context.WithValue(c, t, 1)
 	logr.FromContextOrDiscard(derived).Info("logr")
 	slog.New(slog.Default().Handler()).Info("not this one")
@@ -140,15 +140,15 @@ func TestDetailsAreAskedForOfTheLoggerInUse(t *testing.T) {
 		return funcr.New(func(string, string) {}, funcr.Options{Verbosity: level})
 	}
 	for _, level := range []int{0, 1} {
-		if got := contextHook().WithLogger(logger(level)).logsDetails(logr.NewContext(t.Context(), logger(1-level))); got != (level == 1) {
+		if got := contextHook().WithLogger(logger(level)).log.enabled(logr.NewContext(t.Context(), logger(1-level))); got != (level == 1) {
 			t.Errorf("its own logger at V(%d): %t", level, got)
 		}
-		if got := contextHook().logsDetails(logr.NewContext(t.Context(), logger(level))); got != (level == 1) {
+		if got := contextHook().log.enabled(logr.NewContext(t.Context(), logger(level))); got != (level == 1) {
 			t.Errorf("the logger of the request at V(%d): %t", level, got)
 		}
 		standard := slog.Default()
 		slog.SetDefault(slog.New(slog.NewTextHandler(new(strings.Builder), &slog.HandlerOptions{Level: slog.Level(-level)})))
-		if got := contextHook().logsDetails(t.Context()); got != (level == 1) {
+		if got := contextHook().log.enabled(t.Context()); got != (level == 1) {
 			t.Errorf("slog's default at %d: %t", -level, got)
 		}
 		slog.SetDefault(standard)

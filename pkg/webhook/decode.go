@@ -13,6 +13,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/pkg/patch"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
 // decodeObject decodes with the JSON semantics of the API server. An Unstructured is filled
@@ -79,7 +80,7 @@ func undecodable(err error, into any, member string) error {
 	if at != "" {
 		text += at + ": "
 	}
-	return newFailure(http.StatusBadRequest, text+reason, metav1.StatusCause{
-		Type: metav1.CauseTypeFieldValueInvalid, Field: clip(at), Message: clip(reason),
+	return reply.New(http.StatusBadRequest, text+reason, metav1.StatusCause{
+		Type: metav1.CauseTypeFieldValueInvalid, Field: reply.Clip(at), Message: reply.Clip(reason),
 	})
 }

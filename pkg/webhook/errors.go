@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
 // Deny returns the error by which a handler refuses: 403 Forbidden with this message. The
@@ -54,7 +55,7 @@ func (d *denial) Status() metav1.Status { return d.status }
 func denialOf(err error, m *review.Metadata) (metav1.Status, bool) {
 	var refused *denial
 	if errors.As(err, &refused) {
-		return withText(refused.status, err), true
+		return reply.WithText(refused.status, err), true
 	}
 	if list, ok := fieldErrors(err); ok {
 		gk := schema.GroupKind{Group: m.Kind.Group, Kind: m.Kind.Kind}
@@ -63,18 +64,10 @@ func denialOf(err error, m *review.Metadata) (metav1.Status, bool) {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) {
 		if status := api.Status(); status.Code >= 400 && status.Code < 500 {
-			return withText(status, err), true
+			return reply.WithText(status, err), true
 		}
 	}
 	return metav1.Status{}, false
-}
-
-// withText keeps what a handler wrapped around an error with a status.
-func withText(status metav1.Status, err error) metav1.Status {
-	if text := err.Error(); text != "" {
-		status.Message = text
-	}
-	return status
 }
 
 // fieldErrors returns the field errors in err, if there is nothing else in it.
@@ -104,26 +97,4 @@ func allFieldErrors(errs []error) (field.ErrorList, bool) {
 		all = append(all, list...)
 	}
 	return all, len(all) > 0
-}
-
-// A failure is a failure to decide with the HTTP answer that tells of it. It must not be an
-// APIStatus: a handler that returns one of ours, with code 400, does not deny.
-type failure struct {
-	status     metav1.Status
-	outcome    Outcome  // Failed when empty
-	retryAfter []string // the header
-}
-
-func (f *failure) Error() string { return f.status.Message }
-
-func newFailure(code int, message string, causes ...metav1.StatusCause) *failure {
-	f := &failure{status: metav1.Status{Code: int32(code), Message: message}}
-	if len(causes) > 0 {
-		f.status.Details = &metav1.StatusDetails{Causes: causes}
-	}
-	return f
-}
-
-func badRequest(format string, args ...any) error {
-	return newFailure(http.StatusBadRequest, fmt.Sprintf(format, args...))
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
 var apiVersion = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
@@ -78,12 +79,12 @@ func (h *Hook) checkHandled(r *review.Request) error {
 	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, r) }
 	switch {
 	case len(h.kinds) > 0 && !slices.ContainsFunc(h.kinds, ofKind):
-		return badRequest("the hook handles %s, not kind %s", joinKinds(h.kinds), kindText(r.Kind))
+		return reply.BadRequest("the hook handles %s, not kind %s", joinKinds(h.kinds), kindText(r.Kind))
 	case !slices.ContainsFunc(h.reg.rules, byRule):
-		return badRequest("no rule of the hook covers %s of %s (kind %s); its rules are %s",
+		return reply.BadRequest("no rule of the hook covers %s of %s (kind %s); its rules are %s",
 			r.Operation, resourceText(r), kindText(r.Kind), rulesText(h.reg.rules))
 	case r.Object == nil && (r.Operation == admissionv1.Create || r.Operation == admissionv1.Update):
-		return badRequest("the request is a %s without an object", r.Operation)
+		return reply.BadRequest("the request is a %s without an object", r.Operation)
 	}
 	return nil
 }

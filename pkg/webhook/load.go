@@ -10,46 +10,34 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A Load is what a server holds at a moment, and how much that may be: see [Options]. Where there
-// is no limit, it is the largest number of its type. Package metrics shows it.
+// A Load is what a server holds at one moment, and its limits: see [Options]. Without a limit, the
+// field is the largest number of its type. Package metrics exports it.
 type Load struct {
-	// Calls are in flight. A handler that was left behind at its deadline counts until it
-	// returns, with the body of its call.
+	// Calls is the number of calls in flight. A handler that was left behind at its deadline
+	// counts until it returns.
 	Calls, MaxCalls int
-	// Waiting are the calls in flight without an answer: the others were left behind.
+	// Waiting is the number of calls in flight without an answer.
 	Waiting int
-	// Bytes of memory hold the bodies of these calls.
+	// Bytes is the memory for the bodies of these calls.
 	Bytes, MaxBytes int64
-	// Connections are open, with a call or without.
+	// Connections is the number of open connections.
 	Connections, MaxConnections int
 }
 
-// Load returns what the server holds now. It may be called at any time, and often.
+// Load returns what the server holds now. It is cheap and may be called at any time.
 func (s *Server) Load() Load {
 	o := &s.opts
-	l := Load{MaxCalls: o.MaxInFlight, MaxBytes: o.MaxInFlightBytes, MaxConnections: o.MaxConnections}
-	g := s.gate.Load()
-	if g == nil {
-		return l
-	}
-	l.Calls, l.Bytes = int(g.calls.Load()), g.bytes.Load()
-	l.Waiting = max(0, min(int(g.waiting.Load()-g.ousted.Load()), l.Calls)) // read later, it may be more
-	l.Connections = g.connections.count()
+	l := Load{MaxCalls: o.MaxInFlight, MaxBytes: o.MaxInFlightBytes, MaxConnections: o.MaxConnections, Connections: s.connections.Count()}
+	l.Calls, l.Bytes, l.Waiting = s.gate.Calls()
 	return l
 }
 
-func (all *connections) count() int {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return len(all.open)
-}
-
-// limitValues are for the log, as text: a number of bytes or nanoseconds is hard to read.
+// limitValues returns the limits for the log, as text with units.
 func (o *Options) limitValues() []any {
 	return []any{
 		"maxInFlight", countText(o.MaxInFlight),
 		"maxInFlightBytes", bytesText(o.MaxInFlightBytes),
-		"maxBodyBytes", bytesText(o.bodyLimit(nil)),
+		"maxBodyBytes", bytesText(o.MaxBodyBytes),
 		"maxConnections", countText(o.MaxConnections),
 		"maxConnectionAge", durationText(o.MaxConnectionAge),
 		"shutdownDelay", durationText(o.ShutdownDelay),

@@ -3,11 +3,8 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -18,26 +15,29 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// An Outcome is what came of a call.
+// An Outcome is the result of a call.
 type Outcome string
 
 // The outcomes. All but the first three are failures to decide, to which the API server applies the
-// failurePolicy; to Canceled only if it is still there and the request is.
+// failurePolicy. After Canceled the API server may be gone, and the user's request with it.
 const (
 	Allowed  Outcome = "allowed"
 	Mutated  Outcome = "mutated" // allowed, with a patch
 	Denied   Outcome = "denied"
-	Failed   Outcome = "failed"    // unreadable, of the wrong kind, or the handler returned an error
-	Panicked Outcome = "panicked"  // the handler did, or a method of its types
-	TimedOut Outcome = "timed_out" // the handler did not decide, or the body not arrive, in time, or before the client had waited for half of it
-	Shed     Outcome = "shed"      // turned away before it was read to the end: too much at once, or stopping
-	Refused  Outcome = "refused"   // turned away before it was read: without valid credentials
-	Canceled Outcome = "canceled"  // the client went away before that: it restarts, or a user gives up
+	Failed   Outcome = "failed"    // the request was not valid, or the handler returned an error
+	Panicked Outcome = "panicked"  // the handler or a method of its types panicked
+	TimedOut Outcome = "timed_out" // the handler or the body was too late, or the client left after half of its time
+	Shed     Outcome = "shed"      // the server had no room for the call, or was stopping
+	Refused  Outcome = "refused"   // the call had no valid credentials
+	Canceled Outcome = "canceled"  // the client went away early: it restarts, or a user gives up
 )
 
-// An Observation describes a call that has ended. Fields that could not be read from the request are zero.
+// An Observation describes a call that has ended. Fields that could not be read from the request are
+// zero.
 type Observation struct {
 	Hook      string
 	Mutating  bool
@@ -49,44 +49,38 @@ type Observation struct {
 	DryRun    bool
 
 	Outcome Outcome
-	// Code is that of the HTTP answer for a failure, that of the denial for a denial, else 200.
+	// Code is the HTTP code of a failure, the code of a denial, or else 200.
 	Code int32
 	// Err is why the call failed, nil after a decision.
 	Err error
-	// Duration runs from the headers of the request until the answer is made.
+	// Duration is the time from the headers of the request until the answer was encoded.
 	Duration time.Duration
-	// BodyBytes is the size of the request's body, PatchBytes and PatchOperations those of the
-	// patch.
-	BodyBytes, PatchBytes, PatchOperations int
+	// BodyBytes is the size of the request body, in bytes.
+	BodyBytes int
+	// PatchBytes is the size of the patch, in bytes, and PatchOperations its number of operations.
+	PatchBytes, PatchOperations int
 }
 
-// An Observer is told of the calls of a hook, for metrics and traces: see packages metrics and
-// tracing. It is called by many goroutines at once.
+// An Observer sees the calls of a hook, for metrics and traces: see packages metrics and tracing. It
+// must be safe for concurrent use.
 type Observer interface {
-	// Begin is called before the call is read. The context it returns, derived from ctx, is
-	// the parent of the handler's. The function it returns is called once, when the answer is
-	// made and before it is sent, and must not keep the Observation; it may be nil. It may be called in
-	// another goroutine than Begin: a handler that overruns its deadline is busy in that one.
-	// r is for its headers; its body must not be read. Of a call without valid credentials there
-	// are no headers: a stranger must not choose which trace is continued, or whether it is kept.
+	// Begin is called before the body is read. The handler's context is derived from the context
+	// it returns, which must be derived from ctx. The returned function may be nil. It is called
+	// once, after the answer is encoded and before it is sent, perhaps in another goroutine than
+	// Begin. It must not keep the Observation. Begin may read the headers of r, but not its body.
+	// A call without valid credentials has no headers, so that its client cannot choose which
+	// trace is continued.
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
 }
 
-// A ConnectionObserver is an [Observer] that is also told of connections that came to nothing.
+// A ConnectionObserver is an [Observer] that also sees failed TLS handshakes.
 type ConnectionObserver interface {
-	// HandshakeFailed is called for each TLS handshake that failed; class is one of few words,
-	// fit for a label.
+	// HandshakeFailed is called for each TLS handshake that failed. There are few classes, so a
+	// class can be a metric label.
 	HandshakeFailed(class string)
 }
 
-// An observedCall is the state of the observers of one call.
-type observedCall struct {
-	ends      []func(*Observation)
-	bodyBytes int
-	told      atomic.Bool
-}
-
-// WithObserver returns a hook that also tells these observers of its calls.
+// WithObserver returns a hook that also reports its calls to these observers.
 func (h *Hook) WithObserver(observers ...Observer) *Hook {
 	c := *h
 	c.observers = slices.Concat(h.observers, observers)
@@ -99,22 +93,29 @@ func hidesFromServer(o Observer) bool {
 	return ok
 }
 
-// observe tells observers that a call begins, and returns the context for it.
-func (h *Hook) observe(x *exchange, r *http.Request) context.Context {
+// An observedCall is the state of the observers of one call.
+type observedCall struct {
+	ends      []func(*Observation)
+	bodyBytes int
+	reported  atomic.Bool
+}
+
+// observe tells the observers that a call begins, and returns the context for it.
+func (x *exchange) observe(r *http.Request) context.Context {
 	ctx := r.Context()
-	if len(h.observers) == 0 {
+	if len(x.hook.observers) == 0 {
 		return ctx
 	}
 	x.observed = &observedCall{}
-	for _, observer := range h.observers {
-		ctx = x.observed.begin(ctx, observer, h, r)
+	for _, observer := range x.hook.observers {
+		ctx = x.observed.begin(ctx, observer, x.hook, r)
 	}
 	return ctx
 }
 
-// visible is the request as observers may see it.
-func visible(r *http.Request, refused *refusal) *http.Request {
-	if refused == nil {
+// observable returns the request that observers may see: without headers if it was refused.
+func observable(r *http.Request, refusal *clientauth.Refusal) *http.Request {
+	if refusal == nil {
 		return r
 	}
 	c := *r
@@ -124,7 +125,7 @@ func visible(r *http.Request, refused *refusal) *http.Request {
 
 func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r *http.Request) (next context.Context) {
 	next = ctx
-	defer survive(ctx)
+	defer recoverObserver(ctx)
 	own, end := observer.Begin(ctx, h, r)
 	if own != nil {
 		next = own
@@ -135,70 +136,58 @@ func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r 
 	return next
 }
 
-// survive, deferred, keeps a call alive whose observer panics.
-func survive(ctx context.Context) {
+// recoverObserver, deferred, logs the panic of an observer, so that the call goes on.
+func recoverObserver(ctx context.Context) {
 	if p := recover(); p != nil {
-		err := &panicError{"an observer of calls", p, string(debug.Stack())}
-		contextLogger(ctx).Error(err, "an observer of calls panicked", "stack", err.stack)
+		err := reply.NewPanic("an observer of calls", p)
+		contextLogger(ctx).Error(err, "an observer of calls panicked", "stack", err.Stack)
 	}
 }
 
-// tell tells observers what came of a call, once: those that were told first that it begins,
-// last.
-func (x *exchange) tell(c Observation) {
-	if o := x.observed; o != nil && !o.told.Swap(true) {
-		told := c // which is in memory of its own only here
-		o.tell(x, &told)
+// report reports the result of the call to the observers. Only the first result counts.
+func (x *exchange) report(result Observation) {
+	if o := x.observed; o != nil && !o.reported.Swap(true) {
+		own := result // moved to the heap only here
+		o.end(x, &own)
 	}
 }
 
-func (o *observedCall) tell(x *exchange, c *Observation) {
-	h, a := x.ctx.hook, &x.ctx.about
-	c.Hook, c.Mutating = h.Name(), h.reg.mutating
-	c.UID, c.Kind, c.Operation, c.Namespace, c.Name, c.DryRun = a.uid, a.kind, a.operation, a.namespace, a.name, a.dryRun
-	c.BodyBytes, c.Duration = o.bodyBytes, time.Since(x.ctx.start)
+// end calls the observers in the reverse order of begin.
+func (o *observedCall) end(x *exchange, result *Observation) {
+	f := &x.ctx.fields
+	result.Hook, result.Mutating = x.hook.Name(), x.hook.reg.mutating
+	result.UID, result.Kind, result.Operation = f.uid, f.kind, f.operation
+	result.Namespace, result.Name, result.DryRun = f.namespace, f.name, f.dryRun
+	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.start)
 	for _, end := range slices.Backward(o.ends) {
 		func() {
-			defer survive(x.ctx.parent)
-			end(c)
+			defer recoverObserver(x.ctx.parent)
+			end(result)
 		}()
 	}
 }
 
-// succeeded logs what was decided, and tells observers of it. scratch is memory behind whose
-// end the patch may be written to see how long it is.
+// succeeded logs a decision and reports it to the observers. The patch is encoded behind the end of
+// scratch, to measure it.
 func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) {
-	logs := x.ctx.hook.logsDetails(x.ctx.parent)
+	logs := x.ctx.log.enabled(x.ctx.parent)
 	if !logs && x.observed == nil {
 		return
 	}
-	c := Observation{Outcome: Allowed, Code: http.StatusOK}
+	result := Observation{Outcome: Allowed, Code: http.StatusOK}
 	var values []any
 	switch denial := d.Denial(); {
 	case denial != nil:
-		c.Outcome, c.Code = Denied, denial.Code
+		result.Outcome, result.Code = Denied, denial.Code
 		values = []any{"code", denial.Code, "reason", denial.Reason}
 	case len(p) > 0:
-		c.Outcome, c.PatchOperations = Mutated, len(p)
+		result.Outcome, result.PatchOperations = Mutated, len(p)
 	}
 	if logs {
-		x.ctx.logger().V(1).Info(string(c.Outcome), append(values, "duration", time.Since(x.ctx.start).String())...)
+		x.ctx.logger().V(1).Info(string(result.Outcome), append(values, "duration", time.Since(x.ctx.start).String())...)
 	}
-	if x.observed != nil && c.Outcome == Mutated {
-		c.PatchBytes = len(p.AppendJSON(scratch)) - len(scratch)
+	if x.observed != nil && result.Outcome == Mutated {
+		result.PatchBytes = len(p.AppendJSON(scratch)) - len(scratch)
 	}
-	x.tell(c)
-}
-
-// outcomeOf classifies a failure to decide.
-func outcomeOf(err error) Outcome {
-	var own *failure
-	var panicked *panicError
-	switch {
-	case errors.As(err, &panicked):
-		return Panicked
-	case errors.As(err, &own):
-		return cmp.Or(own.outcome, Failed)
-	}
-	return Failed
+	x.report(result)
 }

@@ -50,8 +50,8 @@ func TestLimitValues(t *testing.T) {
 		{"defaults", Options{}, "maxInFlight=1000 maxInFlightBytes=256Mi maxBodyBytes=16Mi maxConnections=2000 maxConnectionAge=5m0s shutdownDelay=10s drainTimeout=35s"},
 		{"odd ones", Options{MaxInFlight: 7, MaxInFlightBytes: 24<<20 + 1, MaxBodyBytes: 100 << 10, MaxConnections: 1234, MaxConnectionAge: time.Second / 2, ShutdownDelay: -1, DrainTimeout: time.Minute},
 			"maxInFlight=7 maxInFlightBytes=25165825 maxBodyBytes=100Ki maxConnections=1234 maxConnectionAge=500ms shutdownDelay=0s drainTimeout=1m0s"},
-		{"none", Options{MaxInFlight: -1, MaxInFlightBytes: -1, MaxConnections: -1, MaxConnectionAge: -1},
-			"maxInFlight=none maxInFlightBytes=none maxBodyBytes=16Mi maxConnections=none maxConnectionAge=none shutdownDelay=10s drainTimeout=35s"},
+		{"no limits", Options{MaxInFlight: -1, MaxInFlightBytes: -1, MaxBodyBytes: -1, MaxConnections: -1, MaxConnectionAge: -1, DrainTimeout: -1},
+			"maxInFlight=none maxInFlightBytes=none maxBodyBytes=none maxConnections=none maxConnectionAge=none shutdownDelay=10s drainTimeout=none"},
 	} {
 		t.Run(in.reason, func(t *testing.T) {
 			o := in.o.completed(nil, math.MaxInt64)

@@ -14,14 +14,16 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/ratelog"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
 // The paths that the server answers itself.
 const livePath, readyPath, metricsPath = "/healthz", "/readyz", "/metrics"
 
-// Ready returns why the server is not ready, or nil: it listens, is not about to stop, and
-// [Options.Ready] has nothing to say. It fits the AddReadyzCheck of a controller-runtime
-// manager.
+// Ready returns why the server is not ready. It is ready if it listens, is not about to stop, and
+// [Options.Ready] returns nil. Ready fits the AddReadyzCheck of a controller-runtime manager.
 func (s *Server) Ready(r *http.Request) error {
 	if err := s.serves(); err != nil || s.opts.Ready == nil {
 		return err
@@ -29,55 +31,57 @@ func (s *Server) Ready(r *http.Request) error {
 	return s.opts.Ready(r.Context())
 }
 
-// serves returns why the server by itself is not ready.
+// serves returns why the server does not serve, apart from Options.Ready.
 func (s *Server) serves() error {
-	switch g := s.gate.Load(); {
-	case g == nil:
+	select {
+	case <-s.listening:
+	default:
 		return errors.New("the webhook server does not listen yet")
-	case g.stage.Load() > serving:
+	}
+	if s.gate.Stopping() {
 		return errors.New("the server is stopping")
 	}
-	return nil
+	return s.startErr
 }
 
 var errNotReady = errors.New("the server is not ready; its log says why")
 
-// readyFor is Ready as a probe is told it, and has the log know why not. Options.Ready may name
-// files and Secrets, which is not for everybody who reaches the hooks' address.
-func (s *Server) readyFor(r *http.Request, strangers bool) error {
+// readyFor is Ready for a probe. It logs why the server is not ready. A probe at the hooks' address,
+// which any client may reach, does not get the reason: Options.Ready may name files and Secrets.
+func (s *Server) readyFor(r *http.Request, public bool) error {
 	if err := s.serves(); err != nil || s.opts.Ready == nil {
 		return err
 	}
 	err := s.opts.Ready(r.Context())
-	if r.Context().Err() == nil { // else it may say no more than that
-		s.readiness.note(contextLogger(r.Context()), err, time.Now())
+	if r.Context().Err() == nil { // else err may only be that of the context
+		s.readiness.log(contextLogger(r.Context()), err, time.Now())
 	}
-	if err != nil && strangers {
+	if err != nil && public {
 		return errNotReady
 	}
 	return err
 }
 
-// A readiness remembers what was logged of it.
+// A readiness is what was last logged about the readiness.
 type readiness struct {
 	mu     sync.Mutex
-	at     time.Time // zero as long as nothing was
-	reason string    // empty: it was ready
+	at     time.Time // zero before the first line
+	reason string    // empty if the server was ready
 }
 
-// note logs what has changed. Another reason than before is logged once in a while, since some
-// are another each time.
-func (l *readiness) note(log logr.Logger, err error, now time.Time) {
+// log logs a change of the readiness. A new reason is logged at most once per interval, since some
+// reasons differ each time.
+func (l *readiness) log(log logr.Logger, err error, now time.Time) {
 	reason := ""
 	if err != nil {
-		reason = textutil.Clip(err.Error(), maxMessageBytes)
+		reason = textutil.Clip(err.Error(), reply.MaxMessageBytes)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	turned := l.at.IsZero() || (reason == "") != (l.reason == "")
 	switch {
 	case !turned && reason == l.reason:
-	case !turned && now.Sub(l.at) < sparingInterval:
+	case !turned && now.Sub(l.at) < ratelog.Interval:
 		log.V(1).Info("the webhook server is not ready", "reason", reason)
 	default:
 		l.at, l.reason = now, reason
@@ -89,21 +93,24 @@ func (l *readiness) note(log logr.Logger, err error, now time.Time) {
 	}
 }
 
-// probed answers a probe, if r is one.
-func (s *Server) probed(w http.ResponseWriter, r *http.Request, strangers bool) bool {
+// answerProbe answers a probe, and reports whether r is one.
+func (s *Server) answerProbe(w http.ResponseWriter, r *http.Request, public bool) bool {
 	switch r.URL.Path {
 	case livePath:
 	case readyPath:
-		if err := s.readyFor(r, strangers); err != nil {
-			statusToStranger(w, r, failureStatus(newFailure(http.StatusServiceUnavailable, err.Error())))
+		if err := s.readyFor(r, public); err != nil {
+			reply.WriteUnreadStatus(w, r, reply.StatusOf(reply.New(http.StatusServiceUnavailable, err.Error())))
 			return true
 		}
 	default:
 		return false
 	}
-	writeToStranger(w, r, http.StatusOK, []byte("\"ok\"\n"))
+	reply.WriteUnread(w, r, http.StatusOK, []byte("\"ok\"\n"))
 	return true
 }
+
+// opsShutdown is how long requests for probes and metrics in flight may take at the end.
+const opsShutdown = 3 * time.Second
 
 // serveOps serves probes and metrics until the function it returns is called.
 func (s *Server) serveOps(listener net.Listener, logger logr.Logger) (stop func()) {
@@ -111,24 +118,24 @@ func (s *Server) serveOps(listener net.Listener, logger logr.Logger) (stop func(
 		return func() {}
 	}
 	s.opsAddr = listener.Addr()
-	server := &http.Server{
-		Handler: s.opsHandler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	ops := &http.Server{
+		Handler: s.opsHandler(), ReadHeaderTimeout: server.HeaderTimeout, ReadTimeout: server.HeaderTimeout, WriteTimeout: server.WriteTimeout, IdleTimeout: server.IdleTimeout,
 		BaseContext: func(net.Listener) context.Context { return logr.NewContext(context.Background(), logger) },
-		ErrorLog:    newConnectionLog(logger, nil).logger(),
+		ErrorLog:    server.NewConnectionLog(logger, func(string) {}),
 	}
 	logger.Info("serving probes and metrics", "addr", s.opsAddr.String())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error(err, "probes and metrics are not served any more", "addr", s.opsAddr.String())
+		if err := ops.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error(err, "probes and metrics are no longer served", "addr", s.opsAddr.String())
 		}
 	}()
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lingering)
+		ctx, cancel := context.WithTimeout(context.Background(), opsShutdown)
 		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close()
+		if ops.Shutdown(ctx) != nil {
+			_ = ops.Close()
 		}
 		<-ended
 	}
@@ -137,11 +144,11 @@ func (s *Server) serveOps(listener net.Listener, logger logr.Logger) (stop func(
 func (s *Server) opsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case s.probed(w, r, false):
+		case s.answerProbe(w, r, false):
 		case r.URL.Path == metricsPath && s.opts.Metrics != nil:
 			s.opts.Metrics.ServeHTTP(w, r)
 		default:
-			writeStatus(w, failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("nothing is served at %s", clip(r.URL.Path)))))
+			reply.WriteStatus(w, reply.StatusOf(reply.New(http.StatusNotFound, fmt.Sprintf("nothing is served at %s", reply.Clip(r.URL.Path)))))
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
 // A Request is one call of a hook with the object decoded into T: a built-in type, the Go
@@ -52,7 +53,7 @@ func (r *Request[T]) OldObject() (*T, error) {
 	}
 	r.old, r.oldErr = decodeObject[T](docs.oldObject, "oldObject")
 	if docs.oldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
-		r.oldErr = badRequest("the request is a %s without an old object", r.Operation)
+		r.oldErr = reply.BadRequest("the request is a %s without an old object", r.Operation)
 	}
 	r.oldDecoded = true
 	return r.old, r.oldErr

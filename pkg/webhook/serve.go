@@ -13,84 +13,83 @@ import (
 	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
 // ServeHTTP answers one AdmissionReview. A decision is HTTP 200 with a review of the version
-// received; a failure to decide is an HTTP error with a metav1.Status, of which the API
-// server shows the message to the user and to which it applies the failurePolicy.
+// received. A failure to decide is an HTTP error with a metav1.Status: the API server shows its
+// message to the user and applies the failurePolicy.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start := time.Now() // reading counts, too
+	start := time.Now() // before the body is read
 	c := h.newCall()
 	x := c.base()
-	x.http1 = r.ProtoMajor == 1
-	x.unread = h.gate != nil && leavesBody(r)
-	x.client = r.Context()
-	refused := h.gate.admit(r)
-	x.ctx.begin(h.observe(x, visible(r, refused)), h, start, h.budget(timeoutOf(r.URL)))
-	err := h.Check()
-	if err != nil {
-		err = newFailure(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error())
-	} else {
-		err = x.enter(r, refused)
+	x.hook = h
+	x.client = clientConn{ctx: r.Context(), http1: r.ProtoMajor == 1}
+	if h.host != nil {
+		x.client.conn = server.ConnectionOf(r.Context())
+		if reply.HasBody(r) {
+			x.client.rest = restThenClose
+		}
 	}
-	if err != nil {
-		x.turnAway(w, r, err)
-	} else {
-		err = h.serve(w, r, c)
-	}
-	switch {
-	case err == nil || !x.unread:
-	case x.kept:
-		x.conn.keep(w, r)
-	case x.ousted:
-		discard(w, r, discardOthers)
+	refusal := h.host.authenticate(r)
+	x.ctx.begin(x.observe(observable(r, refusal)), &h.log, start, h.budget(timeoutOf(r.URL)))
+	switch err := h.Check(); {
+	case err != nil:
+		x.refuse(w, r, reply.New(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error()))
+	case refusal != nil:
+		x.unauthenticated(w, r, refusal)
 	default:
-		discard(w, r, discardLast)
+		if err := x.enter(h.host); err != nil {
+			x.refuse(w, r, err)
+		} else {
+			h.serve(w, r, c)
+		}
 	}
+	x.discardRest(w, r)
 }
 
-// turnAway answers a call that is not to be read.
-func (x *exchange) turnAway(w http.ResponseWriter, r *http.Request, err error) {
-	var refused *refusal
-	switch {
-	case errors.As(err, &refused):
-		x.tell(Observation{Outcome: Refused, Code: refused.status.Code, Err: err})
-		x.endConnection(w)
-		x.unread = false // it is dealt with there
-		x.ctx.hook.gate.auth.refuse(w, r, refused)
-	default:
-		x.kept = outcomeOf(err) == Shed && isKept(r)
-		x.fail(w, err)
-	}
+// refuse answers a call whose body was not read.
+func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	x.keepConnection(r, err)
+	x.fail(w, err)
 }
 
-// serve answers a call that was let in, and returns why it failed.
-func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) error {
+// unauthenticated answers a call without valid credentials.
+func (x *exchange) unauthenticated(w http.ResponseWriter, r *http.Request, refusal *clientauth.Refusal) {
+	x.report(Observation{Outcome: Refused, Code: refusal.Status.Code, Err: refusal})
+	x.closeIfDue(w)
+	x.client.rest = noRest // Refuse discards it
+	x.hook.host.auth.Refuse(w, r, refusal)
+}
+
+// serve answers a call that has a place.
+func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) {
 	x := c.base()
 	defer x.leave()
 	b := bufferPool.Get().(*buffers)
 	err := h.answer(w, r, c, b)
-	if x.leftOver { // the handler goes on with the documents
-		b.lose()
+	if x.leftBehind() { // the handler still uses the documents
+		b.abandon()
 	} else {
 		x.docs.end()
 	}
 	switch {
 	case err == nil:
-		x.endConnection(w)
-		if !write(w, http.StatusOK, b.answer) {
+		x.closeIfDue(w)
+		if !reply.Write(w, http.StatusOK, b.answer) {
 			b.answer = nil
 		}
 	case errors.Is(err, errAnswered):
 	default:
-		x.kept = outcomeOf(err) == Shed && isKept(r) && !x.ousted
+		x.keepConnection(r, err)
 		x.fail(w, err)
 	}
 	b.release()
-	return err
 }
 
-// answer reads the call, has the handler decide, and writes the answer into the buffers.
+// answer reads the call, calls the handler, and encodes the answer into the buffers.
 func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers) error {
 	if err := h.read(w, r, c, b); err != nil {
 		return err
@@ -113,41 +112,38 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 	return nil
 }
 
-// read reads the request, the object included, and checks that it is one for the hook.
+// read reads and decodes the request, and checks that the hook handles it.
 func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) error {
 	memory := b.body
 	if h.raw {
 		memory = nil
 	}
 	x := c.base()
-	if h.gate != nil {
-		x.body = &b.reading
-	}
-	body, err := x.readBody(w, r, memory, h.bodyLimit())
+	data, err := x.readBody(w, r, &b.reading, memory, h.bodyLimit())
 	if err != nil {
 		return err
 	}
 	if !h.raw {
-		b.hold(body)
+		b.hold(data)
 	}
 	if x.observed != nil {
-		x.observed.bodyBytes = len(body)
+		x.observed.bodyBytes = len(data)
 	}
 	b.wire.UserInfo.Groups = x.groups[:0]
-	if err := received.Review(&b.wire, body, c); err != nil {
+	if err := received.Review(&b.wire, data, c); err != nil {
 		return err
 	}
-	x.ctx.know(&b.wire.Metadata)
+	x.ctx.describe(&b.wire.Metadata)
 	x.docs.begin(&b.wire)
 	return h.checkHandled(&b.wire)
 }
 
-// decide returns what the handler decides, and the patch of what it changed.
+// decide returns the decision of the handler and the patch of what it changed.
 func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *review.Request) (*review.Decision, patch.Patch, error) {
 	if d, err := c.accept(wire); d != nil || err != nil {
 		return d, nil, err
 	}
-	c.base().reached = true
+	c.base().handler.called = true
 	o := c.base().await(c, w, r)
 	if o.err != nil || !o.decision.Allowed() {
 		return o.decision, nil, o.err
@@ -156,7 +152,7 @@ func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *revi
 	return o.decision, p, err
 }
 
-// timeoutOf returns the parameter in which the API server says how long it waits.
+// timeoutOf returns the timeout parameter of the API server.
 func timeoutOf(u *url.URL) string {
 	if q := u.RawQuery; strings.Contains(q, "%") || strings.Contains(q, "+") || strings.Contains(q, ";") {
 		return u.Query().Get("timeout")
@@ -171,10 +167,10 @@ func timeoutOf(u *url.URL) string {
 	return ""
 }
 
-// budget is the time the handler gets: what the API server allows, less a tenth (100 ms at
-// least, 1 s at most) to send the answer, since the parameter is rounded up to a whole second.
-// A missing or unreadable parameter leaves the timeoutSeconds of the registration; more than
-// the 30 s that a registration may ask for is not believed.
+// budget returns the time for the handler: the timeout of the API server less a tenth, at least
+// 100 ms and at most 1 s, to send the answer. The API server rounds its parameter up to a whole
+// second. Without a valid parameter the timeoutSeconds of the registration counts. No registration
+// may ask for more than 30 s, so a longer timeout is cut to that.
 func (h *Hook) budget(parameter string) time.Duration {
 	allowed, err := time.ParseDuration(parameter)
 	if limit := h.reg.timeout(); err != nil || allowed <= 0 {

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -16,41 +15,50 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
 // A Server serves hooks over TLS at their paths, and /healthz and /readyz for probes. It is a
-// Runnable of a controller-runtime manager that runs on every replica. Safe for concurrent
-// use; Start may be called once.
+// Runnable for a controller-runtime manager, and runs on every replica. It is safe for concurrent
+// use. Start may be called once.
 type Server struct {
-	opts  Options
-	hooks []*Hook
-	start atomic.Bool
+	opts    Options
+	hooks   []*Hook
+	started atomic.Bool
 
-	gate atomic.Pointer[gate] // nil until it listens
-	late atomic.Int64         // calls answered after the signal to stop
+	gate        *server.Gate
+	connections *server.Connections
+	lateCalls   atomic.Int64 // answered after the context of Start was done
 
 	readiness readiness
 
-	listen        chan struct{} // closed once those that follow are set
+	listening     chan struct{} // closed once the following fields are set
 	addr, opsAddr net.Addr
-	failed        error
+	startErr      error
 }
 
 // NewServer returns a server for the hooks.
 func NewServer(o Options, hooks ...*Hook) *Server {
-	return &Server{opts: o.completed(hooks, debug.SetMemoryLimit(-1)), hooks: hooks, listen: make(chan struct{})}
+	o = o.completed(hooks, debug.SetMemoryLimit(-1))
+	gate := server.NewGate(o.MaxInFlight, o.MaxInFlightBytes)
+	return &Server{
+		opts: o, hooks: hooks, listening: make(chan struct{}),
+		gate: gate, connections: server.NewConnections(o.MaxConnections, o.MaxConnectionAge, gate.EvictSlowBody),
+	}
 }
 
 // NeedLeaderElection tells a manager that every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Addr waits until the server listens and returns the address, for a port chosen by the
-// system. It returns what Start returned when that could not listen, and the context's error
-// when that is done first.
+// Addr waits until the server listens and returns its address. If the server cannot listen, Addr
+// returns the error of Start. If ctx ends first, it returns the error of ctx.
 func (s *Server) Addr(ctx context.Context) (net.Addr, error) {
 	select {
-	case <-s.listen:
-		return s.addr, s.failed
+	case <-s.listening:
+		return s.addr, s.startErr
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -67,41 +75,38 @@ func (s *Server) OpsAddr(ctx context.Context) (net.Addr, error) {
 	return s.opsAddr, nil
 }
 
-// Start serves until ctx is done, then stops in the order that [Options.ShutdownDelay] and
-// [Options.DrainTimeout] tell, and returns nil unless calls were cut off. The contexts of calls
-// in flight are not cancelled. It returns at once, with every error, when a registration is
-// invalid, two hooks share a path or it cannot listen.
+// Start serves until ctx is done and then stops as [Options.ShutdownDelay] and
+// [Options.DrainTimeout] say. It returns nil unless calls were cut off. It does not cancel the
+// contexts of calls in flight. It returns every error at once if a registration is invalid, two
+// hooks share a path or it cannot listen.
 func (s *Server) Start(ctx context.Context) error {
-	if s.start.Swap(true) {
-		return errors.New("the webhook server was started before")
+	if s.started.Swap(true) {
+		return errors.New("the webhook server was already started")
 	}
 	logger := s.opts.Logger
 	if logger.GetSink() == nil {
 		logger = contextLogger(ctx)
 	}
-	auth, authErr := newAuthenticator(s.opts.ClientAuth, logger)
+	auth, authErr := clientauth.New((*clientauth.Config)(s.opts.ClientAuth), logger)
 	hooks, ops, listenErr := s.listeners(ctx)
 	defer closeAll(hooks, ops) // a second time, if the server ran
 	if err := errors.Join(checkHooks(s.hooks), s.opts.check(s.hooks), authErr, listenErr); err != nil {
-		s.failed = fmt.Errorf("cannot start the webhook server: %w", err)
-		close(s.listen)
-		return s.failed
+		s.startErr = fmt.Errorf("cannot start the webhook server: %w", err)
+		close(s.listening)
+		return s.startErr
 	}
-	defer auth.start(ctx)()
+	defer auth.Start(ctx)()
 	defer s.serveOps(ops, logger)()
-	return s.run(ctx, hooks, newGate(&s.opts, auth), logger)
+	return s.run(ctx, hooks, &host{gate: s.gate, auth: auth}, logger)
 }
 
 // run serves the hooks, and stops when ctx is done or the listener fails.
-func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger logr.Logger) error {
-	connections := newConnections(&s.opts, g)
-	server := s.httpServer(ctx, g, connections, logger)
-	listener = connections.listen(listener)
+func (s *Server) run(ctx context.Context, listener net.Listener, h *host, logger logr.Logger) error {
+	httpServer := s.httpServer(ctx, h, logger)
+	listener = s.connections.Listen(listener)
 	s.addr = listener.Addr()
-	g.connections = connections
-	s.gate.Store(g)
-	g.stage.Store(serving)
-	close(s.listen)
+	s.gate.Serve()
+	close(s.listening)
 	logger.Info("serving webhooks", "addr", s.addr.String(), "hooks", len(s.hooks))
 	logger.Info("the limits of the webhook server", s.opts.limitValues()...)
 
@@ -109,28 +114,21 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		serveErr = server.ServeTLS(listener, "", "")
+		serveErr = httpServer.ServeTLS(listener, "", "")
 	}()
-	start := time.Now()
-	d := drain{server, listener, served, g, connections, s.opts.DrainTimeout}
-	stop := func() error {
-		left, err := d.run(ctx)
-		logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnsweredMeanwhile", s.late.Load(), "callsCutOff", left,
-			"handlersLeftBehind", g.calls.Load(), "connectionsTold", connections.told.Load())
-		return err
-	}
+	drain := server.Drain{Server: httpServer, Listener: listener, Served: served, Gate: s.gate, Connections: s.connections, Timeout: s.opts.DrainTimeout}
 	delay := s.opts.ShutdownDelay
 	if ctx.Err() != nil {
-		delay = 0 // nobody can have found it
+		delay = 0 // no client can have found the server
 	}
 	select {
 	case <-served:
-		return errors.Join(fmt.Errorf("the webhook server stopped: %w", serveErr), stop())
+		return errors.Join(fmt.Errorf("the webhook server stopped: %w", serveErr), s.drain(ctx, &drain, time.Now(), logger))
 	case <-ctx.Done():
 	}
-	start = time.Now()
-	g.stage.Store(leaving)
-	logger.Info("the webhook server is about to stop", "delay", delay.String(), "callsInFlight", g.waiting.Load())
+	start := time.Now()
+	s.gate.AnnounceStop()
+	logger.Info("the webhook server is about to stop", "delay", delay.String(), "callsInFlight", s.gate.Waiting())
 	pause := time.NewTimer(delay)
 	defer pause.Stop()
 	select {
@@ -138,51 +136,41 @@ func (s *Server) run(ctx context.Context, listener net.Listener, g *gate, logger
 		logger.Error(serveErr, "the webhook server lost its listener while it was about to stop")
 	case <-pause.C:
 	}
-	return stop()
+	return s.drain(ctx, &drain, start, logger)
 }
 
-// The limits for slow clients that are not limits for calls: each of these has its own deadline
-// for reading.
-const (
-	headerTimeout = 10 * time.Second
-	readTimeout   = time.Minute     // of what is no call, and of all that comes after one
-	writeTimeout  = time.Minute     // from the headers on: well over the 30 s of a call
-	idleTimeout   = 2 * time.Minute // longer than the 90 s after which the API server closes
-)
-
-func (s *Server) httpServer(ctx context.Context, g *gate, connections *connections, logger logr.Logger) *http.Server {
-	handler, errorLog := s.handler(g), newConnectionLog(logger, s.opts.Observers).logger()
-	server := func() *http.Server { return s.plainServer(ctx, g, connections, logger, handler, errorLog) }
-	main := server()
-	main.TLSConfig = g.auth.tlsConfig(s.tlsConfig())
-	main.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
-		"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) { serveHTTP2(conn, server()) },
-	}
-	return main
+// drain drains the server, which began to stop at start.
+func (s *Server) drain(ctx context.Context, d *server.Drain, start time.Time, logger logr.Logger) error {
+	cutOff, err := d.Run(ctx)
+	running, _, _ := s.gate.Calls()
+	logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnsweredMeanwhile", s.lateCalls.Load(), "callsCutOff", cutOff,
+		"handlersLeftBehind", running, "closeNotices", s.connections.Notices())
+	return err
 }
 
-func (s *Server) plainServer(ctx context.Context, g *gate, connections *connections, logger logr.Logger, handler http.Handler, errorLog *log.Logger) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    64 << 10,
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 250,
-			SendPingTimeout:      30 * time.Second,
-			PingTimeout:          15 * time.Second,
-			WriteByteTimeout:     30 * time.Second,
-		},
-		BaseContext: func(net.Listener) context.Context {
-			return logr.NewContext(context.WithoutCancel(ctx), logger)
-		},
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return g.auth.connContext(withConnection(ctx, conn), conn)
-		},
-		ConnState: connections.onState,
-		ErrorLog:  errorLog,
+func (s *Server) httpServer(ctx context.Context, h *host, logger logr.Logger) *http.Server {
+	base := logr.NewContext(context.WithoutCancel(ctx), logger)
+	return server.New(server.Config{
+		Handler:     s.handler(h),
+		TLSConfig:   h.auth.TLSConfig(s.tlsConfig()),
+		Connections: s.connections,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ConnContext: h.auth.ConnContext,
+		ErrorLog:    server.NewConnectionLog(logger, handshakeObserver(logger, s.opts.Observers)),
+	})
+}
+
+// handshakeObserver returns a function that reports failed handshakes to the observers.
+func handshakeObserver(logger logr.Logger, observers []Observer) func(class string) {
+	return func(class string) {
+		for _, o := range observers {
+			if o, ok := o.(ConnectionObserver); ok {
+				func() {
+					defer recoverObserver(logr.NewContext(context.Background(), logger))
+					o.HandshakeFailed(class)
+				}()
+			}
+		}
 	}
 }
 
@@ -196,7 +184,7 @@ func (s *Server) tlsConfig() *tls.Config {
 		c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			cert, err := get(hello)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", noCertificate, err)
+				return nil, fmt.Errorf("%s: %w", server.NoCertificate, err)
 			}
 			return cert, nil
 		}
@@ -204,7 +192,53 @@ func (s *Server) tlsConfig() *tls.Config {
 	return c
 }
 
-// listeners returns that of the hooks, and that of Options.OpsAddr or nil.
+// handler routes by exact path. http.ServeMux would redirect a path that is not clean, and a
+// redirected call fails.
+func (s *Server) handler(host *host) http.Handler {
+	hooks := make(map[string]*Hook, len(s.hooks))
+	for _, h := range s.hooks {
+		if h.maxBytes == 0 {
+			h = h.WithMaxBodyBytes(s.opts.MaxBodyBytes)
+		}
+		hooks[h.Path()] = h.hostedBy(host, s.opts.Observers)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := server.ConnectionOf(r.Context())
+		c.AbortIfClosing(r)
+		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
+			hook.ServeHTTP(w, r)
+			if s.gate.Stopping() {
+				s.lateCalls.Add(1)
+			}
+			return
+		}
+		if s.gate.ClosesAfter(c, time.Now()) {
+			reply.CloseConnection(w)
+		}
+		if s.answerProbe(w, r, true) {
+			return
+		}
+		if refusal := host.authenticate(r); refusal != nil {
+			host.auth.Refuse(w, r, refusal)
+			return
+		}
+		status := reply.StatusOf(reply.New(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", reply.Clip(r.URL.Path))))
+		host.unknownPath.Error(contextLogger(r.Context()), errors.New(status.Message), "cannot decide", "code", status.Code)
+		reply.WriteUnreadStatus(w, r, status)
+	})
+}
+
+// hostedBy returns the hook as a server serves it.
+func (h *Hook) hostedBy(host *host, observers []Observer) *Hook {
+	c := *h
+	c.host = host
+	if !slices.ContainsFunc(h.observers, hidesFromServer) {
+		c.observers = slices.Concat(observers, h.observers)
+	}
+	return &c
+}
+
+// listeners returns the listener of the hooks and that of Options.OpsAddr, which may be nil.
 func (s *Server) listeners(ctx context.Context) (hooks, ops net.Listener, err error) {
 	hooks, ops = s.opts.Listener, s.opts.OpsListener
 	var hooksErr, opsErr error
@@ -221,7 +255,7 @@ func (s *Server) listeners(ctx context.Context) (hooks, ops net.Listener, err er
 	return hooks, ops, errors.Join(hooksErr, opsErr)
 }
 
-// listenOn returns nil and not a nil listener of some type.
+// listenOn returns a nil interface after an error.
 func listenOn(ctx context.Context, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -236,52 +270,4 @@ func closeAll(listeners ...net.Listener) {
 			_ = l.Close()
 		}
 	}
-}
-
-// handler routes by exact path. http.ServeMux would redirect paths that are not clean, and a
-// redirected call is a failed call.
-func (s *Server) handler(g *gate) http.Handler {
-	hooks := make(map[string]*Hook, len(s.hooks))
-	for _, h := range s.hooks {
-		if h.maxBytes == 0 {
-			h = h.WithMaxBodyBytes(s.opts.MaxBodyBytes)
-		}
-		hooks[h.Path()] = h.servedThrough(g, s.opts.Observers)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := connectionOf(r.Context())
-		if c != nil && c.dismissed.Load() && c.http2 == nil {
-			c.abort(r)
-		}
-		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
-			hook.ServeHTTP(w, r)
-			if g.stage.Load() >= leaving {
-				s.late.Add(1)
-			}
-			return
-		}
-		if g.isLast(c, time.Now()) {
-			w.Header()["Connection"] = closeConnection
-		}
-		if s.probed(w, r, true) {
-			return
-		}
-		if refused := g.auth.admit(r); refused != nil {
-			g.auth.refuse(w, r, refused)
-			return
-		}
-		status := failureStatus(newFailure(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", clip(r.URL.Path))))
-		g.unknown.log(contextLogger(r.Context()), errors.New(status.Message), "cannot decide", "code", status.Code)
-		statusToStranger(w, r, status)
-	})
-}
-
-// servedThrough returns the hook as a server serves it.
-func (h *Hook) servedThrough(g *gate, observers []Observer) *Hook {
-	c := *h
-	c.gate = g
-	if !slices.ContainsFunc(h.observers, hidesFromServer) {
-		c.observers = slices.Concat(observers, h.observers)
-	}
-	return &c
 }

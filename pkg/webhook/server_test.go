@@ -76,7 +76,7 @@ func TestStartSaysWhyItCannot(t *testing.T) {
 			if addr, err := server.Addr(t.Context()); !strings.HasPrefix(in.want, "the webhook server stopped") && (err == nil || err.Error() != in.want) {
 				t.Errorf("the address is %v, %v", addr, err)
 			}
-			if err := server.Start(t.Context()); err == nil || err.Error() != "the webhook server was started before" {
+			if err := server.Start(t.Context()); err == nil || err.Error() != "the webhook server was already started" {
 				t.Errorf("started again: %v", err)
 			}
 		})

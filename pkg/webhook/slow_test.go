@@ -91,7 +91,7 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 			e.ask(t, hook, call{}).allowed(t, call{}, true)
 			a := <-slow[i].answer // who came first goes first
 			a.turnedAway(t, http.StatusTooManyRequests, "1")
-			if m := a.failed(t).Message; m != "the webhook server is busy: others wait, and the body takes too long to arrive" {
+			if m := a.failed(t).Message; m != "the webhook server is busy: other calls wait, and the body of this one arrives too slowly" {
 				t.Errorf("got %s", m)
 			}
 			if i == 0 { // there is room now

@@ -12,38 +12,39 @@ import (
 	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A typedCall is a call of a handler that takes the object as a T.
+// A typedCall is a call of a handler for objects of type T.
 type typedCall[T any] struct {
 	exchange
 	handler     func(context.Context, *Request[T]) error
 	sideEffects bool
 	mutating    bool
 
-	req    Request[T]
-	object T
-	read   bool
-	misfit error              // why the object is not a T
-	origin *received.Document // what object was decoded from, if it may be mutated
+	req       Request[T]
+	object    T
+	read      bool
+	decodeErr error              // why the object is not a T
+	origin    *received.Document // what object was decoded from, in a mutating hook
 }
 
-// ReadObject decodes the object. That it is not a T must not hide that it is none of the
-// hook's kinds, so that is told later.
+// ReadObject decodes the object. A decode error is reported only after the kind was checked, so that
+// a wrong kind gets the clearer error.
 func (c *typedCall[T]) ReadObject(body []byte, offset int) (end int, err error) {
-	if c.read { // of duplicates the last one counts
-		c.object, c.misfit = *new(T), nil
+	if c.read { // the last of duplicate members counts
+		c.object, c.decodeErr = *new(T), nil
 	}
 	c.read = true
 	if end, err = c.decode(body, offset); err == nil {
 		return end, nil
 	}
-	c.misfit = err
+	c.decodeErr = err
 	return skipObject(body, offset)
 }
 
 func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
-	defer recovered("decoding the object", &err)
+	defer reply.Recover("decoding the object", &err)
 	if !c.mutating {
 		return decode.At(body, offset, objectDepth, content(&c.object), nil)
 	}
@@ -53,14 +54,14 @@ func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
 	return c.origin.Decode(body, offset, objectDepth, content(&c.object))
 }
 
-// origins are used again when the patch is made: they are of no interest to a handler.
+// origins holds the documents of earlier calls for reuse. Handlers never see them.
 var origins = sync.Pool{New: func() any { return new(received.Document) }}
 
-// mostKeptBytes bounds the objects of which the memory to know where their values are is used
-// again. It may be ten times that of an object.
-const mostKeptBytes = 1 << 20
+// maxReusedBytes is the largest object whose original.Document is reused. A Document may be ten times
+// as large as its object.
+const maxReusedBytes = 1 << 20
 
-// objectDepth is how many objects the object of a review is inside.
+// objectDepth is the nesting depth of the object inside a review.
 const objectDepth = 2
 
 func skipObject(body []byte, offset int) (end int, err error) {
@@ -75,24 +76,25 @@ func (c *typedCall[T]) accept(wire *review.Request) (*review.Decision, error) {
 		return nil, nil
 	}
 	c.req.Object = &c.object
-	if err := c.unfit(); err != nil {
+	if err := c.decodeFailure(); err != nil {
 		return nil, err
 	}
-	if h := c.ctx.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(unknownFields[T](wire.Object), &wire.Metadata, &c.req.decision) {
+	if h := c.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(unknownFields[T](wire.Object), &wire.Metadata, &c.req.decision) {
 		return &c.req.decision, nil
 	}
 	return nil, nil
 }
 
-func (c *typedCall[T]) unfit() error {
-	if c.misfit == nil {
+// decodeFailure returns the failure of an object that is not a T, or nil.
+func (c *typedCall[T]) decodeFailure() error {
+	if c.decodeErr == nil {
 		return nil
 	}
-	var p *panicError
-	if errors.As(c.misfit, &p) {
+	var p *reply.Panic
+	if errors.As(c.decodeErr, &p) {
 		return p
 	}
-	return undecodable(c.misfit, content(&c.object), "object")
+	return undecodable(c.decodeErr, content(&c.object), "object")
 }
 
 func (c *typedCall[T]) handle() outcome {
@@ -104,11 +106,11 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 	if !c.mutating {
 		return nil, nil
 	}
-	defer recovered("comparing the object", &err)
+	defer reply.Recover("comparing the object", &err)
 	if c.docs.object == nil {
 		return nil, nil // DELETE: there is nothing that a patch could apply to
 	}
-	if p, err = changes(c.origin, c.req.Object); len(c.docs.object) <= mostKeptBytes {
+	if p, err = changes(c.origin, c.req.Object); len(c.docs.object) <= maxReusedBytes {
 		c.origin.Reset() // the body may be gone before it is used again
 		origins.Put(c.origin)
 	}

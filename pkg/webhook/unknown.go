@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
 // An UnknownFieldsPolicy says what a hook does with an object that has fields which its type
@@ -96,7 +97,7 @@ func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review
 	case WarnUnknownFields:
 		shown, more := abridged(fields, mostWarned)
 		for _, path := range shown {
-			d.Warn(fmt.Sprintf("webhook %s does not know the field %s", h.Name(), clip(path)))
+			d.Warn(fmt.Sprintf("webhook %s does not know the field %s", h.Name(), reply.Clip(path)))
 		}
 		if more > 0 {
 			d.Warn(fmt.Sprintf("webhook %s does not know %s%d more fields", h.Name(), atLeast(fields), more))
@@ -112,7 +113,7 @@ func unknownStatus(fields []string, m *review.Metadata) metav1.Status {
 	var list field.ErrorList
 	shown, more := abridged(fields, mostDenied)
 	for _, path := range shown {
-		list = append(list, &field.Error{Type: field.ErrorTypeForbidden, Field: clip(path), Detail: "the webhook does not know this field"})
+		list = append(list, &field.Error{Type: field.ErrorTypeForbidden, Field: reply.Clip(path), Detail: "the webhook does not know this field"})
 	}
 	status := apierrors.NewInvalid(schema.GroupKind{Group: m.Kind.Group, Kind: m.Kind.Kind}, m.Name, list).ErrStatus
 	if more > 0 {

@@ -123,7 +123,7 @@ var _ = Describe("client authentication", func() {
 				}
 			})
 
-			It("goes by what is in the file now, on the connections that there are", func(ctx context.Context) {
+			It("uses the new content of a file on open connections", func(ctx context.Context) {
 				eventually := func(caller string) AsyncAssertion {
 					return Eventually(knock).WithArguments(ns, caller, admissionregistrationv1.Fail).WithContext(ctx).
 						WithTimeout(20 * time.Second).WithPolling(5 * time.Millisecond)

@@ -121,7 +121,7 @@ func (l *lock) takeCertificates(path func(name, content string) string) {
 		"right":   {show: issued(first, "kube-apiserver")},
 		"by-url":  {show: issued(first, "kube-apiserver"), byURL: true},
 		"next":    {show: issued(second, "kube-apiserver"), refusal: "the client certificate is not valid: x509: certificate signed by unknown authority"},
-		"other":   {show: issued(first, "somebody"), refusal: `the client certificate is not one of those that may call this webhook server: it is for subject "CN=somebody"`},
+		"other":   {show: issued(first, "somebody"), refusal: `the client certificate may not call this webhook server: it is for subject "CN=somebody"`},
 		"token":   {show: apiserverauth.User{Token: "t0ken-0-of-2026-xyz"}, refusal: fmt.Sprintf(missingText, "a client certificate")},
 		"nothing": {refusal: fmt.Sprintf(missingText, "a client certificate")},
 	}
@@ -142,7 +142,7 @@ func (l *lock) takeTokens(path func(name, content string) string) {
 }
 
 func (l *lock) takePasswords(path func(name, content string) string) {
-	const unknown = "the webhook server does not know the user name, or not with this password"
+	const unknown = "the webhook server does not know this user name and password"
 	l.content = map[string]string{"right": "api:1: 2\n", "next": "api:2\n", "both": "api:2\n\napi:1: 2\n"}
 	l.file = path("passwords", l.content["right"])
 	l.auth = webhook.ClientAuth{BasicFile: l.file}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package reply
 
 import (
 	"io"
@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// A late body ends, but not before some time has passed.
+// A late body ends after a while.
 type late struct{ after time.Duration }
 
 func (l late) Read([]byte) (int, error) { <-time.After(l.after); return 0, io.EOF }
 func (late) Close() error               { return nil }
 
-// TestDiscardIsOverWithItsTime has a body end at the last moment, or at one at which the deadline for
-// reading is over: then what net/http reads next fails, and it would take that for a client that
-// hung up, and end the contexts of the calls that follow.
-func TestDiscardIsOverWithItsTime(t *testing.T) {
+// TestDiscardClosesTheConnectionAtItsDeadline ends a body just before and just after the read
+// deadline. After it, the next read of net/http fails. net/http would take that for a client that
+// hung up, and cancel the contexts of later calls.
+func TestDiscardClosesTheConnectionAtItsDeadline(t *testing.T) {
 	for after, want := range map[time.Duration]any{
-		discardOthers - 1: nil,
-		discardOthers:     http.ErrAbortHandler,
-		discardOthers + 1: http.ErrAbortHandler,
+		DiscardUntimely - 1: nil,
+		DiscardUntimely:     http.ErrAbortHandler,
+		DiscardUntimely + 1: http.ErrAbortHandler,
 	} {
 		t.Run(after.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestDiscardIsOverWithItsTime(t *testing.T) {
 					}
 				}()
 				r := httptest.NewRequest(http.MethodPost, "/", late{after})
-				discard(httptest.NewRecorder(), r, discardOthers)
+				Discard(httptest.NewRecorder(), r, DiscardUntimely)
 			})
 		})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package server
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// TestHandshakeClass has what clients in other languages make a server say.
+// TestHandshakeClass classifies the errors that clients in other languages cause.
 func TestHandshakeClass(t *testing.T) {
 	for reason, want := range map[string]string{
 		"EOF": handshakeProbe, "read tcp 10.0.0.1:9443->10.0.0.2:40000: read: connection reset by peer": handshakeProbe,
@@ -40,10 +40,10 @@ func TestHandshakeClass(t *testing.T) {
 	}
 }
 
-func TestUntrustedIsLoggedOnceAMinute(t *testing.T) {
+func TestUntrustedIsLoggedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		c := newConnectionLog(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), nil)
+		c := NewConnectionLog(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), func(string) {}).Writer()
 		for range 180 { // three minutes
 			if _, err := c.Write([]byte("http: TLS handshake error from 10.0.0.2:40000: remote error: tls: bad certificate\n")); err != nil {
 				t.Fatal(err)
@@ -62,20 +62,3 @@ func TestUntrustedIsLoggedOnceAMinute(t *testing.T) {
 		}
 	})
 }
-
-// TestAnObserverOfHandshakesThatPanics does not end the connection's goroutine, nor is it silent.
-func TestAnObserverOfHandshakesThatPanics(t *testing.T) {
-	var lines []string
-	l := newConnectionLog(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), nil)
-	l.observers = []ConnectionObserver{panicking{}}
-	if _, err := l.Write([]byte("http: TLS handshake error from 10.0.0.1:1: EOF\n")); err != nil {
-		t.Error(err)
-	}
-	if len(lines) != 1 || !strings.Contains(lines[0], "an observer of calls panicked") {
-		t.Errorf("got %q", lines)
-	}
-}
-
-type panicking struct{}
-
-func (panicking) HandshakeFailed(string) { panic("oh") }

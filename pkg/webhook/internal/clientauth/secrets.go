@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package clientauth
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 // secrets are digests of tokens, or of user names with passwords.
 type secrets [][sha256.Size]byte
 
-// holds compares with all of them, in a time that tells nothing of what they are.
-func (s secrets) holds(credential string) bool {
+// contains compares a credential with all secrets in constant time.
+func (s secrets) contains(credential string) bool {
 	if len(credential) > credentials.MaxBytes {
 		return false
 	}
@@ -30,11 +30,11 @@ func (s secrets) holds(credential string) bool {
 	return found == 1
 }
 
-var errSeveral = errors.New("the call has several Authorization headers, of which the webhook server takes none")
+var errSeveral = errors.New("the call has several Authorization headers; the webhook server accepts only one")
 
-// shown returns what the call shows by a scheme. What is in front of the server may look at
-// another of several headers than the server does, so they do not count.
-func shown(r *http.Request, scheme string) (string, error) {
+// authorization returns the credentials that the call sends by a scheme. Several headers are an
+// error: a proxy in front of the server might look at another one than the server does.
+func authorization(r *http.Request, scheme string) (string, error) {
 	headers := r.Header["Authorization"]
 	if len(headers) > 1 {
 		return "", errSeveral
@@ -47,39 +47,39 @@ func shown(r *http.Request, scheme string) (string, error) {
 	return "", errNoCredential
 }
 
-// bearer is the kind of credentials of RFC 6750.
-func bearer(known *reload.Files[secrets]) credentialKind {
+// bearer returns the check of bearer tokens (RFC 6750).
+func bearer(known *reload.Files[secrets]) check {
 	return func(r *http.Request) error {
-		token, err := shown(r, "Bearer")
+		token, err := authorization(r, "Bearer")
 		if err != nil {
 			return err
 		}
-		if tokens, _ := known.Get(); !tokens.holds(strings.TrimSpace(token)) {
+		if tokens, _ := known.Get(); !tokens.contains(strings.TrimSpace(token)) {
 			return errors.New("the webhook server does not know the bearer token")
 		}
 		return nil
 	}
 }
 
-// basic is the kind of credentials of RFC 7617.
-func basic(known *reload.Files[secrets]) credentialKind {
+// basic returns the check of user names and passwords (RFC 7617).
+func basic(known *reload.Files[secrets]) check {
 	return func(r *http.Request) error {
-		if _, err := shown(r, "Basic"); err != nil {
+		if _, err := authorization(r, "Basic"); err != nil {
 			return err
 		}
 		user, password, ok := r.BasicAuth()
-		if pairs, _ := known.Get(); !ok || !pairs.holds(user+":"+password) { // no user has a colon in it
-			return errors.New("the webhook server does not know the user name, or not with this password")
+		if pairs, _ := known.Get(); !ok || !pairs.contains(user+":"+password) { // a user name has no colon
+			return errors.New("the webhook server does not know this user name and password")
 		}
 		return nil
 	}
 }
 
-// parseTokens reads a file of tokens. Nothing of them must be in an error, which is logged.
+// parseTokens reads a file of tokens. Errors are logged, so they must not quote a token.
 func parseTokens(content []byte) (secrets, error) {
 	tokens, err := parseSecrets(content, credentials.CheckAcceptedToken)
 	if err == nil && len(tokens) == 0 {
-		return nil, errors.New("there is no bearer token in it: write one on a line of its own")
+		return nil, errors.New("the file holds no bearer token: write one on a line of its own")
 	}
 	return tokens, err
 }
@@ -94,16 +94,16 @@ func parseBasic(content []byte) (secrets, error) {
 		return credentials.CheckPair(user, password)
 	})
 	if err == nil && len(pairs) == 0 {
-		return nil, errors.New("there is no user name with a password in it: write user:password on a line of its own")
+		return nil, errors.New("the file holds no user name with a password: write user:password on a line of its own")
 	}
 	return pairs, err
 }
 
-// parseSecrets reads the lines that count. All lines must be good: to leave one out in silence
-// would be found out when it is needed.
+// parseSecrets reads the lines that are not empty or comments. One invalid line makes the whole file
+// invalid, so that the mistake shows before the credential is used.
 func parseSecrets(content []byte, check func(line string) error) (secrets, error) {
 	var all secrets
-	content = bytes.TrimPrefix(content, []byte("\ufeff")) // as some editors begin a file
+	content = bytes.TrimPrefix(content, []byte("\ufeff")) // the byte order mark of some editors
 	for i, line := range bytes.Split(content, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package clientauth
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// An admitter is an authenticator with requests that it admits.
+// An admitter is an authenticator with a request that it lets pass.
 type admitter struct {
 	name string
-	*authenticator
+	*Authenticator
 	bare *http.Request
 }
 
@@ -50,10 +50,10 @@ func admitters(tb testing.TB) []admitter {
 	bare := presented("Bearer secret-0123456789")
 	bare.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 	all := []admitter{{name: "none", bare: bare}, {name: "certificate", bare: bare}, {name: "token", bare: bare}}
-	for i, auth := range []*ClientAuth{
+	for i, auth := range []*Config{
 		nil, {CAFile: file(string(ca.Bundle)), Names: []string{"kube-apiserver"}}, {TokenFile: file("one-0123456789-x\ntwo-0123456789-x\nsecret-0123456789\n")},
 	} {
-		if all[i].authenticator, err = newAuthenticator(auth, logr.Discard()); err != nil {
+		if all[i].Authenticator, err = New(auth, logr.Discard()); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -62,15 +62,15 @@ func admitters(tb testing.TB) []admitter {
 
 // onConnection returns the request as it comes on a new connection.
 func (a admitter) onConnection(ctx context.Context) *http.Request {
-	return a.bare.WithContext(a.connContext(ctx, nil))
+	return a.bare.WithContext(a.ConnContext(ctx))
 }
 
 // A certificate is verified once for a connection, so later calls on it cost next to nothing.
-func TestAllocsOfAdmit(t *testing.T) {
+func TestAllocsOfCheck(t *testing.T) {
 	for _, a := range admitters(t) {
 		r := a.onConnection(t.Context())
 		if n := testing.AllocsPerRun(100, func() {
-			if refused := a.admit(r); refused != nil {
+			if refused := a.Check(r); refused != nil {
 				t.Error(refused)
 			}
 		}); n != 0 {
@@ -79,9 +79,8 @@ func TestAllocsOfAdmit(t *testing.T) {
 	}
 }
 
-// BenchmarkAdmit is what client authentication costs a call on a connection that made one
-// before, and the first one.
-func BenchmarkAdmit(b *testing.B) {
+// BenchmarkCheck measures client authentication for the first and for later calls on a connection.
+func BenchmarkCheck(b *testing.B) {
 	for _, a := range admitters(b) {
 		for _, first := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/first=%t", a.name, first), func(b *testing.B) {
@@ -91,7 +90,7 @@ func BenchmarkAdmit(b *testing.B) {
 					if first {
 						r = a.onConnection(b.Context())
 					}
-					if refused := a.admit(r); refused != nil {
+					if refused := a.Check(r); refused != nil {
 						b.Fatal(refused)
 					}
 				}

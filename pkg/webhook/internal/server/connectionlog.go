@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package server
 
 import (
-	"context"
 	"errors"
 	"log"
 	"strings"
@@ -11,29 +10,31 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/ratelog"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// The classes of TLS handshakes that failed, for [ConnectionObserver.HandshakeFailed].
+// The classes of failed TLS handshakes, for webhook.ConnectionObserver.
 const (
-	handshakeProbe     = "probe"              // the client went away: a port that is looked at
+	handshakeProbe     = "probe"              // the client went away, as a port scanner does
 	handshakePlaintext = "plaintext"          // the client does not speak TLS
 	handshakeUntrusted = "untrusted"          // the client does not trust the certificate
 	handshakeTimeout   = "timeout"            // the client was too slow
 	handshakeVersion   = "version"            // there is no common version, cipher suite or protocol
-	handshakeClient    = "client_certificate" // the client's certificate will not do
+	handshakeClient    = "client_certificate" // the client's certificate is missing or not valid
 	handshakeNoCert    = "no_certificate"     // the server has none yet
 	handshakeOther     = "other"
 )
 
-// noCertificate begins the error of a handshake for which there was no certificate.
-const noCertificate = "there is no certificate to serve"
+// NoCertificate begins the error of a handshake for which the server has no certificate.
+const NoCertificate = "there is no certificate to serve"
 
-// handshakeClasses are known by what net/http and crypto/tls say. The first that fits counts.
+// handshakeClasses match the texts of net/http and crypto/tls. The first match wins.
 var handshakeClasses = []struct {
 	class string
 	words []string
 }{
-	{handshakeNoCert, []string{noCertificate, "no certificates configured", "unrecognized name"}},
+	{handshakeNoCert, []string{NoCertificate, "no certificates configured", "unrecognized name"}},
 	{handshakeUntrusted, []string{
 		"remote error: tls: bad certificate", "remote error: tls: unknown certificate", // and: … authority
 		"remote error: tls: expired certificate", "remote error: tls: unsupported certificate", "remote error: tls: revoked certificate",
@@ -59,26 +60,19 @@ func handshakeClass(reason string) string {
 	return handshakeOther
 }
 
-// A connectionLog takes the lines that net/http writes of connections. Most are noise that any
-// port has; some say why no call arrives.
+// A connectionLog filters the lines that net/http logs about connections. Most are noise that every
+// port has; some explain why no call arrives.
 type connectionLog struct {
-	log       logr.Logger
-	observers []ConnectionObserver
-
-	untrusted, none, accept, other sparingly
+	log                                     logr.Logger
+	observe                                 func(class string)
+	untrusted, noCertificate, accept, other ratelog.Logger
 }
 
-func newConnectionLog(l logr.Logger, observers []Observer) *connectionLog {
-	c := &connectionLog{log: l}
-	for _, o := range observers {
-		if o, ok := o.(ConnectionObserver); ok {
-			c.observers = append(c.observers, o)
-		}
-	}
-	return c
+// NewConnectionLog returns an ErrorLog for an http.Server. observe is called for each TLS handshake
+// that failed.
+func NewConnectionLog(l logr.Logger, observe func(class string)) *log.Logger {
+	return log.New(&connectionLog{log: l, observe: observe}, "", 0)
 }
-
-func (c *connectionLog) logger() *log.Logger { return log.New(c, "", 0) }
 
 // Write takes one line.
 func (c *connectionLog) Write(line []byte) (int, error) {
@@ -90,33 +84,28 @@ func (c *connectionLog) Write(line []byte) (int, error) {
 	}
 	switch {
 	case strings.HasPrefix(text, "http: Accept error"):
-		c.accept.log(c.log, errors.New(textutil.Clip(text, maxMessageBytes)), "cannot take connections; is there a limit of open files?")
+		c.accept.Error(c.log, errors.New(textutil.Clip(text, reply.MaxMessageBytes)), "cannot accept connections; check the limit of open files")
 	case strings.HasPrefix(text, "http: panic serving"):
-		c.log.Error(errors.New(text), "the webhook server panicked; that is a bug of it, or of an observer or middleware")
+		c.log.Error(errors.New(text), "the webhook server panicked; this is a bug in the server, an observer or middleware")
 	default:
-		c.log.V(1).Info("http server", "message", textutil.Clip(text, maxMessageBytes))
+		c.log.V(1).Info("http server", "message", textutil.Clip(text, reply.MaxMessageBytes))
 	}
 	return len(line), nil
 }
 
 func (c *connectionLog) handshake(from, reason string) {
 	class := handshakeClass(reason)
-	for _, o := range c.observers {
-		func() {
-			defer survive(logr.NewContext(context.Background(), c.log))
-			o.HandshakeFailed(class)
-		}()
-	}
+	c.observe(class)
 	values := []any{"class", class, "remote", from}
-	err := errors.New(textutil.Clip(reason, maxMessageBytes))
+	err := errors.New(textutil.Clip(reason, reply.MaxMessageBytes))
 	switch class {
 	case handshakeUntrusted:
-		c.untrusted.log(c.log, err, "a client does not trust the serving certificate; if it is the API server, no call arrives: "+
-			"put the CA that signed the certificate into the caBundle of the webhook configurations, and see that the certificate is for the name <service>.<namespace>.svc", values...)
+		c.untrusted.Error(c.log, err, "a client does not trust the serving certificate; if it is the API server, no call arrives: "+
+			"put the CA that signed the certificate into the caBundle of the webhook configurations, and check that the certificate is for the name <service>.<namespace>.svc", values...)
 	case handshakeNoCert:
-		c.none.log(c.log, err, "a client had to be sent away, since there is no certificate yet", values...)
+		c.noCertificate.Error(c.log, err, "refused a connection: the server has no certificate yet", values...)
 	case handshakeOther, handshakeClient:
-		c.other.log(c.log, err, "a TLS handshake failed", values...)
+		c.other.Error(c.log, err, "a TLS handshake failed", values...)
 	default:
 		c.log.V(1).Info("a TLS handshake failed", append(values, "reason", err.Error())...)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package clientauth
 
 import (
 	"bytes"
@@ -17,36 +17,37 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// certificates judge client certificates. They do so apart from the TLS handshake: that cannot
-// tell the client what is wrong in words, and is not done again when a CA is removed.
+// certificates verifies client certificates. The TLS handshake does not: it cannot send the client a
+// message, and it is not repeated when a CA is removed.
 type certificates struct {
 	cas   func() (*x509.CertPool, int)
 	names []string
 }
 
-// A nameError says that a certificate is valid, but not one that may call.
+// A nameError is the error of a valid certificate that is not among Names.
 type nameError struct{ cert *x509.Certificate }
 
 func (e *nameError) Error() string {
-	return "the client certificate is not one of those that may call this webhook server: it is for " + clip(namesText(e.cert))
+	return "the client certificate may not call this webhook server: it is for " + reply.Clip(namesText(e.cert))
 }
 
-// judge is a credentialKind.
-func (c *certificates) judge(r *http.Request) error {
+// check is the check of client certificates.
+func (c *certificates) check(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return errNoCredential
 	}
-	v, ok := r.Context().Value(verdictKey{}).(*verdict)
+	v, ok := r.Context().Value(resultKey{}).(*verification)
 	if !ok {
-		v = &verdict{}
+		v = &verification{}
 	}
 	return v.of(c, r.TLS.PeerCertificates)
 }
 
-// verify returns until when the verdict on the certificate holds, as long as the CAs are the
-// same.
+// verify verifies a certificate. The result is valid until the returned time, unless the CAs change.
 func (c *certificates) verify(cas *x509.CertPool, chain []*x509.Certificate, now time.Time) (until time.Time, err error) {
 	intermediates := x509.NewCertPool()
 	for _, cert := range chain[1:] {
@@ -57,7 +58,7 @@ func (c *certificates) verify(cas *x509.CertPool, chain []*x509.Certificate, now
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
-		// A certificate that is not valid yet will be.
+		// The certificate may become valid later.
 		return now.Add(time.Second), fmt.Errorf("the client certificate is not valid: %w", err)
 	}
 	for _, one := range verified {
@@ -71,7 +72,7 @@ func (c *certificates) verify(cas *x509.CertPool, chain []*x509.Certificate, now
 	return until, err
 }
 
-// firstEnd is when a chain stops being valid.
+// firstEnd returns when the first certificate of a chain expires.
 func firstEnd(chain []*x509.Certificate) time.Time {
 	end := chain[0].NotAfter
 	for _, cert := range chain[1:] {
@@ -82,8 +83,8 @@ func firstEnd(chain []*x509.Certificate) time.Time {
 	return end
 }
 
-// hasName tells whether the certificate is for a name. What kind a name is of follows from its
-// form, lest a URI be allowed in by a DNS name that is spelt the same.
+// hasName reports whether the certificate is for a name. The form of the name decides which fields
+// it is compared with, so that a URI never matches a DNS name.
 func hasName(cert *x509.Certificate, name string) bool {
 	ip, err := netip.ParseAddr(name)
 	switch {
@@ -120,17 +121,17 @@ func namesText(cert *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// A verdict is what was found of the certificate of a connection, which stays the same.
-type verdict struct {
+// A verification is the result of verifying the certificate of one connection.
+type verification struct {
 	mu         sync.Mutex
-	generation int // of the CAs; zero: not judged
+	generation int // of the CAs, zero before the first verification
 	until      time.Time
 	err        error
 }
 
-type verdictKey struct{}
+type resultKey struct{}
 
-func (v *verdict) of(c *certificates, chain []*x509.Certificate) error {
+func (v *verification) of(c *certificates, chain []*x509.Certificate) error {
 	cas, generation := c.cas()
 	now := time.Now()
 	v.mu.Lock()
@@ -142,16 +143,16 @@ func (v *verdict) of(c *certificates, chain []*x509.Certificate) error {
 	return v.err
 }
 
-// connContext gives a connection a place for the verdict on its certificate.
-func (a *authenticator) connContext(ctx context.Context, _ net.Conn) context.Context {
+// ConnContext returns a context that stores the verification of the connection's certificate.
+func (a *Authenticator) ConnContext(ctx context.Context) context.Context {
 	if a == nil || a.certificates == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, verdictKey{}, &verdict{})
+	return context.WithValue(ctx, resultKey{}, &verification{})
 }
 
-// tlsConfig asks clients for a certificate if it counts. What c itself asks for stays.
-func (a *authenticator) tlsConfig(c *tls.Config) *tls.Config {
+// TLSConfig changes c to request client certificates if CAFile is set. A stricter setting of c stays.
+func (a *Authenticator) TLSConfig(c *tls.Config) *tls.Config {
 	if a == nil || a.certificates == nil {
 		return c
 	}
@@ -170,7 +171,7 @@ func (a *authenticator) tlsConfig(c *tls.Config) *tls.Config {
 	return c
 }
 
-// parseCAs reads a PEM file of certificates. Text around them is tolerated, as in a caBundle.
+// parseCAs reads a PEM file of certificates. It ignores text around them, as in a caBundle.
 func parseCAs(content []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), 0
 	for rest := content; ; {
@@ -179,20 +180,20 @@ func parseCAs(content []byte) (*x509.CertPool, error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("there is a PEM block of type %s in it: it must hold certificates only, of the CAs", clip(fmt.Sprintf("%q", block.Type)))
+			return nil, fmt.Errorf("a PEM block is of type %s: the file must hold CA certificates only", reply.Clip(fmt.Sprintf("%q", block.Type)))
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d does not parse: %w", found+1, err)
+			return nil, fmt.Errorf("certificate %d cannot be parsed: %w", found+1, err)
 		}
 		pool.AddCert(cert)
 		found++
 	}
 	switch whole := bytes.Count(content, []byte("-----BEGIN ")); {
 	case whole > found:
-		return nil, fmt.Errorf("of %d PEM blocks in it %d can be read: it may be half written", whole, found)
+		return nil, fmt.Errorf("only %d of %d PEM blocks can be read: the file may be half written", found, whole)
 	case found == 0:
-		return nil, errors.New("there is no certificate in it: write those of the CAs that sign client certificates, in PEM")
+		return nil, errors.New("the file holds no certificate: add the CAs that sign client certificates, in PEM")
 	}
 	return pool, nil
 }

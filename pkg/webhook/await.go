@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
+)
+
+var (
+	errGoexit   = errors.New("the handler ended its goroutine")
+	errAnswered = errors.New("the answer was sent while the handler was busy")
+)
+
+// await calls the handler and waits until it returns, panics or misses its deadline.
+//
+// Over HTTP/1.1, which the API server uses, the handler runs in the goroutine of the connection:
+// another goroutine would cost as much as everything else around a small object. If the handler
+// misses its deadline, a timer hijacks the connection and answers. HTTP/2 does not allow that, so
+// there the handler gets a goroutine of its own, which can be left behind.
+func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome {
+	left := time.Until(x.ctx.deadline)
+	if left <= 0 {
+		x.ctx.expire()
+		return outcome{err: x.ctx.tooLate()}
+	}
+	if r.ProtoMajor > 1 {
+		return x.awaitGoroutine(c, left)
+	}
+	timer := time.AfterFunc(left, func() { x.answerOverrun(w) })
+	defer timer.Stop()
+	x.run(c, w)
+	switch {
+	case x.handler.fate == hijacked:
+		return outcome{err: errAnswered}
+	case x.ctx.expired():
+		return outcome{err: x.ctx.tooLate()}
+	}
+	return x.handler.outcome
+}
+
+// answerOverrun answers for a handler that missed its deadline, if the connection can be hijacked.
+// Otherwise the answer waits for the handler.
+func (x *exchange) answerOverrun(w http.ResponseWriter) {
+	x.ctx.expire()
+	run := &x.handler
+	run.mu.Lock()
+	if run.fate != undecided {
+		run.mu.Unlock()
+		return
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		run.fate = hijacked
+	}
+	run.mu.Unlock()
+	if err == nil {
+		reply.WriteTo(conn, x.failed(x.ctx.tooLate()))
+		x.place.Answered()
+	}
+}
+
+// awaitGoroutine calls the handler in a goroutine of its own.
+func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
+	done := x.ctx.Done()
+	x.place.Share()
+	go func() {
+		defer x.place.Drop()
+		x.run(c, nil)
+	}()
+	timer := time.AfterFunc(left, x.ctx.expire)
+	defer timer.Stop()
+	<-done
+	run := &x.handler
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.fate != decided {
+		run.fate = abandoned
+		return outcome{err: x.ctx.tooLate()}
+	}
+	return run.outcome
+}
+
+// run calls the handler. With w, run answers if the handler ends the goroutine of the connection.
+func (x *exchange) run(c call, w http.ResponseWriter) {
+	o := outcome{err: errGoexit}
+	defer func() {
+		if p := recover(); p != nil {
+			o = outcome{err: reply.NewPanic("the handler", p)}
+		}
+		inTime := x.decide(o)
+		if inTime && w != nil && o.err == errGoexit { //nolint:errorlint // it is never wrapped here
+			x.answerGoexit(w)
+		}
+	}()
+	o = c.handle()
+	if o.err != nil {
+		_ = o.err.Error() // a typed nil may panic here, where the panic is recovered
+	}
+}
+
+// answerGoexit answers from a goroutine that is about to end.
+func (x *exchange) answerGoexit(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		x.fail(w, errGoexit)
+		return
+	}
+	reply.WriteTo(conn, x.failed(errGoexit))
+}
+
+// decide stores the outcome of the handler. It reports whether the handler was in time.
+func (x *exchange) decide(o outcome) (inTime bool) {
+	run := &x.handler
+	run.mu.Lock()
+	if inTime = run.fate == undecided; inTime {
+		run.outcome, run.fate = o, decided
+	}
+	run.mu.Unlock()
+	x.ctx.cancel(context.Canceled)
+	if inTime {
+		return true
+	}
+	var p *reply.Panic
+	if errors.As(o.err, &p) {
+		x.ctx.logger().Error(p, "a handler panicked after its call was over", "stack", p.Stack)
+	}
+	return false
+}

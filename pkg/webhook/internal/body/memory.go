@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package body
+
+import "sync"
+
+// MaxSmallBytes is the largest buffer that belongs to the small ones. Callers keep those themselves.
+const MaxSmallBytes = 256 << 10
+
+// Larger bodies use buffers of a few sizes, so that none wastes much memory. A call gets such a
+// buffer only after a good part of its body has arrived.
+var (
+	largeSizes = [...]int{MaxSmallBytes, 384 << 10, 512 << 10, 768 << 10, 1 << 20, 3 << 19, 2 << 20, 3 << 20, 4 << 20}
+	largePools [len(largeSizes)]sync.Pool
+)
+
+// sizeFor returns the size of the buffer for n bytes, which is n or a large size of at most most.
+func sizeFor(n, most int) int {
+	if n <= MaxSmallBytes {
+		return n
+	}
+	for _, size := range largeSizes {
+		if n <= size && size <= most {
+			return size
+		}
+	}
+	return n
+}
+
+// allocate returns an empty buffer with a capacity of size.
+func allocate(size int) []byte {
+	for i := range largeSizes {
+		if size != largeSizes[i] {
+			continue
+		}
+		if b, _ := largePools[i].Get().(*[]byte); b != nil {
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// Release puts a buffer of a large size back. Nobody may use b afterwards.
+func Release(b []byte) {
+	for i, size := range largeSizes {
+		if cap(b) == size {
+			again := b
+			largePools[i].Put(&again)
+		}
+	}
+}

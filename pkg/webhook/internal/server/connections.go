@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/tls"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Connections are the open connections of a server. They are bounded by max.
+type Connections struct {
+	connectionSet
+	max     int
+	age     time.Duration
+	evict   func() bool  // Gate.EvictSlowBody
+	scanned time.Time    // when no stalled connection was found; guarded by mu
+	notices atomic.Int64 // close notices sent
+}
+
+// NewConnections returns connections with a bound on their number and their age. evictSlowBody ends
+// a slow body, so that its connection becomes idle, and reports whether there was one.
+func NewConnections(maximum int, age time.Duration, evictSlowBody func() bool) *Connections {
+	all := &Connections{max: maximum, age: age, evict: evictSlowBody}
+	all.open, all.changed = map[*Connection]struct{}{}, make(chan struct{}, 1)
+	for i := range all.lists {
+		root := &all.lists[i]
+		root.state.prev, root.state.next = root, root
+	}
+	return all
+}
+
+// Count returns how many connections are open.
+func (all *Connections) Count() int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return len(all.open)
+}
+
+// Notices returns how many close notices were sent.
+func (all *Connections) Notices() int64 { return all.notices.Load() }
+
+// Listen returns a listener whose connections are counted and bounded.
+func (all *Connections) Listen(l net.Listener) net.Listener {
+	return &trackingListener{Listener: l, all: all, closed: make(chan struct{})}
+}
+
+// A trackingListener adds the connections it accepts to all.
+type trackingListener struct {
+	net.Listener
+	all    *Connections
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *trackingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.all.makeRoom(l.closed)
+	return l.all.add(conn), nil
+}
+
+func (l *trackingListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+func (all *Connections) add(conn net.Conn) *Connection {
+	now := time.Now()
+	c := &Connection{Conn: conn, all: &all.connectionSet, opened: now, expires: now.Add(jittered(all.age))}
+	c.state.busySince = now
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.open[c] = struct{}{}
+	all.link(c)
+	return c
+}
+
+// jittered returns the age, up to a tenth more or less, so that connections that were opened together
+// do not close together. It subtracts a nanosecond: an age of one closes a connection at once.
+func jittered(age time.Duration) time.Duration {
+	spread := age / 10
+	return age - spread + min(rand.N(2*spread+1), 1<<63-1-(age-spread)) - 1
+}
+
+// makeRoom waits until there is room for another connection, or closed is closed. At the limit it
+// closes one connection. If every connection has a call or is too young, the new one waits, and
+// later ones wait in the queue of the system: closing a connection before an answer loses a call.
+func (all *Connections) makeRoom(closed <-chan struct{}) {
+	for {
+		victim, wait := all.markVictim()
+		if victim != nil {
+			all.notify(victim)
+		}
+		if wait == 0 {
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-all.changed:
+		case <-timer.C:
+		case <-closed:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// markVictim marks the connection to close for a new one, if one has to. Otherwise it returns how
+// long to wait, and zero if there is room.
+func (all *Connections) markVictim() (victim *Connection, wait time.Duration) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.open)-all.closing < all.max {
+		return nil, 0
+	}
+	if victim, wait = all.victim(); victim != nil {
+		victim.mark()
+	}
+	return victim, wait
+}
+
+// OnState is the ConnState of the http.Server. A connection is active from the headers of a request
+// until the answer is sent.
+func (all *Connections) OnState(conn net.Conn, state http.ConnState) {
+	c := connectionUnder(conn)
+	if c == nil {
+		return
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s := &c.state
+	switch state {
+	case http.StateNew:
+		s.tls = conn.(*tls.Conn)
+	case http.StateActive:
+		c.phase.Store(phaseRequested)
+		s.requested, s.busy = true, true
+		if now := time.Now(); now.Sub(s.idleSince) >= shortBreak {
+			s.busySince = now
+		}
+		c.unlink()
+	case http.StateIdle:
+		s.busy = false
+		switch {
+		case s.closed:
+		case !c.closing.Load():
+			if s.next == nil {
+				all.link(c)
+				wake(all.changed)
+			}
+		case s.cutOff != nil:
+			s.cutOff.Reset(lingerTime) // after a call that was on its way over HTTP/2
+		}
+	}
+}
+
+// closeAll closes all connections.
+func (all *Connections) closeAll() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for c := range all.open {
+		_ = c.Conn.Close()
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
+)
+
+// A connection without a call may stay idle for newConnIdle before it can be evicted. By then it
+// should have made its call; a longer time would make the system refuse new connections. Under
+// pressure, with more than maxNewConns of them, the oldest is evicted at once. Requests other than
+// calls, such as probes, do not extend the time.
+//
+// A connection that is busy without a call has a client that does not read, or does not send the
+// rest of a body. It gets the same time, or discardTime while the rest of a body is read.
+const (
+	newConnIdle = time.Second
+	discardTime = 10 * time.Second // a call that waits for the rest of a body is too late by then
+	shortBreak  = newConnIdle / 2
+	maxNewConns = 500
+	scanPause   = newConnIdle / 10
+)
+
+// untilChange is a wait that a change of a connection ends earlier.
+const untilChange = time.Hour
+
+// victim returns the connection to close for a new one, or how long to wait for one. Connections
+// without a call come first, so that a client with many connections cannot drive out the API
+// server. Then come connections that are busy without a call, slow bodies, and idle connections
+// that had calls, unless connections without a call fill half of the room. mu must be locked.
+func (all *Connections) victim() (*Connection, time.Duration) {
+	wait := untilChange
+	for _, list := range []int{probeConnections, newConnections} {
+		if oldest := all.oldest(list); oldest != nil {
+			remaining := newConnIdle - time.Since(oldest.opened)
+			if remaining <= 0 || all.waiting > maxNewConns {
+				return oldest, 0
+			}
+			wait = min(wait, remaining)
+		}
+	}
+	stalled, remaining := all.stalled()
+	if stalled != nil {
+		return stalled, 0
+	}
+	wait = min(wait, remaining)
+	if all.evict() {
+		return nil, reply.DiscardUntimely
+	}
+	if all.waiting < max(1, all.max/2) {
+		if c := all.oldest(callConnections); c != nil {
+			return c, 0
+		}
+	}
+	return nil, wait
+}
+
+// stalled returns a connection that is busy without a call for too long, or how long to wait before
+// the next scan of all connections.
+func (all *Connections) stalled() (*Connection, time.Duration) {
+	if since := time.Since(all.scanned); since < scanPause {
+		return nil, scanPause - since
+	}
+	wait := untilChange
+	for c := range all.open {
+		if !c.state.busy || c.closing.Load() || c.calls.Load() > 0 {
+			continue
+		}
+		limit := newConnIdle
+		if c.discards.Load() {
+			limit = discardTime
+		}
+		remaining := limit - min(time.Since(c.state.busySince), time.Since(c.opened)-time.Duration(c.lastCall.Load()))
+		if remaining <= 0 {
+			return c, 0
+		}
+		wait = min(wait, remaining)
+	}
+	all.scanned = time.Now()
+	return nil, wait
+}

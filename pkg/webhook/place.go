@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/ratelog"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
+)
+
+// A host is what the hooks of one Server share. A hook that is mounted elsewhere has none.
+type host struct {
+	gate *server.Gate
+	auth *clientauth.Authenticator
+
+	// Failures that any client can provoke.
+	turnedAway  ratelog.Logger
+	unknownPath ratelog.Logger
+	invalidCall ratelog.Logger // calls that failed before the handler was called
+}
+
+// authenticate returns nil if the call may pass.
+func (h *host) authenticate(r *http.Request) *clientauth.Refusal {
+	if h == nil {
+		return nil
+	}
+	return h.auth.Check(r)
+}
+
+// enter takes a place for the call, or returns why there is none.
+func (x *exchange) enter(h *host) error {
+	if h == nil {
+		return nil
+	}
+	if x.client.isGone() { // streams that are reset at once must not take places
+		return x.brokenOff(x.client.ctx.Err())
+	}
+	if err := x.place.Enter(h.gate, x.client.conn); err != nil {
+		return x.turnAway(err)
+	}
+	return nil
+}
+
+// leave ends the place of the call after its answer. A handler that was left behind keeps it.
+func (x *exchange) leave() {
+	if x.handler.fateNow() == hijacked {
+		x.place.LeaveConnection()
+	} else {
+		x.place.Leave()
+	}
+}
+
+// turnAway returns the failure for an error of a Place.
+func (x *exchange) turnAway(err error) error {
+	var overload *server.Overload
+	switch {
+	case errors.As(err, &overload):
+		return x.tooBusy(overload.Error())
+	case errors.Is(err, server.ErrStopping):
+		return reply.TurnAway(http.StatusServiceUnavailable, err.Error(), 0)
+	}
+	return err
+}
+
+// tooBusy is the failure of a call for which there is no room. The API server repeats it after a
+// second, up to ten times, unless that is all its time: then the user would only learn that the time
+// is over.
+func (x *exchange) tooBusy(reason string) error {
+	wait := 1
+	if x.ctx.budget <= time.Second {
+		wait = reply.Never
+	}
+	return reply.TurnAway(http.StatusTooManyRequests, "the webhook server is busy: "+reason, wait)
+}
+
+// tooSlow is the failure of a call whose body was evicted.
+func (x *exchange) tooSlow() error {
+	return x.tooBusy("other calls wait, and the body of this one arrives too slowly")
+}
+
+// closeIfDue makes the answer close its connection if the server is stopping or the connection old.
+func (x *exchange) closeIfDue(w http.ResponseWriter) {
+	if h := x.hook.host; h != nil && h.gate.ClosesAfter(x.client.conn, x.ctx.start) {
+		reply.CloseConnection(w)
+	}
+}
