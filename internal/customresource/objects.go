@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Coerce does to a custom resource what decoding into Go types does to others: unknown fields are
-// dropped, and told, nulls and metadata are checked (unstructuredSchemaCoercer.apply). If it is lenient,
-// metadata of a wrong type are dropped.
+// Coerce drops unknown fields from a custom resource, as decoding into Go types does for built-in types, and returns
+// an error for each of them. If lenient, it also drops malformed metadata.
 func (r *Resource) Coerce(u *unstructured.Unstructured, lenient bool) (unknown []error, err error) {
 	kind := u.GroupVersionKind()
 	s := r.schema(kind.Version)

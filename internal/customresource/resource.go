@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package customresource does to custom resources what the API server does by their definition: drop
-// unknown fields, set defaults, prepare for storage, validate. The API server's own package for the
-// last two brings the storage; its parts that do not are called here.
+// Package customresource prunes, defaults and validates custom resources by their CustomResourceDefinition, as the
+// API server does.
 package customresource
 
 import (
@@ -26,13 +25,13 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// A Resource is what a CustomResourceDefinition says, as the API server compiles it.
+// A Resource is a compiled CustomResourceDefinition.
 type Resource struct {
 	Definition *apiextensionsv1.CustomResourceDefinition
 	Versions   map[string]*Version
 }
 
-// A Version is one of a custom resource.
+// A Version is one version of a custom resource.
 type Version struct {
 	Kind               schema.GroupVersionKind
 	Namespaced, Served bool
@@ -52,7 +51,7 @@ var definitions = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// New compiles a definition, or says what the API server would refuse in it.
+// New compiles a definition. It returns an error if the API server would reject the definition.
 func New(d *apiextensionsv1.CustomResourceDefinition) (*Resource, error) {
 	d = d.DeepCopy()
 	definitions().Default(d)

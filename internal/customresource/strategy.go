@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PrepareForCreate is what the API server does to a new object after mutating webhooks.
+// PrepareForCreate resets the status and sets the generation of a new object, after the mutating webhooks.
 func (v *Version) PrepareForCreate(u *unstructured.Unstructured) {
 	if v.HasStatus {
 		delete(u.Object, "status")
@@ -15,7 +15,7 @@ func (v *Version) PrepareForCreate(u *unstructured.Unstructured) {
 	u.SetGeneration(1)
 }
 
-// PrepareForUpdate is what it does to an update, of a subresource if one is named.
+// PrepareForUpdate restores the fields that an update of the object, or of the subresource, cannot change.
 func (v *Version) PrepareForUpdate(u, old *unstructured.Unstructured, subresource string) {
 	if subresource == "status" {
 		v.prepareForStatus(u, old)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Validate returns what is refused when the object is created.
+// Validate returns the errors for which the API server rejects the creation of the object.
 func (v *Version) Validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	errs := ValidateType(u, v.Kind)
 	if len(errs) == 0 {
@@ -36,7 +36,7 @@ func (v *Version) Validate(ctx context.Context, u *unstructured.Unstructured) fi
 	return append(errs, v.validateRules(ctx, errs, u, nil)...)
 }
 
-// ValidateUpdate returns what is refused when the object takes the place of an old one.
+// ValidateUpdate returns the errors for which the API server rejects the update of an old object.
 func (v *Version) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstructured, subresource string) field.ErrorList {
 	both := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: v.schema})
 	errs := ValidateType(u, v.Kind)
@@ -67,7 +67,7 @@ func (v *Version) validateFields(u, old *unstructured.Unstructured, subresource 
 	return errs
 }
 
-// ValidateType returns what is refused because the object is of another kind or version.
+// ValidateType returns an error if the kind or the version of the object differs from the expected one.
 func ValidateType(u *unstructured.Unstructured, want schema.GroupVersionKind) field.ErrorList {
 	var errs field.ErrorList
 	if kind := u.GetKind(); kind != want.Kind {

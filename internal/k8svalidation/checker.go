@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A checker collects what is refused. Its methods take the path of what they look at; paths of
-// parts are made only where there is something to say, as most objects are right.
+// A checker collects validation errors. Its methods take the path of the value that they check. They build the
+// paths of parts only for errors, because most objects are valid.
 type checker struct {
 	errs field.ErrorList
 	// isUpdate is true where an object that exists may keep what a new one may not have.

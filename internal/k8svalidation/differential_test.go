@@ -31,7 +31,7 @@ var limits = []struct{ why, reason string }{
 // paths that the API server gives otherwise, without a reason that helps anybody.
 var renamed = regexp.MustCompile(`nodePublishSecretRef\.name$|serviceAccountToken\.path$|^spec\.template$|^spec\.selector$|resources\[storage\]$`)
 
-// A count of what happened to the objects of a test.
+// count counts the outcomes of the objects in a test.
 type count struct{ asked, accepted, refused, limited int }
 
 // compare holds what this package says of an object against what the API server did.

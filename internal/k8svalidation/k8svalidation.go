@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package k8svalidation does to objects of built-in kinds what kube-apiserver does between two calls
-// of webhooks and before it stores: defaulting and validation. The API server's own code for
-// this is in k8s.io/kubernetes, which is not made for being imported; here is the part that
-// webhooks meet, for Pod, the kinds with a pod template (Deployment, ReplicaSet, StatefulSet,
-// DaemonSet, Job, CronJob, ReplicationController, PodTemplate), and ConfigMap, Secret, Service,
-// Namespace, ServiceAccount, PersistentVolumeClaim, Ingress and PodDisruptionBudget, all in their v1
-// types, and HorizontalPodAutoscaler in v2.
+// Package k8svalidation sets the defaults of built-in objects and validates them, as kube-apiserver does between
+// webhooks and before it stores an object. The API server's own code is in k8s.io/kubernetes, which other modules
+// cannot import. This package has the part that webhooks meet. It knows the v1 types of Pod, Deployment,
+// ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController, PodTemplate, ConfigMap, Secret, Service,
+// Namespace, ServiceAccount, PersistentVolumeClaim, Ingress and PodDisruptionBudget, and HorizontalPodAutoscaler in v2.
 //
-// A test holds it against a real API server: what is refused here is refused there.
+// A test compares the package with a real API server: an object that is rejected here is rejected there.
 package k8svalidation
 
 import (
@@ -23,14 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Default fills in what kube-apiserver fills in when it decodes obj: the defaults of the v1
-// types, and what its way through the internal types adds or takes away (serviceAccount follows
-// serviceAccountName, stringData becomes data, an owner is there once). It reports false for a
-// type it does not know.
+// Default sets the defaults that kube-apiserver sets when it decodes obj. It also makes the changes that the
+// conversion to internal types makes: serviceAccount follows serviceAccountName, stringData becomes data, and
+// duplicate owners are dropped. It returns false for an unknown type.
 //
-// What is set later is not part of it: by admission plugins (the default ServiceAccount and its
-// token volume, tolerations of every Pod, priority), and by what prepares an object for storage
-// (status, generation, a Job's selector, a Service's addresses).
+// It does not set what the API server sets later: in admission plugins (the default ServiceAccount and its token
+// volume, tolerations, priority), and before storage (status, generation, a Job's selector, a Service's addresses).
 func Default(obj runtime.Object) bool {
 	if m, _ := named(obj); m != nil && len(m.OwnerReferences) > 1 {
 		m.OwnerReferences = distinct(m.OwnerReferences)
@@ -72,37 +68,33 @@ func Default(obj runtime.Object) bool {
 	return true
 }
 
-// Validate returns what kube-apiserver would refuse if obj were created, with the paths it
-// would name, or more exact ones. Of what it would fill in (see Default) nothing need be there;
-// metadata.name may be missing where generateName is there, and metadata.namespace always, as it
-// is in the request.
+// Validate returns the errors for which kube-apiserver would reject the creation of obj. The paths are those of the
+// API server, or more exact ones. Fields that Default sets may be missing. metadata.name may be missing if
+// generateName is set, and metadata.namespace may always be missing, because the request has it.
 //
-// It covers, for all kinds: names, labels, annotations, owner references, finalizers.
-// For pods and templates: names and duplicates of containers (across all three lists), volumes,
-// ports (names, numbers, protocols, host ports), mounts and devices (missing volumes, duplicate
-// and empty paths), environment, probes and lifecycle handlers, resources, security contexts,
-// what an operating system lacks, tolerations, affinity, spread constraints, DNS, hosts.
-// For kinds with a template: numbers, strategies, selectors that do not match the template, and
-// what the kind forbids in it. For the others: what their fields alone show.
+// For all kinds it covers names, labels, annotations, owner references and finalizers. For Pods and templates it
+// covers names and duplicates of containers, volumes, ports, mounts, devices, environment, probes, lifecycle handlers,
+// resources, security contexts, fields that an operating system lacks, tolerations, affinity, spread constraints, DNS
+// and hosts. For kinds with a template it covers numbers, strategies, selectors that do not match the template, and
+// template fields that the kind forbids. For other kinds it covers rules that need no other object.
 //
-// It does not cover: options for Windows and SELinux, annotations with a meaning to pods, old
-// volume types of cloud providers, cron schedules, pod failure and success policies of Jobs, IP
-// families of Services, and whatever takes other objects or the cluster's settings to decide.
-// When in doubt it does not refuse. For a type it does not know it returns nothing.
+// It does not cover options for Windows and SELinux, Pod annotations with a meaning, old volume types of cloud
+// providers, cron schedules, pod failure and success policies of Jobs, IP families of Services, and rules that need
+// other objects or cluster settings. In doubt it accepts. It returns nothing for an unknown type.
 func Validate(obj runtime.Object) field.ErrorList {
 	var c checker
 	c.object(obj)
 	return c.errs
 }
 
-// Knows reports whether Default and Validate have anything to say of objects of the type.
+// Knows reports whether Default and Validate support the type of obj.
 func Knows(obj runtime.Object) bool {
 	m, _ := named(obj)
 	return m != nil
 }
 
-// PodTemplate returns the metadata and spec of the pod template inside obj, or those of obj
-// itself where it is a Pod. Both are nil for a kind that has none.
+// PodTemplate returns the metadata and the spec of the pod template in obj, or of obj itself if it is a Pod. Both
+// are nil for a kind without a template.
 func PodTemplate(obj runtime.Object) (*metav1.ObjectMeta, *corev1.PodSpec) {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		return &pod.ObjectMeta, &pod.Spec

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A tree is an object as JSON decodes it.
+// A tree is an object as decoded JSON.
 type tree = map[string]any
 
 // full returns an object of each kind with nearly every field that the package looks at. The

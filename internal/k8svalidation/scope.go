@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ClusterScoped reports whether a resource is one of Kubernetes' own that is in no namespace.
+// ClusterScoped reports whether a resource of Kubernetes itself is cluster-scoped.
 func ClusterScoped(r schema.GroupResource) bool { return clusterScoped[r] }
 
 var clusterScoped = func() map[schema.GroupResource]bool {
@@ -39,9 +39,8 @@ var clusterScoped = func() map[schema.GroupResource]bool {
 	return all
 }()
 
-// Virtual reports whether a resource is one of those of Kubernetes that are not stored: requests for
-// them are how others are authenticated and authorized. Their objects need no name. Since Kubernetes
-// 1.37 no webhook is asked about them.
+// Virtual reports whether a resource of Kubernetes is not stored: reviews that authenticate and authorize. Their
+// objects need no name. Since Kubernetes 1.37 no webhook is called for them.
 func Virtual(r schema.GroupResource) bool {
 	switch r.Group {
 	case "authentication.k8s.io":
@@ -52,8 +51,7 @@ func Virtual(r schema.GroupResource) bool {
 	return false
 }
 
-// CountsChanges reports whether the API server counts the changes of a kind of Kubernetes' own in
-// metadata.generation.
+// CountsChanges reports whether the API server increments metadata.generation for changes of a built-in kind.
 func CountsChanges(kind schema.GroupKind) bool { return counted[kind] }
 
 var counted = func() map[schema.GroupKind]bool {

@@ -25,8 +25,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-// A server is a real API server without what would change or refuse objects for other reasons
-// than their content.
+// A server is a real API server without the plugins that would change or reject objects for other reasons.
 type server struct {
 	client client.Client
 }

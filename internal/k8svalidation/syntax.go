@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The functions here say what is wrong with a text, in the words of apimachinery. Its regular
-// expressions would take most of the time of a validation, so what is plainly right does not
-// come to them.
+// The functions in this file return the messages of apimachinery for an invalid text. They avoid its regular
+// expressions for valid texts, which are the common case.
 
 func badLabel(s string) []string {
 	if plainDNS(s, validation.DNS1123LabelMaxLength, false) {

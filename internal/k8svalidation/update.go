@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateUpdate returns what kube-apiserver would refuse if obj came in the place of old: what
-// is wrong with obj itself, and changes to what must stay as it is. Both are of one type and
-// have been through Default. It is for updates of the object, not of a subresource.
+// ValidateUpdate returns the errors for which kube-apiserver would reject the update of old to obj: errors in obj
+// itself and changes of immutable fields. Both objects must have the same type and have their defaults set. It is
+// for updates of the main resource, not of a subresource.
 //
-// A Pod's spec may change in images, activeDeadlineSeconds (sooner), tolerations (more),
-// schedulingGates (fewer), and while it has gates in nodeSelector and node affinity. A Job's
-// template may change only while it is suspended, and then not in everything. Other templates
-// may change, selectors may not.
+// A Pod's spec may change its images, shorten activeDeadlineSeconds, add tolerations and remove schedulingGates. While
+// it has gates, nodeSelector and node affinity may change too. A Job's template may change in some fields while the Job
+// is suspended. Other templates may change. Selectors may not.
 func ValidateUpdate(obj, old runtime.Object) field.ErrorList {
 	m, _ := named(obj)
 	oldMeta, _ := named(old)

@@ -100,7 +100,7 @@ func (p *podCheck) envRef(at *field.Path, name string) {
 	}
 }
 
-// The fields of its Pod that a container may be told, in the environment and in files.
+// downwardFields are the fields of a Pod that a container can read from its environment or from files.
 var (
 	envFields = []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",

@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A nameRule is what the names of a kind must be. Most kinds refuse a generateName that is not
-// the beginning of such a name even if it would become one.
+// A nameRule validates the names of a kind. Most kinds also reject an invalid generateName.
 type nameRule struct {
 	bad    func(string) []string
 	prefix bool

@@ -17,7 +17,7 @@ var (
 	templatePath = specPath.Child("template")
 )
 
-// A podCheck is the validation of one pod spec.
+// A podCheck validates one pod spec.
 type podCheck struct {
 	*checker
 	spec    *corev1.PodSpec

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
-// A call is one of a run, while it goes on.
+// A call is one webhook call of a run, with the state that the run needs until it ends.
 type call struct {
 	Call
 	hook  *hook

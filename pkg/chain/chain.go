@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain runs API requests through webhooks as kube-apiserver does, and tells all that
-// happened: each call in order, what was patched, and why a webhook was not called.
+// Package chain runs API requests through webhooks as kube-apiserver does. It returns every webhook call in order,
+// each patch, and the reason why a webhook was not called.
 //
-// There are two engines behind one interface. [New] makes one that runs the API server's own
-// admission code (k8s.io/apiserver) in this process: no cluster, no etcd and, unless asked for,
-// no sockets. [Connect] makes one that sends dry-run requests to a real API server. Webhooks
-// are plain http.Handlers, or servers at their URLs, in any language.
+// Two engines implement one interface. [New] returns an engine that runs the API server's own admission code
+// (k8s.io/apiserver) in this process. It needs no cluster and no etcd, and opens sockets only to call webhooks at
+// URLs. [Connect] returns an engine that sends requests to a real API server. Webhooks are http.Handlers, or servers
+// at URLs in any language.
 //
-// What an engine cannot do as a real API server would, it reports in [Result.Limits].
+// [Result.Limits] lists what an engine did not do as a real API server would have done.
 package chain
 
 import (
@@ -23,62 +23,62 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Engine admits requests. It is safe for concurrent use.
+// An Engine runs requests through webhooks. It is safe for concurrent use.
 type Engine interface {
-	// Admit runs one request through all webhooks. That webhooks, or the API server, reject it
-	// is a Result; an error means that the engine could not tell what would happen.
+	// Admit runs one request through all webhooks. A rejection by a webhook or the API server is
+	// part of the Result. An error means that the engine could not run the request.
 	Admit(ctx context.Context, req Request) (*Result, error)
-	// Close gives back what the engine holds.
+	// Close releases the resources of the engine.
 	Close() error
 }
 
-// Webhooks are the configurations of an engine, and who answers their calls.
+// Webhooks are the webhook configurations of an engine and the handlers that answer the calls.
 type Webhooks struct {
-	// Mutating and Validating are as a user writes them: defaults are filled in, and what the
-	// API server would refuse is an error.
+	// Mutating and Validating are the configurations as written by a user. The engine sets the
+	// defaults, and returns an error if the API server would reject a configuration.
 	Mutating   []*admissionregistrationv1.MutatingWebhookConfiguration
 	Validating []*admissionregistrationv1.ValidatingWebhookConfiguration
-	// Handlers answer the calls of webhooks, by the name of the webhook, whatever its
-	// clientConfig says. A webhook without one is called where its clientConfig says.
+	// Handlers answer the calls of the webhooks with these names, instead of the servers in their
+	// clientConfigs. A webhook without a handler is called at the address in its clientConfig.
 	Handlers map[string]http.Handler
 }
 
-// A Request is what a client asks of the API server.
+// A Request is a client's request to the API server.
 type Request struct {
 	Operation admissionv1.Operation
-	// Resource and SubResource are what the client addresses.
+	// Resource and SubResource are the resource in the request path.
 	Resource    metav1.GroupVersionResource
 	SubResource string
-	// Namespace and Name are those of the object, where it does not tell them itself, as on
-	// DELETE and CONNECT.
+	// Namespace and Name are those of the object. They may be empty if the object has them, and
+	// are needed on CONNECT.
 	Namespace, Name string
-	// Object is the JSON of the new object, with apiVersion and kind: nil on DELETE. On CONNECT it
-	// is the options object, such as a PodExecOptions.
+	// Object is the JSON of the new object, with apiVersion and kind. It is nil on DELETE. On
+	// CONNECT it is the options object, such as a PodExecOptions.
 	Object []byte
-	// OldObject is the JSON of the object as it is stored, for UPDATE and DELETE.
+	// OldObject is the JSON of the stored object, for UPDATE and DELETE.
 	OldObject []byte
 	// DryRun and FieldManager are options of the request.
 	DryRun       bool
 	FieldManager string
-	// User is who asks; empty, it is "admin" in system:masters.
+	// User is the requesting user. If empty, it is "admin" in the group system:masters.
 	User authenticationv1.UserInfo
 }
 
-// A Result is what became of a request.
+// A Result describes how the API server would process a request.
 type Result struct {
-	// Object is the JSON of the object as it would be stored; nil if rejected, and on DELETE.
+	// Object is the JSON of the object as it would be stored. It is nil on DELETE and if the
+	// request was rejected.
 	Object []byte
-	// Rejection is what the client reads if the request was rejected, or nil.
+	// Rejection is the status that the client receives if the request was rejected, or nil.
 	Rejection *metav1.Status
 	// Calls are the calls of webhooks in the order in which they began. Validating webhooks are
-	// called at the same time: they are in the order of their configurations.
+	// called concurrently, so their calls are in the order of the configurations.
 	Calls []Call
-	// Warnings are what the client is shown, in order.
+	// Warnings are the warnings that the client receives, in order.
 	Warnings []string
-	// Annotations are added to the audit event.
+	// Annotations are the annotations of the audit event.
 	Annotations []Annotation
-	// Webhooks tell of each webhook, in the order in which the API server asks them, whether it
-	// was called and why.
+	// Webhooks has an entry for each webhook, in the order in which the API server calls them.
 	Webhooks []Selection
 	// Passes is how often the API server ran the whole admission: more than once if another
 	// request changed the stored object meanwhile. Calls has the calls of all passes.
@@ -95,83 +95,81 @@ func (r *Result) Admitted() bool { return r.Rejection == nil }
 type Call struct {
 	Configuration, Webhook string
 	Mutating               bool
-	// Round is 0, or 1 for a reinvocation. Index is the webhook's place among all webhooks of its
-	// sort, as in the API server's audit annotations; for validating ones among those that match.
+	// Round is 0, or 1 for a reinvocation. Index is the webhook's index as in the API server's
+	// audit annotations: among all mutating webhooks, or among the validating webhooks that match.
 	Round, Index int
-	// Request and Response are the bodies as they were sent. An answer that is not from this
-	// call's server, because it never came, is nil; Status is then 0.
+	// Request and Response are the bodies as they were sent. Without a response, Response is nil
+	// and Status is 0.
 	Request, Response []byte
 	Status            int
-	// Attempts is how often the body was sent: again where an answer redirects, or asks for it with
-	// Retry-After. Response and Status are of the last attempt. It is 0 if the API server failed
-	// before it could send anything.
+	// Attempts counts how often the body was sent. The API server repeats it after a redirect or
+	// a response with Retry-After. Response and Status belong to the last attempt. Attempts is 0
+	// if the API server failed before it sent the body.
 	Attempts int
-	// Patch is the JSON Patch of the answer, if it has one. Mutated reports whether the API
-	// server considered the object changed by it, and so may reinvoke other webhooks.
+	// Patch is the JSON Patch of the response, or nil. Mutated reports whether the API server
+	// treated the object as changed by it, which can reinvoke other webhooks.
 	Patch   json.RawMessage
 	Mutated bool
 	Effect  Effect
-	// Error is why the outcome is Failed or FailedOpen, or the message of a denial.
+	// Error is the error if Effect is Failed or FailedOpen, or the message of a denial.
 	Error    string
 	Duration time.Duration
 }
 
-// An Effect is what the API server made of a call.
+// An Effect is the effect of a webhook call on the request.
 type Effect string
 
-// The outcomes of a call.
+// The effects of a call.
 const (
-	// Allowed is an answer that allows the request, with or without a patch.
+	// Allowed: the response allows the request, with or without a patch.
 	Allowed Effect = "Allowed"
-	// Denied is an answer that does not: the request is rejected, whatever the failurePolicy.
+	// Denied: the response denies the request, which is rejected whatever the failurePolicy is.
 	Denied Effect = "Denied"
-	// Failed is a call without a usable answer that rejects the request: the failurePolicy is
-	// Fail, or the patch cannot be applied, which no policy forgives.
+	// Failed: the call failed and the request is rejected, because failurePolicy is Fail or
+	// because the patch cannot be applied.
 	Failed Effect = "Failed"
-	// FailedOpen is a call without a usable answer under failurePolicy Ignore.
+	// FailedOpen: the call failed and failurePolicy is Ignore, so the request continues.
 	FailedOpen Effect = "FailedOpen"
 )
 
-// An Annotation is one that the API server, or a webhook, adds to the audit event.
+// An Annotation is an audit annotation that the API server or a webhook adds to the audit event.
 type Annotation struct {
 	Key, Value string
-	// Level is the audit level from which on it is recorded: Metadata or Request.
+	// Level is the lowest audit level at which it is recorded: Metadata or Request.
 	Level string
 }
 
-// A Selection says whether a webhook was called for a request, and why.
+// A Selection records whether a webhook was called for a request, and why.
 type Selection struct {
 	Configuration, Webhook string
 	Mutating               bool
-	// Index is the webhook's place among all webhooks of its sort.
+	// Index is the webhook's index among all mutating or all validating webhooks.
 	Index  int
 	Called bool
-	// Reason is what decided: the first thing that keeps the webhook from being called, or
-	// [Matches].
+	// Reason is the first reason why the webhook was not called, or [Matches].
 	Reason Reason
-	// Detail says more, in a sentence: the rule that matches, the selector or condition that does
-	// not.
+	// Detail describes the reason: the rule that matches, or the selector or condition that does
+	// not match.
 	Detail string
 }
 
-// A Reason is what decides whether a webhook is called. They are in the order in which the
-// API server looks at them (generic.Webhook.ShouldCallHook).
+// A Reason is the predicate or event that decided whether a webhook was called. The constants are in the order in
+// which the API server evaluates the predicates (generic.Webhook.ShouldCallHook).
 type Reason string
 
-// The decisions.
+// The reasons why a webhook was called or not.
 const (
-	// ByResource is for resources that no webhook is asked about, such as webhook configurations.
+	// ByResource: the API server calls no webhook for this resource, such as webhook configurations.
 	ByResource          Reason = "Resource"
 	ByNamespaceSelector Reason = "NamespaceSelector"
 	ByObjectSelector    Reason = "ObjectSelector"
 	ByRules             Reason = "Rules"
 	ByMatchCondition    Reason = "MatchCondition"
-	// ByDryRun is a webhook with side effects that is asked about a dry run: that rejects the
-	// request.
+	// ByDryRun: the webhook has side effects and the request is a dry run, so the API server
+	// rejects the request.
 	ByDryRun Reason = "DryRun"
-	// ByRejection is a webhook that would have been called, had not another rejected the request
-	// before.
+	// ByRejection: the webhook matches, but the request was rejected before its turn.
 	ByRejection Reason = "Rejection"
-	// Matches is a webhook that was called.
+	// Matches: the webhook was called.
 	Matches Reason = "Matches"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
-// A hook is one webhook of the configurations.
+// A hook is one webhook of a configuration, with its address.
 type hook struct {
 	configuration string
 	mutating      bool

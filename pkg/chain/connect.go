@@ -16,28 +16,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Connect returns an engine that sends its requests to a real API server on this machine, one
-// that can reach a port on loopback. The user of config has to be allowed to impersonate users
-// and to do what is described here: system:masters is.
+// Connect returns an engine that sends requests to a real API server. The API server must be able to reach a loopback
+// port of this machine. The user of config must be allowed to impersonate users and to create the objects described
+// below. A member of system:masters may do both.
 //
-// The configurations are registered under their names, with a proxy as the address of every
-// webhook and with one match condition more, which keeps all requests but those of the engine
-// away from it: nobody else who uses the API server notices the webhooks. The proxy calls the
-// handlers, or the addresses in the configurations, and notes what is said. Requests are told
-// apart by an entry in the extra of the impersonated user, which the proxy takes out of what
-// webhooks get.
+// Connect registers the configurations under their names. Every webhook gets the address of a proxy and one more
+// matchCondition, so that only requests of this engine reach it and other users of the API server are not affected.
+// The proxy calls the handlers, or the addresses in the configurations, and records the calls. It identifies requests
+// by an entry in the extra of the impersonated user, and removes that entry from what webhooks receive.
 //
-// A request with DryRun is sent as a dry run. One without is done: the object is stored for a
-// moment and then removed, and what runs beside the API server can see it, such as a scheduler.
-// An UPDATE or DELETE needs the old object on the API server, so that is stored first,
-// by the engine itself and unseen by the webhooks, and removed afterwards, dry run or not. An
-// object that was there before is never changed or removed: it makes Admit fail. Requests for
-// one object wait for each other.
+// A request with DryRun is sent as a dry run. Without DryRun, the object is stored and then deleted, and other clients
+// such as a scheduler can see it meanwhile. UPDATE and DELETE need a stored object. The engine stores the old object
+// first, without calling the webhooks, and deletes it afterwards, also for a dry run. Admit fails if the object already
+// exists on the API server: the engine never changes or deletes an object that it did not create. Requests for one
+// object are serialized.
 //
-// Namespaces are made when a request is in one that does not exist. Close removes them again,
-// with the custom resource definitions and the configurations. What an engine left behind
-// whose process was killed is removed by the next Connect, except objects in namespaces, or of
-// kinds, that were not made by an engine.
+// The engine creates missing namespaces. Close deletes them, the CustomResourceDefinitions and the configurations. If
+// the process was killed, the next Connect deletes what was left, except objects in namespaces or of kinds that no engine
+// created.
 func Connect(config *rest.Config, w Webhooks, o ConnectOptions) (Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
@@ -110,7 +106,7 @@ func (s *serverEngine) open(ctx context.Context, w Webhooks) error {
 	return s.awaitEnforced(ctx)
 }
 
-// Close waits for requests in flight and removes what the engine made.
+// Close waits for running requests and deletes everything that the engine created.
 func (s *serverEngine) Close() error {
 	s.closeOnce.Do(func() {
 		s.closing.Lock()

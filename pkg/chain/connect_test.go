@@ -83,7 +83,7 @@ func (c control) connect(t testing.TB, w Webhooks, crds ...*apiextensionsv1.Cust
 	return engine
 }
 
-// A responder is a webhook in a few lines: it returns what it says to a request.
+// A responder is a webhook made of one function that returns the response.
 type responder func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
 func (a responder) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
-// A customResource is one that the chain knows, and how its versions are converted.
+// A customResource is a compiled definition with the converter between its versions.
 type customResource struct {
 	*customresource.Resource
 	convertor runtime.ObjectConvertor

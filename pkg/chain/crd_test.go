@@ -166,7 +166,7 @@ func TestCustomResourcesAreUpdated(t *testing.T) {
 	}
 }
 
-// Webhooks for another version are called with it, and what they change is converted back.
+// A webhook registered for another version receives that version, and its patch is converted back.
 func TestEquivalentVersions(t *testing.T) {
 	for name, conversion := range map[string]*apiextensionsv1.CustomResourceConversion{
 		"None": nil,

@@ -31,7 +31,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Chain is the engine in this process. It is built once and then admits any number of requests.
+// Chain is the engine that New returns. It can run any number of requests.
 type Chain struct {
 	options              Options // with an authorizer
 	mutating, validating []*hook
@@ -54,9 +54,8 @@ type chained interface {
 	admission.ValidationInterface
 }
 
-// New returns an engine that runs the API server's own admission code in this process. The
-// error lists all that the API server would refuse in the configurations.
-// An error that concerns one configuration is a [ConfigurationError].
+// New returns an engine that runs the API server's own admission code in this process. The error lists everything
+// that the API server would reject in the configurations. See [ConfigurationErrors].
 func New(w Webhooks, o Options) (*Chain, error) {
 	c := &Chain{options: o, stop: make(chan struct{})}
 	registered, err := w.completed()

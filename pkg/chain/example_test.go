@@ -16,8 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A label is set by one webhook, and a later one changes something else: the first is called
-// again.
+// One webhook sets a label and a later one changes another field. The API server then calls the first one again.
 func Example() {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "example"},

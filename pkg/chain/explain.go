@@ -9,36 +9,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Explanation says which webhooks an API server would ask about a request, and why, without
-// asking any: as if each allowed it and changed nothing.
+// An Explanation lists the webhooks that an API server would call for a request, and why. No webhook is called: the
+// explanation assumes that each one allows the request and changes nothing.
 type Explanation struct {
-	// Webhooks are in the order in which the API server comes to them, mutating ones first.
+	// Webhooks are in the order in which the API server calls them, mutating webhooks first.
 	Webhooks []Explained
-	// Rejection is what the API server itself answers, or nil. It comes before the validating
-	// webhooks and, if Early, before all webhooks.
+	// Rejection is the status if the API server itself rejects the request, or nil. It rejects
+	// before it calls validating webhooks or, if Early, before it calls any webhook.
 	Rejection *metav1.Status
 	Early     bool
-	// Twice is set for a deletion that the API server does in two steps, and asks about twice.
+	// Twice is set for a deletion in two steps. The API server calls the webhooks in each step.
 	Twice bool
 }
 
-// Explained is what is to be said of one webhook.
+// Explained describes one webhook of an [Explanation].
 type Explained struct {
 	Configuration, Webhook string
 	Mutating               bool
-	// Index is the webhook's place among all webhooks of its sort.
+	// Index is the webhook's index among all mutating or all validating webhooks.
 	Index int
-	// Predicates are all that the API server looks at before it calls the webhook, in its order. It
-	// stops at the first that does not hold; here those after it are told too, except that
-	// conditions are only there if a rule matches.
+	// Predicates are the conditions for calling the webhook, in the API server's order. The API
+	// server stops at the first that fails. This list has the others too, but matchConditions
+	// only if a rule matches.
 	Predicates []Predicate
-	// Kind and Resource are those that the webhook would be sent: other versions than the request's
-	// under matchPolicy Equivalent. They are empty if no rule matches.
+	// Kind and Resource are the ones that the webhook would receive. Under matchPolicy Equivalent
+	// their version can differ from the request's. They are empty if no rule matches.
 	Kind     metav1.GroupVersionKind
 	Resource metav1.GroupVersionResource
 }
 
-// A Predicate is one of those on which a webhook's call depends.
+// A Predicate is one condition for calling a webhook, with its result.
 type Predicate struct {
 	// Reason is [ByResource], [ByNamespaceSelector], [ByObjectSelector], [ByRules] or
 	// [ByMatchCondition].
@@ -46,25 +46,25 @@ type Predicate struct {
 	// Condition is the name of a matchCondition.
 	Condition string
 	Result    PredicateResult
-	// Detail says why, in a sentence: the labels, the rule, the error.
+	// Detail describes the result: the labels, the rule or the error.
 	Detail string
 }
 
-// An PredicateResult is what a predicate says.
+// A PredicateResult is the result of a predicate.
 type PredicateResult string
 
-// The answers.
+// The results of a predicate.
 const (
 	Holds PredicateResult = "Holds"
 	Fails PredicateResult = "Fails"
-	// Errs is a predicate that the API server cannot evaluate. This rejects the request, except for
-	// conditions under failurePolicy Ignore, which then count as false.
+	// Errs: the API server cannot evaluate the predicate and rejects the request. Under
+	// failurePolicy Ignore, a condition with an error counts as false instead.
 	Errs PredicateResult = "Errs"
-	// Unknown is what an API server could tell, but not this engine.
+	// Unknown: an API server could evaluate the predicate, but this engine cannot.
 	Unknown PredicateResult = "Unknown"
 )
 
-// Explain says what the webhooks' predicates say to a request.
+// Explain evaluates all predicates of all webhooks for a request.
 func (c *Chain) Explain(ctx context.Context, req Request) (*Explanation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func explain(tb testing.TB, c *chain.Chain, req chain.Request) *chain.Explanatio
 	return got
 }
 
-// TestExplainPredicates: what every predicate says is told, also of those after the one that decides.
+// TestExplainPredicates checks that Explain returns every predicate, including those after the deciding one.
 func TestExplainPredicates(t *testing.T) {
 	type hook = admissionregistrationv1.ValidatingWebhook
 	jane := createPod("web")
@@ -210,8 +210,7 @@ func TestExplainRequests(t *testing.T) {
 	}
 }
 
-// TestExplainAgrees: what is explained is what the chain does, decided by the first predicate that
-// does not hold.
+// TestExplainAgrees checks on random configurations that Explain and Admit select the same webhooks.
 func TestExplainAgrees(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))

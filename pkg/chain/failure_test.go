@@ -37,7 +37,7 @@ func v1(response string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":` + response + `}`
 }
 
-// What an answer is worth is the same for both policies, but for what is done about it.
+// Both failure policies classify a response alike. They differ only in what follows from a failure.
 func TestAnswers(t *testing.T) {
 	const callError, serverError, deny, allow = "call error", "server error", "deny", "allow"
 	patch := `"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscy9hIiwidmFsdWUiOiJiIn1d"` // sets a label
@@ -200,7 +200,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// One call is one, however often its body is sent.
+// Retries and redirects of one call are one Call.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -223,7 +223,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// A handler that ignores its context is left behind, as a server would be.
+// A call ends with its context even if the handler ignores the context.
 func TestClientThatGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// Calls that fail on purpose make no noise. The API server's error handlers wait for a time that
-// they keep for the whole process, which testing/synctest cannot have.
+// Failing calls must not write to the log. The error handlers of apimachinery also sleep by a process-wide clock,
+// which does not work in testing/synctest.
 func init() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
@@ -92,7 +92,7 @@ func validating(hooks ...admissionregistrationv1.ValidatingWebhook) []*admission
 	return []*admissionregistrationv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "validate"}, Webhooks: hooks}}
 }
 
-// A handlerFunc answers a review.
+// A handlerFunc is a webhook that returns a response to a request.
 type handlerFunc func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
 func (f handlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -139,7 +139,7 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// The verdict is of the object as it was when the webhook's turn came.
+// A selection considers the object after the patches of the webhooks before it.
 func TestVerdictsAfterPatches(t *testing.T) {
 	labelled := func(h *admissionregistrationv1.MutatingWebhook) { h.ObjectSelector = selector("seen", "yes") }
 	w := chain.Webhooks{

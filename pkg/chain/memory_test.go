@@ -30,8 +30,7 @@ func twoHooks(t *testing.T, options ...chain.Options) *chain.Chain {
 	}, options...)
 }
 
-// What an engine returns belongs to the caller: later requests do not change it, and changing it does
-// not change later results.
+// Results belong to the caller: later requests do not change them, and changing one does not affect later results.
 func TestResultsAreNotShared(t *testing.T) {
 	c := twoHooks(t)
 	text := func(r *chain.Result) string {
@@ -94,7 +93,7 @@ func TestRejectionIsNotShared(t *testing.T) {
 	}
 }
 
-// An engine keeps nothing of its requests, such as the namespaces that they name.
+// An engine keeps no data of its requests, such as the names of namespaces.
 func TestMemoryIsBounded(t *testing.T) {
 	c := twoHooks(t)
 	n := 0

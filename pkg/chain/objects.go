@@ -152,7 +152,7 @@ func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapp
 	return equivalents{i.run}
 }
 
-// New is called when a patch makes an object of another kind.
+// New is called when a patch changes the kind of the object.
 func (i interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	if i.scheme.Recognizes(i.run.kind) {
 		return i.scheme.New(kind)
@@ -160,8 +160,7 @@ func (i interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return i.objects.New(kind)
 }
 
-// Convert converts a custom resource by the definition of what was asked for, even if a patch has
-// made it something else.
+// Convert converts a custom resource by the definition of the requested kind, even if a patch changed the kind.
 func (i interfaces) Convert(in, out, context any) error {
 	if r := i.custom[i.run.kind.GroupKind()]; r != nil {
 		if _, ok := in.(*unstructured.Unstructured); ok {

@@ -147,7 +147,7 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// A Pod that is deleted at once is deleted in two steps.
+// The API server deletes a Pod without grace period in two steps, and calls webhooks in both.
 func TestDeleteAtOnce(t *testing.T) {
 	_, v, got := sent(t, chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web")})
 	if trace(got) != "m0 v0 m0 v0" {
@@ -158,7 +158,7 @@ func TestDeleteAtOnce(t *testing.T) {
 	}
 }
 
-// Each step asks all validating webhooks, in the order of their configurations.
+// Each step calls all validating webhooks in the order of their configurations.
 func TestDeleteAtOnceWithoutMutatingWebhooks(t *testing.T) {
 	c := newChain(t, chain.Webhooks{
 		Validating: validating(validatingHook("a.example.com"), validatingHook("b.example.com")),

@@ -32,7 +32,7 @@ var conditions = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// A reason is why a webhook is called, or not; rejects if being asked alone rejects the request.
+// A reason is the predicate that decided about a webhook. rejects is set if evaluating it rejects the request.
 type reason struct {
 	decision Reason
 	detail   string

@@ -99,7 +99,7 @@ func (r *random) request() chain.Request {
 	)
 }
 
-// What the engine tells agrees with itself, and with what the webhooks saw.
+// The parts of a result are consistent with each other and with the requests that the webhooks received.
 func TestResultsAgree(t *testing.T) {
 	namespaces := chain.Options{Namespaces: map[string]map[string]string{"default": {"env": "prod"}}}
 	for seed := range uint64(120) {

@@ -144,7 +144,7 @@ func checkResult(t *testing.T, r *chain.Result) {
 	}
 }
 
-// A no-op patch is not neutral: it cuts the fraction of a second from managedFields.
+// A no-op patch counts as a change: it truncates the fraction of a second in managedFields.
 func TestNoOpPatchIsAChangeOfBuiltInTypes(t *testing.T) {
 	ifNeeded := func(h *admissionregistrationv1.MutatingWebhook) {
 		h.ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// An asked is a request as the API server has decoded it.
+// An asked is a request after the API server decoded it.
 type asked struct {
 	Request
 	operation       admission.Operation

@@ -31,7 +31,7 @@ import (
 // requestTimeout is the API server's upper bound of a request's time.
 const requestTimeout = 34 * time.Second
 
-// A run is one request on its way through the chain, and what it leaves behind.
+// A run is one request in the chain, with the record of its webhook calls.
 type run struct {
 	*asked
 	chain *Chain
@@ -56,7 +56,7 @@ type run struct {
 	explained   int          // how many sorts of webhooks it has come to
 }
 
-// A verdict is of one hook, in the order of the hooks.
+// A verdict is the reason why one hook was selected or not. Verdicts are in the order of the hooks.
 type verdict struct {
 	hook *hook
 	reason

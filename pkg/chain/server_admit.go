@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An admissionRun is one request on its way.
+// An admissionRun is one request to the API server, with the objects that the engine stored for it.
 type admissionRun struct {
 	Request
 	*serverEngine
@@ -32,7 +32,7 @@ type admissionRun struct {
 // cleanupTimeout bounds how long it may take to remove what a request left.
 const cleanupTimeout = time.Minute
 
-// Admit sends one request to the API server.
+// Admit sends one request to the API server and collects the webhook calls.
 func (s *serverEngine) Admit(ctx context.Context, req Request) (result *Result, err error) {
 	s.closing.RLock()
 	defer s.closing.RUnlock()

@@ -39,7 +39,7 @@ var reviewSerializer = func() runtime.NegotiatedSerializer {
 	})
 }()
 
-// A reading is what the API server must have made of an answer, by its own code.
+// A reading is the API server's interpretation of a webhook response, computed with the API server's code.
 type reading struct {
 	allowed bool
 	// patched is the document that the webhook was sent with the patch, if there is one; changed

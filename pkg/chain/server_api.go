@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// An api sends requests as they are, byte for byte: the clients of client-go would decode and
-// encode objects, and hide headers.
+// An api sends requests unchanged, byte for byte. The clients of client-go would decode and encode objects and hide
+// response headers.
 type api struct {
 	base   *url.URL
 	client *http.Client
@@ -58,7 +58,7 @@ type message struct {
 	id   string
 }
 
-// A reply is what the API server answered.
+// A reply is the response of the API server.
 type reply struct {
 	code     int
 	body     []byte

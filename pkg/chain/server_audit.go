@@ -20,7 +20,7 @@ import (
 // auditTimeout is how long the event of an answered request is waited for.
 const auditTimeout = 10 * time.Second
 
-// An auditLog reads the audit events of requests from the API server's file. A nil one has none.
+// An auditLog reads audit events from the API server's file. A nil auditLog has no events.
 type auditLog struct {
 	path string
 
@@ -35,7 +35,7 @@ func newAuditLog(path string) *auditLog {
 	return &auditLog{path: path, wanted: map[string]chan map[string]string{}}
 }
 
-// An auditEvent is what is read of an audit.k8s.io/v1 Event.
+// An auditEvent has the fields of an audit.k8s.io/v1 Event that the engine reads.
 type auditEvent struct {
 	AuditID     string            `json:"auditID"`
 	Stage       string            `json:"stage"`

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// A document is an object as JSON values, with integers kept.
+// A document is an object as decoded JSON. Integers stay integers.
 type document map[string]any
 
 func decodeDocument(raw []byte) (document, error) {

@@ -24,8 +24,8 @@ type observed struct {
 	calls []*observedCall
 }
 
-// An observedCall is what was sent and answered under one uid: the API server sends a review
-// again when the answer says so, in Retry-After or as a redirect, and that is one call.
+// An observedCall is one webhook call as the proxy saw it. The API server repeats a review after Retry-After or a
+// redirect. Repetitions have the same uid and belong to one call.
 type observedCall struct {
 	target   *target
 	uid      types.UID
@@ -100,7 +100,7 @@ func calledIn(calls []observedCall, t *target) bool {
 // sameStage reports whether two calls may be swapped.
 func (c observedCall) sameStage(d observedCall) bool { return !c.target.mutating && !d.target.mutating }
 
-// An answerWriter notes what a handler answers while it is sent.
+// An answerWriter records a handler's response while it is sent.
 type answerWriter struct {
 	http.ResponseWriter
 	prefix string // of the paths of the webhook
@@ -136,10 +136,10 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController; writing goes through Write.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush lets handlers that stream do so.
+// Flush sends what was written so far, for handlers that stream.
 func (w *answerWriter) Flush() {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// A proxy stands where the API server thinks the webhooks are. It is safe for concurrent use
-// once every target is taken.
+// A proxy is the server to which the API server sends the webhook calls. It is safe for concurrent use once all
+// targets are registered.
 type proxy struct {
 	api     *api
 	server  *http.Server
@@ -39,7 +39,7 @@ type proxy struct {
 	requests map[string]*observed // by id
 }
 
-// A target is a webhook as it was registered.
+// A target is a registered webhook and its real address.
 type target struct {
 	configuration, webhook string
 	mutating               bool
@@ -128,7 +128,7 @@ func webhookAddress(c admissionregistrationv1.WebhookClientConfig) (*url.URL, st
 	return u, u.Host, nil
 }
 
-// ServeHTTP answers a call of the API server.
+// ServeHTTP handles a webhook call of the API server.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

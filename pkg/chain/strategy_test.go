@@ -30,7 +30,7 @@ func sentIn(t *testing.T, c chain.Call) any {
 	return review.Request
 }
 
-// What the strategies of built-in types do is there when validating webhooks are called.
+// Validating webhooks receive the fields that the strategies of built-in types set.
 func TestStrategies(t *testing.T) {
 	const template = `"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// The selector of a webhook sees the Namespace that is deleted as it is stored, whatever is known of it.
+// While a Namespace is deleted, a namespaceSelector sees the labels of the stored Namespace.
 func TestDeletedNamespace(t *testing.T) {
 	special := func(h *admissionregistrationv1.ValidatingWebhook) {
 		anything(h)
@@ -129,7 +129,7 @@ func TestDeletedNamespace(t *testing.T) {
 	}
 }
 
-// A verdict is of the object that the webhook was asked about, before its own patch.
+// The selection of a webhook considers the object before the webhook's own patch.
 func TestVerdictBeforeOwnPatch(t *testing.T) {
 	fresh := func(h *admissionregistrationv1.MutatingWebhook) { h.ObjectSelector = selector("app", "web") }
 	got := admit(t, newChain(t, chain.Webhooks{
@@ -142,7 +142,7 @@ func TestVerdictBeforeOwnPatch(t *testing.T) {
 	}
 }
 
-// A patch cannot make an object another kind.
+// A patch that changes the kind of the object is rejected.
 func TestOtherKind(t *testing.T) {
 	for kind, want := range map[string]string{"Other": `no kind "Other" is registered`, "ConfigMap": "converting"} {
 		got := admit(t, newChain(t, chain.Webhooks{
@@ -165,7 +165,7 @@ func TestOtherKind(t *testing.T) {
 	}
 }
 
-// What is reset has no manager.
+// Fields that the API server resets have no manager in managedFields.
 func TestStatusIsNotManaged(t *testing.T) {
 	pod := createPod("web")
 	pod.Object = []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Failed"}}`)

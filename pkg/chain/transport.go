@@ -24,9 +24,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
-// An endpoint is where a webhook is reached. The API server's code knows it by a host of its own,
-// the key, since it shares clients between webhooks with the same address and hands the name of
-// the webhook to nobody. What is sent, dialled and verified is for the real host.
+// An endpoint is the address of a webhook. The API server's code sees a unique host in its place, the key, because it
+// shares clients between webhooks with one address and does not pass on the name of the webhook. The transport sends to,
+// dials and verifies the real host.
 type endpoint struct {
 	handler http.Handler
 	key     string
@@ -142,7 +142,7 @@ type hookTransport struct {
 	next http.RoundTripper
 }
 
-// WrappedRoundTripper lets idle connections be closed.
+// WrappedRoundTripper returns the wrapped transport, so that idle connections can be closed.
 func (t *hookTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 var _ utilnet.RoundTripperWrapper = (*hookTransport)(nil)

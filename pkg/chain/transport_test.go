@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A server answers calls over TLS, and tells how it was asked.
+// A server answers webhook calls over TLS and records the requests.
 type server struct {
 	*httptest.Server
 	asked chan *http.Request
@@ -109,7 +109,7 @@ func TestCallsOverTLS(t *testing.T) {
 	}
 }
 
-// Two webhooks with one address are still two.
+// Two webhooks with the same address are called separately.
 func TestWebhooksWithOneAddress(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -130,7 +130,7 @@ func TestWebhooksWithOneAddress(t *testing.T) {
 	}
 }
 
-// A handler sees what a server would hand it, at the path of the configuration.
+// A handler receives the request as a server would pass it on, at the path of the configuration.
 func TestHandlersSeeARequest(t *testing.T) {
 	var seen *http.Request
 	c := newChain(t, chain.Webhooks{

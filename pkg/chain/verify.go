@@ -26,7 +26,7 @@ var reviewDecoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(s).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 }()
 
-// A verification is what the API server makes of an answer.
+// A verification is the API server's check of a webhook response.
 type verification struct {
 	problem    string // why it is of no use
 	denied     bool

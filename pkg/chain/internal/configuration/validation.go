@@ -22,9 +22,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 )
 
-// The rules here are those of the API server's ValidateMutatingWebhookConfiguration and
-// ValidateValidatingWebhookConfiguration, its quirks included: they stand in a package that
-// cannot be imported.
+// The rules in this file copy ValidateMutatingWebhookConfiguration and ValidateValidatingWebhookConfiguration of the
+// API server, including their quirks. The package of the originals cannot be imported.
 
 const maxMatchConditions = 64
 
@@ -231,7 +230,7 @@ var compiler = sync.OnceValue(func() plugincel.Compiler {
 	return plugincel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// RootPath is the path of a configuration in the fields of its errors.
+// RootPath returns the path that begins the fields of a configuration's errors.
 func RootPath(kind, name string) *field.Path {
 	if kind == MutatingKind {
 		return field.NewPath("mutating").Key(name)

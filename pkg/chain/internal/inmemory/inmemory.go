@@ -13,11 +13,11 @@ import (
 	"net/http"
 )
 
-// Transport is a transport to a handler in this process, which sees what a server would hand it.
+// Transport is an http.RoundTripper that calls a handler in this process. The handler sees the request as a server
+// would pass it on.
 type Transport struct{ Handler http.Handler }
 
-// RoundTrip leaves a handler that does not come back to itself when the call's time is over, as
-// a client over a network would.
+// RoundTrip returns when the request's context ends, even if the handler is still running, as a network client would.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func served(ctx context.Context, req *http.Request) *http.Request {
 	return r
 }
 
-// PanicError is what a client sees of a handler that panics: the connection is closed.
+// PanicError is the client's error after a handler panicked. To a client, the server closed the connection.
 type PanicError struct{ value any }
 
 func (p PanicError) Error() string { return io.EOF.Error() }
@@ -83,7 +83,7 @@ func (p PanicError) Cause() string {
 	return fmt.Sprintf("the handler PanicError: %v", p.value)
 }
 
-// An answer is a ResponseWriter into memory.
+// A Response is an http.ResponseWriter that keeps the response in memory.
 type Response struct {
 	header, sent http.Header // sent are those at the time of WriteHeader
 	status       int
@@ -105,7 +105,7 @@ func (a *Response) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// Flush sends nothing before the end.
+// Flush sends the status. The body is kept until the handler returns.
 func (a *Response) Flush() { a.WriteHeader(http.StatusOK) }
 
 func (a *Response) response(req *http.Request) (*http.Response, error) {

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// The texts are those of the API server, whose package of handlers would bring its storage.
+// The texts are copies. The API server has them in a package that imports its storage code.
 const (
 	ownersTwice      = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 	ownersTwiceAfter = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
-// DedupOwners drops owner references that stand there twice, and says so.
+// DedupOwners drops duplicate owner references and adds a warning.
 func DedupOwners(ctx context.Context, m metav1.Object, afterMutating bool) {
 	var unique []metav1.OwnerReference
 	var twice []string

@@ -19,10 +19,10 @@ import (
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
-// What follows is what the API server's strategies for its own types do between mutating and
-// validating webhooks: the packages that have them cannot be imported.
+// The functions in this file copy the strategies of the API server's own types. The packages of the originals cannot
+// be imported.
 
-// Has reports whether the strategy of a kind is one of these.
+// Has reports whether this package prepares objects of the kind.
 func Has(kind schema.GroupVersionKind) bool {
 	switch kind.Group {
 	case "authentication.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io":
@@ -138,7 +138,7 @@ func prepareForStatus(obj, old runtime.Object, m, oldMeta metav1.Object) {
 	}
 }
 
-// Canonicalize comes after validation.
+// Canonicalize sets the name label of a Namespace. The API server does this after validation.
 func Canonicalize(obj runtime.Object) {
 	if o, ok := obj.(*corev1.Namespace); ok && o.Labels[corev1.LabelMetadataName] != o.Name {
 		o.Labels = with(o.Labels, corev1.LabelMetadataName, o.Name)
