@@ -150,7 +150,7 @@ func testAnotherInstallation(t *testing.T, c *kubetest.Cluster) {
 	before := bundleOf(t, kubetest.Get(t, configurations, target.Name))
 
 	kubetest.Merge(t, configurations, target.Name, `{"metadata": {"annotations": {"example.com/owner": "theirs"}}, "webhooks": [`+kubetest.WebhookList("a.example.com")+`]}`)
-	until("it says that the object was taken away", func() bool { return source.Status().Err != nil })
+	until("it says that the object belongs to another installation", func() bool { return source.Status().Err != nil })
 	if s := source.Status(); s.NotReady != nil {
 		t.Errorf("those that are called already go on: %v", s.NotReady)
 	}

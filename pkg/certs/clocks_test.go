@@ -47,7 +47,7 @@ func TestWrongClock(t *testing.T) {
 			askToRotate(f)
 			watchCalls(t, f, webhooks, time.Minute, 30*day, right, wrong)
 			st := wrong.Status()
-			if st.ClockAhead != ahead || st.Err == nil || !strings.Contains(st.Err.Error(), differBy(ahead)) || !st.Trusted || st.Rotations == 0 || st.NotReady != nil {
+			if st.ClockAhead != ahead || st.Err == nil || !strings.Contains(st.Err.Error(), clockDifference(ahead)) || !st.Trusted || st.Rotations == 0 || st.NotReady != nil {
 				t.Errorf("status: %+v", st)
 			}
 			if st.Renewals > 20 {
@@ -167,7 +167,7 @@ func TestOneOfSeveralAPIServers(t *testing.T) {
 }
 
 // A difference that there is room for is told once, and once when it is over.
-func TestClockIsTold(t *testing.T) {
+func TestClockDifferenceIsLogged(t *testing.T) {
 	inBubble(t, "told", func(t *testing.T, f *fakeCluster) {
 		var lines []string
 		o := testOptions()

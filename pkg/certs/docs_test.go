@@ -11,7 +11,7 @@ import (
 )
 
 // The guide shows the state of a source without options, in the middle of a rotation.
-func TestStateInTheGuide(t *testing.T) {
+func TestGuideShowsTheState(t *testing.T) {
 	text, err := os.ReadFile("../../docs/certificates.md")
 	if err != nil {
 		t.Fatal(err)

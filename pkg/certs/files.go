@@ -21,15 +21,14 @@ import (
 
 // FilesOptions configure [Files]. The zero value works.
 type FilesOptions struct {
-	// CAFile holds the CAs, in PEM, that clients trust: ca.crt in the Secrets of cert-manager,
-	// which its cainjector copies into the caBundles. With it, Bundle returns them, and a
-	// certificate that they do not trust is neither preferred to one that they do nor ready.
+	// CAFile holds the CAs, in PEM, that clients trust: ca.crt in the Secrets of cert-manager, which
+	// its cainjector copies into the caBundles. Bundle returns them. A certificate that they do not
+	// trust is not ready, and does not replace one that they trust. Empty means no such check.
 	CAFile string
-	// Interval is how often the files are read again, 10 s when zero.
+	// Interval is the time between two reads of the files. Zero or negative means 10 s.
 	Interval time.Duration
-	// Logger is told of new certificates, and of what is wrong with the files: once, not at
-	// every look. The zero value takes the logger in the context of Start, or else slog's
-	// default.
+	// Logger logs new certificates, and each problem of the files once. The zero value means the
+	// logger in the context of Start, or else slog's default.
 	Logger logr.Logger
 }
 
@@ -37,15 +36,14 @@ type FilesOptions struct {
 // any, and its key, both in PEM: tls.crt and tls.key of a mounted Secret, such as cert-manager
 // fills.
 //
-// The files are compared by content at every interval. When they cannot be read, do not belong
-// together, as when only one of them has been written yet, or hold a certificate that is not
-// valid while the one that is served is, the latter goes on being served, until the files are
-// better or it is worse. Status says so, and the log. What has changed counts once it stays the
-// same for a moment: half of a file of CAs would be one, too.
+// The source reads the files at every interval and compares their content. It keeps the certificate
+// being served if the new files cannot be read, do not match (for example because only one was
+// written yet), or hold an invalid certificate while the old one is valid. Status and the log
+// report this. The source uses changed files only once they stay the same for a moment, because half
+// of a CA file may parse.
 //
-// Start returns an error when there is no pair that could be served. One that is expired, or
-// not valid yet, could: clocks differ, and the error that the API server shows to its clients
-// then says more than a handshake that fails. But it is not ready.
+// Start returns an error if the files hold no pair. A pair that has expired, or is not valid yet, is
+// served but not ready: the API server's error then tells its clients more than a failed handshake.
 func Files(certFile, keyFile string, o FilesOptions) Source {
 	f := &files{certFile: certFile, o: o, log: o.Logger}
 	f.pair = reload.New(reload.Options[*tls.Certificate]{
@@ -74,7 +72,7 @@ type files struct {
 
 	mu       sync.Mutex
 	renewals int
-	told     string // the error that was logged last
+	logged   string // the error that was logged last
 }
 
 // NeedLeaderElection tells a controller-runtime manager that every replica needs its
@@ -98,7 +96,7 @@ func (f *files) Start(ctx context.Context) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		f.look()
+		f.choose()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -108,7 +106,7 @@ func (f *files) Start(ctx context.Context) error {
 	}
 }
 
-// load reads the files. It returns an error if there never was anything good in one of them.
+// load reads the files. It returns an error if one of them has no valid content.
 func (f *files) load() error {
 	pairErr := f.pair.Load()
 	if _, n := f.pair.Get(); n == 0 {
@@ -132,8 +130,8 @@ func (f *files) reload(ctx context.Context) {
 	}
 }
 
-// look decides what is served from now on.
-func (f *files) look() {
+// choose decides which certificate to serve.
+func (f *files) choose() {
 	now := time.Now()
 	candidate, _ := f.pair.Get()
 	served, ca := f.served.Load(), f.roots()
@@ -147,25 +145,25 @@ func (f *files) look() {
 		f.log.Info("serving a new certificate", "file", f.certFile,
 			"notBefore", candidate.Leaf.NotBefore, "notAfter", candidate.Leaf.NotAfter)
 	}
-	f.tell(f.Status().Err)
+	f.logStatus(f.Status().Err)
 }
 
-// tell logs a trouble when it comes, changes and goes.
-func (f *files) tell(err error) {
+// logStatus logs an error when it appears, changes and ends.
+func (f *files) logStatus(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
 	f.mu.Lock()
-	told := f.told
-	f.told = text
+	logged := f.logged
+	f.logged = text
 	f.mu.Unlock()
 	switch {
-	case text == told:
+	case text == logged:
 	case text != "":
-		f.log.Error(err, "the certificate files need attention; what is served stays")
+		f.log.Error(err, "the certificate files need attention; the previous certificate is still served")
 	default:
-		f.log.Info("the certificate files are well again")
+		f.log.Info("the certificate files are valid again")
 	}
 }
 
@@ -219,7 +217,7 @@ func (f *files) Status() Status {
 	return st
 }
 
-// parsePair also says which file is at fault where that is clear.
+// parsePair parses a certificate with its key. Its error names the file at fault if that is clear.
 func parsePair(certFile string, certPEM []byte, keyFile string, keyPEM []byte) (*tls.Certificate, error) {
 	for _, file := range []struct {
 		path    string
@@ -231,7 +229,7 @@ func parsePair(certFile string, certPEM []byte, keyFile string, keyPEM []byte) (
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("they do not make a pair: %w", err)
+		return nil, fmt.Errorf("certificate and key do not match: %w", err)
 	}
 	if pair.Leaf == nil { // with GODEBUG=x509keypairleaf=0
 		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {

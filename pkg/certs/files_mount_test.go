@@ -109,7 +109,7 @@ func (m *mount) tick() {
 }
 
 // want checks what is served, and what Status says of it.
-func (m *mount) want(p testPair, ready bool, trouble string) {
+func (m *mount) want(p testPair, ready bool, problem string) {
 	m.t.Helper()
 	c, err := m.source.GetCertificate(nil)
 	if err != nil {
@@ -125,14 +125,14 @@ func (m *mount) want(p testPair, ready bool, trouble string) {
 	if err := Ready(m.source)(m.t.Context()); (err == nil) != ready {
 		m.t.Errorf("Ready says %v", err)
 	}
-	m.wantTrouble(trouble)
+	m.wantStatusErr(problem)
 }
 
-func (m *mount) wantTrouble(trouble string) {
+func (m *mount) wantStatusErr(problem string) {
 	m.t.Helper()
 	err := m.source.Status().Err
-	if (err == nil) != (trouble == "") || err != nil && !strings.Contains(err.Error(), trouble) {
-		m.t.Errorf("Status says %v, want %q", err, trouble)
+	if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+		m.t.Errorf("Status says %v, want %q", err, problem)
 	}
 	if err != nil && !strings.Contains(err.Error(), m.dir) {
 		m.t.Errorf("%q names no file", err)

@@ -42,7 +42,7 @@ func filesProperty(t *testing.T, random *rand.Rand) {
 	var history []string
 	served := 0
 	for range 60 {
-		history = append(history, d.happen())
+		history = append(history, d.disturb())
 		d.tick()
 		if d.cert == d.key && d.cert >= 0 {
 			d.been[d.cert] = true
@@ -55,8 +55,8 @@ func filesProperty(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// happen does something to the files and says what.
-func (d *disk) happen() string {
+// disturb changes the files at random and returns what it did.
+func (d *disk) disturb() string {
 	i := d.random.IntN(len(d.pairs))
 	p := d.pairs[i]
 	switch d.random.IntN(9) {

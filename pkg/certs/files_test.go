@@ -35,10 +35,10 @@ func TestFiles(t *testing.T) {
 			why     string
 			do      func()
 			serves  testPair
-			trouble string // also logged, once
+			problem string // also logged, once
 		}{
 			{"nothing happens", func() {}, one, ""},
-			{"the certificate is renewed, the key not yet", func() { m.write("tls.crt", two.cert) }, one, "do not make a pair"},
+			{"the certificate is renewed, the key not yet", func() { m.write("tls.crt", two.cert) }, one, "do not match"},
 			{"the key follows", func() { m.write("tls.key", two.key) }, two, ""},
 			{"the key is gone", func() { os.Remove(m.path("tls.key")) }, two, "tls.key: no such file"},
 			{"all is gone", func() { os.RemoveAll(m.dir) }, two, "tls.crt: no such file"},
@@ -61,15 +61,15 @@ func TestFiles(t *testing.T) {
 			m.tick()
 			m.tick() // and is not logged again
 			t.Log(step.why)
-			m.want(step.serves, true, step.trouble)
+			m.want(step.serves, true, step.problem)
 			var errs []string
 			for _, line := range m.lines() {
 				if strings.HasPrefix(line, "error") {
 					errs = append(errs, line)
 				}
 			}
-			if step.trouble == "" && len(errs) > 0 || step.trouble != "" && (len(errs) != 1 || !strings.Contains(errs[0], step.trouble)) {
-				t.Errorf("logged %q, want %q", errs, step.trouble)
+			if step.problem == "" && len(errs) > 0 || step.problem != "" && (len(errs) != 1 || !strings.Contains(errs[0], step.problem)) {
+				t.Errorf("logged %q, want %q", errs, step.problem)
 			}
 		}
 		if got := m.source.Status().Renewals; got != 5 { // two, one, late, two, and two with a chain
@@ -117,7 +117,7 @@ func TestFilesAtStart(t *testing.T) {
 	}{
 		{"no files", func(m *mount) {}, "tls.crt: no such file or directory; mount the Secret"},
 		{"no key", func(m *mount) { m.write("tls.crt", newPair(m.t, 0, time.Hour).cert) }, "tls.key: no such file or directory"},
-		{"no pair", func(m *mount) { m.put(newPair(m.t, 0, time.Hour)); m.write("tls.key", newPair(m.t, 0, time.Hour).key) }, "they do not make a pair: tls: private key does not match public key"},
+		{"no pair", func(m *mount) { m.put(newPair(m.t, 0, time.Hour)); m.write("tls.key", newPair(m.t, 0, time.Hour).key) }, "certificate and key do not match: tls: private key does not match public key"},
 		{"the wrong way round", func(m *mount) { p := newPair(m.t, 0, time.Hour); m.put(testPair{cert: p.key, key: p.cert, ca: p.ca}) }, "PEM inputs may have been switched"},
 		{"no CA file", func(m *mount) { m.put(newPair(m.t, 0, time.Hour)); os.Remove(m.path("ca.crt")) }, "ca.crt: no such file or directory: leave out the CA file if there is none"},
 		{"a CA file without a CA", func(m *mount) { p := newPair(m.t, 0, time.Hour); m.put(testPair{cert: p.cert, key: p.key}) }, "ca.crt: there is no certificate in it"},

@@ -42,7 +42,7 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	if merged.signing == nil && other.signing != nil && !merged.trusts(other.signing.cert) {
 		merged.signing = other.signing
 	}
-	p.revive(merged, seen.signer(), now)
+	p.extendTrust(merged, seen.signer(), now)
 	for _, a := range []*authority{other.signing, other.next} {
 		if a != nil {
 			p.keep(merged, a.cert, "", now)
@@ -60,8 +60,8 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	return merged
 }
 
-// revive has a CA be trusted for as long as what somebody may sign with it now.
-func (p policy) revive(s *state, a *authority, now time.Time) {
+// extendTrust extends the trust in a CA with which another replica may sign now.
+func (p policy) extendTrust(s *state, a *authority, now time.Time) {
 	if a == nil {
 		return
 	}
@@ -74,16 +74,16 @@ func (p policy) revive(s *state, a *authority, now time.Time) {
 	}
 }
 
-// What is taken over of others, in all: somebody's caBundle may be that of an operating system,
-// and the Secret has room for a megabyte.
+// These limit the foreign CAs that the Secret keeps. A caBundle may hold all CAs of an operating
+// system, and a Secret at most one megabyte.
 const (
 	maxForeign      = 32
 	maxForeignBytes = 128 << 10
 )
 
-// adopt has each target go on trusting what is in its caBundle now and what nobody knows: CAs
-// of whoever looked after it before, such as cert-manager, and whose certificates are still
-// served. If there is more than fits, with its guests, the target is left as it is, with an error.
+// adopt keeps the foreign CAs that a target's caBundle holds now, for example those of cert-manager,
+// since their certificates may still be served. If a target has more than the limits allow, including
+// the CAs of other sources, adopt sets its error and leaves it unchanged.
 func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
 	var all []retiring
@@ -99,13 +99,13 @@ func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, [
 		for _, r := range found {
 			count, bytes = count+1, bytes+len(r.cert.Raw)
 		}
-		guests := p.guests(t, now)
-		number, size := count+len(guests), bytes
-		for _, c := range guests {
+		otherSourceCAs := p.otherSourceCAs(t, now)
+		number, size := count+len(otherSourceCAs), bytes
+		for _, c := range otherSourceCAs {
 			size += len(c.Raw)
 		}
-		if len(found)+len(guests) > 0 && (number > maxForeign || size > maxForeignBytes) {
-			t.err = fmt.Errorf("%s: its caBundle has %d certificates of others, more than can be kept beside ours: remove those that nobody needs", t.target, len(found)+len(guests))
+		if len(found)+len(otherSourceCAs) > 0 && (number > maxForeign || size > maxForeignBytes) {
+			t.err = fmt.Errorf("%s: its caBundle has %d certificates of others, more than the source can keep: remove those that are no longer needed", t.target, len(found)+len(otherSourceCAs))
 			continue
 		}
 		adopted.retiring, all = append(adopted.retiring, found...), append(all, found...)
@@ -114,12 +114,12 @@ func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, [
 	return adopted, all
 }
 
-// foreign returns what a target trusts and the state does not.
+// foreign returns the CAs that a target trusts and the state does not.
 func (p policy) foreign(s *state, t *observation, now time.Time) []retiring {
 	var found []retiring
 	for _, bundle := range t.bundles {
 		for _, c := range bundle {
-			known := p.isGuest(c, now) || slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
+			known := p.isOtherSourceCA(c, now) || slices.ContainsFunc(s.trustedBy(t.target.String()), c.Equal) || s.hasRetired(fingerprint(c), true) ||
 				slices.ContainsFunc(found, func(r retiring) bool { return r.cert.Equal(c) })
 			if !known && now.Before(c.NotAfter) {
 				found = append(found, retiring{c, p.endOfTrust(c, now), t.target.String()})
@@ -129,25 +129,27 @@ func (p policy) foreign(s *state, t *observation, now time.Time) []retiring {
 	return found
 }
 
-// isGuest tells whether a CA is that of another source like this one, by the name that each
-// gives its CAs. There is no telling when nobody needs it any more but for that source. A name is
-// no proof: what would be trusted for longer than any such source needs is a stranger's.
-func (p policy) isGuest(c *x509.Certificate, now time.Time) bool {
+// isOtherSourceCA reports whether the CA belongs to another self-managed source, by its name. Only
+// that source knows when the CA is no longer needed. The name is no proof, so a CA that lives longer
+// than such a source needs does not count.
+func (p policy) isOtherSourceCA(c *x509.Certificate, now time.Time) bool {
 	return strings.HasPrefix(c.Subject.CommonName, authorityName) && !strings.HasPrefix(c.Subject.CommonName, p.name+" ") &&
-		c.NotAfter.Sub(c.NotBefore) <= p.longestGuest() && !c.NotBefore.After(now.Add(p.skew))
+		c.NotAfter.Sub(c.NotBefore) <= p.maxOtherSourceLifetime() && !c.NotBefore.After(now.Add(p.skew))
 }
 
-// longestGuest is for how long a CA of another source may be valid: twice as long as one of ours,
-// or as one of a source without options.
-func (p policy) longestGuest() time.Duration { return 2 * max(p.caLifetime, defaultCALifetime) }
+// maxOtherSourceLifetime is the longest lifetime of a CA of another source: twice that of ours, or of
+// the default.
+func (p policy) maxOtherSourceLifetime() time.Duration {
+	return 2 * max(p.caLifetime, defaultCALifetime)
+}
 
-// guests returns the CAs in a target that other sources put there. They stay until that source
-// takes them out, or they are over: two that look after one target leave each other alone.
-func (p policy) guests(o *observation, now time.Time) []*x509.Certificate {
+// otherSourceCAs returns the CAs in a target that other self-managed sources put there. They stay until
+// that source removes them or they expire, so that two sources can share a target.
+func (p policy) otherSourceCAs(o *observation, now time.Time) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, bundle := range o.bundles {
 		for _, c := range bundle {
-			if p.isGuest(c, now) && now.Before(c.NotAfter) && !slices.ContainsFunc(all, c.Equal) {
+			if p.isOtherSourceCA(c, now) && now.Before(c.NotAfter) && !slices.ContainsFunc(all, c.Equal) {
 				all = append(all, c)
 			}
 		}
@@ -155,8 +157,7 @@ func (p policy) guests(o *observation, now time.Time) []*x509.Certificate {
 	return all
 }
 
-// keep adds a certificate to those that are trusted for a while, unless it is there or is not
-// to be trusted any more.
+// keep adds a certificate to those that are still trusted, unless it is there already or was retired.
 func (p policy) keep(s *state, c *x509.Certificate, target string, now time.Time) {
 	if slices.ContainsFunc(s.trustedBy(target), c.Equal) || s.hasRetired(fingerprint(c), target != "") || !now.Before(c.NotAfter) {
 		return

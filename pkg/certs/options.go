@@ -19,53 +19,52 @@ import (
 // Options configure a [SelfManaged] source. Config, Namespace, Secret and a name to serve are
 // required. Replicas of one webhook have the same options.
 type Options struct {
-	// Config says how to reach the API server. A copy is used.
+	// Config is the client configuration for the API server. It is copied.
 	Config *rest.Config
-	// Namespace and Secret name the Secret in which the replicas share the CA. It is made when
-	// it does not exist. Whoever may read it can pose as the webhook.
+	// Namespace and Secret name the Secret in which the replicas share the CA. It is created if it
+	// does not exist. Anyone who can read it can impersonate the webhook.
 	Namespace, Secret string
-	// DNSNames and IPAddresses are what the certificate is for: [ServiceNames] for a webhook
-	// that is called by a Service. [SelfManaged.SetNames] changes them.
+	// DNSNames and IPAddresses are the names in the serving certificate: [ServiceNames] for a webhook
+	// behind a Service. [SelfManaged.SetNames] changes them.
 	DNSNames    []string
 	IPAddresses []net.IP
-	// Targets are the objects whose caBundle is kept. One that does not exist is looked for
-	// until it does.
+	// Targets are the objects whose caBundle the source writes. A target may be created later.
 	Targets []Target
 
-	// CALifetime is how long a CA is valid, one year when zero. It is replaced after two thirds
-	// of that.
+	// CALifetime is how long a CA is valid. Zero means one year. A CA is replaced after two thirds
+	// of its lifetime.
 	CALifetime time.Duration
-	// LeafLifetime is how long a serving certificate is valid, 7 days when zero, or less where
-	// CALifetime is short. It is replaced after two thirds of that.
+	// LeafLifetime is how long a serving certificate is valid. Zero means 7 days, or a sixth of
+	// CALifetime if that is less. A certificate is replaced after two thirds of its lifetime.
 	LeafLifetime time.Duration
-	// Settle is how long a new CA has to be in every caBundle before it signs: time for every
-	// API server to learn of it. One minute when zero; negative means none, for tests with one
-	// API server.
+	// Settle is how long a new CA must be in every caBundle before it signs, so that every API
+	// server has read it. Zero means one minute. Negative means no wait, for tests with one API
+	// server.
 	Settle time.Duration
-	// ClockSkew is by how much clocks of replicas and API servers may differ: certificates are
-	// valid from that much before they are made. A tenth of LeafLifetime when zero, one hour at
-	// the most; negative means none.
+	// ClockSkew is the largest difference between the clocks of replicas and API servers that the
+	// source tolerates. Certificates are valid from that long before their creation. Zero means a
+	// tenth of LeafLifetime, at most one hour. Negative means no skew.
 	ClockSkew time.Duration
-	// Interval is how often the source looks at the Secret and the targets without being told
-	// of a change, 10 s when zero. A random tenth is added, so that replicas spread.
+	// Interval is the time between two checks of the Secret and the targets if no watch reports a
+	// change. Zero means 10 s. A random tenth is added, so that replicas do not check together.
 	Interval time.Duration
-	// KeyType is that of the keys of CA and certificates, ECDSAP256 when empty. Another one
-	// than that of the CA there is replaces the CA.
+	// KeyType is the type of the keys of CAs and certificates. Empty means ECDSAP256. A change of
+	// the type replaces the CA.
 	KeyType KeyType
 
-	// Elected, unless nil, is closed when this replica may write the Secret and the targets,
-	// such as the channel of that name of a controller-runtime manager. Nothing breaks without:
-	// replicas that write at the same time notice.
+	// Elected is closed when this replica may write the Secret and the targets: for example the
+	// channel Elected of a controller-runtime manager. Nil means that every replica may write, which
+	// is safe: concurrent writes are detected.
 	Elected <-chan struct{}
-	// FieldManager owns the caBundles, "admitkit-certs" when empty.
+	// FieldManager is the field manager that owns the caBundles. Empty means "admitkit-certs".
 	FieldManager string
-	// Logger is told of each step of a rotation, and of what goes wrong. The zero value takes
-	// the logger in the context of Start, or else slog's default.
+	// Logger logs each step of a rotation, and errors. The zero value means the logger in the
+	// context of Start, or else slog's default.
 	Logger logr.Logger
 }
 
-// ServiceNames returns the DNS names by which clients in the cluster know a Service. API
-// servers use the first, "<service>.<namespace>.svc".
+// ServiceNames returns the DNS names that clients in the cluster use for a Service. API servers
+// use the first, "<service>.<namespace>.svc".
 func ServiceNames(service, namespace string) []string {
 	return []string{
 		service + "." + namespace + ".svc",
@@ -74,7 +73,7 @@ func ServiceNames(service, namespace string) []string {
 	}
 }
 
-// completed returns the options with the defaults in place, or everything that is wrong.
+// completed returns the options with defaults, or an error that lists every invalid option.
 func (o Options) completed() (Options, error) {
 	given := o
 	setDefault := func(d *time.Duration, value time.Duration) {
@@ -95,7 +94,7 @@ func (o Options) completed() (Options, error) {
 		o.FieldManager = "admitkit-certs"
 	}
 	o.DNSNames, o.IPAddresses, o.Targets = slices.Clone(o.DNSNames), slices.Clone(o.IPAddresses), slices.Clone(o.Targets)
-	times := given.checkUnits() // of what follows from a wrong one, nobody wants to hear
+	times := given.checkUnits() // checkTimes would only report consequences of a wrong unit
 	if times == nil {
 		times = o.checkTimes()
 	}
@@ -119,12 +118,12 @@ func (n names) check() error {
 	var errs []error
 	for _, name := range n.dns {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 && len(validation.IsWildcardDNS1123Subdomain(name)) > 0 {
-			errs = append(errs, fmt.Errorf("%q in DNSNames is no DNS name", name))
+			errs = append(errs, fmt.Errorf("%q in DNSNames is not a DNS name", name))
 		}
 	}
 	for _, ip := range n.ips {
 		if ip.To16() == nil {
-			errs = append(errs, fmt.Errorf("%q in IPAddresses is no IP address", []byte(ip)))
+			errs = append(errs, fmt.Errorf("%q in IPAddresses is not an IP address", []byte(ip)))
 		}
 	}
 	return errors.Join(errs...)
@@ -156,7 +155,7 @@ func (o Options) checkTargets() error {
 	return errors.Join(errs...)
 }
 
-// checkUnits finds numbers that were meant to be seconds or hours.
+// checkUnits rejects durations that look like a number of seconds or hours without a unit.
 func (o Options) checkUnits() error {
 	var errs []error
 	for _, d := range []struct {
@@ -187,7 +186,7 @@ func (o Options) checkTimes() error {
 			errs = append(errs, fmt.Errorf("%s %s: must be positive", d.name, d.value))
 		}
 	}
-	// The last third of a CA's life is what a rotation has.
+	// A rotation has the last third of a CA's lifetime.
 	if need := o.Settle + o.LeafLifetime + 2*o.ClockSkew + 2*o.Interval; need > o.CALifetime/3 {
 		errs = append(errs, fmt.Errorf("CALifetime %s is too short: a third of it must have room for Settle, LeafLifetime, twice ClockSkew and twice Interval, which is %s", o.CALifetime, need))
 	}
@@ -205,17 +204,16 @@ func (o Options) policy() policy {
 	}
 }
 
-// A Target is an object with caBundle fields that a [SelfManaged] source keeps.
+// A Target is an object whose caBundle fields a [SelfManaged] source writes.
 type Target struct {
 	Kind TargetKind
 	Name string
-	// Webhooks names the webhooks of a configuration that are looked after; empty means all of
-	// them. Not used for other kinds, which have one caBundle.
+	// Webhooks are the names of the webhooks of a configuration whose caBundle is written. Empty
+	// means all. It must be empty for other kinds, which have one caBundle.
 	Webhooks []string
-	// OwnerAnnotation and Owner tell whose object it is. One that has this annotation, with
-	// another value, belongs to somebody else who took the same name: it is not written, and a
-	// source that was never ready is not ready if it has no other. When they are empty everything
-	// is taken as ours.
+	// OwnerAnnotation and Owner identify the installation. If the object has this annotation with
+	// another value, it belongs to another installation of the same name and is not written. A source
+	// that has no other target does not become ready then. Empty means no check.
 	OwnerAnnotation, Owner string
 }
 

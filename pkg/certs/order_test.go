@@ -11,36 +11,36 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A sleeper falls asleep once, between its first two looks at the cluster, or before it writes.
-type sleeper struct {
+// A stalling cluster blocks one call for three hours: a read, or a write.
+type stalling struct {
 	cluster
 	looks, writes atomic.Int32 // asleep after this many; 0 never
 }
 
-func (s *sleeper) sleepAt(count *atomic.Int32) {
+func (s *stalling) sleepAt(count *atomic.Int32) {
 	if count.Load() > 0 && count.Add(-1) == 0 {
 		elapse(3 * time.Hour)
 	}
 }
 
-func (s *sleeper) ReadSecret(ctx context.Context) (kube.Secret, error) {
+func (s *stalling) ReadSecret(ctx context.Context) (kube.Secret, error) {
 	r, err := s.cluster.ReadSecret(ctx)
 	s.sleepAt(&s.looks)
 	return r, err
 }
 
-func (s *sleeper) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
+func (s *stalling) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	r, err := s.cluster.ReadTarget(ctx, t)
 	s.sleepAt(&s.looks)
 	return r, err
 }
 
-func (s *sleeper) WriteTarget(ctx context.Context, t kube.Target, st kube.TargetState, bundle []byte) error {
+func (s *stalling) WriteTarget(ctx context.Context, t kube.Target, st kube.TargetState, bundle []byte) error {
 	s.sleepAt(&s.writes)
 	return s.cluster.WriteTarget(ctx, t, st, bundle)
 }
 
-func (s *sleeper) WriteSecret(ctx context.Context, st kube.Secret) error {
+func (s *stalling) WriteSecret(ctx context.Context, st kube.Secret) error {
 	s.sleepAt(&s.writes)
 	return s.cluster.WriteSecret(ctx, st)
 }
@@ -50,16 +50,16 @@ func (s *sleeper) WriteSecret(ctx context.Context, st kube.Secret) error {
 func TestStaleReplica(t *testing.T) {
 	rows := []struct {
 		name string
-		arm  func(*sleeper)
+		arm  func(*stalling)
 	}{
-		{"between two looks", func(s *sleeper) { s.looks.Store(1) }},
-		{"after both looks", func(s *sleeper) { s.looks.Store(2) }},
-		{"before it writes the Secret", func(s *sleeper) { s.writes.Store(1) }},
-		{"before it writes a caBundle", func(s *sleeper) { s.writes.Store(2) }},
+		{"between two looks", func(s *stalling) { s.looks.Store(1) }},
+		{"after both looks", func(s *stalling) { s.looks.Store(2) }},
+		{"before it writes the Secret", func(s *stalling) { s.writes.Store(1) }},
+		{"before it writes a caBundle", func(s *stalling) { s.writes.Store(2) }},
 	}
 	for _, row := range rows {
 		inBubble(t, row.name, func(t *testing.T, f *fakeCluster) {
-			stale := &sleeper{cluster: f}
+			stale := &stalling{cluster: f}
 			a, b := startReplica(t, testOptions(), stale), startReplica(t, testOptions(), f)
 			defer a.stop(t)
 			defer b.stop(t)

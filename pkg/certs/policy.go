@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A policy is how CAs are made and replaced.
+// A policy has the settings by which CAs are created and replaced.
 type policy struct {
 	name         string // begins the names of CAs
 	keyType      KeyType
@@ -22,14 +22,14 @@ const day = 24 * time.Hour
 
 const defaultCALifetime = 365 * day
 
-// dueAfter is the part of its life after which a certificate is replaced: two thirds.
-func dueAfter(notBefore, notAfter time.Time) time.Time {
+// renewalTime returns when a certificate must be replaced: after two thirds of its lifetime.
+func renewalTime(notBefore, notAfter time.Time) time.Time {
 	return notBefore.Add(notAfter.Sub(notBefore) / 3 * 2)
 }
 
-// endOfTrust is when nothing is valid that the CA signs until now. A replica signs with a CA
-// for no longer than one lifetime from the moment at which it read that this CA signs; its
-// clock may be ahead of this one, and that of the replica which ends the trust, too.
+// endOfTrust returns when every certificate has expired that the CA signs until now. A replica signs
+// with a CA for at most one lifetime after it read that this CA signs. Its clock may be ahead of this
+// one, and so may the clock of the replica that ends the trust.
 func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 	until := now.Add(p.outlives())
 	if until.After(c.NotAfter) {
@@ -38,13 +38,13 @@ func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 	return until
 }
 
-// outlives is for how long after a CA stops signing the certificates of this replica may be valid.
+// outlives is how long certificates of this replica may be valid after their CA stops signing.
 func (p policy) outlives() time.Duration { return p.leafLifetime + 2*p.skew }
 
-// tooFar tells whether clocks differ by more than there is room for.
-func (p policy) tooFar(ahead time.Duration) bool { return ahead.Abs() > max(p.skew, time.Second) }
+// exceedsSkew reports whether clocks differ by more than ClockSkew.
+func (p policy) exceedsSkew(ahead time.Duration) bool { return ahead.Abs() > max(p.skew, time.Second) }
 
-// expired is why a certificate is of no use any more.
+// expired returns an error if the certificate has expired.
 func expired(leaf *x509.Certificate, now time.Time) error {
 	if now.Before(leaf.NotAfter) {
 		return nil

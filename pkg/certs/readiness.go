@@ -13,35 +13,35 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A replica is ready when calls to it succeed. Once it is, what all replicas have in common does
-// not take it out of service: without any of them, calls fail the more.
+// A replica becomes ready when calls to it succeed. From then on a problem that all replicas share
+// does not make it unready: with no ready replica more calls would fail.
 
-// judge sets what Status says of trust and readiness.
+// judge sets Trusted and NotReady of the status.
 func (s *SelfManaged) judge(t *turn, served *tls.Certificate) {
 	if served == nil {
 		s.status.Trusted, s.status.NotReady = false, errors.New("there is no serving certificate yet")
-		s.look.trouble = s.status.NotReady
+		s.seen.untrusted = s.status.NotReady
 		return
 	}
-	trust := s.look.trust(t, served.Leaf)
-	s.status.Trusted, s.look.trouble = trust == nil, trust
-	if s.look.ready {
-		s.status.NotReady = s.outOfStep(t, served.Leaf)
+	trust := s.seen.trust(t, served.Leaf)
+	s.status.Trusted, s.seen.untrusted = trust == nil, trust
+	if s.seen.ready {
+		s.status.NotReady = s.servesOldCA(t, served.Leaf)
 		return
 	}
-	s.status.NotReady = s.notReadyYet(t, trust)
-	s.look.ready = s.status.NotReady == nil
+	s.status.NotReady = s.notReadyReason(t, trust)
+	s.seen.ready = s.status.NotReady == nil
 }
 
-// trust returns which caBundles do not trust a certificate. One that cannot be read counts as it
-// did when it could.
-func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
+// trust returns an error that names the caBundles that do not trust a certificate. For a caBundle that
+// cannot be read it repeats the last result.
+func (l *history) trust(t *turn, leaf *x509.Certificate) error {
 	before := l.trusted
 	l.trusted = map[string]error{}
 	var errs []error
 	for i := range t.targets {
 		o := &t.targets[i]
-		if t.taken(o) {
+		if t.ownedByOther(o) {
 			continue
 		}
 		err := o.verify(leaf, t.judged)
@@ -63,31 +63,31 @@ func (l *lookout) trust(t *turn, leaf *x509.Certificate) error {
 	return errors.Join(errs...)
 }
 
-// taken tells whether a target is somebody else's while others are ours: calls to this replica come
-// from those. A replica that has none but those is that of a program that was refused.
-func (t *turn) taken(o *observation) bool {
+// ownedByOther reports whether the target belongs to another installation while other targets are
+// ours, which call this replica. A replica with no target of its own was refused as a whole.
+func (t *turn) ownedByOther(o *observation) bool {
 	return errors.Is(o.err, kube.ErrOtherOwner) && slices.ContainsFunc(t.targets, func(o observation) bool { return o.err == nil })
 }
 
-// notReadyYet is why a replica that was never ready is not. Every caBundle must trust it, and
-// for so long that every API server knows: unless there was none before the first CA.
-func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
+// notReadyReason returns why a replica does not become ready, or nil. Every caBundle must have trusted
+// its CA for Settle, so that every API server has read it. The first CA of all needs no wait.
+func (s *SelfManaged) notReadyReason(t *turn, trust error) error {
 	if trust != nil {
 		return trust
 	}
-	guests := slices.ContainsFunc(t.targets, func(o observation) bool { return len(s.policy.guests(&o, t.now)) > 0 })
-	if s.state == nil || s.issuer == nil || s.state.signing == nil && !s.state.hasForeign() && !guests {
+	otherSourceCAs := slices.ContainsFunc(t.targets, func(o observation) bool { return len(s.policy.otherSourceCAs(&o, t.now)) > 0 })
+	if s.state == nil || s.issuer == nil || s.state.signing == nil && !s.state.hasForeign() && !otherSourceCAs {
 		return nil
 	}
 	for i := range t.targets {
 		o := &t.targets[i]
-		if needsNoBundle(o.err) || t.taken(o) || o.err == nil && len(o.Entries) == 0 {
+		if needsNoBundle(o.err) || t.ownedByOther(o) || o.err == nil && len(o.Entries) == 0 {
 			continue
 		}
 		if o.err != nil {
 			return fmt.Errorf("it is not known since when %s trusts what is served: %w", o.target, o.err)
 		}
-		first, seen := s.look.since[sighting{fingerprint(s.issuer), o.target.String()}]
+		first, seen := s.seen.since[caSighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle
 		const rounded = time.Second // what is in managedFields is
 		others := !o.written && !o.Written.IsZero() && t.now.Add(-t.ahead).Sub(o.Written) >= s.o.Settle+rounded
@@ -98,9 +98,9 @@ func (s *SelfManaged) notReadyYet(t *turn, trust error) error {
 	return nil
 }
 
-// outOfStep is why this replica should not be called while others may: it serves a certificate
-// by a CA that a caBundle does not have, and the one that signs now is there.
-func (s *SelfManaged) outOfStep(t *turn, leaf *x509.Certificate) error {
+// servesOldCA returns an error if a caBundle lacks the CA of the served certificate, but has another CA
+// of the state: then other replicas should be called.
+func (s *SelfManaged) servesOldCA(t *turn, leaf *x509.Certificate) error {
 	if s.state == nil || s.issuer == nil {
 		return nil
 	}

@@ -28,12 +28,12 @@ func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 		return t.now.Add(s.o.Interval / 20), kube.ErrConflict // look again soon
 	}
 	if err != nil {
-		s.serveBlind(t)
+		s.serveFromMemory(t)
 		return s.finish(t, errors.Join(t.differ, err))
 	}
 	desired, err := s.agree(ctx, t)
 	if err != nil {
-		s.serveBlind(t)
+		s.serveFromMemory(t)
 		return s.finish(t, err)
 	}
 	return s.finish(t, errors.Join(t.differ, t.stored.Closed, s.serve(desired, t), s.inject(ctx, t, desired)))
@@ -50,12 +50,12 @@ func (s *SelfManaged) readTargets(ctx context.Context) []observation {
 
 // agree returns the state that the Secret holds after this turn.
 func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
-	seen, readErr := s.look.decode(t.stored)
+	seen, readErr := s.seen.decode(t.stored)
 	if errors.Is(readErr, errForeignSecret) {
 		return nil, fmt.Errorf("%s: %w: name another one, or delete this one", s.secretName(), readErr)
 	}
 	known := s.known()
-	s.look.observe(seen, t, 3*s.o.Interval)
+	s.seen.observe(seen, t, 3*s.o.Interval)
 	if waits := t.waits(); waits != nil {
 		if st := s.follow(t, seen, known); st != nil {
 			return st, nil
@@ -102,19 +102,19 @@ func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
 	}
 	newer := known != nil && known.generation > seen.generation
 	s.mu.Lock()
-	s.look.overdue = newer && (s.look.overdue || !t.judged.Before(s.renew)) // once due, it does not wait for the next time
+	s.seen.overdue = newer && (s.seen.overdue || !t.judged.Before(s.renew)) // once due, it does not wait for the next time
 	s.mu.Unlock()
-	if newer && (!s.look.overdue || seen.signing == nil || !s.look.settled(seen.signing, t, s.policy.settle)) {
+	if newer && (!s.seen.overdue || seen.signing == nil || !s.seen.settled(seen.signing, t, s.policy.settle)) {
 		return known
 	}
-	s.look.overdue = false
+	s.seen.overdue = false
 	s.learn(seen)
 	return seen
 }
 
 // desire returns the state after all that is due.
 func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
-	settled := s.look.settled(merged.next, t, s.policy.settle)
+	settled := s.seen.settled(merged.next, t, s.policy.settle)
 	merged, foreign := s.policy.adopt(merged, t.targets, t.now)
 	for _, r := range foreign {
 		s.log.Info("a CA of somebody else in a caBundle stays there for a while", "target", r.target,
@@ -122,7 +122,7 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	}
 	_, wanted := t.stored.Data[rotateKey]
 	if wanted && merged.next != nil {
-		s.log.Info("a new CA is on its way already: the wish for one is taken as fulfilled")
+		s.log.Info("a new CA is being published already, which fulfils the request to rotate")
 	}
 	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
 	if err == nil && wanted && desired.next == nil {
@@ -174,7 +174,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle is to be kept", o.target, name))
 		}
 		want := desired.trustedBy(o.target.String())
-		for _, c := range s.policy.guests(o, t.now) {
+		for _, c := range s.policy.otherSourceCAs(o, t.now) {
 			if !slices.ContainsFunc(want, c.Equal) {
 				want = append(want, c)
 			}
@@ -218,7 +218,7 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.issuer = signer.cert
-	s.renew = dueAfter(t.judged, t.judged.Add(min(s.policy.leafLifetime, leaf.Leaf.NotAfter.Sub(t.judged))))
+	s.renew = renewalTime(t.judged, t.judged.Add(min(s.policy.leafLifetime, leaf.Leaf.NotAfter.Sub(t.judged))))
 	if current != nil {
 		s.status.Renewals++
 		if !issuer.Equal(signer.cert) {
@@ -238,16 +238,16 @@ func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate
 	if issuer.Equal(signer.cert) {
 		return n.equal(leaf) && t.judged.Before(renew) && !t.judged.Before(leaf.NotBefore)
 	}
-	mature := st.signing != nil && s.look.settled(signer, t, s.policy.settle) && !t.judged.Before(signer.cert.NotBefore)
+	mature := st.signing != nil && s.seen.settled(signer, t, s.policy.settle) && !t.judged.Before(signer.cert.NotBefore)
 	lasts := leaf.NotAfter.Sub(t.judged) > min(s.policy.leafLifetime, leaf.NotAfter.Sub(leaf.NotBefore))/4
 	return !mature && lasts && !slices.ContainsFunc(t.targets, func(o observation) bool {
 		return o.err == nil && o.prefers(signer.cert, issuer)
 	})
 }
 
-// serveBlind renews the certificate from memory when the Secret cannot be had and the
+// serveFromMemory renews the certificate from memory when the Secret cannot be had and the
 // certificate is about to end: one that may not be trusted beats one that cannot be.
-func (s *SelfManaged) serveBlind(t *turn) {
+func (s *SelfManaged) serveFromMemory(t *turn) {
 	known, current := s.known(), s.served.Load()
 	if known == nil || current == nil || current.Leaf.NotAfter.Sub(t.judged) > s.policy.leafLifetime/6 {
 		return

@@ -15,7 +15,7 @@ import (
 func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tellClock(t)
+	s.logClock(t)
 	s.judge(t, s.served.Load())
 	s.status.Phase = s.state.phase()
 	if s.issuer != nil {
@@ -26,10 +26,10 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	}
 	s.status.Err = err
 	if err == nil {
-		s.status.Err = s.look.trouble
+		s.status.Err = s.seen.untrusted
 	}
 	if !errors.Is(err, context.Canceled) { // it is told to stop
-		s.tell()
+		s.logStatus()
 	}
 	return s.nextStep(t.now), err
 }
@@ -47,22 +47,22 @@ func all(err error, of func(error) bool) bool {
 	return of(err)
 }
 
-// tell logs a trouble when it comes, changes and goes.
-func (s *SelfManaged) tell() {
+// logStatus logs an error when it appears, changes and ends.
+func (s *SelfManaged) logStatus() {
 	text := ""
 	if s.status.Err != nil {
 		text = s.status.Err.Error()
 	}
 	switch {
-	case text == s.look.told:
-	case text != "" && s.state.phase() == Starting && (s.status.Err == s.look.trouble || all(s.status.Err, needsNoBundle)): //nolint:errorlint // this very one
+	case text == s.seen.logged:
+	case text != "" && s.state.phase() == Starting && (s.status.Err == s.seen.untrusted || all(s.status.Err, needsNoBundle)): //nolint:errorlint // this very one
 		s.log.Info("the certificates are not ready yet", "because", text)
 	case text != "":
 		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")
 	default:
 		s.log.Info("the certificates are well again")
 	}
-	s.look.told = text
+	s.seen.logged = text
 }
 
 func (s *SelfManaged) nextStep(now time.Time) time.Time {
@@ -75,7 +75,7 @@ func (s *SelfManaged) nextStep(now time.Time) time.Time {
 	if s.state != nil {
 		sooner(s.policy.wake(s.state, now))
 	}
-	sooner(s.look.settlesAt(s.policy.settle))
+	sooner(s.seen.settlesAt(s.policy.settle))
 	if s.served.Load() != nil {
 		sooner(s.renew)
 	}

@@ -17,8 +17,8 @@ var (
 	errNotStarted   = errors.New("there is no serving certificate yet: the source is starting, or was not started")
 )
 
-// roots are the CAs that clients trust, as far as a source of fixed certificates knows. A nil
-// pointer knows nothing and trusts everything.
+// roots are the CAs that clients trust. A nil *roots means that they are unknown: it trusts every
+// certificate.
 type roots struct {
 	text []byte
 	pool *x509.CertPool
@@ -64,7 +64,7 @@ func sameChain(a, b *tls.Certificate) bool {
 
 func inUTC(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// judge tells what there is to say of a certificate alone.
+// judge returns the status of a certificate on its own.
 func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 	st := Status{NotBefore: c.Leaf.NotBefore, NotAfter: c.Leaf.NotAfter}
 	switch {
@@ -82,13 +82,13 @@ func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 	}
 	st.Trusted, st.NotReady = st.Err == nil, st.Err
 	if st.Trusted {
-		st.Err = foreseeable(c.Leaf, now)
+		st.Err = warning(c.Leaf, now)
 	}
 	return st
 }
 
-// foreseeable finds what does not fail calls yet, or not those of everybody.
-func foreseeable(leaf *x509.Certificate, now time.Time) error {
+// warning returns a problem that does not fail calls yet, or only those of some clients.
+func warning(leaf *x509.Certificate, now time.Time) error {
 	if len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
 		return errors.New("the certificate has no DNS name and no IP address among its alternative names, and API servers look at nothing else")
 	}
@@ -98,9 +98,8 @@ func foreseeable(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// prefers tells whether a new certificate takes the place of the one that is served: unless it
-// is worse. Of two that are no good, the one that lasts longer may be of use to clients whose
-// clocks are late.
+// prefers reports whether a new certificate should replace the served one: unless it is worse. Of
+// two expired ones it prefers the later, which clients with a slow clock may still accept.
 func (r *roots) prefers(c, served *tls.Certificate, now time.Time) bool {
 	rank := func(c *tls.Certificate) int {
 		switch {

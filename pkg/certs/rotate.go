@@ -23,7 +23,7 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 		longer.outlives = p.outlives()
 		r.signing = &longer
 	}
-	if r.next != nil && (settled || p.cannotWait(r, now)) {
+	if r.next != nil && (settled || p.mustSignNow(r, now)) {
 		p.sign(r, now)
 	}
 	if r.next == nil && (r.signing == nil || !now.Before(p.dueAt(r.signing)) || len(r.retiring) < maxRetiring && (wanted || p.due(r.signing, now))) {
@@ -49,12 +49,12 @@ func (p policy) due(a *authority, now time.Time) bool {
 }
 
 func (p policy) dueAt(a *authority) time.Time {
-	return dueAfter(a.cert.NotBefore.Add(p.skew), a.cert.NotAfter)
+	return renewalTime(a.cert.NotBefore.Add(p.skew), a.cert.NotAfter)
 }
 
-// cannotWait tells whether waiting for the next CA to settle costs more calls than going on
+// mustSignNow tells whether waiting for the next CA to settle costs more calls than going on
 // without: what the old one signs is not valid any more. The very first CA signs all the same.
-func (p policy) cannotWait(s *state, now time.Time) bool {
+func (p policy) mustSignNow(s *state, now time.Time) bool {
 	if s.signing == nil {
 		return p.due(s.next, now)
 	}

@@ -26,7 +26,7 @@ import (
 //  1. publish: a new CA goes into the Secret, and into every caBundle beside the old one;
 //  2. once a replica has seen it in every caBundle for the time of Options.Settle, it signs,
 //     and the key of the old one is deleted;
-//  3. retire: once nothing is valid any more that the old one signed, it is taken out.
+//  3. retire: once every certificate of the old one has expired, it is removed.
 //
 // Every replica takes any step that is due. The Secret is only changed by compare-and-swap, and
 // a caBundle only if it is the one that was read before the Secret: so a replica with a stale
@@ -54,7 +54,7 @@ type SelfManaged struct {
 	renew  time.Time // when the certificate that is served is to be replaced for its age
 	status Status
 
-	look lookout // used by Start's goroutine only
+	seen history // used by Start's goroutine only
 }
 
 // NewSelfManaged returns a source. The error lists everything that is wrong with the options;
@@ -115,7 +115,7 @@ func (s *SelfManaged) Status() Status {
 	if c := s.served.Load(); c != nil {
 		st.NotBefore, st.NotAfter = c.Leaf.NotBefore, c.Leaf.NotAfter
 		now := s.clock()
-		if s.policy.tooFar(st.ClockAhead) {
+		if s.policy.exceedsSkew(st.ClockAhead) {
 			now = now.Add(-st.ClockAhead)
 		}
 		if ended := expired(c.Leaf, now); ended != nil {

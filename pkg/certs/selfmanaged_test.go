@@ -206,7 +206,7 @@ func TestSelfManaged(t *testing.T) {
 // Without the API server, a certificate is renewed from memory rather than ending.
 func TestAPIServerAway(t *testing.T) {
 	inBubble(t, "away", func(t *testing.T, f *fakeCluster) {
-		away := &switched{cluster: f}
+		away := &failing{cluster: f}
 		r := startReplica(t, testOptions(), away)
 		defer r.stop(t)
 		settle()
@@ -230,24 +230,24 @@ func TestAPIServerAway(t *testing.T) {
 	})
 }
 
-// A switched cluster fails while it is told to.
-type switched struct {
+// A failing cluster fails while an error is set.
+type failing struct {
 	cluster
 	mu  sync.Mutex
 	err error
 }
 
-func (s *switched) set(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.err = err }
-func (s *switched) get() error    { s.mu.Lock(); defer s.mu.Unlock(); return s.err }
+func (s *failing) set(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.err = err }
+func (s *failing) get() error    { s.mu.Lock(); defer s.mu.Unlock(); return s.err }
 
-func (s *switched) ReadSecret(ctx context.Context) (kube.Secret, error) {
+func (s *failing) ReadSecret(ctx context.Context) (kube.Secret, error) {
 	if err := s.get(); err != nil {
 		return kube.Secret{}, err
 	}
 	return s.cluster.ReadSecret(ctx)
 }
 
-func (s *switched) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
+func (s *failing) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if err := s.get(); err != nil {
 		return kube.TargetState{}, err
 	}
@@ -261,7 +261,7 @@ func TestUnreadableTargetHoldsUp(t *testing.T) {
 		f.createTarget(other, nil)
 		o := testOptions()
 		o.Targets = append(o.Targets, other)
-		c := &oneBlind{cluster: f, blind: other}
+		c := &unreadable{cluster: f, blind: other}
 		r := startReplica(t, o, f)
 		settle()
 		r.stop(t)
@@ -279,12 +279,12 @@ func TestUnreadableTargetHoldsUp(t *testing.T) {
 	})
 }
 
-type oneBlind struct {
+type unreadable struct {
 	cluster
 	blind Target
 }
 
-func (o *oneBlind) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
+func (o *unreadable) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if t.String() == o.blind.String() {
 		return kube.TargetState{}, fmt.Errorf("%s: no permission", t)
 	}
@@ -323,7 +323,7 @@ func TestForeignSecret(t *testing.T) {
 func TestLog(t *testing.T) {
 	inBubble(t, "log", func(t *testing.T, f *fakeCluster) {
 		var lines []string
-		away := &switched{cluster: f}
+		away := &failing{cluster: f}
 		o := testOptions()
 		o.Logger = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 		r := startReplica(t, o, away)
@@ -340,8 +340,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// That a look was cut short by the stop is no trouble.
-func TestStopIsNoTrouble(t *testing.T) {
+// That a look was cut short by the stop is no problem.
+func TestStopIsNotAnError(t *testing.T) {
 	inBubble(t, "stop", func(t *testing.T, f *fakeCluster) {
 		var lines []string
 		o := testOptions()

@@ -14,50 +14,49 @@ import (
 // A Source provides the certificate that a webhook serves with. Its methods are safe for
 // concurrent use.
 //
-// What a source once served it goes on serving until it has something better: a renewal that
-// fails is reported by Status and in the log, never by a handshake.
+// A source serves a certificate until it has a better one. It reports a failed renewal in Status and
+// in the log; handshakes go on.
 type Source interface {
-	// Start runs the source until ctx is done, and then returns nil. It returns an error at
-	// once when there is nothing to serve and waiting will not help: a file that does not
-	// parse, a Secret with foreign content. It may be called once.
+	// Start runs the source until ctx is done, and then returns nil. It returns an error at once if
+	// there is no certificate to serve and waiting will not help: a file does not parse, or the
+	// Secret has foreign content. It must be called only once.
 	Start(ctx context.Context) error
-	// GetCertificate is for the field of that name of a tls.Config. It never waits, and returns
-	// an error as long as there is no certificate.
+	// GetCertificate is for the field GetCertificate of a tls.Config. It never blocks. It returns an
+	// error as long as there is no certificate.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Bundle returns the PEM certificates that a client should trust now, several while a CA is
-	// replaced. Empty when the source does not know, as with a file of no more than a pair.
+	// Bundle returns the PEM certificates that a client should trust now: several while a CA is
+	// replaced, none if the source does not know its CA.
 	Bundle() []byte
-	// Status tells what is served, and what is wrong.
+	// Status returns what is served, and what is wrong.
 	Status() Status
 }
 
 // A Status is the state of a [Source] at one moment.
 type Status struct {
-	// Err is what keeps the source from being well: a file that cannot be read, an expired
-	// certificate, a caBundle that does not trust what is served. Nil when it is.
+	// Err needs attention: a file cannot be read, the certificate has expired, or a caBundle does not
+	// trust the serving certificate. Nil means that nothing is wrong.
 	Err error
-	// NotBefore and NotAfter are those of the certificate that is served; zero without one.
+	// NotBefore and NotAfter are the validity of the serving certificate; zero if there is none.
 	NotBefore, NotAfter time.Time
-	// CANotAfter is when the CA that signed it ends; zero where the source does not know.
+	// CANotAfter is the end of the CA that signed it; zero if the source does not know the CA.
 	CANotAfter time.Time
-	// Phase is where a rotation of the CA stands: see the constants. Empty for sources that do
-	// not rotate.
+	// Phase is the step of the CA's rotation. Empty for sources that do not rotate.
 	Phase Phase
-	// Rotations counts the CAs that this process has seen replaced, Renewals the certificates
-	// that it has served, less the first.
+	// Rotations counts how often this process changed to another CA. Renewals counts how often it
+	// changed to another serving certificate.
 	Rotations, Renewals int
-	// Trusted tells whether every caBundle that the source looks after trusts what is served.
-	// For [Files] and [Static], which look after none, it tells whether what is served is valid
-	// now, and trusted by the CAs that they were given, if any.
+	// Trusted reports whether every target's caBundle trusts the serving certificate. [Files] and
+	// [Static] have no targets: they report whether the certificate is valid now, and trusted by
+	// their CAs if they have any.
 	Trusted bool
-	// ClockAhead is by how much this machine's clock is ahead of the API server's at least,
-	// negative when it is behind. Zero when they agree as far as one can tell, and for sources that
-	// have no API server. Options.ClockSkew says what there is room for.
+	// ClockAhead is the least difference by which this machine's clock is ahead of the API server's.
+	// It is negative if the clock is behind, and zero if the two may agree or the source uses no API
+	// server. Options.ClockSkew is the tolerated difference.
 	ClockAhead time.Duration
-	// NotReady is why this replica should not be called, nil if it may: that it serves nothing
-	// or nothing valid, that not every API server can know yet whom to trust, or that it is
-	// behind the other replicas. What they all have in common, such as a caBundle that somebody
-	// has emptied, takes none that was ready out of service.
+	// NotReady is why this replica should receive no calls; nil if it may. It has no valid
+	// certificate, or not every API server can trust it yet, or it is behind the other replicas. A
+	// problem that all replicas share, such as an emptied caBundle, does not make a replica unready
+	// that was ready before.
 	NotReady error
 }
 
@@ -72,13 +71,13 @@ const (
 	Retiring   Phase = "retiring"   // the new CA signs, the old one is still trusted
 )
 
-// TLSConfig returns a server's configuration with the certificate of the source.
+// TLSConfig returns a server configuration that serves the certificate of the source.
 func TLSConfig(s Source) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}
 }
 
-// Ready returns an error, that of [Status.NotReady], unless the source serves a certificate
-// with which calls may come. It fits Options.Ready of package webhook, and a healthz check.
+// Ready returns a function that returns [Status.NotReady], or an error if the source has no
+// certificate. It fits Options.Ready of package webhook, and a healthz check.
 func Ready(s Source) func(context.Context) error {
 	return func(context.Context) error {
 		_, err := s.GetCertificate(&tls.ClientHelloInfo{})

@@ -139,7 +139,7 @@ func TestTrust(t *testing.T) {
 	inBubble(t, "a replica with longer certificates is waited for", func(t *testing.T, f *fakeCluster) {
 		o := slowOptions()
 		o.LeafLifetime = 60 * day
-		away := &switched{cluster: f}
+		away := &failing{cluster: f}
 		long := startReplica(t, o, away)
 		defer long.stop(t)
 		short := startReplica(t, slowOptions(), f)
@@ -242,7 +242,7 @@ func TestOnlyConflicts(t *testing.T) {
 }
 
 // That the API server is away for a moment does not make a new replica ready too soon.
-func TestReadyNotByAFault(t *testing.T) {
+func TestReadyIgnoresAFault(t *testing.T) {
 	inBubble(t, "fault", func(t *testing.T, f *fakeCluster) {
 		other, err := newAuthority("other", ECDSAP256, time.Now(), 365*day, 0)
 		if err != nil {
@@ -251,7 +251,7 @@ func TestReadyNotByAFault(t *testing.T) {
 		f.createTarget(webhooks, encodeCertificate(other.cert))
 		o := testOptions()
 		o.Settle, o.Interval = time.Hour, time.Minute
-		away := &switched{cluster: f}
+		away := &failing{cluster: f}
 		r := startReplica(t, o, away)
 		defer r.stop(t)
 		elapse(10 * time.Minute)
@@ -274,9 +274,9 @@ func TestReadyNotByAFault(t *testing.T) {
 
 // A replica that was away, and knows that a CA was retired, does not take it from those that began
 // with an old copy of the Secret in which it signs.
-func TestReturnOfOneThatKnewBetter(t *testing.T) {
+func TestReplicaReturnsWithNewerState(t *testing.T) {
 	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
-		away := &switched{cluster: f}
+		away := &failing{cluster: f}
 		before := startReplica(t, slowOptions(), away)
 		defer before.stop(t)
 		settleSlowly()

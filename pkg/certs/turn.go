@@ -9,9 +9,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A turn is one look at everything. The order matters: targets are read before the Secret, and
-// written only if they have not changed since. So what is written into a caBundle is never
-// older than what was there.
+// A turn is one pass of reconciliation. The order matters: targets are read before the Secret, and
+// written only if they have not changed since. So a turn never writes a caBundle that is older than
+// the one it replaces.
 type turn struct {
 	began, looked time.Time // before and after the targets were read, with the monotonic reading
 	targets       []observation
@@ -24,7 +24,7 @@ type turn struct {
 	judged        time.Time     // by this clock, or the API server's if they differ too much
 }
 
-// waits is why nothing may be written in this turn.
+// waits returns why nothing may be written in this turn, or nil.
 func (t *turn) waits() error {
 	if t.differ == nil && t.follows {
 		return errors.New("this replica waits for the elected one to make it")
@@ -32,8 +32,8 @@ func (t *turn) waits() error {
 	return t.differ
 }
 
-// validity returns from when, less the skew, and until when a certificate is valid that is made in
-// this turn. See endOfTrust: its lifetime counts from the moment at which its CA was known to sign.
+// validity returns the validity, without the skew, of a certificate created in this turn. Its
+// lifetime counts from when this replica read that its CA signs: see endOfTrust.
 func (t *turn) validity(lifetime time.Duration) (from, until time.Time) {
 	from, until = t.now, t.readAt.Add(lifetime)
 	if t.judged.Before(from) {

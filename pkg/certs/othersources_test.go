@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The CAs of other sources are left alone, but not in any number, nor for ever for their name.
-func TestGuests(t *testing.T) {
+// A source keeps the CAs of other sources, but not without limit, and not only because of their name.
+func TestOtherSourceCAs(t *testing.T) {
 	guest := func(t *testing.T, number int, begins, life time.Duration) []byte {
 		t.Helper()
 		a, err := newAuthority(fmt.Sprintf("%shooks/ca-%d", authorityName, number), ECDSAP256, time.Now().Add(begins), life, 0)
@@ -40,7 +40,7 @@ func TestGuests(t *testing.T) {
 				return slices.ContainsFunc(parseBundle(f.bundleAt(webhooks, time.Now())), parseBundle(theirs)[0].Equal)
 			}
 			if settleSlowly(); !there() {
-				t.Error("it is taken out at once")
+				t.Error("it was removed at once")
 			}
 			if elapse(10 * day); there() != row.stays {
 				t.Errorf("after 10 days it is there: %t", there())

@@ -19,8 +19,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// A climate is what a random life may have in store.
-type climate struct {
+// A faultProfile sets the faults of a random run.
+type faultProfile struct {
 	name     string
 	replicas int
 	lag      time.Duration // of what a replica asks of the API server, at most
@@ -32,7 +32,7 @@ type climate struct {
 	targets  bool          // are emptied, set back and made anew
 }
 
-var climates = []climate{
+var faultProfiles = []faultProfile{
 	{name: "three", replicas: 3, lag: 30 * time.Second, events: 60},
 	{name: "rough", replicas: 4, lag: 10 * time.Second, events: 12},
 	{name: "clocks", replicas: 3, lag: 15 * time.Second, events: 40, clocks: true},
@@ -41,9 +41,9 @@ var climates = []climate{
 	{name: "all", replicas: 4, lag: 10 * time.Second, events: 30, clocks: true, options: true, targets: true},
 }
 
-// A story is a random life of a cluster.
-type story struct {
-	climate
+// A simulation is a random run of a cluster.
+type simulation struct {
+	faultProfile
 	t        *testing.T
 	f        *fakeCluster
 	o        Options
@@ -58,28 +58,28 @@ type story struct {
 	log []string
 }
 
-// Whatever happens to the Secret, to replicas and to the connection, no call fails.
-// ADMITKIT_LIVES is how many there are of each kind, which are longer then, and ADMITKIT_SEED the
-// first. A seed is the same life up to the order of what happens at the same time.
-func TestRandomLives(t *testing.T) {
-	lives, err := strconv.ParseUint(os.Getenv("ADMITKIT_LIVES"), 10, 64)
+// No call fails while random faults hit the Secret, the replicas and their connections.
+// ADMITKIT_RUNS is the number of runs for each profile, which are longer then. ADMITKIT_SEED is the
+// first seed. A seed repeats a run, except for the order of simultaneous events.
+func TestRandomRuns(t *testing.T) {
+	runs, err := strconv.ParseUint(os.Getenv("ADMITKIT_RUNS"), 10, 64)
 	length := 4 * day
 	if err != nil {
-		lives, length = 1, 36*time.Hour // a CA lives for 24
+		runs, length = 1, 36*time.Hour // a CA lives for 24
 	}
 	first, _ := strconv.ParseUint(os.Getenv("ADMITKIT_SEED"), 10, 64)
-	for seed := first; seed < first+lives; seed++ {
-		for _, c := range climates {
+	for seed := first; seed < first+runs; seed++ {
+		for _, c := range faultProfiles {
 			t.Run(fmt.Sprintf("%s/seed=%d", c.name, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { randomLife(t, c, seed, length) })
+				synctest.Test(t, func(t *testing.T) { randomRun(t, c, seed, length) })
 			})
 		}
 	}
 }
 
-func randomLife(t *testing.T, c climate, seed uint64, length time.Duration) {
+func randomRun(t *testing.T, c faultProfile, seed uint64, length time.Duration) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := &story{climate: c, t: t, f: newFakeCluster(webhooks), random: random, o: testOptions(), events: map[string]int{}}
+	s := &simulation{faultProfile: c, t: t, f: newFakeCluster(webhooks), random: random, o: testOptions(), events: map[string]int{}}
 	s.o.CALifetime, s.o.LeafLifetime = 24*time.Hour, 4*time.Hour
 	s.o.Settle, s.o.Interval, s.o.ClockSkew = 30*time.Minute, 2*time.Minute, 5*time.Minute
 	s.begin, s.f.note = time.Now(), s.say
@@ -96,7 +96,7 @@ func randomLife(t *testing.T, c climate, seed uint64, length time.Duration) {
 		elapse(time.Duration(random.Int64N(int64(4 * time.Minute))))
 		s.check()
 		if random.IntN(c.events) == 0 {
-			s.happen()
+			s.disturb()
 		}
 	}
 	if s.events["call"] < int(length/(2*time.Minute)) {
@@ -105,20 +105,20 @@ func randomLife(t *testing.T, c climate, seed uint64, length time.Duration) {
 	t.Logf("%v", s.events)
 }
 
-func (s *story) say(format string, args ...any) {
+func (s *simulation) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = append(s.log, fmt.Sprintf("%12s  ", time.Since(s.begin).Round(time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
 // tail is what led to a failure.
-func (s *story) tail() string {
+func (s *simulation) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.log[max(0, len(s.log)-200):], "\n")
 }
 
-func (s *story) add() {
+func (s *simulation) add() {
 	l := &lagging{cluster: s.f, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), most: s.lag, pauses: 30}
 	if s.random.IntN(2) == 0 {
 		l.faults = 10
@@ -149,7 +149,7 @@ func (s *story) add() {
 
 // setClock steps the clock of a replica. Those of two differ by no more than ClockSkew, unless
 // they are broken: by much more, to the past or the future, now and then.
-func (s *story) setClock(r *replica) {
+func (s *simulation) setClock(r *replica) {
 	room := s.o.ClockSkew
 	if s.broken && s.random.IntN(2) == 0 {
 		room = []time.Duration{time.Hour, 5 * time.Hour, 5 * day, 1000 * day}[s.random.IntN(4)]
@@ -159,7 +159,7 @@ func (s *story) setClock(r *replica) {
 }
 
 // check calls every replica that is in service, as all API servers that learn of a bundle late.
-func (s *story) check() {
+func (s *simulation) check() {
 	for _, r := range s.replicas {
 		// A new replica is in service once it is ready, and then it takes a while until it is called.
 		if !r.ready {
@@ -185,7 +185,7 @@ func (s *story) check() {
 	}
 }
 
-func (s *story) happen() {
+func (s *simulation) disturb() {
 	i, kinds := s.random.IntN(len(s.replicas)), 6
 	if s.targets {
 		kinds = 8
@@ -244,12 +244,12 @@ func (s *story) happen() {
 	}
 }
 
-func (s *story) tell(event string) {
+func (s *simulation) tell(event string) {
 	s.events[event]++
 	s.say("%s", event)
 }
 
-func (s *story) ready() int {
+func (s *simulation) ready() int {
 	n := 0
 	for _, r := range s.replicas {
 		if r.ready {

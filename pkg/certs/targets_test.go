@@ -52,7 +52,7 @@ func TestStartBesideAReadOnlySecret(t *testing.T) {
 	})
 }
 
-// That a Secret is immutable is told at once, not when the next CA is due.
+// An immutable Secret is reported at once, not when the next CA is due.
 func TestImmutableSecret(t *testing.T) {
 	inBubble(t, "immutable", func(t *testing.T, f *fakeCluster) {
 		r := startReplica(t, slowOptions(), f)
@@ -83,26 +83,26 @@ func TestImmutableSecret(t *testing.T) {
 	})
 }
 
-// A taken cluster has targets that another installation took at some time.
-type taken struct {
+// An ownedByOther cluster has targets that begin to belong to another installation.
+type ownedByOther struct {
 	cluster
 	all  atomic.Bool
 	some atomic.Pointer[Target]
 }
 
-func (c *taken) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
+func (c *ownedByOther) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetState, error) {
 	if some := c.some.Load(); c.all.Load() || some != nil && some.String() == t.String() {
 		return kube.TargetState{}, fmt.Errorf("%s %w", t, kube.ErrOtherOwner)
 	}
 	return c.cluster.ReadTarget(ctx, t)
 }
 
-// A target that another installation took holds up neither rotations nor new replicas, as long as
-// there are others.
-func TestTakenTarget(t *testing.T) {
+// A target of another installation delays neither rotations nor new replicas if there are other
+// targets.
+func TestTargetOfAnotherInstallation(t *testing.T) {
 	inBubble(t, "one of two", func(t *testing.T, f *fakeCluster) {
 		f.createTarget(others, nil)
-		c := &taken{cluster: f}
+		c := &ownedByOther{cluster: f}
 		o := slowOptions()
 		o.Targets = append(o.Targets, others)
 		r := startReplica(t, o, c)
@@ -123,7 +123,7 @@ func TestTakenTarget(t *testing.T) {
 		watchCalls(t, f, webhooks, time.Minute, 10*day, r, begun)
 	})
 	inBubble(t, "all", func(t *testing.T, f *fakeCluster) {
-		c := &taken{cluster: f}
+		c := &ownedByOther{cluster: f}
 		c.all.Store(true)
 		r := startReplica(t, slowOptions(), c)
 		defer r.stop(t)
@@ -161,9 +161,9 @@ func TestFollowerIsOverdue(t *testing.T) {
 		{"not due again", time.Hour, true, known},
 		{"due, and settled", 0, true, seen},
 	} {
-		s.renew, s.look.since = now.Add(step.due), nil
+		s.renew, s.seen.since = now.Add(step.due), nil
 		if step.settled {
-			s.look.since = map[sighting]time.Time{{seen.signing.id(), ""}: now.Add(-time.Hour)}
+			s.seen.since = map[caSighting]time.Time{{seen.signing.id(), ""}: now.Add(-time.Hour)}
 		}
 		if got := s.follow(look, seen, known); got != step.want {
 			t.Errorf("%s: it goes by generation %d", step.why, got.generation)
