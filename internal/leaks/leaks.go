@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Main is what a TestMain does: it runs the tests, and ends the program.
+// Main runs the tests of a package and exits. Call it in TestMain.
 func Main(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()
@@ -24,8 +24,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Gone waits until there are no more goroutines than before, and tells whether that came true.
-// Those that were told to end take a moment.
+// Gone waits until there are at most before goroutines, and reports whether that happened in time.
+// Goroutines that were told to end need a moment.
 func Gone(before int, patience time.Duration) bool {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; {
 		if time.Now().After(deadline) {

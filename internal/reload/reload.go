@@ -48,8 +48,8 @@ type Options[T any] struct {
 	Report func(error)
 }
 
-// Files is a value read from files. Once it has one, it goes on having it until the files hold
-// a better one. Safe for concurrent use.
+// Files is a value read from files. It keeps the last valid value until the files hold a new valid
+// one. It is safe for concurrent use.
 type Files[T any] struct {
 	opts     Options[T]
 	readFile func(path string, most int64) ([]byte, error)
@@ -117,11 +117,12 @@ func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Load reads the files at once, for who has no value yet. It returns what Err returns afterwards.
+// Load reads the files at once, without a pause, for the first value. It returns the same as Err
+// afterwards.
 func (f *Files[T]) Load() error { return f.load(context.Background(), 0) }
 
-// Reload is Load for who has a value: what has changed must stay the same for a pause, and there
-// are up to three. If ctx is done in one everything is left as it was.
+// Reload reads the files again. A change must stay the same for a pause, and there are at most
+// three pauses. If ctx ends meanwhile, nothing changes.
 func (f *Files[T]) Reload(ctx context.Context) error { return f.load(ctx, f.opts.Pause) }
 
 func (f *Files[T]) load(ctx context.Context, pause time.Duration) error {
@@ -163,7 +164,7 @@ func (f *Files[T]) take(contents [][]byte, digest [sha256.Size]byte) error {
 	return err
 }
 
-// note remembers the outcome and reports what is new about it.
+// note stores the result of a read and reports it if it is new.
 func (f *Files[T]) note(err error, changed bool) {
 	last := f.Err()
 	if err == nil {
@@ -182,9 +183,9 @@ func (f *Files[T]) note(err error, changed bool) {
 	}
 }
 
-// settled reads until two rounds in a row agree, lest it take one file from before a swap and
-// another from after it, or half of a file. Of a writer that never rests it takes the last round,
-// but only where there is no pause.
+// settled reads until two reads in a row agree. Otherwise it might take one file from before a swap
+// and another from after it, or half of a file. If the files never settle, it takes the last read
+// only without a pause.
 func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, [sha256.Size]byte, error) {
 	contents, digest, err := f.read()
 	for range 3 {

@@ -45,7 +45,7 @@ func newMetrics(t testing.TB, reg prometheus.Registerer, o metrics.Options) *met
 	return m
 }
 
-// observe tells an observer of one call from its begin to its end.
+// observe calls an observer for one call from begin to end.
 func observe(o webhook.Observer, h *webhook.Hook, c webhook.Observation) {
 	_, end := o.Begin(context.Background(), h, &http.Request{})
 	end(&c)

@@ -11,9 +11,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/install"
 )
 
-// Installation shows on reg how far an installer is, such as an [install.Installer], as it is
-// whenever the registry is scraped. The name, best that of the configuration, is the label
-// configuration; it tells the installers of one registry apart.
+// Installation registers metrics of an installer, such as an [install.Installer], on reg. They are
+// read at each scrape. The name, best that of the configuration, is the label configuration and
+// must be unique in the registry.
 func Installation(reg prometheus.Registerer, name string, installer interface{ Status() install.Status }) error {
 	if reg == nil || installer == nil {
 		return errors.New("metrics: Installation needs a registry and an installer")

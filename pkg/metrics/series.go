@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A hookKey is what tells hooks apart: copies of a hook, such as a server makes, are one.
+// A hookKey identifies a hook. Copies of a hook, such as a server makes, have the same key.
 type hookKey struct {
 	name     string
 	mutating bool

@@ -12,9 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Server shows on reg what a server holds, and how much that may be, as it is whenever the
-// registry is scraped; load is the server's Load. The name is the label server; it tells the
-// servers of one registry apart.
+// Server registers metrics of the load and the limits of a server on reg. They are read at each
+// scrape; load is the server's Load method. The name is the label server and must be unique in the
+// registry.
 func Server(reg prometheus.Registerer, name string, load func() webhook.Load) error {
 	if reg == nil || load == nil {
 		return errors.New("metrics: Server needs a registry and the Load of a server")
@@ -69,7 +69,7 @@ func (c *serverCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// countLimit is infinite where there is none.
+// countLimit returns infinity for no limit.
 func countLimit(n int) float64 {
 	if n == math.MaxInt {
 		return math.Inf(1)

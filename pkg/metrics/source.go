@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs"
 )
 
-// Source shows the state of a certificate source on reg, as it is whenever the registry is
-// scraped. The name is the label source; it tells the sources of one registry apart.
+// Source registers metrics of a certificate source on reg. They are read at each scrape. The name
+// is the label source and must be unique in the registry.
 func Source(reg prometheus.Registerer, name string, source certs.Source) error {
 	if reg == nil || source == nil {
 		return errors.New("metrics: Source needs a registry and a certificate source")

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// parent returns ctx with the span that the one of the call continues, or with none, and the span
-// that it is to be linked with instead.
+// parent returns ctx with the parent of the span of a call, or without one, and the spans to link
+// instead.
 func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Context, []trace.Link) {
 	own := trace.SpanContextFromContext(ctx)
 	if own.IsValid() && own.Equal(t.bases.of(ctx)) {
@@ -32,14 +32,14 @@ func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Conte
 	}
 }
 
-// bases are the spans in the contexts that servers derive those of all their calls from: a call
-// that continued one would be part of a trace that ends with the process.
+// bases are the spans in the base contexts of servers. A call must not continue them, since such a
+// trace ends with the process.
 type bases struct {
 	mu    sync.Mutex
 	known map[*http.Server]trace.SpanContext // programs have few
 }
 
-// of returns that of the server that a call came to.
+// of returns the base span of the server of a call.
 func (b *bases) of(ctx context.Context) trace.SpanContext {
 	server, _ := ctx.Value(http.ServerContextKey).(*http.Server)
 	if server == nil || server.BaseContext == nil {
@@ -58,7 +58,7 @@ func (b *bases) of(ctx context.Context) trace.SpanContext {
 	return span
 }
 
-// baseSpan asks the server once more for the context of which the one of each call is made.
+// baseSpan calls BaseContext of the server again, to get the span that all its calls inherit.
 func baseSpan(server *http.Server) (span trace.SpanContext) {
 	defer func() { _ = recover() }() // who wrote the function may count on a listener of some type
 	return trace.SpanContextFromContext(server.BaseContext(nowhere{}))

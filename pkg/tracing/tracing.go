@@ -105,8 +105,7 @@ func typeOf(h *webhook.Hook) string {
 	return "validating"
 }
 
-// end describes the call. The status of a span whose call was decided is left as the handler may
-// have set it.
+// end sets the attributes of the span and ends it. It sets the status only for failures to decide.
 func (t *tracer) end(span trace.Span, c *webhook.Observation) {
 	defer span.End()
 	if !span.IsRecording() {
@@ -124,7 +123,7 @@ func (t *tracer) end(span trace.Span, c *webhook.Observation) {
 // maxValue is more than any kind, UID or namespace has; what was sent may be longer.
 const maxValue = 256
 
-// attributes returns what is known of a call.
+// attributes returns the known attributes of a call.
 func attributes(c *webhook.Observation) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 12), outcomeKey.String(string(c.Outcome)), codeKey.Int(int(c.Code)))
 	if c.UID != "" {
@@ -143,7 +142,8 @@ func attributes(c *webhook.Observation) []attribute.KeyValue {
 	return all
 }
 
-// describe says why a call failed, as far as a span may.
+// describe returns the status description of a failed call, without the error unless ErrorText is
+// set.
 func (t *tracer) describe(c *webhook.Observation) string {
 	if t.opts.ErrorText && c.Err != nil {
 		return clip(c.Err.Error(), 1024)
@@ -151,5 +151,5 @@ func (t *tracer) describe(c *webhook.Observation) string {
 	return fmt.Sprintf("%s with code %d; the log has why", c.Outcome, c.Code)
 }
 
-// clip bounds a value that a client chose, and makes it valid UTF-8, which attributes must be.
+// clip shortens text that a client chose.
 func clip(s string, limit int) string { return strings.ToValidUTF8(textutil.Clip(s, limit), "") }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateClientConfig checks what a registration says about where the hook is. Leaving it
-// all to Configurations is fine, which also looks at the caBundle: a server has no use for it.
+// validateClientConfig checks the address in a registration. It may be empty, since Configurations
+// can add it. Configurations also checks the caBundle, which a server does not need.
 func (r registration) validateClientConfig(at *field.Path) field.ErrorList {
 	c := r.clientConfig
 	var errs field.ErrorList
@@ -34,10 +34,10 @@ func (r registration) validateClientConfig(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateBundle is stricter than the API server, which takes any bytes, and then fails every
-// call if there is no certificate in them. What else is in them, such as a private key, would
-// be shown to everybody who may read the configuration. The error never quotes it. White space is
-// none: what injects a CA later often has a line feed stand in for it.
+// validateBundle is stricter than the API server, which accepts any bytes and then fails every call
+// without a certificate. Anyone who may read the configuration can read the bundle, so it must not
+// hold a private key, and the error never quotes it. White space counts as empty: tools that inject
+// a CA later often use a line feed as a placeholder.
 func validateBundle(at *field.Path, bundle []byte) field.ErrorList {
 	if isBlank(bundle) {
 		return nil
@@ -69,8 +69,7 @@ func validateBundle(at *field.Path, bundle []byte) field.ErrorList {
 
 func isBlank(bundle []byte) bool { return len(bytes.TrimSpace(bundle)) == 0 }
 
-// validateService checks the port, and the namespace as that of any object. What is missing
-// may come from the options of Configurations.
+// validateService checks the port and the namespace. Configurations may add missing fields.
 func validateService(at *field.Path, s *admissionregistrationv1.ServiceReference) field.ErrorList {
 	errs := validateNamespace(at.Child("namespace"), s.Namespace)
 	if s.Port != nil {

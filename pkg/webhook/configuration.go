@@ -100,7 +100,7 @@ func (o ConfigurationOptions) validate() error {
 	return joinFields(list)
 }
 
-// clientConfig completes the hook's own client config.
+// clientConfig completes the client config of a registration.
 func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.WebhookClientConfig, error) {
 	c := *h.reg.clientConfig.DeepCopy()
 	at := field.NewPath(h.reg.sort()).Key(h.Name()).Child("clientConfig")
@@ -206,7 +206,7 @@ func (r registration) validatingWebhook(c admissionregistrationv1.WebhookClientC
 	return *w.DeepCopy()
 }
 
-// checkHooks lists what is wrong with a set of hooks that one server is to serve.
+// checkHooks returns every error of the hooks of one server.
 func checkHooks(hooks []*Hook) error {
 	var errs []error
 	paths, names := map[string]string{}, map[string]bool{}

@@ -9,9 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// documents are what a Request knows of the call besides what its fields show, as received:
-// nil where the review has none. Copies of a Request share them. They lie in memory that is
-// used again after the call, so from then on they are not there.
+// documents are the JSON documents of a Request as received, nil where the review has none. Copies
+// of a Request share them. They lie in memory that is reused after the call, so end removes them.
 type documents struct {
 	mu                         sync.Mutex
 	object, oldObject, options []byte
@@ -22,8 +21,7 @@ func (d *documents) begin(wire *review.Request) {
 	d.object, d.oldObject, d.options = wire.Object, wire.OldObject, wire.Options
 }
 
-// open returns the documents, until close is called. A Request that a test made itself has
-// none.
+// open locks the documents until close is called. A Request that a test made itself has none.
 func (d *documents) open() *documents {
 	if d == nil {
 		return &documents{}
@@ -38,14 +36,14 @@ func (d *documents) close() {
 	}
 }
 
-// end takes the documents away.
+// end removes the documents.
 func (d *documents) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.object, d.oldObject, d.options, d.over = nil, nil, nil, true
 }
 
-// gone is the error for those who ask too late; it is called between open and close.
+// gone returns an error after end. It must be called between open and close.
 func (d *documents) gone() error {
 	if d != nil && d.over {
 		return errors.New("the request is over: ask for its old object and options before the handler returns")

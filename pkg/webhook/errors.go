@@ -51,7 +51,7 @@ type denial struct{ status metav1.Status }
 func (d *denial) Error() string         { return d.status.Message }
 func (d *denial) Status() metav1.Status { return d.status }
 
-// denialOf returns the status of a denial, or false if err is a failure to decide.
+// denialOf returns the status of a denial. It returns false for a failure to decide.
 func denialOf(err error, m *review.Metadata) (metav1.Status, bool) {
 	var refused *denial
 	if errors.As(err, &refused) {

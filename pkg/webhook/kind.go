@@ -25,10 +25,10 @@ import (
 
 var apiVersion = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// kindsOf tells which kinds T can hold. API types follow two conventions: the Go name is the
-// kind, which is what runtime.Scheme relies on too, and the package's last path element is the
-// version. Everything else, projections and the generic types of apimachinery, holds any kind:
-// what makes an API type is that it is a runtime.Object, and see checkKindKnown.
+// kindsOf returns the kinds that T can hold, or nil for any kind. For API types, which are
+// runtime.Objects, the Go name is the kind, as in runtime.Scheme, and the last element of the
+// package path is the version. Projections and the generic types of apimachinery hold any kind. See
+// also checkKindKnown.
 func kindsOf[T any]() []metav1.GroupVersionKind {
 	t := reflect.TypeFor[T]()
 	if _, isObject := any(new(T)).(runtime.Object); !isObject || !hasTypeMeta(t) || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") {
@@ -41,7 +41,8 @@ func kindsOf[T any]() []metav1.GroupVersionKind {
 	return []metav1.GroupVersionKind{kind}
 }
 
-// hasTypeMeta tells an API type from a struct that embeds one, and so has its methods.
+// hasTypeMeta reports whether t has a TypeMeta itself. A struct that embeds an API type has its
+// methods, but is not one.
 func hasTypeMeta(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -50,8 +51,8 @@ func hasTypeMeta(t reflect.Type) bool {
 	return found && len(field.Index) == 1
 }
 
-// checkRules refuses rules for resources of another kind than a built-in type holds, since every
-// call for one would fail. Of other types nobody knows what their resources are called.
+// checkRules returns errors for rules that cover other resources than that of a built-in type T,
+// since every call for them would fail. The resource names of other types are not known.
 func checkRules[T any](reg *registration) error {
 	kinds := kindsOf[T]()
 	if len(kinds) == 0 || !strings.HasPrefix(reflect.TypeFor[T]().PkgPath(), "k8s.io/api/") {
@@ -72,8 +73,8 @@ func checkRules[T any](reg *registration) error {
 	return joinFields(errs)
 }
 
-// checkHandled refuses a request that the hook's type or its rules do not cover: then the
-// configuration in the cluster is not the one of this hook, or the call went to a wrong path.
+// checkHandled returns an error for a request that the type or the rules of the hook do not cover.
+// Then the configuration in the cluster is not the one of this hook, or its path is wrong.
 func (h *Hook) checkHandled(r *review.Request) error {
 	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, r.Kind) }
 	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, r) }
@@ -94,8 +95,8 @@ func matchKind(want, got metav1.GroupVersionKind) bool {
 		(want.Version == "*" || want.Version == got.Version) && want.Kind == got.Kind
 }
 
-// matchRule reports whether a rule covers the request. It ignores the scope: the API server has applied it, and a
-// request does not show the scope of its resource for certain.
+// matchRule does what the API server's rules.Matcher does, apart from the scope: a request does not
+// say for certain whether its resource is namespaced.
 func matchRule(rule admissionregistrationv1.RuleWithOperations, r *review.Request) bool {
 	return rulematch.MatchesAnyScope(rule, rulematch.Request{
 		Operation: admissionregistrationv1.OperationType(r.Operation),

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// checkType refuses a T that cannot hold an object.
+// checkType returns errors for a T that cannot hold an object.
 func checkType[T any](webhook string) error {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
@@ -25,8 +25,8 @@ func checkType[T any](webhook string) error {
 	return errors.Join(w.faults...)
 }
 
-// checkKindKnown refuses a T that looks like an API type but lacks what tells one from a
-// projection: then nobody would check the kind of its objects.
+// checkKindKnown returns an error for a T that looks like an API type but is not a runtime.Object.
+// It would get objects of every kind, like a projection.
 func checkKindKnown[T any](webhook string) error {
 	t := reflect.TypeFor[T]()
 	if _, isObject := any(new(T)).(runtime.Object); isObject || !embeds[metav1.TypeMeta](t) || !embeds[metav1.ObjectMeta](t) {
@@ -45,8 +45,8 @@ func embeds[M any](t reflect.Type) bool {
 	return found && len(field.Index) == 1 && field.Anonymous && field.Type == reflect.TypeFor[M]()
 }
 
-// A typeWalk looks at all that a value of a type may hold, as encoding/json sees it. It looks at
-// types only: methods of theirs might panic on a zero value.
+// A typeWalk visits the types of all values that a value of a type can hold, as encoding/json sees
+// them. It never calls their methods, which might panic on a zero value.
 type typeWalk struct {
 	webhook string
 	root    reflect.Type
@@ -54,7 +54,7 @@ type typeWalk struct {
 	faults  []error
 }
 
-// visit looks at a type that is found at this place in the root.
+// visit checks a type that is found at a path in the root type.
 func (w *typeWalk) visit(t reflect.Type, at string) {
 	if w.seen[t] || codesItself(t) {
 		return
@@ -108,7 +108,7 @@ func isObjectMeta(t reflect.Type) bool {
 	return t == reflect.TypeFor[metav1.ObjectMeta]()
 }
 
-// codesItself reports whether encoding/json leaves a type to a method of its own.
+// codesItself reports whether a type has its own methods for encoding/json.
 func codesItself(t reflect.Type) bool {
 	for _, codec := range []reflect.Type{
 		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
@@ -121,7 +121,7 @@ func codesItself(t reflect.Type) bool {
 	return false
 }
 
-// isKey reports whether the names of members can be of a type.
+// isKey reports whether a type can be the key of a JSON object.
 func isKey(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

@@ -91,7 +91,7 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// completed sets what is not set. memory is what the process is to keep to.
+// completed sets the defaults. memory is the memory limit of the process, in bytes.
 func (o Options) completed(hooks []*Hook, memory int64) Options {
 	o.Addr = cmp.Or(o.Addr, ":9443")
 	o.MaxBodyBytes = limit(o.MaxBodyBytes, DefaultMaxBodyBytes, math.MaxInt64)
@@ -104,8 +104,8 @@ func (o Options) completed(hooks []*Hook, memory int64) Options {
 	return o
 }
 
-// bytesInFlight is the default of MaxInFlightBytes. A typed object of a call that changes it takes
-// a bit more than three times its body, and what was let go and is not collected yet as much again.
+// bytesInFlight is the default of MaxInFlightBytes. A call that mutates a typed object needs a bit
+// more than three times its body, and the garbage of earlier calls may take as much again.
 func (o *Options) bytesInFlight(hooks []*Hook, memory int64) int64 {
 	var largest int64
 	for _, h := range hooks {
@@ -151,7 +151,7 @@ func (o *Options) check(hooks []*Hook) error {
 	return errors.Join(append(errs, o.checkBodies(hooks)...)...)
 }
 
-// checkBodies says once for each limit that it is too high, however many hooks have it.
+// checkBodies returns one error for each body limit that is too high, however many hooks have it.
 func (o *Options) checkBodies(hooks []*Hook) (errs []error) {
 	var limits []int64
 	whose := map[int64][]string{}
@@ -172,7 +172,7 @@ func (o *Options) checkBodies(hooks []*Hook) (errs []error) {
 	return errs
 }
 
-// someOf names webhooks, if they are many only the first.
+// someOf names webhooks, but only the first three of many.
 func someOf(names []string) string {
 	const shown = 3
 	switch more := len(names) - shown; {

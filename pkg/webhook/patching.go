@@ -12,11 +12,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// fixed are the places no webhook may change: the API server answers with an error that does
-// not name the webhook, or resets them.
+// fixed are the fields that no webhook may change. The API server resets them, or answers with an
+// error that does not name the webhook.
 var fixed = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
 
-// changes returns the patch from the object as received to what the handler made of it.
+// changes returns the patch from the object as received to the object of the handler.
 func changes[T any](before *received.Document, after *T) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
@@ -28,8 +28,8 @@ func changes[T any](before *received.Document, after *T) (patch.Patch, error) {
 	return withoutTypeMeta(p)
 }
 
-// withoutTypeMeta drops the removal of apiVersion and kind, which means no more than that the
-// handler put a fresh Go value in place of the object, and refuses all else at fixed places.
+// withoutTypeMeta drops the removal of apiVersion and kind: the handler only replaced the object by
+// a new Go value. It refuses all other changes of fixed fields.
 func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 	p = slices.DeleteFunc(p, func(op patch.Operation) bool {
 		return op.Op == patch.Remove && (op.Path == "/apiVersion" || op.Path == "/kind")
@@ -49,7 +49,7 @@ func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 	return p, nil
 }
 
-// setsIdentity reports whether a whole metadata has what no webhook may set.
+// setsIdentity reports whether metadata has a namespace or managedFields.
 func setsIdentity(metadata json.RawMessage) bool {
 	var m struct {
 		Namespace     string            `json:"namespace"`

@@ -11,11 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// defaultTimeoutSeconds is short on purpose: the calls of all webhooks, the second round
-// included, share the 34 s that the API server gives to one request.
+// defaultTimeoutSeconds is short on purpose: the calls of all webhooks, in both rounds, share the
+// 34 s that the API server gives to one request.
 const defaultTimeoutSeconds = 5
 
-// A registration is what MutatingWebhook and ValidatingWebhook have in common, completed.
+// A registration holds the common fields of MutatingWebhook and ValidatingWebhook, with defaults.
 type registration struct {
 	mutating                bool
 	name                    string
@@ -55,8 +55,8 @@ func fromValidating(w admissionregistrationv1.ValidatingWebhook) registration {
 	}.completed()
 }
 
-// completed sets what is unset to explicit, safe values. The namespaceSelector waits for
-// Configurations, which knows the webhook's own namespace.
+// completed sets explicit defaults. Configurations sets the namespaceSelector, since only it knows
+// the namespace of the webhook.
 func (r registration) completed() registration {
 	if r.failurePolicy == nil {
 		r.failurePolicy = ptr.To(admissionregistrationv1.Fail)
@@ -92,8 +92,8 @@ func (r registration) timeout() time.Duration {
 	return time.Duration(*r.timeoutSeconds) * time.Second
 }
 
-// path returns the path of the clientConfig without a trailing slash, as the API server asks
-// for it, or the default one.
+// path returns the path of the clientConfig without a trailing slash, as the API server requests
+// it, or the default path.
 func (r registration) path() string {
 	set := ""
 	switch c := r.clientConfig; {

@@ -13,16 +13,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A Request is one call of a hook with the object decoded into T: a built-in type, the Go
-// struct of a custom resource, unstructured.Unstructured, or a projection, which is any
-// struct with json tags that names only the fields the handler needs. What T does not name
-// is neither decoded nor lost.
+// A Request is one call of a hook with the object decoded into T: a built-in type, the Go struct of
+// a custom resource, unstructured.Unstructured, or a projection. A projection is a struct with json
+// tags for only the fields that the handler needs. Other fields are neither decoded nor lost.
 //
-// It is valid during the call and not safe for concurrent use. What is decoded may be kept, and
-// never changes; documents that are not decoded by the time the handler returns are gone. A
-// handler that is left behind at its deadline keeps them. A Request that a test makes
-// itself, with Object and Metadata set, works too: it has no old object and no options. To see
-// what the API server gets, call the hook with package webhooktest.
+// A Request is valid during the call and not safe for concurrent use. Decoded objects may be kept
+// and never change. Documents that are not decoded are gone when the handler returns, unless the
+// handler was left behind at its deadline. A test can also create a Request with Object and
+// Metadata; it has no old object and no options. To see what the API server gets, call the hook
+// with package webhooktest.
 type Request[T any] struct {
 	// Metadata holds the rest of the AdmissionRequest: UID, Kind, Operation, UserInfo, DryRun…
 	review.Metadata
@@ -38,10 +37,9 @@ type Request[T any] struct {
 	oldDecoded  bool
 }
 
-// OldObject returns the stored object, decoded on first use, or nil where the operation has
-// none (CREATE, CONNECT). On UPDATE and DELETE it is never nil without an error, which says
-// that the API server sent none or where it does not fit T; return it to fail the call. The
-// first use must be before the handler returns.
+// OldObject returns the stored object, decoded on first use, or nil on CREATE and CONNECT. On
+// UPDATE and DELETE it returns an object or an error: the API server sent none, or it does not fit
+// T. Return the error to fail the call. The first use must be before the handler returns.
 func (r *Request[T]) OldObject() (*T, error) {
 	docs := r.docs.open()
 	defer r.docs.close()
@@ -73,29 +71,29 @@ func (r *Request[T]) DecodeOptions(into any) error {
 }
 
 // UnknownFields lists the field paths of the object that T has no field for, such as
-// "spec.containers[0].newField", up to 100 of them. With a built-in type these are fields of
-// a newer Kubernetes version; with a projection, all that it leaves out. It reads the object
-// again. [Hook.WithUnknownFields] has the hook look for them in every call.
+// "spec.containers[0].newField", at most 100. With a built-in type these are fields of a newer
+// Kubernetes version. With a projection they are all fields that it omits. It reads the object
+// again. [Hook.WithUnknownFields] does this in every call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
 	return unknownFields[T](r.docs.open().object)
 }
 
-// Warn adds a warning that kubectl shows to the user, whether the call admits or denies. See
-// [review.Decision.Warn] for how it is made safe to send.
+// Warn adds a warning that kubectl shows to the user, whether the call is admitted or denied.
+// [review.Decision.Warn] says how the text is made safe to send.
 func (r *Request[T]) Warn(text string) { r.decision.Warn(text) }
 
 // Warnf is [Request.Warn] with a format.
 func (r *Request[T]) Warnf(format string, args ...any) { r.Warn(fmt.Sprintf(format, args...)) }
 
-// Audit adds an annotation to the API server's audit event, stored as "<hook name>/<key>".
-// A key that the API server would drop (see [review.Decision.Audit]) is an error: nothing is
-// added.
+// Audit adds an annotation to the audit event of the API server, stored as "<hook name>/<key>". If
+// the API server would drop the key (see [review.Decision.Audit]), Audit adds nothing and returns
+// an error.
 func (r *Request[T]) Audit(key, value string) error { return r.decision.Audit(key, value) }
 
-// SideEffect runs do, unless the call is a dry run, and returns its error. It is the place
-// for everything that reaches beyond the object. The registration must say so: unless its
-// sideEffects is NoneOnDryRun, do does not run and the error tells the fix.
+// SideEffect calls do unless the call is a dry run, and returns its error. Use it for everything
+// that changes more than the object. The sideEffects of the registration must be NoneOnDryRun:
+// otherwise SideEffect does not call do and returns an error.
 func (r *Request[T]) SideEffect(do func() error) error {
 	if !r.sideEffects {
 		return errors.New("the hook has a side effect but its registration says sideEffects: None; set it to NoneOnDryRun")
@@ -106,8 +104,8 @@ func (r *Request[T]) SideEffect(do func() error) error {
 	return do()
 }
 
-// RawObject returns a copy of the object's JSON as received, or nil: also when the handler has
-// returned.
+// RawObject returns a copy of the object's JSON as received. It returns nil if there is none or the
+// handler has returned.
 func (r *Request[T]) RawObject() []byte {
 	defer r.docs.close()
 	return bytes.Clone(r.docs.open().object)
@@ -128,7 +126,7 @@ func (r *Request[T]) AdmissionRequest() *admissionv1.AdmissionRequest {
 	return wire.AdmissionRequest()
 }
 
-// decide turns what a handler returned into the decision, or into the failure to decide.
+// decide turns the error of a handler into a decision or a failure to decide.
 func (r *Request[T]) decide(err error) (*review.Decision, error) {
 	if err == nil {
 		return &r.decision, nil

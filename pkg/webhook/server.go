@@ -50,7 +50,7 @@ func NewServer(o Options, hooks ...*Hook) *Server {
 	}
 }
 
-// NeedLeaderElection tells a manager that every replica serves.
+// NeedLeaderElection reports to a manager that every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Addr waits until the server listens and returns its address. If the server cannot listen, Addr

@@ -117,8 +117,8 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 	return p, err
 }
 
-// A rawCall is a call of a handler that takes the documents as bytes. It may keep them, so
-// they are not in memory that is used again.
+// A rawCall is a call of a handler that gets the documents as bytes. The handler may keep them, so
+// they are not in reused memory.
 type rawCall struct {
 	exchange
 	admit admitFunc

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// An UnknownFieldsPolicy says what a hook does with an object that has fields which its type
-// has no place for: see [Hook.WithUnknownFields].
+// An UnknownFieldsPolicy says what a hook does with objects that have fields unknown to its type:
+// see [Hook.WithUnknownFields].
 type UnknownFieldsPolicy int
 
 // What a hook can do about unknown fields. All but the first look for them in each object.
@@ -46,18 +46,19 @@ func (p UnknownFieldsPolicy) String() string {
 
 func (p UnknownFieldsPolicy) known() bool { return p >= 0 && int(p) < len(policyNames) }
 
-// WithUnknownFields returns a hook that looks for fields of the object that the handler's type
-// has no place for, and so the handler cannot see. With a built-in type these are fields of a
-// newer Kubernetes version than the hook was built with: a hook that must not be passed by
-// means of a new field denies them, and is to be updated before the API server is. With a
-// projection they are all that it leaves out. The old object is not looked at, so deletes pass.
+// WithUnknownFields returns a hook that looks for fields of the object that the handler's type does
+// not have. With a built-in type these are fields of a newer Kubernetes version than that of the
+// hook. If a new field must not bypass the hook, deny it, and update the hook before the API
+// server. With a projection they are all fields that it omits. The old object is not checked, so
+// deletes pass.
 func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {
 	c := *h
 	c.unknown = policy
 	return c.checked()
 }
 
-// checkUnknown refuses a policy that cannot be followed: to ignore it would be to admit.
+// checkUnknown returns an error for a policy that cannot be applied: ignoring it would admit
+// objects.
 func (h *Hook) checkUnknown() error {
 	switch {
 	case !h.unknown.known():
@@ -68,8 +69,8 @@ func (h *Hook) checkUnknown() error {
 	return nil
 }
 
-// CallsWithUnknownFields returns in how many calls the object had unknown fields. Hooks that
-// With… methods have made of one another count together.
+// CallsWithUnknownFields returns the number of calls whose object had unknown fields. A hook and
+// the copies that its With… methods return count together.
 func (h *Hook) CallsWithUnknownFields() uint64 { return h.unknownCalls.Load() }
 
 // Of many unknown fields these are shown.
@@ -78,8 +79,8 @@ const (
 	mostDenied = 10
 )
 
-// abridged returns the fields to show and how many there are besides, which is never just one: that
-// would take as much room as its name.
+// abridged returns the fields to show and the number of others. That number is never one, since a
+// name takes no more room.
 func abridged(fields []string, most int) (shown []string, more int) {
 	if len(fields) <= most+1 {
 		return fields, 0
@@ -122,7 +123,7 @@ func unknownStatus(fields []string, m *review.Metadata) metav1.Status {
 	return status
 }
 
-// atLeast admits that the list of fields may not be complete.
+// atLeast returns "at least " if the list of fields may be incomplete.
 func atLeast(fields []string) string {
 	if len(fields) >= mostUnknown {
 		return "at least "

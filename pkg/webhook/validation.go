@@ -18,12 +18,11 @@ import (
 // maxMatchConditions is the API server's limit (validateMatchConditions).
 const maxMatchConditions = 64
 
-// validate checks a registration by the rules of the API server's validateMutatingWebhook and
-// validateValidatingWebhook, so that what it would refuse stops the program instead. It is
-// stricter in three places: a hook needs rules, and names in them that a group or resource can
-// have, since else it is never called and nobody told; resources must not overlap in any order; and
-// the namespace of a service must be one that can be, since it goes into the default
-// namespaceSelector. See checkRules for what depends on the handler's type.
+// validate checks a registration by the rules of the API server, validateMutatingWebhook and
+// validateValidatingWebhook, so that a mistake stops the program. It is stricter in three places. A
+// hook needs rules with plausible group and resource names, since it would never be called
+// otherwise. Resources must not overlap in any order. The namespace of a service must be valid,
+// since the default namespaceSelector uses it. checkRules depends on the handler's type.
 func (r registration) validate() field.ErrorList {
 	at := field.NewPath(r.sort()).Key(r.name)
 	errs := validation.IsFullyQualifiedName(at.Child("name"), r.name)
@@ -97,8 +96,8 @@ var (
 	groupName    = regexp.MustCompile(`^(\*|[a-z0-9.-]*)$`)
 )
 
-// plausible refuses what the API server accepts but no resource has, so that the hook would
-// never be called and nobody told.
+// plausible returns errors for names that the API server accepts but no resource has. The hook
+// would never be called.
 func plausible(at *field.Path, rule admissionregistrationv1.RuleWithOperations) field.ErrorList {
 	var errs field.ErrorList
 	for i, group := range rule.APIGroups {
@@ -142,8 +141,8 @@ func notEmpty(at *field.Path, values []string) field.ErrorList {
 	return errs
 }
 
-// validateOverlaps refuses what a wildcard covers already. The API server's validateResources
-// does so for some orders only; Configurations keeps the author's order, so all are refused.
+// validateOverlaps returns errors for resources that a wildcard already covers. The API server
+// refuses them in some orders only, and Configurations keeps the order of the author.
 func validateOverlaps(at *field.Path, resources []string) field.ErrorList {
 	all := sets.New(resources...)
 	var errs field.ErrorList

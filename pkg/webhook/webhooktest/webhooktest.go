@@ -27,13 +27,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Request returns the request that the API server makes of one operation on a resource, such
-// as "pods" or "pods/eviction", of the group and version of kind: change Resource in the
-// result where they differ, as for the scale of a Deployment. object and old are the new and
-// the stored object: Go values, or JSON as a string, []byte or json.RawMessage, or nil where
-// the operation has none; a nil pointer is none, too. They get the apiVersion and kind that they lack. The request has a
-// UID, the name and namespace of the object, and the options of a client that sets none;
-// change them, UserInfo and DryRun in the result.
+// Request returns the request that the API server makes of one operation on a resource, such as
+// "pods" or "pods/eviction", of the group and version of kind. Change Resource in the result where
+// they differ, as for the scale of a Deployment.
+//
+// object and old are the new and the stored object: Go values, or JSON as a string, []byte or
+// json.RawMessage. Use nil, or a nil pointer, where the operation has none. Request adds a missing
+// apiVersion and kind. The request has a UID, the name and namespace of the object, and default
+// options. Change these, UserInfo and DryRun in the result.
 func Request(t testing.TB, op admissionv1.Operation, kind schema.GroupVersionKind, resource string, object, old any) *admissionv1.AdmissionRequest {
 	t.Helper()
 	name, sub, _ := strings.Cut(resource, "/")
