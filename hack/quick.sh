@@ -58,5 +58,5 @@ fi
 lint=$(hack/tools/build.sh golangci-lint)
 # shellcheck disable=SC2046
 "$lint" run --new-from-rev="$base" $(sed "s|^$module|.|" <<<"$changed") || status=1
-echo "quick: NOT RUN: tests that need an API server${skipped:+, and of $(wc -l <<<"$skipped" | tr -d ' ') slow packages}; make test runs all"
+echo "quick: NOT RUN: tests that need an API server${skipped:+, and of the packages that take minutes}; make test runs all"
 exit "$status"

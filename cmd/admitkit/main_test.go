@@ -4,6 +4,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 var update = flag.Bool("update", false, "update the transcripts and docs/cli with the current output")
@@ -35,6 +38,12 @@ func TestTranscripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
+		Condition: func(name string) (bool, error) {
+			if name != "apiserver" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return need.Runs(), nil
+		},
 		Setup: func(e *testscript.Env) error {
 			for _, name := range []string{"KUBEBUILDER_ASSETS", "GOPROXY", "GOFLAGS", "GONOSUMDB", "GOSUMDB"} {
 				if value, set := os.LookupEnv(name); set {

@@ -33,7 +33,13 @@ var layers = map[string][]string{
 	"lint":        {"patch", "review", "certs", "chain"},
 }
 
-// Whoever writes a webhook with a light package must not link these.
+// inner names, for packages below internal/, which packages below pkg/ they may need. One that is
+// not listed needs none: it is below all of them. The command line tool may need any of them.
+var inner = map[string][]string{
+	"received": {"patch", "review"}, // patches against the bytes of a request
+}
+
+// heavy lists the imports that light packages must not bring into a webhook's program.
 var heavy = []struct {
 	layers    []string
 	forbidden []string
@@ -61,7 +67,7 @@ var heavy = []struct {
 	},
 }
 
-// edges are packages of their own because they are heavy: nothing of ours may need them.
+// edges are heavy packages for users. No package of this module may need them.
 var edges = []string{module + "/pkg/webhook/adapt"}
 
 func TestImportsFlowDownward(t *testing.T) {
@@ -83,6 +89,36 @@ func TestImportsFlowDownward(t *testing.T) {
 				}
 			case within(to, module) && !within(to, module+"/internal"):
 				t.Errorf("a public package must not need %s:\n\t%s", to, g.why(from, to))
+			}
+		}
+	}
+}
+
+func TestInternalPackagesStayBelow(t *testing.T) {
+	g := load(t)
+	const cli = module + "/internal/cli"
+	for _, from := range g.own("internal") {
+		if from == module+"/internal/apiserver/play" { // prints for the tool and the demo
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(from, module+"/internal/"), "/")
+		for _, to := range g.reachable(from) {
+			switch {
+			case within(from, cli):
+				if within(to, module+"/cmd") || within(to, module+"/test") {
+					t.Errorf("%s must not need %s:\n\t%s", from, to, g.why(from, to))
+				}
+			case within(to, cli):
+				t.Errorf("only the command line tool may need internal/cli:\n\t%s", g.why(from, to))
+			case within(to, module+"/pkg") && !slices.Contains(inner[name], layerOf(to)):
+				t.Errorf("internal/%s must not need pkg/%s:\n\t%s", name, layerOf(to), g.why(from, to))
+			}
+		}
+	}
+	for _, from := range g.own("pkg") {
+		for _, to := range g.reachable(from) {
+			if within(to, cli) {
+				t.Errorf("a public package must not need internal/cli:\n\t%s", g.why(from, to))
 			}
 		}
 	}
@@ -141,7 +177,7 @@ func load(t *testing.T) graph {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...", "./internal/...")
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -66,3 +66,10 @@ func missing() (reason string, missing bool) {
 		panic(Variable + " is " + mode + ", but must be unset, " + required + " or " + none)
 	}
 }
+
+// Runs reports whether tests that need an API server run. They also run, and fail, where the API
+// server is required but missing.
+func Runs() bool {
+	_, missing := missing()
+	return !missing || os.Getenv(Variable) == required
+}
