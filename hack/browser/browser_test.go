@@ -173,7 +173,7 @@ func judge(ctx context.Context) (page.Page, error) {
 func hostile() page.Page {
 	long := strings.Repeat("x", 3000)
 	tag := `</style></script><script>document.title="run"</script><img src=http://127.0.0.1:9/x onerror=alert(1)>`
-	p := page.Page{Title: long + tag, Verdict: page.Found, Summary: tag + long, Notes: []string{long, tag}}
+	p := page.Page{Title: long + tag, Status: page.Failed, Summary: tag + long, Notes: []string{long, tag}}
 	p.Facts = []page.Fact{{Name: long, Value: long}, {Name: tag, Value: tag}}
 	wide := page.Table{Title: long}
 	var row []page.Cell

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRun reads logs of a real kind of make-up: most events are of reads, a few have webhooks
-// in them. MB/s is what counts.
+// BenchmarkRun reads logs of a realistic mix: most events are reads, and a few have webhooks
+// in them. The result to compare is MB/s.
 func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		name  string

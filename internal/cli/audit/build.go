@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// report says what the tally has come to.
+// report returns the report of everything counted.
 func (t *tally) report() *Report {
 	r := &Report{
 		Requests: t.requests, WithWebhooks: t.requests - t.silent, Duplicates: t.duplicates, OutsideTime: t.outside,
@@ -77,7 +77,7 @@ func (t *tally) annotationRows() []Annotation {
 	return rows
 }
 
-// settleFights makes findings of fields that two webhooks wrote in more than one request of the same object.
+// settleFights adds a finding for each field of an object that two webhooks wrote in more than one request.
 func (t *tally) settleFights() {
 	for k, f := range t.fights.rows {
 		if f.count < 2 {
@@ -115,7 +115,7 @@ func (t *tally) findings() []Finding {
 	return all
 }
 
-// repeated are the findings on objects that were changed again and again, one for each webhook.
+// repeated returns the findings on objects that were changed repeatedly, one for each webhook.
 func (t *tally) repeated() (all []Finding) {
 	type group struct {
 		rule string
@@ -163,7 +163,7 @@ func repeatedSummary(h hook, objects []ChangedObject) string {
 	return text + "."
 }
 
-// topOfEach bounds how many findings of a rule there are.
+// topOfEach limits the number of findings of each rule.
 func (t *tally) topOfEach(sorted []Finding) (kept []Finding, hidden int) {
 	kept = []Finding{}
 	count := map[string]int{}
@@ -189,7 +189,7 @@ func webhooks(hooks []hook) []Webhook {
 	return all
 }
 
-// summary says in a sentence what was seen.
+// summary returns a sentence with the facts of a finding.
 func summary(k foundKey, f *found) string {
 	n := textutil.Count(f.count, "request")
 	switch k.rule {
@@ -225,7 +225,7 @@ func summary(k foundKey, f *found) string {
 	return ""
 }
 
-// wentOn says what became of requests in which a webhook was passed over.
+// wentOn describes the results of requests in which a failing webhook was ignored.
 func wentOn(f *found) string {
 	n := textutil.Count(f.count, "request")
 	switch {
@@ -255,7 +255,7 @@ func were(subject string, n int) string {
 	return subject + " were"
 }
 
-// bounds says where the tables were too small.
+// bounds returns notes on tables that were too small.
 func (t *tally) bounds() (notes []string) {
 	for _, b := range []struct {
 		evicted, most int
@@ -278,7 +278,7 @@ func (t *tally) bounds() (notes []string) {
 	return notes
 }
 
-// caveats says what the log cannot tell.
+// caveats returns notes on facts that the log does not have.
 func (t *tally) caveats() (notes []string) {
 	switch {
 	case t.requests == t.silent:

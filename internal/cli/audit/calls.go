@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// What the keys of the API server's own annotations begin with.
+// These are the prefixes of the API server's own audit annotations.
 const (
 	mutationPrefix       = "mutation.webhook.admission.k8s.io/"
 	patchPrefix          = "patch.webhook.admission.k8s.io/"
@@ -25,7 +25,7 @@ const (
 	certificateInfix     = ".invalid-cert.kubernetes.io/"
 )
 
-// A hook is a webhook. Of a validating one the log does not tell the configuration.
+// A hook identifies a webhook. The log does not have the configuration of validating ones.
 type hook struct{ configuration, name string }
 
 func (h hook) String() string {
@@ -35,20 +35,20 @@ func (h hook) String() string {
 	return h.configuration + "/" + h.name
 }
 
-// is reports whether a person could mean h by this name.
+// is reports whether name is the name of h, with or without its configuration.
 func (h hook) is(name string) bool { return name == h.name || name == h.configuration+"/"+h.name }
 
 // A call is one call of a mutating webhook.
 type call struct {
 	round, index int
 	hook         hook
-	mutated      bool // in the judgement of the API server
+	mutated      bool // according to the API server
 	failedOpen   bool
 	patched      bool // a patch with operations applied, and is in the log
 	patch        patch.Patch
 }
 
-// A note is an annotation: which kind, and what it says.
+// A note is an audit annotation with its domain, key and text.
 type note struct{ about, key, text string }
 
 // annotate reads the annotations of an event.
@@ -85,14 +85,14 @@ func (q *request) annotate(annotations []byte) {
 		}
 	}
 	for _, place := range slices.Concat(slices.Collect(maps.Keys(patches)), slices.Collect(maps.Keys(opened))) {
-		if at[place] == nil { // nobody knows whose it is
+		if at[place] == nil { // its webhook is unknown
 			q.unread++
 		}
 	}
 	slices.SortFunc(q.calls, func(a, b *call) int { return cmp.Or(a.round-b.round, a.index-b.index) })
 }
 
-// mutation reads what is recorded of a call, or returns nil.
+// mutation parses the record of a call. It returns nil if that fails.
 func mutation(place, value string) *call {
 	round, index, ok := strings.Cut(strings.TrimPrefix(place, "round_"), "_index_")
 	r, err1 := strconv.Atoi(round)
@@ -107,9 +107,8 @@ func mutation(place, value string) *call {
 	return &call{round: r, index: i, hook: hook{recorded.Configuration, recorded.Webhook}, mutated: recorded.Mutated}
 }
 
-// applied notes the patch of a call. It was applied, so it is no worse than odd: an operation that
-// is not understood stays in, and no rule will have anything to say of it. It returns false if there is no
-// patch to be read.
+// applied records the patch of a call. The API server has applied it, so an unknown operation is kept and ignored by
+// all rules. It returns false if the record cannot be read.
 func (c *call) applied(value string) bool {
 	var recorded struct{ Patch patch.Patch }
 	if json.Unmarshal([]byte(value), &recorded) != nil {
@@ -134,8 +133,8 @@ func (q *request) layer(name, value string) {
 	}
 }
 
-// reserved reports whether annotations with this domain are Kubernetes' own. The names of webhooks
-// from manifests end in .static.k8s.io.
+// reserved reports whether annotations with this domain belong to Kubernetes. Names of static webhooks end in
+// .static.k8s.io and do not.
 func reserved(domain []byte) bool {
 	for _, own := range []string{"k8s.io", "kubernetes.io"} {
 		if rest, ok := bytes.CutSuffix(domain, []byte(own)); ok && (len(rest) == 0 || rest[len(rest)-1] == '.') {
@@ -145,19 +144,19 @@ func reserved(domain []byte) bool {
 	return false
 }
 
-// silent reports whether no webhook left a trace in the request.
+// silent reports whether the request has no trace of a webhook.
 func (q *request) silent() bool {
 	return len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
 }
 
-// A rejection is why a request was rejected, if that was a webhook's doing.
+// A rejection is the rejection of a request by a webhook.
 type rejection struct {
 	kind string // "denied", "failed" or "no dry run"
 	name string // of the webhook
 	by   *call  // the mutating call that may have done it, nil if it was a validating webhook
 }
 
-// rejected tells from the message of the answer who rejected the request.
+// rejected finds the webhook that rejected the request. The log has it only in the API server's message.
 func (q *request) rejected() rejection {
 	if q.code < 400 {
 		return rejection{}
@@ -190,7 +189,7 @@ func (q *request) last() *call {
 	return q.calls[len(q.calls)-1]
 }
 
-// unquote reads the Go string that a text begins with.
+// unquote splits text into the Go string at its beginning and the rest.
 func unquote(text string) (name, rest string) {
 	quoted, err := strconv.QuotedPrefix(text)
 	if err != nil {

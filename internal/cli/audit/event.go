@@ -20,7 +20,7 @@ var (
 	errNotEvent = errors.New("JSON, but no event of audit.k8s.io")
 )
 
-// The members of an event that are read, in the order in which the API server writes them.
+// These are the fields of an event that are read, in the order in which the API server writes them.
 const (
 	inKind = iota
 	inAPIVersion
@@ -45,13 +45,13 @@ var memberNames = sync.OnceValue(func() *jsonraw.Names {
 		"objectRef", "responseStatus", "requestObject", "requestReceivedTimestamp", "annotations", "items")
 })
 
-// A raw is an event of which nothing is converted yet: its members, as they are in the line.
+// A raw is an event with its fields as undecoded JSON.
 type raw struct {
 	member [members][]byte
 }
 
-// split checks a line and calls visit with each event in it: one, or those of a list. It visits nothing of a line
-// with which anything is wrong.
+// split checks a line and calls visit with each event in it: one event, or those of a list. It visits no event of a
+// malformed line.
 func split(line []byte, visit func(*raw)) error {
 	var r raw
 	c := jsonraw.At(line, 0, 0)
@@ -65,7 +65,7 @@ func split(line []byte, visit func(*raw)) error {
 	case `"Event"`:
 		visit(&r)
 		return nil
-	case `"EventList"`: // what a webhook of the audit backend is sent
+	case `"EventList"`: // the form that an audit webhook receives
 		if r.member[inItems] == nil {
 			return errNotEvent
 		}
@@ -114,7 +114,7 @@ func (r *raw) finished() bool {
 	return stage == `"ResponseComplete"` || stage == `"Panic"`
 }
 
-// A request is what the log tells of an API request.
+// A request has the facts of one API request from its last audit event.
 type request struct {
 	auditID, verb, user, level string
 	time                       time.Time
@@ -132,7 +132,7 @@ type request struct {
 	unread                     int           // annotations of the API server's own about webhooks that are not understood
 }
 
-// An object is what a request is about.
+// An object identifies the object of a request.
 type object struct{ group, resource, subresource, namespace, name, uid string }
 
 func (o object) String() string {
@@ -152,13 +152,13 @@ func (o object) String() string {
 	return strings.TrimSpace(kind + " " + o.name)
 }
 
-// stored reports whether the request left a changed object behind which was there before: then
-// whoever comes next sees what webhooks made of it.
+// stored reports whether the request changed an existing object in storage. Later requests then see the changes of the
+// webhooks.
 func (q *request) stored() bool {
 	return !q.dryRun && (q.verb == "update" || q.verb == "patch") && q.code >= 200 && q.code < 300 && q.code != 201
 }
 
-// request reads what is needed of an event.
+// request decodes the needed fields of an event.
 func (r *raw) request() *request {
 	q := &request{
 		auditID:  text(r.member[inAuditID]),
@@ -187,7 +187,7 @@ func (r *raw) request() *request {
 	return q
 }
 
-// time is when the request came, the zero time if the event does not say so.
+// time returns the time at which the request was received, or the zero time if the event does not have it.
 func (r *raw) time() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text(r.member[inReceived]))
 	if err != nil {
@@ -205,7 +205,7 @@ func dryRun(uri string) bool {
 	return len(values["dryRun"]) > 0
 }
 
-// text is what a JSON string stands for, "" if it is none.
+// text decodes a JSON string. It returns "" for other values.
 func text(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""
@@ -218,7 +218,7 @@ func text(value []byte) string {
 	return string(t)
 }
 
-// inside returns the texts and numbers that an object has under these names.
+// inside returns the strings and numbers of the named fields of a JSON object.
 func inside(value []byte, names ...string) map[string]string {
 	found := map[string]string{}
 	_ = each(value, func(name string, member []byte) {
@@ -236,7 +236,7 @@ func inside(value []byte, names ...string) map[string]string {
 	return found
 }
 
-// each calls visit with the members of an object, if it is one.
+// each calls visit with the fields of a JSON object. It ignores other values.
 func each(value []byte, visit func(name string, member []byte)) error {
 	if len(value) == 0 || value[0] != '{' {
 		return nil
@@ -258,8 +258,7 @@ func each(value []byte, visit func(name string, member []byte)) error {
 	return err
 }
 
-// silent reports whether no webhook can have left a trace in the event. It is asked of all events,
-// and so takes no memory; request does the rest.
+// silent reports whether the event has no trace of a webhook. It runs for all events, so it does not allocate.
 func (r *raw) silent() bool {
 	if status := r.member[inResponse]; bytes.Contains(status, []byte("admission webhook ")) || bytes.Contains(status, []byte("failed calling webhook ")) {
 		return false
@@ -272,7 +271,7 @@ func (r *raw) silent() bool {
 	more, err := c.OpenObject()
 	for more && err == nil {
 		var name []byte
-		if name, err = c.Name(); err != nil || tells(name) {
+		if name, err = c.Name(); err != nil || mayBeWebhook(name) {
 			return false
 		}
 		if err = c.Skip(); err == nil {
@@ -282,8 +281,8 @@ func (r *raw) silent() bool {
 	return true
 }
 
-// tells reports whether an annotation with this key may be of a webhook.
-func tells(key []byte) bool {
+// mayBeWebhook reports whether an annotation with this key may come from a webhook.
+func mayBeWebhook(key []byte) bool {
 	domain, _, ok := bytes.Cut(key, []byte("/"))
 	switch {
 	case !ok:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An event is what a test says of a request; line writes it as the API server would.
+// An event describes the audit event of a request for a test. Its method line encodes it as the API server does.
 type event struct {
 	ID, Verb, Level, Stage, User, Message, URI string
 	Resource, Namespace, Name                  string
@@ -22,7 +22,7 @@ type event struct {
 	Object                                     string // requestObject
 }
 
-// A recorded is a mutating call of an event; index is its place.
+// A recorded is a call of a mutating webhook in an event.
 type recorded struct {
 	Round      int
 	Hook       string // its configuration is "c"
@@ -41,7 +41,7 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// line is the event as a line of a log.
+// line encodes the event as a line of a log.
 func (e event) line() string {
 	annotations := map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
 	for key, value := range e.Annotations {
@@ -86,12 +86,12 @@ func noProgress(int64, int64, int) {}
 
 func defaults() Options { return Options{Top: 50, Slow: time.Second, Again: 5} }
 
-// textSource returns a source that is a text in memory.
+// textSource returns a source that reads text.
 func textSource(name string, text io.Reader) Source {
 	return Source{Name: name, open: func() (io.ReadCloser, error) { return io.NopCloser(text), nil }}
 }
 
-// read runs over a log in memory.
+// read returns the report for a log in memory.
 func read(t *testing.T, o Options, log string) *Report {
 	t.Helper()
 	r, err := Run(t.Context(), []Source{textSource("log", strings.NewReader(log))}, o, noProgress)
@@ -101,7 +101,7 @@ func read(t *testing.T, o Options, log string) *Report {
 	return r
 }
 
-// rulesOf are the rules of the findings, with the number of requests.
+// rulesOf returns the rules of the findings with their number of requests.
 func rulesOf(r *Report) (all []string) {
 	for _, f := range r.Findings {
 		all = append(all, fmt.Sprintf("%s %d", f.Rule, f.Requests))

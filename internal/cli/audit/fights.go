@@ -15,14 +15,13 @@ type fightKey struct {
 	object object
 }
 
-// A write is a single value that a call wrote, or a field that it removed.
+// A write is a scalar value that a call wrote, or a field that it removed.
 type write struct {
 	call  *call
 	value string // "" if it was removed
 }
 
-// judgeFights looks for two webhooks that write the same field: back and forth within a request, or
-// in one request after the other.
+// judgeFights finds pairs of webhooks that overwrite the same field, within one request or in successive requests.
 func (t *tally) judgeFights(q *request) {
 	if mutatedTwice := q.inBothRounds(); len(mutatedTwice) > 1 {
 		names := ""
@@ -50,8 +49,8 @@ func (t *tally) judgeFights(q *request) {
 	}
 }
 
-// inBothRounds returns the webhooks that changed the object in both rounds of a request of which
-// patches are not recorded.
+// inBothRounds returns the webhooks that changed the object in both rounds. It returns nothing if patches are recorded,
+// because these say more.
 func (q *request) inBothRounds() (both []hook) {
 	for _, c := range q.calls {
 		if c.patched {
@@ -88,7 +87,7 @@ func (q *request) contested() (paths []patch.Pointer) {
 	return paths
 }
 
-// single reports whether an operation writes a single value to a field, or removes the field.
+// single reports whether an operation writes a scalar to a field or removes the field.
 func single(op patch.Operation) bool {
 	if last := op.Path.Last(); op.Path == "" || last == "-" || isIndex(last) {
 		return false
@@ -96,14 +95,14 @@ func single(op patch.Operation) bool {
 	return op.Op == patch.Remove || (op.Op == patch.Add || op.Op == patch.Replace) && scalar(op.Value)
 }
 
-// shifted reports whether a path may not lead to the same place throughout the request.
+// shifted reports whether an operation of the request may move the field at a path.
 func (q *request) shifted(path patch.Pointer) bool {
 	return slices.ContainsFunc(q.calls, func(c *call) bool {
 		return slices.ContainsFunc(c.patch, func(op patch.Operation) bool { return shifts(op, path) })
 	})
 }
 
-// writes returns what each call left at a path, in their order.
+// writes returns the last write of each call to a path, in order of the calls.
 func (q *request) writes(path patch.Pointer) (all []write) {
 	for _, c := range q.calls {
 		if !c.mutated {
@@ -123,8 +122,8 @@ func (q *request) writes(path patch.Pointer) (all []write) {
 	return all
 }
 
-// backAndForth returns two webhooks of which the first wrote, the second wrote something else, and
-// the first wrote something else again.
+// backAndForth returns two webhooks that overwrite each other: the second changes the value of the first, and the first
+// changes it again.
 func backAndForth(writes []write) (a, b hook, ok bool) {
 	for i, first := range writes {
 		for k := i + 1; k < len(writes); k++ {
@@ -142,8 +141,8 @@ func backAndForth(writes []write) (a, b hook, ok bool) {
 	return hook{}, hook{}, false
 }
 
-// tookBack reports whether the first of two writes certainly changed what was stored, rather than
-// what the user sent.
+// tookBack reports whether the first of two writes certainly changed the stored value, and not the value that the user
+// sent.
 func (q *request) tookBack(path patch.Pointer, first, second write) bool {
 	if q.sent != nil {
 		value, ok := lookup(q.sent, path)
@@ -158,7 +157,7 @@ func (q *request) tookBack(path patch.Pointer, first, second write) bool {
 	return !inList(path) && !mentions(q.change, path)
 }
 
-// mentions reports whether a merge patch says anything of a path, or of what is around it as a whole.
+// mentions reports whether a merge patch sets the field at a path or one of its parents.
 func mentions(doc []byte, path patch.Pointer) bool {
 	for token := range path.Tokens() {
 		var next []byte

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// An Example is a request that shows a finding.
+// An Example is a request for which a finding was made.
 type Example struct {
 	AuditID string    `json:"auditID"`
 	Time    time.Time `json:"time"`
@@ -23,10 +23,10 @@ type Example struct {
 	User    string    `json:"user"`
 	Code    int       `json:"code,omitempty"`
 	DryRun  bool      `json:"dryRun,omitempty"`
-	// Milliseconds is the time in webhooks, where that is what the finding is about.
+	// Milliseconds is the time spent in webhooks, for findings about time.
 	Milliseconds int64         `json:"milliseconds,omitempty"`
 	Calls        []ExampleCall `json:"calls,omitempty"`
-	// Message is the answer, if the request was rejected.
+	// Message is the API server's message for a rejected request.
 	Message string `json:"message,omitempty"`
 }
 
@@ -37,11 +37,11 @@ type ExampleCall struct {
 	Webhook       string `json:"webhook"`
 	Mutated       bool   `json:"mutated"`
 	FailedOpen    bool   `json:"failedOpen,omitempty"`
-	// Operations are those of its patch, shortened; what looks like a secret is left out.
+	// Operations are the shortened operations of its patch. Values that look like secrets are removed.
 	Operations []string `json:"operations,omitempty"`
 }
 
-// How much of examples is kept.
+// These limits bound the size of examples.
 const (
 	mostExamples   = 3
 	mostCalls      = 8
@@ -50,14 +50,14 @@ const (
 	mostMessage    = 320
 )
 
-// A foundKey is what a finding is about: requests that agree in it are one finding.
+// A foundKey identifies a finding. Requests with the same key belong to one finding.
 type foundKey struct {
 	rule   string
 	a, b   hook
 	detail string
 }
 
-// A found is a finding in the making.
+// A found collects the requests of a finding.
 type found struct {
 	count    int
 	rejected int // of these
@@ -66,7 +66,7 @@ type found struct {
 	examples []Example
 }
 
-// add counts a request and keeps it as an example if it is one of the longest, or else of the first.
+// add counts a request. It keeps the longest requests as examples, and the earliest among equals.
 func (f *found) add(q *request, took time.Duration, calls ...*call) {
 	f.count++
 	if q.code >= 400 || q.panicked {
@@ -76,8 +76,7 @@ func (f *found) add(q *request, took time.Duration, calls ...*call) {
 	f.examples = keep(f.examples, q, took, calls)
 }
 
-// keep adds an example where it belongs, if it belongs there: what takes longest comes first, then
-// what came first.
+// keep inserts an example into the sorted list if it is among the first. Longer requests come first, then earlier ones.
 func keep(all []Example, q *request, took time.Duration, calls []*call) []Example {
 	e := Example{AuditID: q.auditID, Time: q.time, Milliseconds: took.Milliseconds(), Verb: q.verb, Object: q.object.String()}
 	at, _ := slices.BinarySearchFunc(all, e, compareExamples)
@@ -97,7 +96,7 @@ func keep(all []Example, q *request, took time.Duration, calls []*call) []Exampl
 	return all
 }
 
-// answer is how the API server answered. If a webhook was passed over, somebody else's words say nothing of it.
+// answer returns the API server's answer. If a webhook was ignored, the message of another webhook is left out.
 func (e *Example) answer(rule string) string {
 	switch {
 	case e.Message == "":
@@ -127,7 +126,7 @@ func (q *request) example(c *call) ExampleCall {
 	return shown
 }
 
-// operation writes an operation in a line, but no secret.
+// operation formats an operation on one line, without secrets.
 func (q *request) operation(op patch.Operation) string {
 	text := string(op.Op) + " " + string(op.Path)
 	if op.From != "" {
@@ -143,12 +142,12 @@ func (q *request) operation(op patch.Operation) string {
 	return clip(text, mostText)
 }
 
-// clip bounds what is kept of a text, and keeps it on one line.
+// clip shortens a text and puts it on one line.
 func clip(text string, most int) string {
 	return printable(textutil.Clip(text, most))
 }
 
-// printable leaves out what could confuse a terminal.
+// printable replaces the characters that control a terminal by spaces.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' {

@@ -12,11 +12,11 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Page is the report as a page of HTML.
+// Page returns the report as an HTML page.
 func (r *Report) Page() page.Page {
 	p := page.Page{
 		Title:   "What webhooks did",
-		Verdict: page.Holds,
+		Status:  page.Passed,
 		LawName: "Finding",
 		Notes:   append(r.skippedNotes(), r.Notes...),
 	}
@@ -27,9 +27,9 @@ func (r *Report) Page() page.Page {
 	p.Summary = r.verdict()
 	switch {
 	case r.Found():
-		p.Verdict = page.Found
+		p.Status = page.Failed
 	case len(r.Incomplete) > 0:
-		p.Verdict = page.CouldNotTell
+		p.Status = page.Undecided
 	}
 	p.Facts = r.facts()
 	if len(r.Mutating) > 0 {
@@ -47,7 +47,7 @@ func (r *Report) Page() page.Page {
 	return p
 }
 
-// verdict says in a sentence what was found.
+// verdict summarises the findings in one sentence.
 func (r *Report) verdict() string {
 	count := map[Severity]int{}
 	for _, f := range r.Findings {
@@ -133,7 +133,7 @@ func (r *Report) annotationTable() page.Table {
 	return t
 }
 
-// columns are the heads of a table; those from the third one on are of numbers.
+// columns returns the columns of a table. The third and later columns have numbers.
 func columns(names ...string) (all []page.Column) {
 	for i, name := range names {
 		all = append(all, page.Column{Name: name, Number: i > 1})
@@ -150,7 +150,7 @@ func number(n int, tone page.Tone) page.Cell {
 
 func findingID(i int) string { return "finding-" + strconv.Itoa(i+1) }
 
-// firstFinding is where to read of a webhook, if anywhere.
+// firstFinding returns the ID of the first finding about a webhook, or "".
 func (r *Report) firstFinding(w Webhook) string {
 	if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return slices.Contains(f.Webhooks, w) }); i >= 0 {
 		return findingID(i)
@@ -176,7 +176,7 @@ func (f *Finding) page(i int) page.Finding {
 	return to
 }
 
-// steps are the request, and its calls.
+// steps returns the steps of an example: the request and its calls.
 func (e *Example) steps(rule string) []page.Step {
 	request := page.Step{Title: e.Verb + " " + e.Object, Who: e.User, Outcome: e.answer(rule),
 		Facts: []page.Fact{{Name: "Time", Value: stamp(e.Time)}, {Name: "Audit ID", Value: e.AuditID}}}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestIncomplete: where nothing was found, it counts whether what was skipped may have been events.
+// TestIncomplete checks that a report without findings is incomplete if skipped lines may have been events.
 func TestIncomplete(t *testing.T) {
 	good := event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line()
 	for _, c := range []struct{ reason, log, want string }{
@@ -29,7 +29,7 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestUnreadAnnotations: what is not understood of the API server's own annotations is counted.
+// TestUnreadAnnotations checks that malformed annotations of the API server are counted.
 func TestUnreadAnnotations(t *testing.T) {
 	call := []recorded{{Hook: "a.example.com"}}
 	for _, c := range []struct {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// find adds a request to a finding, if the report is about one of the webhooks.
+// find adds a request to a finding if the report covers one of the webhooks.
 func (t *tally) find(k foundKey, q *request, took time.Duration, hooks []hook, calls ...*call) {
 	if len(hooks) > 0 && !slices.ContainsFunc(hooks, t.options.wants) {
 		return
 	}
 	if len(hooks) == 0 && len(t.options.Webhooks) > 0 {
-		return // it cannot be told whether it is about these
+		return // the webhooks of the finding are unknown
 	}
 	f, isNew := t.found.row(k)
 	if isNew {
@@ -24,12 +24,12 @@ func (t *tally) find(k foundKey, q *request, took time.Duration, hooks []hook, c
 	f.add(q, took, calls...)
 }
 
-// about is find for what one webhook did.
+// about is find for a finding about one webhook.
 func (t *tally) about(rule string, h hook, detail string, q *request, calls ...*call) {
 	t.find(foundKey{rule: rule, a: h, detail: detail}, q, 0, []hook{h}, calls...)
 }
 
-// judge looks for findings in a request.
+// judge adds a request to all findings that it shows.
 func (t *tally) judge(q *request) {
 	t.judgeFailures(q)
 	t.judgeLatency(q)
@@ -73,8 +73,7 @@ func (t *tally) judgeFailures(q *request) {
 }
 
 // patchRefused reports whether the request failed because the patch of the last webhook did not
-// apply: the message does not name the webhook, but only a patch of a webhook gives this one with
-// this code.
+// apply. The API server's message does not name the webhook, but only a webhook's patch causes it with this code.
 func (q *request) patchRefused() bool {
 	last := q.last()
 	if last == nil || last.mutated || last.patched || last.failedOpen || q.code != 500 {
@@ -88,7 +87,7 @@ func (q *request) patchRefused() bool {
 	return strings.HasPrefix(q.message, "Internal error occurred: admission webhook ") && strings.Contains(q.message, "attempted to modify the object")
 }
 
-// refusals are how the errors of the API server's patch library begin.
+// refusals are the prefixes of errors of the API server's patch library. The log has no other trace of such an error.
 var refusals = []string{
 	"jsonpatch ", "error in add for ", "error in remove for ", "error in move for ", "error in test for ", "error in copy for ", "add operation does not apply", "remove operation does not apply", "replace operation does not apply", "test operation does not apply",
 	"move operation does not apply", "copy operation does not apply", "testing value ", "Unexpected kind: ",

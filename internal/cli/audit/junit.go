@@ -9,7 +9,8 @@ import (
 	"github.com/admitkit/admitkit/internal/junit"
 )
 
-// WriteJUnit writes the findings for CI systems, a test case each. Advice does not fail; what could not be read does.
+// WriteJUnit writes the findings for CI systems, one test case each. Advice does not fail. A log that could not be read
+// fails.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "admitkit audit"}
 	for _, f := range r.Findings {

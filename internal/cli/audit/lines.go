@@ -9,28 +9,28 @@ import (
 	"io"
 )
 
-// longest is how long a line may be. At level RequestResponse an event has the whole answer in it,
-// which for a list may be many megabytes.
+// longest is the largest size of a line in bytes. At level RequestResponse an event has the whole response,
+// which for a list can have many megabytes.
 const longest = 32 << 20
 
-// lines reads lines of any length, but keeps no more of them than limit.
+// lines reads lines of any length, and keeps at most limit bytes of each.
 type lines struct {
 	in    *bufio.Reader
 	limit int
 	whole []byte // of a line that is longer than in's buffer
 }
 
-// A line is good until the next one is read.
+// A line is valid until the next one is read.
 type line struct {
 	text    []byte
-	tooLong bool // text is missing
-	ended   bool // by a newline
+	tooLong bool // longer than the limit; text is empty
+	ended   bool // ends with a newline
 }
 
 // next returns the next line, or io.EOF.
 func (l *lines) next() (line, error) {
 	if cap(l.whole) > 4*chunk {
-		l.whole = nil // one long line is no reason to keep that much
+		l.whole = nil // release the memory of a long line
 	}
 	l.whole = l.whole[:0]
 	tooLong, something := false, false

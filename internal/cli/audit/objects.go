@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// An objectKey is an object that a webhook is called for.
+// An objectKey is an object and a webhook that was called for it.
 type objectKey struct {
 	hook   hook
 	object object
 }
 
-// An objectRow counts what a webhook did to one object that was there already.
+// An objectRow counts the changes of a webhook to one existing object.
 type objectRow struct {
 	calls, mutated, patched int // requests
 	patches                 [mostPatches]patchCount
@@ -21,7 +21,7 @@ type objectRow struct {
 	examples                []Example
 }
 
-// A patchCount counts how often a patch was sent. The row of an object keeps those with the smallest
+// A patchCount counts how often a patch was sent. The row of an object keeps the patches with the smallest
 // hashes, so that the order of requests does not matter.
 type patchCount struct {
 	hash  uint64
@@ -33,9 +33,9 @@ const (
 	mostUsers   = 4
 )
 
-// judgeObject counts, for each webhook, whether it changed an object that was stored before. What
-// is created is not counted, since it may be another object of the same name, nor is what was not
-// stored: there the webhook has to do its work again.
+// judgeObject counts, for each webhook, the changes to an object that was stored before. It ignores creations, because
+// they may be new objects of the same name. It ignores requests that were not stored, because the webhook must repeat
+// its change then.
 func (t *tally) judgeObject(q *request) {
 	if !q.stored() {
 		return
@@ -80,7 +80,7 @@ func (r *objectRow) add(q *request, h hook) {
 	}
 }
 
-// sent counts a patch.
+// sent counts a patch with this hash.
 func (r *objectRow) sent(hash uint64) {
 	for i := range r.patches {
 		p := &r.patches[i]
@@ -96,7 +96,7 @@ func (r *objectRow) sent(hash uint64) {
 	}
 }
 
-// most is how often the same patch was sent.
+// most returns how often the most frequent patch was sent.
 func (r *objectRow) most() (most int) {
 	for _, p := range r.patches {
 		most = max(most, p.count)
@@ -104,7 +104,7 @@ func (r *objectRow) most() (most int) {
 	return most
 }
 
-// again tells what to call it that a webhook changed an object so often, if there is anything to say.
+// again returns the rule for the repeated changes of an object, and false if they are too few.
 func (r *objectRow) again(threshold int) (rule string, ok bool) {
 	switch {
 	case r.mutated < threshold || 2*r.mutated < r.calls:

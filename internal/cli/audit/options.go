@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Options say what is looked at.
+// Options select the requests and webhooks of the report.
 type Options struct {
-	// Since and Until bound the time of requests; the zero time does not.
+	// Since and Until limit the time of requests. The zero time means no limit.
 	Since, Until time.Time
-	// Webhooks are those that the report is about, by name or as configuration/name; all if there are none.
+	// Webhooks limits the report to these webhooks: names, or configuration/name. Empty means all.
 	Webhooks []string
-	// Top is how many rows a table shows and how many findings of a kind.
+	// Top is the number of rows shown of a table, and of findings shown of a rule.
 	Top int
-	// Slow is from when on time spent in webhooks is a finding.
+	// Slow is the time spent in webhooks from which a request is a finding.
 	Slow time.Duration
-	// Again is from how many changes of the same object on a webhook changes it again and again.
+	// Again is the number of changes to one object from which a webhook has a finding.
 	Again int
 }
 
@@ -28,7 +28,7 @@ func (o *Options) within(at time.Time) bool {
 	return !at.Before(o.Since) && (o.Until.IsZero() || at.Before(o.Until))
 }
 
-// wants reports whether the report is about a webhook.
+// wants reports whether the report covers a webhook.
 func (o *Options) wants(h hook) bool {
 	return len(o.Webhooks) == 0 || slices.ContainsFunc(o.Webhooks, h.is)
 }

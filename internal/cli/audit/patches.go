@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// judgePatches looks at what each patch by itself, and with the request, proves.
+// judgePatches finds patches with secrets, patches that change nothing, and repeated additions.
 func (t *tally) judgePatches(q *request) {
 	for i, c := range q.calls {
 		if !c.patched {
@@ -43,7 +43,7 @@ func (q *request) calledAgain(i int) bool {
 	})
 }
 
-// onlyCause reports whether no other call of round 0 changed the object in a way that may be real.
+// onlyCause reports whether no other call of round 0 may have changed the object.
 func (q *request) onlyCause(i int) bool {
 	for k, c := range q.calls {
 		if k != i && c.round == 0 && c.mutated && !q.provesNoOp(k) {
@@ -53,11 +53,10 @@ func (q *request) onlyCause(i int) bool {
 	return true
 }
 
-// provesNoOp reports whether the log proves that the patch of a call changed nothing, though the API
-// server says it did: built-in objects count as changed by the first patch of a request, whatever it
-// does. It is proven where each operation only tests, or writes the single value that the request
-// has in this place already. Places in lists are left alone, they may have moved, and so are places
-// that an earlier call wrote.
+// provesNoOp reports whether the log proves that the patch of a call changed nothing. The API server may still record a
+// change: for built-in objects it does so for the first patch of a request. The proof needs every operation to be a
+// test, or to write a scalar that the request already has. Fields in lists prove nothing, because elements may have
+// moved. Neither do fields that an earlier call wrote.
 func (q *request) provesNoOp(i int) bool {
 	for _, op := range q.calls[i].patch {
 		if op.Op == patch.Test {
@@ -78,7 +77,7 @@ func (q *request) provesNoOp(i int) bool {
 	return len(q.calls[i].patch) > 0
 }
 
-// overlap reports whether an operation may change what is at a path.
+// overlap reports whether an operation may change the value at a path.
 func overlap(op patch.Operation, path patch.Pointer) bool {
 	if op.Op == patch.Test {
 		return false
@@ -92,7 +91,7 @@ func scalar(value []byte) bool {
 	return len(value) > 0 && value[0] != '{' && value[0] != '[' && value[0] != 'n'
 }
 
-// inList reports whether a path leads through something that may be an index.
+// inList reports whether a path has a token that may be an index.
 func inList(path patch.Pointer) bool {
 	for token := range path.Tokens() {
 		if token == "-" || isIndex(token) {
@@ -106,7 +105,7 @@ func isIndex(token string) bool {
 	return token != "" && strings.Trim(token, "0123456789") == ""
 }
 
-// lookup returns what is at a path of members.
+// lookup returns the value at a path of field names.
 func lookup(doc []byte, path patch.Pointer) ([]byte, bool) {
 	if len(doc) == 0 {
 		return nil, false
@@ -126,15 +125,14 @@ func lookup(doc []byte, path patch.Pointer) ([]byte, bool) {
 	return doc, true
 }
 
-// same reports whether two single values are the same.
+// same reports whether two scalars are equal.
 func same(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && x == y
 }
 
-// judgeAdditions looks for webhooks that were called again and added to a list what they had added
-// before: two of it are there now, unless somebody took the first one out or the list is another
-// one. Where that may be so, nothing is said.
+// judgeAdditions finds webhooks that were called again and added the same element to a list as before, so that it is
+// there twice. It reports nothing if the first element may have been removed, or the list replaced.
 func (t *tally) judgeAdditions(q *request) {
 	for _, again := range q.calls {
 		if again.round == 0 || !again.mutated {
@@ -151,7 +149,7 @@ func (t *tally) judgeAdditions(q *request) {
 	}
 }
 
-// addedTwice returns a list to which two calls added the same, or "".
+// addedTwice returns the path of a list to which two calls added equal elements, or "".
 func (q *request) addedTwice(first, again *call) patch.Pointer {
 	for i, a := range first.patch {
 		for k, b := range again.patch {
@@ -173,9 +171,8 @@ func insertion(op patch.Operation) bool {
 	return op.Op == patch.Add && (last == "-" || isIndex(last)) && len(op.Value) > 0 && !jsonraw.IsNull(op.Value)
 }
 
-// undisturbed reports whether no operation of the request, but for those of which except is true,
-// can have taken something out of a list, or put another list in its place. What each call that
-// changed the object did has to be known.
+// undisturbed reports whether no operation of the request can have removed elements of a list or replaced the list.
+// Operations for which except returns true are ignored. It returns false if a patch is not recorded.
 func (q *request) undisturbed(list patch.Pointer, except func(c *call, n int) bool) bool {
 	for _, c := range q.calls {
 		if c.mutated && !c.patched {
@@ -190,8 +187,8 @@ func (q *request) undisturbed(list patch.Pointer, except func(c *call, n int) bo
 	return true
 }
 
-// disturbs reports whether an operation may take an element out of a list, or replaces or moves it.
-// More elements do no harm, nor does what happens inside an element.
+// disturbs reports whether an operation may remove an element of a list, or replace or move the list.
+// Additions and changes inside an element do not.
 func disturbs(op patch.Operation, list patch.Pointer) bool {
 	switch {
 	case op.Op == patch.Test:
@@ -206,7 +203,7 @@ func disturbs(op patch.Operation, list patch.Pointer) bool {
 	return shifts(op, list)
 }
 
-// shifts reports whether an operation may move the element of a list that a path leads through.
+// shifts reports whether an operation may move a list element that is part of a path.
 func shifts(op patch.Operation, path patch.Pointer) bool {
 	moves := func(place patch.Pointer) bool {
 		return place != "" && isIndex(place.Last()) && place.Parent() != path && place.Parent().Contains(path)

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// colourful is a report of many findings, with names of all lengths.
+// colourful returns a report with many findings and names of all lengths.
 func colourful(t *testing.T) *Report {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 8))
@@ -27,8 +27,7 @@ func colourful(t *testing.T) *Report {
 	return read(t, Options{Top: 5, Slow: 1, Again: 2}, log.String())
 }
 
-// TestText checks that the text fits into 80 columns but for single long words, and holds nothing
-// that confuses a terminal.
+// TestText checks that text fits into 80 columns except for long words, and has no characters that control a terminal.
 func TestText(t *testing.T) {
 	var plain, coloured strings.Builder
 	r := colourful(t)
@@ -59,7 +58,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestPage checks that links lead somewhere, and that the page has what the report has.
+// TestPage checks that all links have a target, and that the page shows the whole report.
 func TestPage(t *testing.T) {
 	r := colourful(t)
 	p := r.Page()
@@ -86,7 +85,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	if links == 0 || len(p.Tables) != 3 || p.Verdict != page.Found || len(p.Notes) < 2 {
-		t.Errorf("%d links, %d tables, verdict %v, notes %q", links, len(p.Tables), p.Verdict, p.Notes)
+	if links == 0 || len(p.Tables) != 3 || p.Status != page.Failed || len(p.Notes) < 2 {
+		t.Errorf("%d links, %d tables, status %v, notes %q", links, len(p.Tables), p.Status, p.Notes)
 	}
 }

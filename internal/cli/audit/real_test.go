@@ -44,8 +44,8 @@ func label(value string) answerer {
 	return patches(fmt.Sprintf(`[{"op":"replace","path":"/metadata/labels/team","value":%q}]`, value))
 }
 
-// TestRealServer has a real API server call webhooks that do all that can be told, and compares
-// the report of its log with what the webhooks counted.
+// TestRealServer lets a real API server call webhooks that show every rule, and compares
+// the report of its log with the counts of the webhooks.
 func TestRealServer(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"wait", "good", "twice", "fight", "brief", "rivals", "denied", "open", "closed", "noop", "idle", "slow", "full", "stamp", "refused", "notes", "secret", "certificate", "crash", "gone"} {
@@ -131,7 +131,7 @@ func (w *world) register() {
 	w.mutating("crash", w.mutatingHook("crash", "m", denies(1000)))
 }
 
-// slowly has an answer take long enough for the API server to record the time.
+// slowly delays an answer until the API server records the time.
 func slowly(answer answerer) answerer {
 	return func(n int, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		<-time.After(600 * time.Millisecond)
@@ -171,14 +171,14 @@ func (w *world) play() {
 	}
 	must(nil, maps.ConfigMaps("gone").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "team=none"}))
 
-	// What is stored is changed again: by a whole object without what webhooks did, and by patches.
+	// Update stored objects: with a whole object that lacks the webhooks' changes, and with patches.
 	for i := range 6 {
 		for _, ns := range []string{"full", "stamp"} {
 			again := config("one")
 			again.Data["round"] = fmt.Sprint(i)
 			must(maps.ConfigMaps(ns).Update(ctx, again, metav1.UpdateOptions{}))
 		}
-		// A dry run is not stored, so that the webhook has to do its work again.
+		// A dry run stores nothing, so the webhook must repeat its change.
 		must(maps.ConfigMaps("good").Update(ctx, config("one"), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}))
 	}
 	for i := range 3 {
@@ -235,7 +235,7 @@ func (w *world) compare(t *testing.T, r *Report) {
 	}
 }
 
-// compareRules checks that each rule found what it should find, and nothing else.
+// compareRules checks that each rule has the expected findings and no others.
 func compareRules(t *testing.T, r *Report) {
 	var got []string
 	for _, f := range r.Findings {

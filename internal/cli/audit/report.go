@@ -4,17 +4,17 @@ package audit
 
 import "time"
 
-// A Report is what audit logs tell of webhooks. It is written as JSON as it is.
+// A Report has the facts about webhooks from audit logs. Its JSON encoding is stable.
 type Report struct {
 	Files []File `json:"files"`
-	// Events is how many were read; Requests how many API requests of them ended, in the time that is
-	// looked at; WithWebhooks in how many of these a webhook left a trace.
+	// Events is the number of events read. Requests is the number of completed API requests in the
+	// selected time. WithWebhooks is the number of these with a trace of a webhook.
 	Events       int `json:"events"`
 	Requests     int `json:"requests"`
 	WithWebhooks int `json:"withWebhooks"`
-	// Duplicates is how many events of requests with webhooks were read more than once.
+	// Duplicates is the number of events with webhooks that were read again.
 	Duplicates int `json:"duplicates"`
-	// OutsideTime is how many requests were left out for their time.
+	// OutsideTime is the number of requests outside of the selected time.
 	OutsideTime int        `json:"outsideTime"`
 	First       *time.Time `json:"first,omitempty"`
 	Last        *time.Time `json:"last,omitempty"`
@@ -22,67 +22,67 @@ type Report struct {
 	Levels     map[string]int `json:"levels"`
 	Mutating   []Mutating     `json:"mutating"`
 	Validating []Validating   `json:"validating"`
-	// AuditAnnotations are those that webhooks (or policies of these names) added.
+	// AuditAnnotations are the annotations that webhooks, or policies with such names, added.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`
-	// Latency is known of requests that took more than 500 ms.
+	// Latency covers requests that spent more than 500 ms in webhooks. Others are not recorded.
 	Latency  Latency   `json:"latency"`
 	Findings []Finding `json:"findings"`
-	// Hidden is how many findings there are beyond those that are listed.
+	// Hidden is the number of findings that are not listed.
 	Hidden int      `json:"hidden,omitempty"`
 	Notes  []string `json:"notes"`
-	// Incomplete says what could not be read.
+	// Incomplete lists the parts of logs that could not be read.
 	Incomplete []string `json:"incomplete,omitempty"`
-	// Top is how many rows of a table are shown to a person.
+	// Top is the number of rows shown of a table.
 	Top int `json:"-"`
 }
 
-// A File tells how reading a log went.
+// A File has statistics on a log that was read.
 type File struct {
 	Name  string `json:"name"`
 	Lines int    `json:"lines"`
 	Bytes int64  `json:"bytes"`
-	// Events is how many audit events it has.
+	// Events is the number of audit events.
 	Events int `json:"events"`
-	// Corrupt lines were skipped, and so were those that were too long.
+	// Corrupt and TooLong are the numbers of skipped lines.
 	Corrupt int `json:"corrupt"`
 	TooLong int `json:"tooLong"`
-	// Skipped are the first of them.
+	// Skipped has the first skipped lines.
 	Skipped []SkippedLine `json:"skipped,omitempty"`
-	// HalfWritten says that the last line was not written to its end yet.
+	// HalfWritten means that the last line was incomplete and skipped.
 	HalfWritten bool `json:"halfWritten,omitempty"`
 }
 
-// A SkippedLine is one that could not be read.
+// A SkippedLine is a line that could not be read.
 type SkippedLine struct {
 	Line   int    `json:"line"`
 	Reason string `json:"reason"`
 }
 
-// Mutating is what a mutating webhook did.
+// Mutating has the counts of one mutating webhook.
 type Mutating struct {
 	Configuration string `json:"configuration"`
 	Webhook       string `json:"webhook"`
-	// Calls in all, and of them those in round 1, when it was called again.
+	// Calls counts all calls. Reinvoked counts those in round 1.
 	Calls           int `json:"calls"`
 	Reinvoked       int `json:"reinvoked"`
 	Mutated         int `json:"mutated"`
 	MutatedInRound1 int `json:"mutatedInRound1"`
-	// Patches and their operations are known at level Request only.
+	// Patches and Operations are recorded only at level Request and above.
 	Patches    int `json:"patches"`
 	Operations int `json:"operations"`
 	FailedOpen int `json:"failedOpen"`
-	// Failed counts the requests that were rejected because it failed, NoDryRun dry runs that were
-	// rejected, Denied those that it denied.
+	// Failed counts requests rejected because the webhook failed, NoDryRun rejected dry runs, and
+	// Denied requests that it denied.
 	Failed   int `json:"failed"`
 	NoDryRun int `json:"noDryRun"`
 	Denied   int `json:"denied"`
-	// Unclear says that Failed, NoDryRun and Denied may be those of a validating webhook of the same name.
+	// Unclear means that Failed, NoDryRun and Denied may belong to a validating webhook of the same name.
 	Unclear bool `json:"unclear,omitempty"`
-	// SlowestMilliseconds is the longest time recorded for a request in which it was the only call.
+	// SlowestMilliseconds is the longest recorded time of a request in which it was the only webhook called.
 	SlowestMilliseconds int64 `json:"slowestMilliseconds,omitempty"`
 }
 
-// Validating is what is recorded of a validating webhook: nothing of calls that it allowed.
+// Validating has the counts of one validating webhook. Calls that it allowed are not recorded.
 type Validating struct {
 	Webhook    string `json:"webhook"`
 	FailedOpen int    `json:"failedOpen"`
@@ -91,7 +91,7 @@ type Validating struct {
 	Denied     int    `json:"denied"`
 }
 
-// An Annotation is an audit annotation, and in how many requests it is.
+// An Annotation is an audit annotation and the number of requests with it.
 type Annotation struct {
 	Name     string `json:"name"`
 	Key      string `json:"key"`
@@ -110,28 +110,28 @@ type LatencyOf struct {
 	LongestMilliseconds int64 `json:"longestMilliseconds"`
 }
 
-// A Finding is something that the log proves and somebody should know.
+// A Finding is a problem that the log proves.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
 	Title    string   `json:"title"`
-	// Webhooks are those that it is about, by name.
+	// Webhooks are the webhooks concerned.
 	Webhooks []Webhook `json:"webhooks"`
-	// Detail says which: a field, a host, a list of webhooks.
+	// Detail is the field, the host or the webhooks concerned.
 	Detail  string `json:"detail,omitempty"`
 	Summary string `json:"summary"`
 	Fix     string `json:"fix"`
-	// Requests is how many show it.
+	// Requests is the number of requests with the problem.
 	Requests int `json:"requests"`
-	// Rejected are those of the requests in which a webhook was passed over that were rejected all the same.
+	// Rejected counts the requests that were rejected although the failing webhook was ignored.
 	Rejected            int   `json:"rejected,omitempty"`
 	LongestMilliseconds int64 `json:"longestMilliseconds,omitempty"`
-	// Objects are those that were changed most often, where that is what it is about.
+	// Objects are the objects changed most often, for findings about repeated changes.
 	Objects  []ChangedObject `json:"objects,omitempty"`
 	Examples []Example       `json:"examples"`
 }
 
-// A Webhook names a webhook; the configuration of validating ones is not in the log.
+// A Webhook names a webhook. The log does not have the configuration of validating ones.
 type Webhook struct {
 	Configuration string `json:"configuration,omitempty"`
 	Webhook       string `json:"webhook"`
@@ -140,15 +140,15 @@ type Webhook struct {
 // A ChangedObject is an object that a webhook changed more than once.
 type ChangedObject struct {
 	Object string `json:"object"`
-	// Requests is in how many updates of it the webhook was called, Mutated in how many it changed it.
+	// Requests is the number of updates for which the webhook was called. Mutated counts those that it changed.
 	Requests int `json:"requests"`
 	Mutated  int `json:"mutated"`
-	// SamePatch is how often the same patch was sent, 0 if patches are not recorded.
+	// SamePatch is how often the most frequent patch was sent, or 0 if patches are not recorded.
 	SamePatch int      `json:"samePatch,omitempty"`
 	Users     []string `json:"users"`
 }
 
-// Found reports whether a finding is more than advice.
+// Found reports whether a finding is an error or a warning.
 func (r *Report) Found() bool {
 	for _, f := range r.Findings {
 		if f.Severity != Advice {

@@ -2,7 +2,7 @@
 
 package audit
 
-// A Severity says how bad a finding is.
+// A Severity ranks findings.
 type Severity string
 
 // The severities. Errors and warnings make the exit code 1.
@@ -16,11 +16,11 @@ const (
 type rule struct {
 	id       string
 	severity Severity
-	// title says what was seen, fix what helps.
+	// title names the problem, and fix says what to change.
 	title, fix string
 }
 
-// The rules, the worst first: that is the order of the report.
+// rules are ordered from the most severe, as in the report.
 const (
 	failedClosed    = "failed-closed"
 	notIdempotent   = "not-idempotent"
@@ -75,7 +75,7 @@ var rules = []rule{
 		"Refer to a Secret (valueFrom, a volume) instead of writing its value into the object; keep the level at Metadata for such objects until then."},
 }
 
-// ruleOf returns the rule with an id, and its place.
+// ruleOf returns the rule with an ID and its index.
 func ruleOf(id string) (rule, int) {
 	for i, r := range rules {
 		if r.id == id {

@@ -22,7 +22,7 @@ const (
 	badRemove = `Internal error occurred: remove operation does not apply: doc is missing path: "/x": missing value`
 )
 
-// many repeats an event, each time in another second and with another ID.
+// many repeats an event with different times and IDs.
 func many(n int, e event) (all []event) {
 	for i := range n {
 		e.ID, e.Second = e.ID+"x", i
@@ -31,7 +31,7 @@ func many(n int, e event) (all []event) {
 	return all
 }
 
-// TestRules has a case for what each rule finds, and for what looks like it and is none.
+// TestRules has cases for each rule: events with the problem, and similar events without it.
 func TestRules(t *testing.T) {
 	a := func(round int, mutated bool, patch string) recorded {
 		return recorded{Round: round, Hook: "a.example.com", Mutated: mutated, Patch: patch}
@@ -147,8 +147,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPassedOver: what is told is what became of the requests, each counted once; the words of another webhook that
-// rejected one are not told.
+// TestPassedOver checks the results of requests in which a failing webhook was ignored. Each request counts once, and
+// the message of another webhook that rejected one is not shown.
 func TestPassedOver(t *testing.T) {
 	open := recorded{Hook: "a.example.com", FailedOpen: true}
 	again := open
@@ -194,7 +194,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// TestOutOfTime has the time of a request end in a webhook that was passed over: the answer may be its doing.
+// TestOutOfTime checks a request whose time ended in an ignored webhook, which may have caused the answer.
 func TestOutOfTime(t *testing.T) {
 	e := event{ID: "a", Code: 504, Message: "Timeout: request did not complete within the allowed duration", Calls: []recorded{{Hook: "a.example.com", FailedOpen: true}}}
 	var text strings.Builder
@@ -207,7 +207,7 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// TestUnknownCalls has annotations about calls of which the log does not have the first one.
+// TestUnknownCalls checks annotations about calls that the log does not record.
 func TestUnknownCalls(t *testing.T) {
 	for _, key := range []string{openMutationPrefix, patchPrefix} {
 		e := event{ID: "a", Annotations: map[string]string{key + "round_0_index_3": "a.example.com"}}
@@ -217,7 +217,7 @@ func TestUnknownCalls(t *testing.T) {
 	}
 }
 
-// TestWhoRejected tells mutating from validating webhooks where the log does.
+// TestWhoRejected checks that a rejection is counted for the mutating or the validating webhook.
 func TestWhoRejected(t *testing.T) {
 	last := recorded{Hook: "a.example.com"}
 	for _, c := range []struct {
@@ -247,7 +247,7 @@ func TestWhoRejected(t *testing.T) {
 	}
 }
 
-// TestSameName has a mutating and a validating webhook with one name, as cert-manager has them.
+// TestSameName checks a mutating and a validating webhook with the same name, as in cert-manager.
 func TestSameName(t *testing.T) {
 	log := event{ID: "x", Code: 403, Message: denial, Calls: []recorded{{Hook: "a.example.com"}}}.line()
 	if r := read(t, defaults(), log); r.Mutating[0].Unclear || len(r.Notes) != 0 {

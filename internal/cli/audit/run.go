@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit tells from audit logs of the API server (events of audit.k8s.io, one a line) what
-// webhooks did.
+// Package audit reports the activity of webhooks from audit logs of the API server: events of audit.k8s.io, one per
+// line.
 //
-// It says what the log proves, and no more. Calls of mutating webhooks are all recorded, at level
-// Metadata and above, their patches at level Request and above; of validating webhooks there are
-// only denials and failures. Logs are read as a stream, in memory that does not grow with them.
+// It reports only what the log proves. All calls of mutating webhooks are recorded at level Metadata and above, and
+// their patches at level Request and above. For validating webhooks, only denials and failures are recorded. Logs
+// are read as a stream in bounded memory.
 package audit
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Progress is told how many bytes of all are read (all is 0 if that is not known), and how many events.
+// Progress receives the number of bytes and events read so far. all is the total size in bytes, or 0 if it is unknown.
 type Progress func(read, all int64, events int)
 
-// Run reads the sources, one after the other.
+// Run reads all sources in order and returns the report.
 func Run(ctx context.Context, sources []Source, o Options, progress Progress) (*Report, error) {
 	r := reader{tally: newTally(o), progress: progress}
 	for _, s := range sources {
@@ -54,16 +54,16 @@ type reader struct {
 	finished   int
 	files      []File
 	incomplete []string
-	lost       int // lines that may have been events
+	lost       int // unreadable lines that may have been events
 	lostOf     []string
-	oldFormat  bool // there are lines of a format that is no JSON
-	otherJSON  bool // there are other JSON objects
+	oldFormat  bool // some lines have the format "legacy"
+	otherJSON  bool // some lines are other JSON objects
 }
 
-// mostSkipped is how many skipped lines of a file are reported one by one.
+// mostSkipped is the number of skipped lines of a file that are reported one by one.
 const mostSkipped = 3
 
-// source reads a log. It fails only if ctx ends: what cannot be read of a log is reported.
+// source reads a log. It fails only if ctx ends. Parts that cannot be read are reported.
 func (r *reader) source(ctx context.Context, s Source) error {
 	f := File{Name: s.Name}
 	before, lostBefore := r.read.Load(), r.lost
@@ -139,7 +139,7 @@ func (r *reader) line(got line, f *File) {
 	default:
 		r.otherJSON = r.otherJSON || errors.Is(err, errNotEvent)
 		r.oldFormat = r.oldFormat || bytes.Contains(got.text, []byte(` AUDIT: id="`))
-		if !errors.Is(err, errNotEvent) || bytes.Contains(got.text, []byte("audit.k8s.io")) { // which wrapped events have, too
+		if !errors.Is(err, errNotEvent) || bytes.Contains(got.text, []byte("audit.k8s.io")) { // also in wrapped events
 			r.lost++
 		}
 		f.Corrupt++
@@ -153,7 +153,7 @@ func (f *File) skip(reason string) {
 	}
 }
 
-// report is what was read, or an error if that says nothing.
+// report returns the report, or an error if the logs say nothing about webhooks.
 func (r *reader) report() (*Report, error) {
 	t := r.tally
 	switch {
@@ -176,7 +176,7 @@ func (r *reader) report() (*Report, error) {
 	return report, nil
 }
 
-// nothing says that there is no event.
+// nothing returns an error for logs without events.
 func (r *reader) nothing() error {
 	lines, names := 0, []string{}
 	for _, f := range r.files {
@@ -196,7 +196,7 @@ func (r *reader) nothing() error {
 	return err.Hint("%s", Policy)
 }
 
-// Policy tells how to have an API server write what Run reads.
+// Policy is a hint on how to make the API server write the logs that Run reads.
 const Policy = `start the API server with --audit-log-path=audit.log and
 --audit-policy-file=policy.yaml, and with this in policy.yaml:
   apiVersion: audit.k8s.io/v1

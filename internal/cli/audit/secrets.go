@@ -13,17 +13,17 @@ import (
 )
 
 var (
-	// secretShapes are texts that are secrets by themselves.
+	// secretShapes match texts that are secrets under any name.
 	secretShapes = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{36,}|\bgithub_pat_[0-9A-Za-z_]{40,}|\bxox[abpr]-[0-9A-Za-z-]{10,}|\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{10,}|://[^/\s:@"]+:[^/\s:@"$]+@`)
 	})
-	// secretNames are names of environment variables with secrets.
+	// secretNames match names of environment variables with secrets.
 	secretNames = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(^|_)(password|passwd|passphrase|secret|secret_?key|token|api_?key|private_?key|access_?key)$`)
 	})
 )
 
-// secret says why the value of an operation looks like a secret, or nothing.
+// secret returns the reason why the value of an operation looks like a secret, or "".
 func (q *request) secret(op patch.Operation) string {
 	if len(op.Value) == 0 || op.Op == patch.Test {
 		return ""
@@ -45,8 +45,7 @@ func (q *request) secret(op patch.Operation) string {
 	return ""
 }
 
-// variable reports whether an environment variable in the value has the name of a secret, and a
-// value of its own.
+// variable reports whether the value has an environment variable with the name of a secret and a literal value.
 func variable(value any) bool {
 	switch v := value.(type) {
 	case []any:
@@ -66,7 +65,7 @@ func variable(value any) bool {
 	return false
 }
 
-// worthHiding leaves out what is a path, a reference or a switch rather than a secret.
+// worthHiding reports whether a text may be a secret, and not a path, a reference or a boolean.
 func worthHiding(value string) bool {
 	switch strings.ToLower(value) {
 	case "", "true", "false", "none", "disabled", "enabled":

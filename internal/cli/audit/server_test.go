@@ -39,7 +39,7 @@ import (
 
 var keepLog = flag.String("keep", "", "keep the log that the API server writes in this file")
 
-// auditPolicy logs patches, but for one namespace.
+// auditPolicy logs patches in all namespaces but one.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// stop ends the API server, so that its log is whole.
+// stop ends the API server, so that its log is complete.
 func (w *world) stop() {
 	if w.server == nil {
 		return
@@ -108,8 +108,7 @@ func (w *world) namespace(name string) {
 	}
 }
 
-// rulesFor match ConfigMaps and Pods of a namespace: what is made and changed, but in one namespace
-// what is deleted.
+// rulesFor returns rules for ConfigMaps and Pods of a namespace: for CREATE and UPDATE, or for DELETE in one namespace.
 func rulesFor(namespace string) []admissionregistrationv1.RuleWithOperations {
 	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	if namespace == "gone" {
@@ -125,8 +124,8 @@ func in(namespace string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
 }
 
-// mutating registers mutating webhooks for a namespace: the configuration has its name, and each
-// webhook is NAME.NAMESPACE.example.com. The last one of a configuration is for waiting.
+// mutating registers mutating webhooks for a namespace. The configuration has the name of the namespace, and webhooks
+// are named NAME.NAMESPACE.example.com. The test waits for the last webhook of a configuration to be called.
 func (w *world) mutating(namespace string, hooks ...admissionregistrationv1.MutatingWebhook) {
 	w.t.Helper()
 	none, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact
@@ -190,7 +189,7 @@ func config(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": "none"}}, Data: map[string]string{"owner": "none"}}
 }
 
-// create creates a ConfigMap, which may be refused, and returns what is stored.
+// create creates a ConfigMap, which may be denied, and returns the stored object.
 func (w *world) create(namespace, name string) *corev1.ConfigMap {
 	w.t.Helper()
 	made, err := w.client.CoreV1().ConfigMaps(namespace).Create(w.t.Context(), config(name), metav1.CreateOptions{})
@@ -201,14 +200,14 @@ func (w *world) create(namespace, name string) *corev1.ConfigMap {
 	return made
 }
 
-// An answerer answers the nth call of a webhook: with a response, or with a status other than 200.
+// An answerer answers the nth call of a webhook with a response or an HTTP status.
 type answerer func(n int, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int)
 
 func allow(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 	return &admissionv1.AdmissionResponse{Allowed: true}, 200
 }
 
-// patches answers with the same patch each time.
+// patches always answers with the same patch.
 func patches(patch string) answerer {
 	return func(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		return patchWith(patch), 200
@@ -220,19 +219,19 @@ func patchWith(patch string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(patch), PatchType: &jsonPatch}
 }
 
-// denies answers no.
+// denies answers with a denial.
 func denies(code int32) answerer {
 	return func(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: code, Message: "not on a Friday"}}, 200
 	}
 }
 
-// breaks answers with an error.
+// breaks answers with an HTTP error.
 func breaks(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 	return nil, 500
 }
 
-// A hookServer serves webhooks, and counts.
+// A hookServer serves webhooks and counts their calls.
 type hookServer struct {
 	bundle []byte
 	url    string
@@ -242,7 +241,7 @@ type hookServer struct {
 	counts  map[string]*counts
 }
 
-// counts are what a webhook knows itself.
+// counts are the calls and results that a webhook counted.
 type counts struct{ calls, patched, denied, failed int }
 
 func newHookServer(t *testing.T) *hookServer {
@@ -264,7 +263,7 @@ func newHookServer(t *testing.T) *hookServer {
 	return h
 }
 
-// handle has a webhook answered.
+// handle registers the answerer of a webhook.
 func (h *hookServer) handle(name string, answer answerer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -276,7 +275,7 @@ func (h *hookServer) at(name string) admissionregistrationv1.WebhookClientConfig
 	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: h.bundle}
 }
 
-// of returns what a webhook counted.
+// of returns the counts of a webhook.
 func (h *hookServer) of(name string) counts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -286,7 +285,7 @@ func (h *hookServer) of(name string) counts {
 	return counts{}
 }
 
-// allCalled reports whether each webhook with this in its name was called.
+// allCalled reports whether each webhook with this part in its name was called.
 func (h *hookServer) allCalled(part string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,16 +15,16 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A Source is a log that is read once, from its beginning to its end.
+// A Source is a log. It can be read once.
 type Source struct {
 	Name string
-	// Size is how many bytes it has, 0 if that is not known.
+	// Size is the number of bytes, or 0 if it is unknown.
 	Size int64
 	pipe bool // it may take any time to read
 	open func() (io.ReadCloser, error)
 }
 
-// Sources returns the logs with these names, "-" being standard input, or says which of them cannot be read.
+// Sources returns the logs with these names, where "-" is standard input. Its error names those that cannot be read.
 func Sources(names []string, stdin io.Reader) ([]Source, error) {
 	var all []Source
 	standard := false
@@ -69,8 +69,8 @@ func file(name string) (Source, error) {
 	return source, f.Close()
 }
 
-// stream reads a source: what is compressed, it expands. It counts the bytes of the source in read,
-// and ends with ctx, even while a pipe has nothing to read.
+// stream opens a source and decompresses it. It adds the bytes of the source to read. Reading ends when ctx ends, even
+// if a pipe has no data.
 func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func() error, error) {
 	in, err := s.begin(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func
 	return bufio.NewReaderSize(expanded, chunk), in.Close, nil
 }
 
-// begin opens a source. A pipe has to wait for somebody who writes, but not longer than ctx.
+// begin opens a source. Opening a pipe waits for a writer until ctx ends.
 func (s Source) begin(ctx context.Context) (io.ReadCloser, error) {
 	if !s.pipe {
 		return s.open()
@@ -113,7 +113,7 @@ func (s Source) begin(ctx context.Context) (io.ReadCloser, error) {
 	}
 }
 
-// chunk is how much is read at once.
+// chunk is the size of a read in bytes.
 const chunk = 256 << 10
 
 type counter struct {
@@ -127,7 +127,7 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A patient reads what may never come, but for the end of ctx: then what it waits for is left alone.
+// A patient is a reader that returns when ctx ends. The pending read is then abandoned.
 type patient struct {
 	ctx  context.Context
 	next chan piece

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// randomEvent is an event of a small world, in which things often happen to the same few objects.
+// randomEvent returns a random event with few objects and webhooks, so that events share them.
 func randomEvent(r *rand.Rand, id int) event {
 	e := event{
 		ID: fmt.Sprint("id", id), Second: r.IntN(1000), Name: fmt.Sprint("o", r.IntN(4)), User: fmt.Sprint("user", r.IntN(8)),
@@ -50,8 +50,8 @@ func randomEvent(r *rand.Rand, id int) event {
 	return e
 }
 
-// TestOrder checks that the order of events does not matter, nor in which of several files they
-// are, nor that some are there twice.
+// TestOrder checks that the report does not depend on the order of events, their distribution over files, or
+// duplicates.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -72,7 +72,7 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Requests without webhooks are not told apart.
+		// Requests without webhooks are not deduplicated.
 		got.Files, got.Events, got.Duplicates, got.Requests = want.Files, want.Events, want.Duplicates, want.Requests
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: another order gives another report\ngot:  %s\nwant: %s", seed, asJSON(got), asJSON(want))
@@ -88,8 +88,7 @@ func asJSON(r *Report) string {
 	return text.String()
 }
 
-// An endless log has n events, made as they are read: each object, field, webhook, certificate and
-// message is new.
+// An endless log generates n events while it is read. Each object, field, webhook, certificate and message is new.
 type endless struct {
 	n, made int
 	rest    string
@@ -109,8 +108,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestMemory reads logs in which everything is new each time, with tables that are small: what is
-// kept has to be the same for a log ten times as long.
+// TestMemory checks that a log ten times as long needs no more memory, with new names in every event.
 func TestMemory(t *testing.T) {
 	used := func(n int) uint64 {
 		tally := newTally(defaults())
@@ -144,8 +142,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestBounds checks that what does not fit is counted too little, never too much, and that the
-// heaviest rows stay.
+// TestBounds checks that a full table counts too few and never too many, and that its heaviest rows stay.
 func TestBounds(t *testing.T) {
 	tab := newTable[int](8, func(n *int) int { return *n })
 	truth := map[int]int{}
@@ -187,7 +184,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestLines feeds lines that are no events.
+// TestLines reads lines that are not events.
 func TestLines(t *testing.T) {
 	good := event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line()
 	long := strings.Repeat("x", longest+1)
@@ -224,7 +221,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestNothing checks what is said where nothing can be told.
+// TestNothing checks the errors for logs without facts about webhooks.
 func TestNothing(t *testing.T) {
 	for _, c := range []struct {
 		reason, log string
@@ -249,7 +246,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestSources reads files: compressed, cut off, missing.
+// TestSources reads compressed, truncated and missing files.
 func TestSources(t *testing.T) {
 	dir := t.TempDir()
 	line := event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line()
@@ -311,7 +308,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestInterruptedOpen waits for a pipe to which nobody comes.
+// TestInterruptedOpen cancels the opening of a pipe without a writer.
 func TestInterruptedOpen(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -328,7 +325,7 @@ func TestInterruptedOpen(t *testing.T) {
 	}
 }
 
-// TestInterrupt ends a read of a pipe into which nobody writes.
+// TestInterrupt cancels a read from a pipe without data.
 func TestInterrupt(t *testing.T) {
 	in, out := io.Pipe()
 	defer func() { _ = out.Close() }() // it never fails
@@ -351,7 +348,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// FuzzLine feeds lines: whatever they are, the report can be written in each form.
+// FuzzLine checks that the report of any lines can be written in each form.
 func FuzzLine(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 20 {

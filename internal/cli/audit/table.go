@@ -4,8 +4,8 @@ package audit
 
 import "slices"
 
-// A table holds at most max rows. When it is full the lightest ones go: what is left may then count
-// too little, never too much.
+// A table holds at most max rows. When it is full, the lightest rows are removed. Counts may then be too low, but
+// never too high.
 type table[K comparable, V any] struct {
 	max     int
 	rows    map[K]*V
@@ -17,7 +17,7 @@ func newTable[K comparable, V any](most int, weight func(*V) int) *table[K, V] {
 	return &table[K, V]{max: most, rows: map[K]*V{}, weight: weight}
 }
 
-// row returns the row of a key, a new one if there is none.
+// row returns the row of a key, and creates it if it is missing.
 func (t *table[K, V]) row(k K) (row *V, isNew bool) {
 	if v := t.rows[k]; v != nil {
 		return v, false
@@ -30,7 +30,7 @@ func (t *table[K, V]) row(k K) (row *V, isNew bool) {
 	return v, true
 }
 
-// shrink removes the lightest rows: an eighth of all, and with them those that weigh the same.
+// shrink removes the lightest eighth of the rows, and all rows of the same weight.
 func (t *table[K, V]) shrink() {
 	weights := make([]int, 0, len(t.rows))
 	for _, v := range t.rows {
@@ -46,7 +46,7 @@ func (t *table[K, V]) shrink() {
 	}
 }
 
-// seen remembers the latest keys that it was shown: at least max of them, at most twice as many.
+// seen remembers the latest keys: at least max of them, and at most twice as many.
 type seen struct {
 	max          int
 	now, earlier map[uint64]struct{}
@@ -55,7 +55,7 @@ type seen struct {
 
 func newSeen(most int) *seen { return &seen{max: most, now: map[uint64]struct{}{}} }
 
-// before reports whether a key was there before, and remembers it.
+// before reports whether a key was added before, and adds it.
 func (s *seen) before(key uint64) bool {
 	if _, ok := s.now[key]; ok {
 		return true
@@ -71,7 +71,7 @@ func (s *seen) before(key uint64) bool {
 	return false
 }
 
-// others are some names, in their order: the first few of them.
+// others holds the first few names in sorted order.
 type others struct{ names []string }
 
 func (o *others) add(name string) {

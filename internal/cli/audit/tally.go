@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How much is remembered, whatever the length of the logs.
+// These limits bound the memory for logs of any length.
 const (
 	mostHooks   = 2000
 	mostNotes   = 2000
@@ -18,8 +18,7 @@ const (
 	mostSeen    = 1 << 20
 )
 
-// A tally is what a log comes to, in bounded memory. The order in which requests are added does not
-// matter, as long as nothing has to be left out for that bound.
+// A tally collects the facts of a log in bounded memory. The order of requests does not matter until a table is full.
 type tally struct {
 	options Options
 
@@ -39,16 +38,16 @@ type tally struct {
 	objects *table[objectKey, objectRow]
 	fights  *table[fightKey, found]
 
-	others                    others // webhooks that the report is not about
+	others                    others // webhooks that the report does not cover
 	outsideFirst, outsideLast time.Time
 
 	seen *seen
 	seed maphash.Seed
 }
 
-// A mutatingRow counts what a mutating webhook did.
+// A mutatingRow has the counts of one mutating webhook.
 type mutatingRow struct {
-	calls, again             int // calls in all, and of them those in round 1
+	calls, again             int // all calls, and those in round 1
 	mutated, mutatedAgain    int
 	patches, operations      int
 	failedOpen               int
@@ -56,12 +55,12 @@ type mutatingRow struct {
 	slowest                  time.Duration // of requests in which it was the only call
 }
 
-// A validatingRow counts what is recorded of a validating webhook.
+// A validatingRow has the counts of one validating webhook.
 type validatingRow struct{ failedOpen, denied, failed, noDryRun int }
 
 type noteKey struct{ name, key string }
 
-// A layerRow counts the requests of which the time in webhooks is recorded.
+// A layerRow counts the requests whose time in webhooks is recorded.
 type layerRow struct {
 	requests int
 	longest  time.Duration
@@ -89,7 +88,7 @@ func newTally(o Options) *tally {
 	}
 }
 
-// add counts an event, unless it is not the last one of its request, or was counted before.
+// add counts an event if it is the last one of its request and was not counted before.
 func (t *tally) add(r *raw) {
 	if !r.finished() {
 		return
@@ -100,12 +99,12 @@ func (t *tally) add(r *raw) {
 		return
 	}
 	if r.silent() {
-		t.leaveOut(r)
+		t.countSilent(r)
 		return
 	}
 	q := r.request()
 	if q.silent() && q.unread == 0 {
-		t.leaveOut(r)
+		t.countSilent(r)
 		return
 	}
 	if t.seen.before(t.key(r)) {
@@ -120,8 +119,8 @@ func (t *tally) add(r *raw) {
 	t.judge(q)
 }
 
-// key tells requests apart. The audit ID alone does not: clients may choose it, and an aggregated API
-// server writes of a request under the same one.
+// key identifies a request. The audit ID is not enough: clients may choose it, and an aggregated API server logs the
+// same request under it.
 func (t *tally) key(r *raw) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
@@ -132,14 +131,14 @@ func (t *tally) key(r *raw) uint64 {
 	return h.Sum64()
 }
 
-// leaveOut counts a request without webhooks.
-func (t *tally) leaveOut(r *raw) {
+// countSilent counts a request without webhooks.
+func (t *tally) countSilent(r *raw) {
 	t.requests++
 	t.silent++
 	extend(&t.first, &t.last, r.time())
 }
 
-// extend widens a time so that another one is in it.
+// extend widens the range from first to last so that it includes at.
 func extend(first, last *time.Time, at time.Time) {
 	if at.IsZero() {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// WriteJSON writes the report for a program.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -22,7 +22,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report for a person, in 80 columns.
+// WriteText writes the report as text of 80 columns.
 func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 	t := printer{Painter: p}
 	t.head(r)
@@ -73,14 +73,14 @@ func (t *printer) head(r *Report) {
 	}
 }
 
-// How long a name may be beside six numbers, three, and one.
+// These are the widths of a name beside six numbers, three numbers and one number.
 const (
 	nameWidth = 32
 	wideName  = 56
 	widest    = 72
 )
 
-// row writes a name with numbers; a name that is long gets a line of its own. 0 is a dash.
+// row writes a name and its numbers. A long name has its own line. A dash stands for 0.
 func (t *printer) row(room int, name string, numbers ...int) {
 	name = printable(name)
 	if utf8.RuneCountInString(name) > room {
@@ -128,7 +128,7 @@ func (t *printer) validating(r *Report) {
 	t.more(len(r.Validating)-r.Top, "webhook")
 }
 
-// legend says what the columns of the tables count.
+// legend explains the columns of the tables.
 func (t *printer) legend(r *Report) {
 	if len(r.Mutating)+len(r.Validating) > 0 {
 		t.printf("\n%s\n", t.Faint(strings.Join(legend[:], "\n")))
@@ -194,7 +194,7 @@ func (t *printer) finding(f *Finding) {
 	}
 }
 
-// example writes a request, with its calls if that is asked for.
+// example writes a request, and its calls if selected.
 func (t *printer) example(rule string, e *Example, calls bool) {
 	what := e.Verb + " " + e.Object + " by " + e.User
 	if e.DryRun {
@@ -219,7 +219,7 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 	}
 }
 
-// outcome says what came of a call, in an example of a rule.
+// outcome describes the result of a call in an example of a rule.
 func outcome(rule string, c ExampleCall) string {
 	switch {
 	case c.Mutated && (rule == noOp || rule == noOpReinvokes):
@@ -234,7 +234,7 @@ func outcome(rule string, c ExampleCall) string {
 	return "did not change the object"
 }
 
-// skippedNotes says which lines were skipped.
+// skippedNotes returns notes on skipped lines.
 func (r *Report) skippedNotes() (notes []string) {
 	for _, f := range r.Files {
 		if n := f.Corrupt + f.TooLong; n > 0 {
@@ -254,10 +254,10 @@ func (r *Report) skippedNotes() (notes []string) {
 	return notes
 }
 
-// hanging writes a text in lines, those after the first one indented as far as it.
+// hanging writes text after head in wrapped lines, indented as far as head is wide.
 func (t *printer) hanging(head, text string) { t.hangingAt(visible(head), head, text) }
 
-// hangingAt is hanging with another indentation. Only head may have colours.
+// hangingAt is hanging with another indentation. Only head may contain colours.
 func (t *printer) hangingAt(indent int, head, text string) {
 	line, long := head, visible(head)
 	for i, word := range strings.Fields(printable(text)) {
@@ -274,7 +274,7 @@ func (t *printer) hangingAt(indent int, head, text string) {
 	t.printf("%s\n", line)
 }
 
-// visible is how many columns a text takes, without its colours.
+// visible returns the number of columns of a text without its colours.
 func visible(text string) (n int) {
 	escape := false
 	for _, c := range text {

@@ -10,8 +10,8 @@ package page
 // A Page has the results of one command.
 type Page struct {
 	// Title names the subject of the page. It is the heading and the title of the browser tab.
-	Title   string
-	Verdict Verdict
+	Title  string
+	Status Status
 	// Summary gives the result in one or two sentences.
 	Summary string
 	// Facts are details shown beside the result, such as times and counts.
@@ -25,14 +25,14 @@ type Page struct {
 	LawName string
 }
 
-// A Verdict is what all of it comes to, as in the exit codes.
-type Verdict int
+// A Status is the overall result. It corresponds to the exit code of the command.
+type Status int
 
-// The verdicts.
+// The values of Status.
 const (
-	Holds Verdict = iota
-	Found
-	CouldNotTell
+	Passed Status = iota
+	Failed
+	Undecided
 )
 
 // A Fact is a detail with a name.

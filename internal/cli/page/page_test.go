@@ -204,15 +204,15 @@ func TestFromVerify(t *testing.T) {
 	}
 	p := FromVerify(r)
 	step := p.Findings[0].Steps[1]
-	if p.Verdict != Found || step.Diff == nil || step.Diff.After != "a/b: 1\nkind: Pod\n" || !step.Patch[0].Offending || p.Tables[0].Rows[0][2].To != p.Findings[0].ID {
+	if p.Status != Failed || step.Diff == nil || step.Diff.After != "a/b: 1\nkind: Pod\n" || !step.Patch[0].Offending || p.Tables[0].Rows[0][2].To != p.Findings[0].ID {
 		t.Errorf("%+v", p)
 	}
 	r.Findings[0].Verdict = idempotence.Advice
-	if p := FromVerify(r); p.Verdict != Holds || p.Findings[0].Severity != Advice {
-		t.Errorf("advice: %v %v", p.Verdict, p.Findings[0].Severity)
+	if p := FromVerify(r); p.Status != Passed || p.Findings[0].Severity != Advice {
+		t.Errorf("advice: %v %v", p.Status, p.Findings[0].Severity)
 	}
 	r.Incomplete = []idempotence.Reason{{Code: idempotence.ReasonInterrupted}}
-	if p := FromVerify(r); p.Verdict != CouldNotTell || !strings.Contains(p.Summary, "the run was interrupted") {
-		t.Errorf("incomplete: %v %s", p.Verdict, p.Summary)
+	if p := FromVerify(r); p.Status != Undecided || !strings.Contains(p.Summary, "the run was interrupted") {
+		t.Errorf("incomplete: %v %s", p.Status, p.Summary)
 	}
 }

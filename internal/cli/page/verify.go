@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// FromVerify is the page of a run of the harness.
+// FromVerify returns the page for the report of the harness.
 func FromVerify(r *idempotence.Report) Page {
 	p := Page{
 		Title: title(r.Webhooks),
@@ -32,7 +32,7 @@ func FromVerify(r *idempotence.Report) Page {
 	for _, note := range r.Notes {
 		p.Notes = append(p.Notes, r.Text(note))
 	}
-	p.Verdict, p.Summary = lawsVerdict(r)
+	p.Status, p.Summary = lawsStatus(r)
 	if line := r.AgainLine(); line != "" {
 		p.Facts = append(p.Facts, Fact{"This run again", line})
 	}
@@ -58,15 +58,15 @@ func title(webhooks []string) string {
 	return fmt.Sprintf("Are these %d webhooks safe to call again?", len(webhooks))
 }
 
-func lawsVerdict(r *idempotence.Report) (Verdict, string) {
-	var broken []string
+func lawsStatus(r *idempotence.Report) (Status, string) {
+	var failed []string
 	advice := 0
 	for _, v := range r.Findings {
 		switch law := string(v.Law); {
 		case v.Verdict == idempotence.Advice:
 			advice++
-		case !slices.Contains(broken, law):
-			broken = append(broken, law)
+		case !slices.Contains(failed, law):
+			failed = append(failed, law)
 		}
 	}
 	more := ""
@@ -77,12 +77,12 @@ func lawsVerdict(r *idempotence.Report) (Verdict, string) {
 		more = " The run is incomplete: " + incomplete + "." + more
 	}
 	switch {
-	case len(broken) > 0:
-		return Found, "Broken: " + strings.Join(broken, ", ") + "." + more
+	case len(failed) > 0:
+		return Failed, "Failed: " + strings.Join(failed, ", ") + "." + more
 	case len(r.Incomplete) > 0:
-		return CouldNotTell, strings.TrimSpace(more)
+		return Undecided, strings.TrimSpace(more)
 	}
-	return Holds, "No case was found that breaks a law." + more
+	return Passed, "No case was found that breaks a law." + more
 }
 
 func findingID(i int) string { return "finding-" + strconv.Itoa(i+1) }
@@ -110,11 +110,11 @@ func lawFinding(r *idempotence.Report, i int, v *idempotence.Violation) Finding 
 	if len(f.Webhooks) == 0 {
 		f.Webhooks = r.Webhooks
 	}
-	f.Steps = append(given(v), calls(v)...)
+	f.Steps = append(caseSteps(v), callSteps(v)...)
 	if d := v.Difference; d != nil {
 		f.Changes = &Changes{From: d.From, To: d.To}
 		for _, c := range d.Changes {
-			change := Change{Path: c.Path, Old: short(c.Old), New: short(c.New)}
+			change := Change{Path: c.Path, Old: oneLine(c.Old), New: oneLine(c.New)}
 			if c.Kind == "moved" {
 				change.Path += " (order)"
 			}
@@ -130,17 +130,17 @@ var lawBadges = map[idempotence.Verdict]string{
 	idempotence.Advice: "advice",
 }
 
-// given are the steps before the first call: what the case is made of.
-func given(v *idempotence.Violation) (steps []Step) {
+// caseSteps returns the steps before the first call: the objects and edits of the case.
+func caseSteps(v *idempotence.Violation) (steps []Step) {
 	for i, before := range v.Case.Before {
 		steps = append(steps, Step{Title: fmt.Sprintf("Object handled before (%d)", i+1), TextTitle: "object", Text: toYAML(before)})
 	}
 	if v.Case.Old != nil {
 		steps = append(steps, Step{Title: "The stored object", TextTitle: "object", Text: toYAML(v.Case.Old)})
 	}
-	steps = append(steps, Step{Title: "The smallest object that shows it", TextTitle: "object", Text: toYAML(v.Case.Object)})
+	steps = append(steps, Step{Title: "The smallest failing object", TextTitle: "object", Text: toYAML(v.Case.Object)})
 	for _, e := range v.Case.Edits {
-		steps = append(steps, Step{Title: "What another party does", Outcome: e.String()})
+		steps = append(steps, Step{Title: "Edit by another party", Outcome: e.String()})
 	}
 	if v.Case.Rival != "" {
 		steps = append(steps, Step{Title: "The other webhook", Who: v.Case.Rival})
@@ -148,8 +148,8 @@ func given(v *idempotence.Violation) (steps []Step) {
 	return steps
 }
 
-// calls are the steps with a call each: what was sent, and what came of it.
-func calls(v *idempotence.Violation) (steps []Step) {
+// callSteps returns one step for each call, with its request and outcome.
+func callSteps(v *idempotence.Violation) (steps []Step) {
 	for _, c := range v.Calls {
 		about := c.About
 		if about == "" {
@@ -168,7 +168,7 @@ func calls(v *idempotence.Violation) (steps []Step) {
 	return steps
 }
 
-// patched is what the patch of a call does.
+// patched returns the operations of a call's patch, and the object before and after it.
 func patched(c *idempotence.Exchange) ([]Operation, *Diff) {
 	parsed, err := patch.Parse(c.Patch)
 	if err != nil || len(parsed) == 0 {
@@ -181,7 +181,7 @@ func patched(c *idempotence.Exchange) ([]Operation, *Diff) {
 			text += " from " + string(op.From)
 		}
 		if len(op.Value) > 0 {
-			text += " " + short(op.Value)
+			text += " " + oneLine(op.Value)
 		}
 		operations = append(operations, Operation{Text: text, Offending: slices.Contains(c.Offending, i)})
 	}
@@ -195,7 +195,7 @@ func patched(c *idempotence.Exchange) ([]Operation, *Diff) {
 func lawTable(r *idempotence.Report) Table {
 	t := Table{
 		Title:   "Laws",
-		Columns: []Column{{Name: "Kind"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Cases", Number: true}, {Name: "It says"}, {Name: "Reason"}},
+		Columns: []Column{{Name: "Kind"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Cases", Number: true}, {Name: "Statement"}, {Name: "Reason"}},
 	}
 	for _, l := range r.Laws {
 		to := ""
@@ -220,7 +220,7 @@ var lawTones = map[idempotence.Verdict]Tone{
 }
 
 func exceptionTable(list []idempotence.Exception) Table {
-	t := Table{Title: "Exceptions", Text: "What was declared as intended.", Columns: []Column{{Name: "Path"}, {Name: "Law"}, {Name: "Reason"}}}
+	t := Table{Title: "Exceptions", Text: "Changes that are declared as intended.", Columns: []Column{{Name: "Path"}, {Name: "Law"}, {Name: "Reason"}}}
 	for _, e := range list {
 		law := string(e.Law)
 		if law == "" {
@@ -239,7 +239,7 @@ func replayTable(r *idempotence.Report) Table {
 	return t
 }
 
-// reasonText is the text of a reason, which may be nil.
+// reasonText returns the text of a reason, or nothing for nil.
 func reasonText(r *idempotence.Report, reason *idempotence.Reason) string {
 	if reason == nil {
 		return ""
@@ -247,7 +247,7 @@ func reasonText(r *idempotence.Report, reason *idempotence.Reason) string {
 	return r.Text(*reason)
 }
 
-// toYAML writes a value, or JSON, as YAML; what is no JSON comes as it is.
+// toYAML encodes a value or JSON as YAML. It returns invalid JSON unchanged.
 func toYAML(doc any) string {
 	var encoded []byte
 	var err error
@@ -265,8 +265,8 @@ func toYAML(doc any) string {
 	return string(encoded)
 }
 
-// short writes a value on one line.
-func short(raw json.RawMessage) string {
+// oneLine encodes JSON on one line.
+func oneLine(raw json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
 		return string(raw)

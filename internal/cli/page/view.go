@@ -12,11 +12,11 @@ import (
 
 // A view is the data of the template: a Page with all limits applied.
 type view struct {
-	Title, Verdict, Mark, Summary string
-	Facts                         []fact
-	Tables                        []table
-	Findings                      []finding
-	Filters                       []filter
+	Title, Status, Mark, Summary string
+	Facts                        []fact
+	Tables                       []table
+	Findings                     []finding
+	Filters                      []filter
 	// Nothing lists the pairs of filters without a finding.
 	Nothing []nothing
 	Notes   []string
@@ -93,14 +93,14 @@ type (
 )
 
 var (
-	verdicts = []struct{ text, mark string }{{"holds", "good"}, {"found something", "bad"}, {"could not tell", "doubtful"}}
+	statuses = []struct{ text, mark string }{{"passed", "good"}, {"findings", "bad"}, {"could not tell", "doubtful"}}
 	badges   = []struct{ text, tone string }{{"error", "bad"}, {"warning", "doubtful"}, {"advice", "faint"}}
 	tones    = []string{"", "good", "bad", "doubtful", "faint"}
 )
 
 func newView(p *Page) *view {
 	v := &view{Title: textutil.Visible(p.Title), Summary: clip(textutil.Visible(p.Summary), longestValue)}
-	v.Verdict, v.Mark = verdicts[p.Verdict].text, verdicts[p.Verdict].mark
+	v.Status, v.Mark = statuses[p.Status].text, statuses[p.Status].mark
 	v.Facts = factsOf(p.Facts)
 	for _, note := range p.Notes {
 		v.Notes = append(v.Notes, clip(textutil.Visible(note), longestValue))
@@ -203,7 +203,7 @@ func findingOf(f *Finding, texts *int) finding {
 		about = append(about, Fact{"Webhook", w})
 	}
 	shown.About = factsOf(about)
-	for _, r := range []Fact{{"It says", f.LawText}, {"Found", f.Summary}, {"Cause", f.Cause}, {"Fix", f.Fix}} {
+	for _, r := range []Fact{{"Statement", f.LawText}, {"Found", f.Summary}, {"Cause", f.Cause}, {"Fix", f.Fix}} {
 		if r.Value != "" {
 			shown.Rules = append(shown.Rules, fact{r.Name, value{Text: clip(textutil.Visible(r.Value), longestValue)}})
 		}

@@ -16,11 +16,11 @@ import (
 	"github.com/admitkit/admitkit/internal/quickack"
 )
 
-// mostCAFile bounds what is read of a file with certificates.
+// mostCAFile is the largest size of a file with certificates, in bytes.
 const mostCAFile = 4 << 20
 
-// client calls a webhook as the API server does: HTTP/1.1, no proxy, TLS 1.2 at least.
-func (r *runner) client(h hook) (*http.Client, error) {
+// client returns an HTTP client that calls a webhook as the API server does: HTTP/1.1, no proxy, TLS 1.2 or later.
+func (r *runner) client(h target) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: r.ServerName}
 	var err error
 	if config.RootCAs, err = r.roots(h); err != nil {
@@ -28,7 +28,7 @@ func (r *runner) client(h hook) (*http.Client, error) {
 	}
 	if r.ClientCert != "" || r.ClientKey != "" {
 		if r.ClientCert == "" || r.ClientKey == "" {
-			return nil, problem.New("--client-cert and --client-key need each other")
+			return nil, problem.New("--client-cert and --client-key must be given together")
 		}
 		pair, err := tls.LoadX509KeyPair(r.ClientCert, r.ClientKey)
 		if err != nil {
@@ -46,8 +46,8 @@ func (r *runner) client(h hook) (*http.Client, error) {
 	return &http.Client{Transport: listener, Timeout: 30*time.Second + time.Second, CheckRedirect: listener.redirected}, nil
 }
 
-// roots are the certificates that count: nil for those of this machine.
-func (r *runner) roots(h hook) (*x509.CertPool, error) {
+// roots returns the CA certificates that the webhook's server must chain to, or nil for the system roots.
+func (r *runner) roots(h target) (*x509.CertPool, error) {
 	bundle, where := h.ClientConfig.CABundle, "the caBundle of "+h.Name
 	switch {
 	case len(h.ca) > 0:
@@ -55,7 +55,7 @@ func (r *runner) roots(h hook) (*x509.CertPool, error) {
 	case r.CAFile != "":
 		info, err := os.Stat(r.CAFile)
 		if err == nil && info.Size() > mostCAFile {
-			err = fmt.Errorf("%s: too large for a file of certificates", r.CAFile)
+			err = fmt.Errorf("%s is too large for a file of certificates", r.CAFile)
 		}
 		if err == nil {
 			bundle, err = os.ReadFile(r.CAFile)
@@ -70,9 +70,9 @@ func (r *runner) roots(h hook) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(bundle) {
-		err := problem.New("%s: there is no certificate in it", where)
+		err := problem.New("%s has no certificate", where)
 		if block, _ := pem.Decode(bundle); block != nil {
-			err = problem.New("%s: there is a %s in it, but no certificate", where, strings.ToLower(block.Type))
+			err = problem.New("%s has a %s but no certificate", where, strings.ToLower(block.Type))
 		}
 		return nil, err.Hint("--ca-file FILE, with the CA of the webhook's server in PEM")
 	}
@@ -89,7 +89,7 @@ func (r *runner) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, "\r\n") {
-		return "", problem.New("--token-file %s: want one token, on one line", r.TokenFile)
+		return "", problem.New("--token-file %s: the file must have one token on one line", r.TokenFile)
 	}
 	return token, nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// engine is what stands in for the API server between two calls: a real one if there is one, or if that is
-// asked for; else the code of admitkit. It is there until the function is called.
+// engine starts the API server that handles objects between two calls, and returns a function that stops it. Without
+// a real one, it returns a nil configuration, and admitkit's own code handles objects.
 func (r *runner) engine(ctx context.Context) (*rest.Config, func(), error) {
 	if r.InProcess {
 		return nil, func() {}, nil
@@ -21,7 +21,7 @@ func (r *runner) engine(ctx context.Context) (*rest.Config, func(), error) {
 		if r.Server {
 			return nil, nil, err
 		}
-		r.note("objects are defaulted and validated in process, as far as admitkit knows the rules; a real API server knows all: admitkit apiserver install")
+		r.note("objects are defaulted and validated in process, by the rules that admitkit implements; for all rules, build an API server: admitkit apiserver install")
 		return nil, func() {}, nil
 	} else if !r.Server {
 		r.note("objects are defaulted and validated by a real API server, from %s; --in-process is about 7 times as fast", dir)

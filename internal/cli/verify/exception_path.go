@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkPath tells what is wrong with the path of an exception, which would never match anything.
+// checkPath returns an error for a path of an exception that can never match.
 func checkPath(path string) error {
 	if strings.HasPrefix(path, "rival:") {
 		return nil
@@ -21,11 +21,11 @@ func checkPath(path string) error {
 			key, after, closed := strings.Cut(rest[1:], "]")
 			switch {
 			case !closed:
-				return errors.New("a [ has no ]")
+				return errors.New("a [ is not closed")
 			case key == "":
-				return errors.New("there is nothing between [ and ]")
+				return errors.New("the brackets are empty")
 			case after != "" && after[0] != '.' && after[0] != '[':
-				return fmt.Errorf("after ] comes . or [, not %q", after)
+				return fmt.Errorf("expected . or [ after ], not %q", after)
 			}
 			rest = after
 			continue
@@ -40,9 +40,9 @@ func checkPath(path string) error {
 		name := rest[:end]
 		switch {
 		case name == "":
-			return errors.New("a name is missing before or after a dot")
+			return errors.New("a field name is missing before or after a dot")
 		case strings.ContainsAny(name, "/]"):
-			return fmt.Errorf("%q is no name of a field: fields are parted by dots, and what has a slash in its name stands in brackets", name)
+			return fmt.Errorf("%q is not a field name: separate fields with dots, and put a name with a slash in brackets", name)
 		}
 		rest = rest[end:]
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// mostExceptions bounds a file of exceptions, in bytes.
+// mostExceptions is the largest size of a file of exceptions, in bytes.
 const mostExceptions = 1 << 20
 
-// readExceptions reads what is intended: a list of path, law and reason.
+// readExceptions reads a list of exceptions, each with a path, a law and a reason.
 func readExceptions(ctx context.Context, file string, stdin io.Reader) ([]idempotence.Exception, error) {
 	if file == "" {
 		return nil, nil
@@ -43,8 +43,8 @@ func readExceptions(ctx context.Context, file string, stdin io.Reader) ([]idempo
 	}
 	list, err := parseExceptions(text)
 	if err != nil {
-		return nil, problem.New("%s:%w", name, err).Hint(`an entry has a path, a reason and, if it is about one law, a law:` + "\n" +
-			`- {path: "metadata.annotations[example.com/at]", law: L3, reason: says when it was set}`)
+		return nil, problem.New("%s:%w", name, err).Hint(`an exception has a path, a reason and an optional law:` + "\n" +
+			`- {path: "metadata.annotations[example.com/at]", law: L3, reason: the time of the change}`)
 	}
 	return list, nil
 }
@@ -61,12 +61,12 @@ func exceptionsText(file string, stdin io.Reader) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(source, mostExceptions+1))
 	if err == nil && len(text) > mostExceptions {
-		err = errors.New("too large for a list of exceptions")
+		err = errors.New("the file is too large for a list of exceptions")
 	}
 	return text, err
 }
 
-// parseExceptions reads the text of a file. Its errors begin with the line.
+// parseExceptions parses the YAML of a list of exceptions. Its errors begin with the line.
 func parseExceptions(text []byte) ([]idempotence.Exception, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -77,7 +77,7 @@ func parseExceptions(text []byte) ([]idempotence.Exception, error) {
 	}
 	list := resolved(document.Content[0])
 	if list.Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("%d: want a list of exceptions", list.Line)
+		return nil, fmt.Errorf("%d: expected a list of exceptions", list.Line)
 	}
 	var all []idempotence.Exception
 	for _, node := range list.Content {
@@ -93,17 +93,17 @@ func parseExceptions(text []byte) ([]idempotence.Exception, error) {
 func exceptionOf(node *yaml.Node) (idempotence.Exception, error) {
 	var e idempotence.Exception
 	if node.Kind != yaml.MappingNode {
-		return e, fmt.Errorf("%d: want an exception with a path and a reason", node.Line)
+		return e, fmt.Errorf("%d: expected an exception with a path and a reason", node.Line)
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], resolved(node.Content[i+1])
 		if seen[key.Value] {
-			return e, fmt.Errorf("%d: %s is there twice", key.Line, key.Value)
+			return e, fmt.Errorf("%d: duplicate field %s", key.Line, key.Value)
 		}
 		seen[key.Value] = true
 		if value.Kind != yaml.ScalarNode {
-			return e, fmt.Errorf("%d: %s is no text", value.Line, key.Value)
+			return e, fmt.Errorf("%d: %s must be text", value.Line, key.Value)
 		}
 		switch key.Value {
 		case "path":
@@ -115,10 +115,10 @@ func exceptionOf(node *yaml.Node) (idempotence.Exception, error) {
 			e.Reason = value.Value
 		case "law":
 			if e.Law = idempotence.Law(value.Value); !slices.Contains(idempotence.Laws, e.Law) {
-				return e, fmt.Errorf("%d: there is no law %q: there are %s", value.Line, value.Value, lawNames())
+				return e, fmt.Errorf("%d: unknown law %q: the laws are %s", value.Line, value.Value, lawNames())
 			}
 		default:
-			return e, fmt.Errorf("%d: an exception has no %q", key.Line, key.Value)
+			return e, fmt.Errorf("%d: unknown field %q of an exception", key.Line, key.Value)
 		}
 	}
 	switch {

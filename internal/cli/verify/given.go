@@ -18,14 +18,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// given are the objects of the files.
+// given has the objects of all files on the command line.
 type given struct {
 	objects.Sets
-	// registrations are the mutating webhooks, from files of their own or from among the objects.
+	// registrations has the webhook configurations, from their own files or from the objects of -f.
 	registrations *objects.Sets
 }
 
-// read reads all files.
+// read reads and checks all files.
 func (r *runner) read(ctx context.Context) (*given, error) {
 	of := func(files []string) (*objects.Sets, error) {
 		all, err := objects.Read(ctx, files, r.screen.In, r.note)
@@ -59,11 +59,11 @@ func (r *runner) read(ctx context.Context) (*given, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
-	return g, r.lookAtSamples(g)
+	return g, r.checkSamples(g)
 }
 
-// lookAtSamples tells which samples the API server would refuse, as nothing can be made of them.
-func (r *runner) lookAtSamples(g *given) error {
+// checkSamples reports samples that the API server would reject: no objects are generated from them.
+func (r *runner) checkSamples(g *given) error {
 	for _, o := range g.Others {
 		typed, err := scheme.Scheme.New(o.GVK)
 		if err != nil {
@@ -79,13 +79,13 @@ func (r *runner) lookAtSamples(g *given) error {
 		}
 		k8svalidation.Default(typed)
 		if wrong := k8svalidation.Validate(typed); len(wrong) > 0 {
-			r.note("%s: %s: nothing is made of this sample, as the API server refuses it: %s", o.Where(), o, wrong[0])
+			r.note("%s: %s: this sample is not used, because the API server rejects it: %s", o.Where(), o, wrong[0])
 		}
 	}
 	return nil
 }
 
-// check looks for kinds that Kubernetes does not have, which are mostly typing errors.
+// check returns an error for a kind that Kubernetes does not have, which is usually a typing error.
 func (g *given) check() error {
 	for _, o := range g.Others {
 		if scheme.Scheme.IsGroupRegistered(o.GVK.Group) && !scheme.Scheme.Recognizes(o.GVK) && !g.defines(o) {
@@ -101,8 +101,8 @@ func (g *given) defines(o *objects.Object) bool {
 	})
 }
 
-// samplesOf are the objects to start from. Namespaces are among them: only a webhook for
-// namespaces takes them as that.
+// samplesOf returns the samples of the run. Namespaces are included: they are samples for webhooks that handle
+// namespaces.
 func (g *given) samplesOf() ([]runtime.Object, error) {
 	var all []runtime.Object
 	for _, o := range g.candidates() {
@@ -115,7 +115,7 @@ func (g *given) samplesOf() ([]runtime.Object, error) {
 	return all, nil
 }
 
-// candidates are all objects that may be samples.
+// candidates returns all objects that can be samples.
 func (g *given) candidates() []*objects.Object {
 	all := slices.Clone(g.Others)
 	for _, n := range g.Namespaces {
@@ -138,7 +138,7 @@ func (g *given) namespaces() (all []*corev1.Namespace) {
 	return all
 }
 
-// unused tells which objects were not tried, as whoever gives them means them to be.
+// unused reports objects of -f that no rule matches, so that they were not tested.
 func (r *runner) unused(g *given, report *idempotence.Report) {
 	if r.Replay != "" {
 		return
@@ -151,9 +151,9 @@ func (r *runner) unused(g *given, report *idempotence.Report) {
 	}
 	switch {
 	case len(others) > 0:
-		r.note("not tried, as the rules are not for them: %s", strings.Join(others, ", "))
+		r.note("not tested, because no rule of the webhook matches them: %s", strings.Join(others, ", "))
 	case len(g.Others) == 0 && len(g.CRDs) == 0:
-		r.note("there are no samples: objects are made up, which may not switch the webhook on; give some with -f")
+		r.note("there are no samples, so all objects are generated and the webhook may change none of them; add samples with -f")
 	}
 }
 

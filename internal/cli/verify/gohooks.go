@@ -13,11 +13,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// replicas is how many processes serve Go hooks: they must agree.
+// replicas is the number of processes that serve Go hooks. They must give equal answers.
 const replicas = 2
 
-// goHooks builds and serves the hooks of a Go package, until the function is called.
-func (r *runner) goHooks(ctx context.Context) ([]hook, func(), error) {
+// goHooks builds and serves the hooks of a Go package. It returns a function that stops them.
+func (r *runner) goHooks(ctx context.Context) ([]target, func(), error) {
 	said := &tail{}
 	program, err := gohooks.Build(ctx, ".", r.Hook, said)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *runner) goHooks(ctx context.Context) ([]hook, func(), error) {
 		if p, err = program.Start(ctx, gohooks.StartOptions{Log: said}); err == nil {
 			processes = append(processes, p)
 			h.urls, h.ca = append(h.urls, strings.TrimSuffix(p.URL, "/")+pathOf(h)), p.CA
-			go r.mourn(ctx, p, said)
+			go r.watch(ctx, p, said)
 		}
 	}
 	if err != nil {
@@ -47,27 +47,27 @@ func (r *runner) goHooks(ctx context.Context) ([]hook, func(), error) {
 		return nil, nil, err
 	}
 	r.note("%s of %s, served by %d processes", h.Name, program.Package, replicas)
-	return []hook{h}, stop, nil
+	return []target{h}, stop, nil
 }
 
-// goHook is the mutating hook that is meant.
-func (r *runner) goHook(ctx context.Context, program *gohooks.Program) (hook, error) {
+// goHook returns the mutating hook that the flags select.
+func (r *runner) goHook(ctx context.Context, program *gohooks.Program) (target, error) {
 	mutating, _, err := program.Describe(ctx, webhook.ConfigurationOptions{Name: "verify", URL: "https://127.0.0.1"})
 	if err != nil {
-		return hook{}, err
+		return target{}, err
 	}
 	if mutating == nil {
-		return hook{}, problem.New("%s: there are validating hooks only, and what changes nothing breaks no law of reinvocation", program.Package)
+		return target{}, problem.New("%s has only validating hooks: verify tests mutating ones", program.Package)
 	}
-	var all []hook
+	var all []target
 	for _, w := range mutating.Webhooks {
-		all = append(all, hook{MutatingWebhook: w, configuration: mutating.Name, where: program.Package})
+		all = append(all, target{MutatingWebhook: w, configuration: mutating.Name, where: program.Package})
 	}
 	return r.choose(all)
 }
 
-// mourn ends the run when a process ends that nobody ended.
-func (r *runner) mourn(ctx context.Context, p *gohooks.Process, said *tail) {
+// watch ends the run when a process ends by itself.
+func (r *runner) watch(ctx context.Context, p *gohooks.Process, said *tail) {
 	select {
 	case <-ctx.Done():
 		return
@@ -76,13 +76,13 @@ func (r *runner) mourn(ctx context.Context, p *gohooks.Process, said *tail) {
 	if err := p.Err(); err != nil && ctx.Err() == nil {
 		last := said.String()
 		if last != "" {
-			last = "; it said last:\n" + last
+			last = "; its last output was:\n" + last
 		}
 		r.fail(problem.New("the process with the hooks ended: %w%s", err, last))
 	}
 }
 
-// A tail keeps the end of what is written: hooks may print a line for each of ten thousand calls.
+// A tail keeps the last bytes written to it: hooks may print a line for each of ten thousand calls.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -100,7 +100,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last lines.
+// String returns the last lines.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// inGroup has a command end with all that it started.
+// inGroup makes a command end together with all processes that it started.
 func inGroup(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

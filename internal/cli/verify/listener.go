@@ -18,17 +18,17 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A listener looks at the first answer of each server. What is wrong there is a wrong URL, mostly, and no
-// law that is broken: it ends the run.
+// A listener checks the first response of each server. An error there is usually a wrong URL and not a failure of the
+// webhook, so it ends the run.
 type listener struct {
 	*runner
-	hook  hook
+	hook  target
 	token string
 	next  http.RoundTripper
 
 	mu     sync.Mutex
-	heard  map[string]bool // servers that answered as a webhook may, by URL
-	failed map[string]int  // how often the others gave another answer
+	heard  map[string]bool // URLs that have answered as a webhook
+	failed map[string]int  // number of other responses, by URL
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -54,21 +54,21 @@ func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// plainURL is the URL without the timeout that the API server adds.
+// plainURL returns the URL without the timeout parameter that the API server adds.
 func plainURL(r *http.Request) string {
 	u := *r.URL
 	u.RawQuery = ""
 	return u.String()
 }
 
-// mostJudged bounds what is read of a first answer.
+// mostJudged is the number of bytes read from a first response.
 const mostJudged = 4 << 20
 
-// judge looks at a first answer, and puts back what it read of it.
+// judge checks a first response and restores its body.
 func (l *listener) judge(where string, response *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostJudged))
 	rest := io.Reader(response.Body)
-	if err != nil { // what came may say why
+	if err != nil { // the part that arrived may have the cause
 		rest = failing{err}
 	}
 	response.Body = struct {
@@ -88,23 +88,23 @@ func (l *listener) judge(where string, response *http.Response) {
 	}
 }
 
-// mostFailures is how many failures in a row are no webhook, if they are the first answers: a webhook may fail at
-// an object.
+// mostFailures is the number of failed first responses after which a server is not taken for a webhook. A webhook may
+// fail for some objects.
 const mostFailures = 5
 
-// A failure is an answer that may be that of a webhook which failed.
+// A failure is the error for a response that may come from a webhook that failed.
 type failure struct{ error }
 
-// Unwrap gives what it is, with its hints.
+// Unwrap returns the error with its hints.
 func (f failure) Unwrap() error { return f.error }
 
-// failing is the rest of a body that broke off.
+// failing is a reader that returns the error of an interrupted body.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// wrongAnswer says why an answer is not that of a webhook, or is nil: errors of a handler and bad reviews are
-// a matter of the laws.
+// wrongAnswer returns an error for a response that does not come from a webhook, or nil. Errors of a handler and
+// malformed reviews are findings of the laws instead.
 func (l *listener) wrongAnswer(where string, response *http.Response, body []byte) error {
 	target := response.Header.Get("Location")
 	switch status := response.StatusCode; status {
@@ -116,18 +116,18 @@ func (l *listener) wrongAnswer(where string, response *http.Response, body []byt
 		}
 		return err
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		l.note("%s redirects to %s, each time anew, which the API server follows", where, target)
+		l.note("%s redirects every call to %s, and the API server follows", where, target)
 		return nil
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return l.wrongPath(where, status, body)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return problem.New("%s wants to know who calls: HTTP %d%s", where, status, quotation(body)).
-			Hint("--client-cert FILE --client-key FILE, or --token-file FILE, as the API server has them")
+		return problem.New("%s requires authentication: HTTP %d%s", where, status, quotation(body)).
+			Hint("--client-cert FILE --client-key FILE, or --token-file FILE, with the credentials of the API server")
 	case http.StatusBadRequest:
 		if speaksTLS(response.Request) {
 			return wantsTLS(where)
 		}
-	case http.StatusInternalServerError: // a handler that raised an error
+	case http.StatusInternalServerError: // an error of the handler
 		return nil
 	}
 	if len(body) == mostJudged || isReview(body) {
@@ -138,8 +138,8 @@ func (l *listener) wrongAnswer(where string, response *http.Response, body []byt
 	if !ok {
 		instead = fmt.Sprintf("HTTP %d with %s", response.StatusCode, instead)
 	}
-	err := problem.New("%s does not answer as a webhook does: an AdmissionReview with a response is wanted, not %s", where, instead).
-		Hint("is the URL right? it has to answer a POST of an AdmissionReview with one: docs/verify.md")
+	err := problem.New("%s does not answer as a webhook: expected an AdmissionReview with a response, not %s", where, instead).
+		Hint("check the URL: it must answer a POST of an AdmissionReview with one (docs/verify.md)")
 	if !ok {
 		return failure{err}
 	}
@@ -151,22 +151,22 @@ func (l *listener) wrongPath(where string, status int, body []byte) error {
 	c := l.hook.ClientConfig
 	if path := pathOf(l.hook); (c.URL != nil || c.Service != nil) && path != pathOfURL(where) {
 		server := strings.TrimSuffix(where, pathOfURL(where))
-		return err.Hint("the configuration says --url %s%s", strings.TrimSuffix(server, "/"), path)
+		return err.Hint("the path in the configuration: --url %s%s", strings.TrimSuffix(server, "/"), path)
 	}
 	return err
 }
 
-// redirected is for http.Client.
+// redirected implements CheckRedirect of http.Client.
 func (l *listener) redirected(r *http.Request, via []*http.Request) error {
 	if len(via) < 10 {
 		return nil
 	}
-	err := problem.New("%s redirects again and again, to %s at last", plainURL(via[0]), plainURL(r))
+	err := problem.New("%s redirects too often, at last to %s", plainURL(via[0]), plainURL(r))
 	l.fail(err)
 	return err
 }
 
-// isReview reports whether an answer is meant to be one of a webhook, however wrong it may be.
+// isReview reports whether a response looks like an AdmissionReview, even a malformed one.
 func isReview(body []byte) bool {
 	var answer map[string]any
 	if json.Unmarshal(body, &answer) != nil && yaml.Unmarshal(body, &answer) != nil {
@@ -176,12 +176,12 @@ func isReview(body []byte) bool {
 	return is || answer["kind"] == "AdmissionReview"
 }
 
-// description says in some words what an answer is instead.
+// description describes a response that is not an AdmissionReview.
 func description(response *http.Response, body []byte) string {
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	switch text := quoted(body); {
 	case len(bytes.TrimSpace(body)) == 0:
-		return "nothing"
+		return "an empty body"
 	case kind != "":
 		return fmt.Sprintf("%s that begins with %s", kind, text)
 	default:
@@ -196,7 +196,7 @@ func quotation(body []byte) string {
 	return ", " + quoted(body)
 }
 
-// quoted is the beginning of a text, on one line.
+// quoted returns the beginning of a text, quoted and on one line.
 func quoted(body []byte) string {
 	const most = 60
 	text := strings.Join(strings.Fields(string(body[:min(len(body), 4*most)])), " ")

@@ -13,9 +13,9 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// misnamed finds a rule that names a kind, such as "pod" or "Pods", where resources are called otherwise, or
-// returns nil: such a rule matches nothing, and the API server tells nobody.
-func misnamed(hooks []hook, g *given) error {
+// misnamed returns an error for a rule that has the name of a kind, such as "pod" or "Pods", in place of a resource.
+// The API server accepts such a rule, but it matches nothing.
+func misnamed(hooks []target, g *given) error {
 	known := resourcesOf(g)
 	for _, h := range hooks {
 		for i, rule := range h.Rules {
@@ -24,7 +24,7 @@ func misnamed(hooks []hook, g *given) error {
 				for _, r := range known {
 					if (slices.Contains(rule.APIGroups, r.Group) || slices.Contains(rule.APIGroups, "*")) && r.isMeantBy(name) {
 						right := strings.TrimSuffix(r.Resource+"/"+sub, "/")
-						return problem.New("%s: %s: rules[%d] names %q, which no resource is called", h.where, h.Name, i, named).
+						return problem.New("%s: %s: rules[%d] has %q, which is not the name of a resource", h.where, h.Name, i, named).
 							Hint("resources: [%s]", right)
 					}
 				}
@@ -34,27 +34,27 @@ func misnamed(hooks []hook, g *given) error {
 	return nil
 }
 
-// A plural is the name of a resource, and what others may call it.
-type plural struct {
+// A resourceName is the name of a resource and the singular that users mistake for it.
+type resourceName struct {
 	schema.GroupResource
 	singular string
 }
 
-// isMeantBy reports whether a name is not that of the resource, but meant to be.
-func (p plural) isMeantBy(name string) bool {
-	return name != p.Resource && (strings.EqualFold(name, p.Resource) || strings.EqualFold(name, p.singular))
+// isMeantBy reports whether a wrong name is a variant of the resource's name.
+func (n resourceName) isMeantBy(name string) bool {
+	return name != n.Resource && (strings.EqualFold(name, n.Resource) || strings.EqualFold(name, n.singular))
 }
 
-// resourcesOf are those of Kubernetes and of the definitions, in order.
-func resourcesOf(g *given) (all []plural) {
+// resourcesOf returns the resources of Kubernetes and of the custom resource definitions, sorted.
+func resourcesOf(g *given) (all []resourceName) {
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		many, one := meta.UnsafeGuessKindToResource(gvk)
-		all = append(all, plural{many.GroupResource(), one.Resource})
+		all = append(all, resourceName{many.GroupResource(), one.Resource})
 	}
 	for _, d := range g.CRDs {
 		s := d.Value.Spec
-		all = append(all, plural{schema.GroupResource{Group: s.Group, Resource: s.Names.Plural}, strings.ToLower(s.Names.Kind)})
+		all = append(all, resourceName{schema.GroupResource{Group: s.Group, Resource: s.Names.Plural}, strings.ToLower(s.Names.Kind)})
 	}
-	slices.SortFunc(all, func(a, b plural) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b resourceName) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }

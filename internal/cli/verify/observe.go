@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// observer runs the command whose output must not change over a dry run.
+// observer returns a function that runs the command of --observe. Its output must not change during a dry run.
 func (r *runner) observer(ctx context.Context) func() any {
 	return func() any {
 		if ctx.Err() != nil {
@@ -21,7 +21,7 @@ func (r *runner) observer(ctx context.Context) func() any {
 		var out, complaints bytes.Buffer
 		command := exec.CommandContext(ctx, "sh", "-c", r.Observe)
 		command.Stdout, command.Stderr = &out, &complaints
-		command.WaitDelay = time.Second // for what it leaves behind with its output open
+		command.WaitDelay = time.Second // for processes that it leaves behind with its output open
 		inGroup(command)
 		if err := command.Run(); err != nil && ctx.Err() == nil {
 			said := strings.TrimSpace(complaints.String())

@@ -14,27 +14,27 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// refused says what an API server would refuse of the configurations: what it never stores, it never calls.
+// refused returns an error for a configuration that an API server would reject: its webhooks are never called.
 func (r *runner) refused(g *given) error {
 	for _, c := range g.registrations.Mutating {
 		alone := chain.Webhooks{
 			Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{r.withoutAddresses(c)},
 			Handlers: map[string]http.Handler{},
 		}
-		for _, w := range c.Value.Webhooks { // nobody is called: it has the caBundle, mostly a placeholder, not count
+		for _, w := range c.Value.Webhooks { // with a handler, chain ignores the caBundle, which is often a placeholder
 			alone.Handlers[w.Name] = http.NotFoundHandler()
 		}
 		engine, err := chain.New(alone, chain.Options{})
 		if err != nil {
-			return problem.New("%s: an API server would refuse this: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
+			return problem.New("%s: an API server would reject this: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
 		}
 		_ = engine.Close() // it has no connections
 	}
 	return nil
 }
 
-// withoutAddresses is a configuration without what does not count: the addresses if --url is given, and side
-// effects that only v1beta1 knows if that is its version.
+// withoutAddresses returns a copy of a configuration for the checks. With --url, it has no addresses. In v1beta1, it has
+// no side effects that only v1beta1 allows.
 func (r *runner) withoutAddresses(c objects.Decoded[admissionregistrationv1.MutatingWebhookConfiguration]) *admissionregistrationv1.MutatingWebhookConfiguration {
 	counting := c.Value.DeepCopy()
 	for i := range counting.Webhooks {

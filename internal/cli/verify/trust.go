@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// unreachable says why there is no connection, or is nil: a server that takes too long, or that breaks off,
-// is a matter of the laws.
+// unreachable returns an error that explains why there is no connection, or nil. A timeout or a broken connection is a
+// finding of the laws instead.
 func (l *listener) unreachable(r *http.Request, err error) error {
 	var (
 		name    *net.DNSError
@@ -34,33 +34,33 @@ func (l *listener) unreachable(r *http.Request, err error) error {
 		return nil
 	case errors.As(err, &refused):
 		return l.untrusted(host, r.URL.Hostname(), refused)
-	case errors.As(err, &record), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
-		return problem.New("%s does not speak TLS: %s", host, "the API server calls webhooks by https only").
-			Hint("is the port right? to test without TLS all the same: --url http://%s%s", host, r.URL.Path)
+	case errors.As(err, &record), strings.Contains(err.Error(), "HTTP response to HTTPS client"): // net/http has no type for it
+		return problem.New("%s does not speak TLS: the API server calls webhooks only by https", host).
+			Hint("check the port; to test without TLS: --url http://%s%s", host, r.URL.Path)
 	case errors.As(err, &alert), errors.As(err, &dialing) && dialing.Op == "remote error":
-		return problem.New("%s ends the TLS handshake: %w", host, err).Hint("--client-cert FILE --client-key FILE, if it wants to know who calls")
+		return problem.New("%s ended the TLS handshake: %w", host, err).Hint("--client-cert FILE --client-key FILE, if it requires client certificates")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return problem.New("nothing listens at %s", host).Hint("start the webhook, or look at the port")
+		return problem.New("nothing listens at %s", host).Hint("start the webhook, or check the port")
 	case errors.As(err, &name):
-		err := problem.New("the name %s is not known on this machine", r.URL.Hostname())
+		err := problem.New("this machine cannot resolve the name %s", r.URL.Hostname())
 		if service, namespace, ok := serviceOf(r.URL.Hostname()); ok {
 			err = err.Hint("kubectl -n %s port-forward service/%s 9443:443", namespace, service).
 				Hint("--url https://127.0.0.1:9443%s --server-name %s", r.URL.Path, r.URL.Hostname())
 		}
 		return err
 	case errors.As(err, &dialing) && dialing.Op == "dial":
-		return problem.New("there is no way to %s: %w", host, dialing.Err)
-	case speaksTLS(r): // and so broke off what is no handshake
+		return problem.New("cannot connect to %s: %w", host, dialing.Err)
+	case speaksTLS(r): // it closed a connection without a handshake
 		return wantsTLS(plainURL(r))
 	}
 	return nil
 }
 
 func wantsTLS(where string) error {
-	return problem.New("%s speaks TLS, and the URL says http", where).Hint("--url https%s", strings.TrimPrefix(where, "http"))
+	return problem.New("%s speaks TLS, but the URL begins with http", where).Hint("--url https%s", strings.TrimPrefix(where, "http"))
 }
 
-// speaksTLS reports whether a server that was called without TLS answers a handshake, whomever its certificate is for.
+// speaksTLS reports whether a server that was called without TLS answers a TLS handshake with any certificate.
 func speaksTLS(r *http.Request) bool {
 	if r.URL.Scheme != "http" {
 		return false
@@ -87,7 +87,7 @@ func serviceOf(host string) (service, namespace string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-// untrusted says what is wrong with a certificate.
+// untrusted returns an error that explains why a certificate was rejected.
 func (l *listener) untrusted(host, name string, refused *tls.CertificateVerificationError) error {
 	if len(refused.UnverifiedCertificates) == 0 {
 		return problem.New("the certificate of %s is not trusted: %w", host, refused.Err)
@@ -103,8 +103,8 @@ func (l *listener) untrusted(host, name string, refused *tls.CertificateVerifica
 	}
 	switch {
 	case errors.As(refused.Err, &other) && len(names) == 0:
-		return problem.New("the certificate of %s has no subject alternative name, and the common name %q does not count", host, leaf.Subject.CommonName).
-			Hint("make one that is for %s", name)
+		return problem.New("the certificate of %s has no subject alternative name, and the common name %q is ignored", host, leaf.Subject.CommonName).
+			Hint("issue a certificate for %s", name)
 	case errors.As(refused.Err, &other):
 		return problem.New("the certificate of %s is for %s, not for %s", host, strings.Join(names, ", "), name).
 			Hint("--server-name %s", textutil.ShellQuote(preferred(names)))
@@ -113,20 +113,20 @@ func (l *listener) untrusted(host, name string, refused *tls.CertificateVerifica
 		if now.Before(leaf.NotBefore) {
 			return problem.New("the certificate of %s is valid only from %s", host, leaf.NotBefore.Format(time.RFC3339))
 		}
-		return problem.New("the certificate of %s, or a CA of it, has expired: its own date is %s", host, leaf.NotAfter.Format(time.RFC3339))
+		return problem.New("the certificate of %s or of its CA has expired: the certificate itself is valid until %s", host, leaf.NotAfter.Format(time.RFC3339))
 	}
 	by := "signed by " + leaf.Issuer.String()
 	if leaf.Issuer.String() == leaf.Subject.String() {
-		by = "signed by itself"
+		by = "self-signed"
 	}
-	err := problem.New("the certificate of %s is not trusted: it is for %s, %s", host, strings.Join(names, ", "), by)
+	err := problem.New("the certificate of %s is not trusted: it is for %s and %s", host, strings.Join(names, ", "), by)
 	if l.CAFile != "" {
-		return err.Hint("%s has to hold the certificate of that CA", l.CAFile)
+		return err.Hint("add the certificate of that CA to %s", l.CAFile)
 	}
 	return err.Hint("--ca-file FILE, with the certificate of that CA")
 }
 
-// namesOf are the names that a certificate is for.
+// namesOf returns the DNS names and IP addresses of a certificate.
 func namesOf(c *x509.Certificate) []string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -135,7 +135,7 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// preferred is the name by which the API server would call.
+// preferred returns the name that the API server would use.
 func preferred(names []string) string {
 	for _, name := range names {
 		if strings.HasSuffix(name, ".svc") {

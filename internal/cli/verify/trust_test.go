@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// TestUntrustedHintCanBeTyped: a certificate is a stranger's, and its names are quoted in what is to be typed.
+// TestUntrustedHintCanBeTyped checks that names from a certificate are quoted in a hint that the user pastes.
 func TestUntrustedHintCanBeTyped(t *testing.T) {
 	for name, want := range map[string]string{
 		"hook.shop.svc":          "--server-name hook.shop.svc",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verify holds webhooks against the laws of pkg/idempotence, with what a command line says about
-// them: URLs, configurations, samples and exceptions in files.
+// Package verify tests webhooks with pkg/idempotence. A command line gives their URLs, and files with configurations,
+// samples and exceptions.
 package verify
 
 import (
@@ -21,16 +21,16 @@ import (
 
 // Options are the flags of the command.
 type Options struct {
-	// URLs are where the webhook is served: several are replicas. In a chain, each is NAME=URL.
+	// URLs are the addresses of the webhook's replicas. In a chain, each has the form NAME=URL.
 	URLs []string
-	// Configurations are files with the registration, Webhook which one of several.
+	// Configurations are files with webhook configurations. Webhook selects one of several webhooks.
 	Configurations []string
 	Webhook        string
-	// Chain are files with configurations of webhooks that are to be tested together.
+	// Chain are files with configurations whose webhooks are tested together.
 	Chain []string
-	// Hook is a Go package with hooks of admitkit.
+	// Hook is the Go package of admitkit hooks to build and test.
 	Hook string
-	// Files have samples, definitions of custom resources, and namespaces.
+	// Files have samples, custom resource definitions and namespaces.
 	Files []string
 
 	CAFile, ServerName    string
@@ -46,30 +46,30 @@ type Options struct {
 
 	Server, InProcess bool
 	Replay, Store     string
-	// Line is the command line, without what tells one run from another.
+	// Line is the command line without the flags that differ between runs, such as --seed.
 	Line string
 }
 
-// A Result is what a run found out.
+// A Result is the report of a run and the notes printed during it.
 type Result struct {
 	Report *idempotence.Report
-	// Notes are what was chosen where the command line says nothing. They were printed.
+	// Notes are the choices that the command line left open. They were printed.
 	Notes []string
 
 	interrupted error
 }
 
-// Run tests what the options name. An error means that it could not be done; it is a problem with hints.
+// Run tests the webhooks that the options select. It returns an error with hints if it cannot test them.
 func Run(outer context.Context, s *screen.Screen, o Options) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	r := &runner{Options: o, screen: s, result: &Result{}, fail: cancel}
 	report, err := r.run(ctx)
-	if cause := context.Cause(ctx); cause != nil { // says more than what came of it
+	if cause := context.Cause(ctx); cause != nil { // the cause says more than err
 		if outer.Err() == nil || !knowsSomething(report) {
 			return nil, cause
 		}
-		r.result.interrupted = cause // what is known by now is not lost
+		r.result.interrupted = cause // keep the results until now
 	}
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Run(outer context.Context, s *screen.Screen, o Options) (*Result, error) {
 	return r.result, nil
 }
 
-// knowsSomething reports whether there is anything in a report but what was not tried.
+// knowsSomething reports whether a report has a verdict that passes or fails.
 func knowsSomething(report *idempotence.Report) bool {
 	return report != nil && (len(report.Findings) > 0 || slices.ContainsFunc(report.Laws, func(l idempotence.LawResult) bool { return l.Verdict == idempotence.Passes }))
 }
@@ -95,7 +95,7 @@ type runner struct {
 	fail func(error)
 }
 
-// note tells the user, and those who read the results, what was chosen.
+// note prints a note and records it for the result.
 func (r *runner) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(r.result.Notes, text) {
@@ -158,7 +158,7 @@ func (r *runner) options(ctx context.Context, given *given) (idempotence.Options
 	if err != nil {
 		return none, err
 	}
-	without, err := left(r.Laws, r.Without)
+	without, err := excludedLaws(r.Laws, r.Without)
 	if err != nil {
 		return none, err
 	}
@@ -176,12 +176,12 @@ func (r *runner) options(ctx context.Context, given *given) (idempotence.Options
 	return options, nil
 }
 
-// left are the laws to leave out.
-func left(only, without []string) ([]idempotence.Law, error) {
+// excludedLaws returns the laws that --law and --without exclude.
+func excludedLaws(only, without []string) ([]idempotence.Law, error) {
 	var out []idempotence.Law
 	for _, name := range slices.Concat(only, without) {
 		if !slices.Contains(idempotence.Laws, idempotence.Law(name)) {
-			return nil, problem.New("there is no law %q: there are %s", name, lawNames())
+			return nil, problem.New("unknown law %q: the laws are %s", name, lawNames())
 		}
 	}
 	for _, law := range idempotence.Laws {
@@ -200,7 +200,7 @@ func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
 	if form == "text" {
 		return r.Report.WriteText(w, p.On)
 	}
-	with := *r.Report // those who read it do not see what was printed
+	with := *r.Report // readers of a file have not seen the printed notes
 	with.Notes = nil
 	for _, note := range r.Notes {
 		with.Notes = append(with.Notes, idempotence.Reason{Code: idempotence.ReasonNote, Detail: note})
@@ -214,11 +214,11 @@ func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
 	case "html":
 		return page.FromVerify(&with).Write(w)
 	}
-	return fmt.Errorf("no form %q", form)
+	return fmt.Errorf("unknown form %q", form)
 }
 
-// Err is what the exit code is made of: [problem.ErrFound] if a law is broken, another error if it cannot be
-// told whether the laws hold, or the run was interrupted, whatever it had found by then.
+// Err returns the error that sets the exit code: [problem.ErrFound] if a law fails, another error if the run was
+// interrupted or is inconclusive, and nil if all laws pass.
 func (r *Result) Err() error {
 	switch {
 	case r.interrupted != nil:
@@ -231,7 +231,7 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// explained turns an error of the harness into one of the command line.
+// explained words an error of the harness for the command line.
 func explained(err error) error {
 	if errors.Is(err, context.Canceled) || errors.As(err, new(*problem.Error)) {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// TestEndsWhileStandardInputDoesNot: Ctrl-C ends what waits for somebody who writes.
+// TestEndsWhileStandardInputDoesNot checks that Ctrl-C ends a command that waits for standard input.
 func TestEndsWhileStandardInputDoesNot(t *testing.T) {
 	rows := []struct {
 		flag string
@@ -37,7 +37,7 @@ func TestEndsWhileStandardInputDoesNot(t *testing.T) {
 			defer func() { _ = writer.Close() }() // a pipe
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
-				_, _ = io.WriteString(writer, "\n") // somebody reads now
+				_, _ = io.WriteString(writer, "\n") // returns when Run has begun to read
 				cancel()
 			}()
 			_, err := Run(ctx, &screen.Screen{In: stdin, Out: io.Discard, Err: io.Discard, Getenv: os.Getenv}, row.o)
@@ -52,15 +52,15 @@ func TestExceptions(t *testing.T) {
 	rows := []struct{ name, text, want, reason string }{
 		{"empty", "", "", "there may be none yet"},
 		{"comment", "# none yet\n", "", "a file of comments is empty"},
-		{"no list", "path: a", "1: want a list of exceptions", "a map is a list that was forgotten"},
-		{"text", "\n- a", "2: want an exception with a path and a reason", "a path alone has no reason"},
+		{"no list", "path: a", "1: expected a list of exceptions", "a map is a list that was forgotten"},
+		{"text", "\n- a", "2: expected an exception with a path and a reason", "a path alone has no reason"},
 		{"no path", "- {reason: a}", "1: the exception has no path", "it would be for everything"},
 		{"no reason", "- {path: a}", "1: the exception for a has no reason", "the report repeats it"},
 		{"blank reason", "- {path: a, reason: '  '}", "1: the exception for a has no reason", "that is none"},
-		{"no such law", "- path: a\n  reason: b\n  law: l1", `3: there is no law "l1"`, "laws are written as in the report"},
-		{"field", "- path: a\n  reason: b\n  laws: L1", `3: an exception has no "laws"`, "a typing error would be an exception for all laws"},
+		{"no such law", "- path: a\n  reason: b\n  law: l1", `3: unknown law "l1"`, "laws are written as in the report"},
+		{"field", "- path: a\n  reason: b\n  laws: L1", `3: unknown field "laws" of an exception`, "a typing error would be an exception for all laws"},
 		{"twice", "- path: a\n  reason: b\n  path: c", "3: ", "one of them would be lost"},
-		{"not text", "- path: [a]\n  reason: b", "1: path is no text", "one path, one exception"},
+		{"not text", "- path: [a]\n  reason: b", "1: path must be text", "one path, one exception"},
 		{"bad", "- path: [", " line 1: ", "the parser knows the line"},
 		{"alias", "- &a {path: b, reason: c}\n- *a", "", "YAML is YAML"},
 	}
@@ -80,7 +80,7 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
-// FuzzExceptions: whatever a file holds, it is exceptions that the harness takes, or an error.
+// FuzzExceptions checks that each file is either valid exceptions or an error.
 func FuzzExceptions(f *testing.F) {
 	f.Add([]byte("- path: a\n  law: L4b\n  reason: b\n"))
 	f.Add([]byte("- &a {path: b, reason: c}\n- *a\n---\n"))
@@ -98,7 +98,7 @@ func FuzzExceptions(f *testing.F) {
 	})
 }
 
-// FuzzAnswers: whatever a server says first, it is told in one line of what a terminal can show.
+// FuzzAnswers checks that the error for any first response is one line of visible characters.
 func FuzzAnswers(f *testing.F) {
 	f.Add(200, "text/html", []byte("<!doctype html>\x1b[31m"))
 	f.Add(404, "", []byte("\xff\n\nnot found"))
@@ -132,7 +132,7 @@ func TestLaws(t *testing.T) {
 		{[]string{"L0"}, nil, 0, "there is none: an error"},
 	}
 	for _, row := range rows {
-		out, err := left(row.only, row.without)
+		out, err := excludedLaws(row.only, row.without)
 		if got := len(idempotence.Laws) - len(out); err == nil && got != row.left || (err != nil) != (row.left == 0) {
 			t.Errorf("%v without %v: %d, %v: %s", row.only, row.without, got, err, row.reason)
 		}
@@ -143,11 +143,11 @@ func TestChoose(t *testing.T) {
 	path := func(p string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &p}}
 	}
-	named := func(name string, config admissionregistrationv1.WebhookClientConfig) hook {
-		return hook{MutatingWebhook: admissionregistrationv1.MutatingWebhook{Name: name, ClientConfig: config}}
+	named := func(name string, config admissionregistrationv1.WebhookClientConfig) target {
+		return target{MutatingWebhook: admissionregistrationv1.MutatingWebhook{Name: name, ClientConfig: config}}
 	}
 	direct := "https://hooks.example.com/c/"
-	all := []hook{named("a", path("/a")), named("b", path("b/")), named("c", admissionregistrationv1.WebhookClientConfig{URL: &direct}),
+	all := []target{named("a", path("/a")), named("b", path("b/")), named("c", admissionregistrationv1.WebhookClientConfig{URL: &direct}),
 		named("d", path("/d")), named("d", path("/e")), named("root", admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{}})}
 	rows := []struct{ webhook, url, want, reason string }{
 		{"a", "", "a", "by its name"},

@@ -18,18 +18,18 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// A hook is a webhook to test.
-type hook struct {
+// A target is a webhook to test.
+type target struct {
 	admissionregistrationv1.MutatingWebhook
-	configuration string // name of the object
-	where         string // file and line of the object
+	configuration string // name of the configuration object
+	where         string // file and line of the configuration
 	urls          []string
-	ca            []byte // PEM, of whom its server is trusted by, instead of what the command line says
+	ca            []byte // PEM certificates that replace the CA of the command line
 }
 
-// hooks are the webhooks to test, until the function is called.
-func (r *runner) hooks(ctx context.Context, g *given) ([]hook, func(), error) {
-	var all []hook
+// hooks returns the webhooks to test, and a function that stops those that this process started.
+func (r *runner) hooks(ctx context.Context, g *given) ([]target, func(), error) {
+	var all []target
 	var err error
 	switch {
 	case r.Hook != "":
@@ -42,21 +42,21 @@ func (r *runner) hooks(ctx context.Context, g *given) ([]hook, func(), error) {
 	return all, func() {}, err
 }
 
-func registered(g *given) (all []hook) {
+func registered(g *given) (all []target) {
 	for _, c := range g.registrations.Mutating {
 		for _, w := range c.Value.Webhooks {
-			all = append(all, hook{MutatingWebhook: w, configuration: c.Value.Name, where: c.Where()})
+			all = append(all, target{MutatingWebhook: w, configuration: c.Value.Name, where: c.Where()})
 		}
 	}
 	return all
 }
 
-// single is the one webhook that is meant.
-func (r *runner) single(g *given) ([]hook, error) {
+// single returns the one webhook that the flags select.
+func (r *runner) single(g *given) ([]target, error) {
 	all := registered(g)
 	if len(all) == 0 {
 		h, err := r.guessed(g)
-		return []hook{h}, err
+		return []target{h}, err
 	}
 	h, err := r.choose(all)
 	if err != nil {
@@ -73,24 +73,24 @@ func (r *runner) single(g *given) ([]hook, error) {
 			return nil, err
 		}
 	}
-	return []hook{h}, nil
+	return []target{h}, nil
 }
 
-// choose finds the webhook that is meant among several.
-func (r *runner) choose(all []hook) (hook, error) {
+// choose returns the webhook that the flags select from several.
+func (r *runner) choose(all []target) (target, error) {
 	names := make([]string, len(all))
 	for i, h := range all {
 		names[i] = h.Name
 	}
 	list := strings.Join(names, ", ")
-	fits := func(hook) bool { return true }
+	fits := func(target) bool { return true }
 	switch {
 	case r.Webhook != "":
-		fits = func(h hook) bool { return h.Name == r.Webhook }
+		fits = func(h target) bool { return h.Name == r.Webhook }
 	case len(all) > 1 && len(r.URLs) > 0:
-		fits = func(h hook) bool { return pathOf(h) == pathOfURL(r.URLs[0]) }
+		fits = func(h target) bool { return pathOf(h) == pathOfURL(r.URLs[0]) }
 	}
-	var found []hook
+	var found []target
 	for _, h := range all {
 		if fits(h) {
 			found = append(found, h)
@@ -100,20 +100,20 @@ func (r *runner) choose(all []hook) (hook, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case r.Webhook != "" && len(found) == 0:
-		return hook{}, problem.New("there is no mutating webhook %q: there are %s", r.Webhook, list)
+		return target{}, problem.New("there is no mutating webhook %q: choose one of %s", r.Webhook, list)
 	case r.Webhook != "":
-		return hook{}, problem.New("%s is there %d times, the first time in %s", r.Webhook, len(found), found[0].where).
-			Hint("give the one that is meant in a file of its own")
+		return target{}, problem.New("there are %[2]d webhooks named %[1]s, the first in %[3]s", r.Webhook, len(found), found[0].where).
+			Hint("put the webhook to test into its own file")
 	}
 	err := problem.New("there are %d mutating webhooks: %s", len(all), list)
 	if r.Hook != "" { // which --chain excludes
-		return hook{}, err.Hint("--webhook %s, for one of them", names[0])
+		return target{}, err.Hint("to test one of them: --webhook %s", names[0])
 	}
-	return hook{}, err.Hint("--webhook %s, for one of them; or --chain FILE, for all of them together", names[0])
+	return target{}, err.Hint("to test one of them: --webhook %s; to test them together: --chain FILE", names[0])
 }
 
-// pathOf is the path at which a webhook is served.
-func pathOf(h hook) string {
+// pathOf returns the URL path of a webhook.
+func pathOf(h target) string {
 	switch c := h.ClientConfig; {
 	case c.URL != nil:
 		return pathOfURL(*c.URL)
@@ -131,8 +131,8 @@ func pathOfURL(text string) string {
 	return path.Join("/", u.Path)
 }
 
-// served is where the API server would call. Hints have a prefix before URLs.
-func served(h hook, prefix string) ([]string, error) {
+// served returns the URLs from the clientConfig of a webhook. Its hints put prefix before each URL.
+func served(h target, prefix string) ([]string, error) {
 	switch c := h.ClientConfig; {
 	case c.URL != nil:
 		return []string{*c.URL}, nil
@@ -142,62 +142,62 @@ func served(h hook, prefix string) ([]string, error) {
 			port = *c.Service.Port
 		}
 		name := c.Service.Name + "." + c.Service.Namespace + ".svc"
-		err := problem.New("%s: %s is behind the Service %s, which only its cluster can reach", h.where, h.Name, name)
+		err := problem.New("%s: %s is behind the Service %s, which only Pods of its cluster can reach", h.where, h.Name, name)
 		return nil, problem.Hint(err.Hint("kubectl -n %s port-forward service/%s 9443:%d", c.Service.Namespace, c.Service.Name, port),
 			"--url %shttps://127.0.0.1:9443%s --server-name %s", prefix, strings.TrimSuffix(pathOf(h), "/"), name)
 	}
-	return nil, problem.New("%s: %s has no clientConfig that says where it is served", h.where, h.Name).Hint("--url %sURL", prefix)
+	return nil, problem.New("%s: %s has no address in its clientConfig", h.where, h.Name).Hint("--url %sURL", prefix)
 }
 
-// checkURL tells what the API server would not take.
+// checkURL returns an error for a URL that the API server would reject.
 func (r *runner) checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return problem.New("%q is no URL of a webhook", text).Hint("--url https://127.0.0.1:9443/mutate")
+		return problem.New("%q is not the URL of a webhook", text).Hint("--url https://127.0.0.1:9443/mutate")
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return problem.New("%s: the URL of a webhook has no query, no fragment and no user", u.Redacted())
+		return problem.New("%s: the URL of a webhook must not have a query, a fragment or a user", u.Redacted())
 	case u.Scheme == "http":
 		r.note("%s is called without TLS, which no API server does", text)
 	}
 	return nil
 }
 
-// guessed is a webhook without a registration.
-func (r *runner) guessed(g *given) (hook, error) {
+// guessed returns a webhook without a configuration. Its rules match the samples.
+func (r *runner) guessed(g *given) (target, error) {
 	switch {
 	case len(g.registrations.Validating) > 0:
-		return hook{}, problem.New("%s: there are validating webhooks only, and what changes nothing breaks no law of reinvocation",
+		return target{}, problem.New("%s has only validating webhooks: verify tests mutating ones",
 			g.registrations.Validating[0].Where())
 	case len(r.Configurations) > 0:
-		return hook{}, problem.New("%s: there is no MutatingWebhookConfiguration in it", objects.Names(r.Configurations...))
+		return target{}, problem.New("%s has no MutatingWebhookConfiguration", objects.Names(r.Configurations...))
 	case len(r.URLs) == 0:
-		return hook{}, problem.New("nothing says which webhook is meant").
+		return target{}, problem.New("no webhook is given").
 			Hint("--url URL --webhook-configuration FILE -f FILE").Hint("admitkit verify --help")
 	}
 	rules := rulesFor(g)
 	if len(rules) == 0 {
-		return hook{}, problem.New("nothing says what %s is called for", r.URLs[0]).
-			Hint("--webhook-configuration FILE, or -f FILE with objects that it is for")
+		return target{}, problem.New("the objects that %s handles are unknown", r.URLs[0]).
+			Hint("--webhook-configuration FILE, or -f FILE with objects that it handles")
 	}
 	for _, u := range r.URLs {
 		if err := r.checkURL(u); err != nil {
-			return hook{}, err
+			return target{}, err
 		}
 	}
 	var resources []string
 	for _, rule := range rules {
 		resources = append(resources, rule.Resources[0])
 	}
-	r.note("without a configuration, it is taken to be called for CREATE of %s, with reinvocationPolicy IfNeeded and no side effects; give --webhook-configuration to try updates, too", strings.Join(resources, ", "))
+	r.note("without a configuration, the webhook is tested for CREATE of %s, with reinvocationPolicy IfNeeded and no side effects; to test updates, add --webhook-configuration", strings.Join(resources, ", "))
 	none, again := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.IfNeededReinvocationPolicy
-	return hook{urls: r.URLs, MutatingWebhook: admissionregistrationv1.MutatingWebhook{
+	return target{urls: r.URLs, MutatingWebhook: admissionregistrationv1.MutatingWebhook{
 		Name: cmp.Or(r.Webhook, strings.TrimPrefix(strings.TrimPrefix(r.URLs[0], "https://"), "http://")), Rules: rules,
 		SideEffects: &none, ReinvocationPolicy: &again, AdmissionReviewVersions: []string{"v1"},
 	}}, nil
 }
 
-// rulesFor are rules for the kinds of the samples, a rule for each.
+// rulesFor returns a rule for each kind of the samples and of the custom resource definitions.
 func rulesFor(g *given) (rules []admissionregistrationv1.RuleWithOperations) {
 	add := func(group, version, plural string) {
 		rule := admissionregistrationv1.RuleWithOperations{
@@ -229,20 +229,20 @@ func rulesFor(g *given) (rules []admissionregistrationv1.RuleWithOperations) {
 	return rules
 }
 
-// chain are all webhooks, in the order in which the API server calls them.
-func (r *runner) chain(g *given) ([]hook, error) {
+// chain returns all webhooks in the order in which the API server calls them.
+func (r *runner) chain(g *given) ([]target, error) {
 	all := registered(g)
 	if len(all) == 0 {
-		return nil, problem.New("%s: there is no mutating webhook in it", objects.Names(r.Chain...))
+		return nil, problem.New("%s has no mutating webhook", objects.Names(r.Chain...))
 	}
-	slices.SortStableFunc(all, func(a, b hook) int { return strings.Compare(a.configuration, b.configuration) })
+	slices.SortStableFunc(all, func(a, b target) int { return strings.Compare(a.configuration, b.configuration) })
 	var order []string
 	for i := range all {
 		h := &all[i]
 		for _, named := range r.URLs {
 			name, u, ok := strings.Cut(named, "=")
 			if !ok || strings.Contains(name, "/") {
-				return nil, problem.New("--url %s: with --chain, it has to say which webhook is there", named).Hint("--url %s=%s", h.Name, named)
+				return nil, problem.New("--url %s: with --chain, the URL needs the name of its webhook", named).Hint("--url %s=%s", h.Name, named)
 			}
 			if name == h.Name {
 				h.urls = append(h.urls, u)
@@ -268,19 +268,19 @@ func (r *runner) chain(g *given) ([]hook, error) {
 	return all, nil
 }
 
-// knownNames looks for a name in --url that no webhook has.
-func (r *runner) knownNames(all []hook) error {
+// knownNames returns an error for a name in --url that no webhook has.
+func (r *runner) knownNames(all []target) error {
 	for _, named := range r.URLs {
 		name, _, _ := strings.Cut(named, "=")
-		if !slices.ContainsFunc(all, func(h hook) bool { return h.Name == name }) {
+		if !slices.ContainsFunc(all, func(h target) bool { return h.Name == name }) {
 			return problem.New("--url %s: there is no webhook %s", named, name)
 		}
 	}
 	return nil
 }
 
-// subject is what the harness tests.
-func (r *runner) subject(hooks []hook) (idempotence.Subject, error) {
+// subject returns the webhooks as the subject of the harness.
+func (r *runner) subject(hooks []target) (idempotence.Subject, error) {
 	var all []idempotence.Subject
 	for _, h := range hooks {
 		client, err := r.client(h)

@@ -26,7 +26,7 @@ var flagHints = idempotence.Hints{
 	idempotence.ReasonTimeGapsMissing:      "only the Go test that found it can repeat it",
 }
 
-// wording makes a report speak of the command line.
+// wording returns the texts of a report in terms of the command line.
 func (r *runner) wording() idempotence.Wording {
 	return idempotence.Wording{
 		Hints: flagHints,
@@ -37,18 +37,18 @@ func (r *runner) wording() idempotence.Wording {
 	}
 }
 
-// undecided is the error of a run that broke no law, and cannot say that all hold.
+// undecided returns the error for a run in which no law fails, but not all laws pass.
 func undecided(r *idempotence.Report) error {
 	has := func(code idempotence.ReasonCode) bool {
 		return slices.ContainsFunc(r.Incomplete, func(reason idempotence.Reason) bool { return reason.Is(code) })
 	}
-	err := problem.New("no law was found broken, but too little could be tried to tell that all hold")
+	err := problem.New("no law fails, but too few cases were tested to decide all laws")
 	switch {
 	case has(idempotence.ReasonBrokenConnections):
-		return problem.New("no law was found broken, but the server broke too many connections to tell that all is well").
-			Hint("the webhook's log may say why, or that of what is in front of it")
+		return problem.New("no law fails, but the server broke too many connections to decide all laws").
+			Hint("check the log of the webhook and of the proxy in front of it")
 	case has(idempotence.ReasonNoValidObject):
-		return err.Hint("kubectl apply --dry-run=server -f FILE, for what is wrong with the samples")
+		return err.Hint("to see why the samples are rejected: kubectl apply --dry-run=server -f FILE")
 	case has(idempotence.ReasonBudgetSpent):
 		return err.Hint("--budget 10m, or --objects 10")
 	case has(idempotence.ReasonSamplesNeeded):
