@@ -10,10 +10,10 @@ import (
 // What is said of a webhook that fails is not what is said of a law that is broken otherwise.
 func TestFailuresHaveTheirOwnCause(t *testing.T) {
 	for _, law := range []Law{L2, L4a, L5, L6, L9} {
-		if cause := causeOf(law, FailureServerError); cause == causeOf(law, "another way") && law != L2 || cause == "" {
+		if cause := explain(law, FailureServerError).cause; cause == explain(law, "another way").cause && law != L2 || cause == "" {
 			t.Errorf("%s fails: %q", law, cause)
 		}
-		if fix := fixFor(law, FailureServerError); fix == "" {
+		if fix := explain(law, FailureServerError).fix; fix == "" {
 			t.Errorf("%s fails: no fix", law)
 		}
 	}
@@ -23,7 +23,7 @@ func TestFailuresHaveTheirOwnCause(t *testing.T) {
 func TestEveryFailureModeIsExplained(t *testing.T) {
 	for _, mode := range failureModes {
 		for _, law := range Laws {
-			cause, fix := causeOf(law, mode), fixFor(law, mode)
+			cause, fix := explain(law, mode).cause, explain(law, mode).fix
 			if cause != "" && !strings.HasSuffix(cause, ".") || !strings.HasSuffix(fix, ".") && !strings.HasSuffix(fix, ")") || fix == "" {
 				t.Errorf("%s %s: cause %q, fix %q", law, mode, cause, fix)
 			}

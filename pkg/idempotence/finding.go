@@ -30,14 +30,16 @@ func (r *run) violation(c *Case, mode FailureMode, text string, outcomes ...*out
 // detail has a finding tell all that a reader wants to know.
 func (r *run) detail(v *Violation, outcomes []*outcome) {
 	v.Kind = kindName(v.Case.Kind)
-	v.Cause, v.Fix = causeOf(v.Law, v.FailureMode), fixFor(v.Law, v.FailureMode)
+	told := explain(v.Law, v.FailureMode)
+	v.Cause, v.Fix = told.cause, told.fix
 	if v.FailureMode == FailureInvalid && v.Case.Old != nil { // what an update is refused for is a change, mostly
-		v.Cause, v.Fix = causeOf(L6, ""), fixFor(L6, "")
+		update := explain(L6, "")
+		v.Cause, v.Fix = update.cause, update.fix
 	}
 	if v.FailureMode == FailureServerError {
 		v.Cause = howItFailed(outcomes) + v.Cause
 	}
-	labels := requestsOf(v.Law, v.FailureMode)
+	labels := told.requests
 	for i, o := range outcomes {
 		for _, a := range o.calls {
 			call := a.Exchange
@@ -235,7 +237,8 @@ func newDifference(v *Violation, changes []tree.Change) *Difference {
 		return nil
 	}
 	d := &Difference{}
-	d.From, d.To = sidesOf(v.Law, v.FailureMode)
+	told := explain(v.Law, v.FailureMode)
+	d.From, d.To = told.from, told.to
 	for _, c := range changes {
 		change := Change{Kind: string(c.Kind), Path: c.Path.String()}
 		if c.Kind != tree.Added {

@@ -45,25 +45,6 @@ const (
 // Laws are all of them, in order.
 var Laws = []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
 
-var statements = map[Law]string{
-	L1:  "the second call changes nothing, and the result is valid",
-	L2:  "what is allowed once is allowed again, and no valid object makes the webhook fail",
-	L3:  "the same request makes the same object",
-	L4a: "what others edit between two calls leaves a valid object that the next call does not change",
-	L4b: "what others add between two calls is treated as if it had been there before",
-	L5:  "parts that are there already, or look like it, are completed and lose nothing",
-	L6:  "an update of an older object, a deletion, and the same manifest again go through unchanged",
-	L7:  "a dry run gives the same answer and has no effect",
-	L8:  "every review version and encoding gets the same decision in a correct envelope",
-	L9:  "fields that the webhook does not know survive where they are",
-	L10: "the patch applies to what was sent, and touches only what has to change",
-	L11: "with another webhook, the result does not depend on who is called first",
-	L12: "with another webhook, a state is reached that neither changes",
-}
-
-// Statement says in a sentence what the law demands.
-func (l Law) Statement() string { return statements[l] }
-
 // check has a law look at a case. What comes out once the run's time is up is nobody's fault.
 func (r *run) check(c *Case) *Violation {
 	r.checks++

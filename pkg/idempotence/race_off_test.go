@@ -4,7 +4,9 @@
 
 package idempotence
 
-import "os"
+import (
+	"os"
+)
 
 // share is the fraction of the corpus that is tested: 1 for all, 2 for every second case.
 const share = 1

@@ -152,10 +152,10 @@ func TestJUnitReport(t *testing.T) {
 // Every way that a law is found broken in has a cause and a fix.
 func TestEveryLawIsExplained(t *testing.T) {
 	for _, law := range Laws {
-		if law.Statement() == "" || causeOf(law, "") == "" && causeOf(law, "grows") == "" && causeOf(law, FailureServerError) == "" && causeOf(law, "does not apply") == "" {
+		if law.Statement() == "" || explain(law, "").cause == "" && explain(law, "grows").cause == "" && explain(law, FailureServerError).cause == "" && explain(law, "does not apply").cause == "" {
 			t.Errorf("%s has no likely cause", law)
 		}
-		if fixFor(law, "") == "" {
+		if explain(law, "").fix == "" {
 			t.Errorf("%s has no usual fix", law)
 		}
 	}

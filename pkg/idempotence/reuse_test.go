@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestServersAreAskedOnce(t *testing.T) {
 		if here.Checks != served.Checks || len(c.Laws) == 0 && served.Calls > here.Calls*3/4 {
 			t.Errorf("%s: %d checks and %d calls, served %d and %d", name, here.Checks, here.Calls, served.Checks, served.Calls)
 		}
-		if !slices.Equal(here.Laws, served.Laws) {
+		if !reflect.DeepEqual(here.Laws, served.Laws) {
 			t.Errorf("%s:\n%+v, served\n%+v", name, here.Laws, served.Laws)
 		}
 	}
