@@ -17,44 +17,42 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Options say what is installed, and when its failures count.
+// Options configure an [Installer].
 type Options struct {
-	// Config is how the API server is reached: required, but not by [RBAC].
+	// Config is the client configuration for the API server. Required, except by [RBAC].
 	Config *rest.Config
-	// Configuration says where the API server finds the hooks: Name, Service or URL, and the
-	// namespace the webhook runs in are required. That namespace has to exist.
+	// Configuration names the configurations and where the API server calls the hooks: Name, Service
+	// or URL, and the webhook's namespace are required. The namespace must exist.
 	//
-	// Without a CABundle no caBundle is ever applied: the field belongs to who else sets it, as
-	// a self-managed source of package certs does, or cert-manager's cainjector.
+	// Without a CABundle the installer never applies a caBundle: a self-managed source of package
+	// certs, or cert-manager's cainjector, owns the field.
 	Configuration webhook.ConfigurationOptions
-	// FailOpenFirst has [Installer.Apply] register a webhook whose failurePolicy is Fail with
-	// Ignore, until [Installer.Promote]. A webhook that the cluster has with Fail already keeps
-	// it: a rollout opens no gap. One that is no longer among the hooks gets Ignore, and goes
-	// with Promote.
+	// FailOpenFirst makes [Installer.Apply] register a new webhook with Ignore instead of Fail, until
+	// [Installer.Promote]. A webhook that the cluster already has with Fail keeps it, so a rollout
+	// opens no gap. A webhook that is no longer among the hooks gets Ignore, and Promote removes it.
 	FailOpenFirst bool
 	// Deployment names the Deployment of the webhook, in its namespace. Promote waits until the
 	// Deployment is rolled out: every replica is of its newest template and ready. If that is
 	// another template by then, the newer program installs, and this one gets [ErrSuperseded].
 	Deployment string
-	// Ready is what Promote waits for besides: it is asked until it returns nil. May be nil.
+	// Ready is a further condition of Promote, which calls it until it returns nil. Nil means none.
 	Ready func(context.Context) error
-	// Revision orders the versions of a program during a rollout: an installation of a lower
-	// one leaves the configurations alone and returns [ErrSuperseded]. Take a number that grows
-	// with every rollout, also one to older code, such as .Release.Revision of Helm. Zero is in
-	// no order: who applies last wins, which is the newest program when it waits for Deployment,
-	// unless a replica of an older one starts while the newer is rolled out.
+	// Revision orders the versions of a program during a rollout. An installation with a lower
+	// revision changes nothing and returns [ErrSuperseded]. Use a number that grows with every
+	// rollout, rollbacks included, such as .Release.Revision of Helm. Zero means no order: the last
+	// apply wins. With Deployment that is the newest program, unless a replica of an older one
+	// starts during the rollout.
 	Revision int64
-	// Force takes fields that another manager holds, such as helm or kubectl, and configurations
-	// of another installation: those of another namespace, with another Service, or with another
-	// URL. Without it that is an error which names them.
+	// Force takes over fields of another field manager, such as helm or kubectl, and configurations
+	// of another installation: of another namespace, Service or URL. Without Force these are errors.
 	Force bool
-	// Confirmations is how often in a row, each time over a new connection, the API server has
-	// to show what it enforces, because there may be several behind one address. 10 when unset.
+	// Confirmations is how many checks in a row, each over a new connection, must show that the API
+	// server enforces the configurations: several may be behind one address. Zero means 10.
 	Confirmations int
-	// Interval is the pause between two such questions, 100ms when unset. While the answer is
-	// not the one that is waited for, the pause grows to twenty times of it.
+	// Interval is the pause between two checks. Zero means 100 ms. While the checks fail, the pause
+	// grows to twenty times the interval.
 	Interval time.Duration
-	// Logger is told what is done and waited for. slog's default when unset.
+	// Logger logs what the installer does and waits for. The zero value means slog's default.
 	Logger logr.Logger
 }
 
