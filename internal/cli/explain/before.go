@@ -22,16 +22,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// policies are the MutatingAdmissionPolicies, which come before mutating webhooks.
+// policies are the MutatingAdmissionPolicies, which the API server applies before mutating webhooks.
 type policies struct {
 	all map[string]*policy
-	// bound are the names of those that have a binding. It is nil if nobody knows.
+	// bound has the names of policies with a binding. It is nil if the bindings are unknown.
 	bound map[string]bool
-	// known is set if these are all that there are.
+	// known means that the list of policies is complete.
 	known bool
 }
 
-// A policy is what is the same in all versions of one.
+// A policy has the fields that all API versions of MutatingAdmissionPolicy share.
 type policy struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -67,8 +67,8 @@ func (p *policies) add(all []*objects.Object) error {
 	return nil
 }
 
-// may are the names of policies that may change the object of a request. Their selectors and conditions are
-// not looked at, nor versions: they match equivalent ones, too.
+// may returns the names of policies that may change the object of a request. It ignores their selectors, their
+// conditions, and the versions in their rules: policies also match equivalent versions.
 func (p *policies) may(a *asked) []string {
 	if a.Operation == admissionv1.Delete {
 		return nil // there is nothing to change
@@ -89,7 +89,7 @@ func (p *policies) may(a *asked) []string {
 	return names
 }
 
-// readPolicies reads those of the newest version that the cluster serves.
+// readPolicies reads the policies in the newest version that the cluster serves.
 func (l *live) readPolicies(ctx context.Context, w *World) error {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		of := schema.GroupVersion{Group: admissionregistrationv1.GroupName, Version: version}
@@ -117,18 +117,18 @@ func (l *live) readPolicies(ctx context.Context, w *World) error {
 	return nil
 }
 
-// byPolicy is about what admission policies may change before webhooks are asked.
+// byPolicy makes a predicate unknown if an admission policy may change its result before webhooks are called.
 func (t *telling) byPolicy(p *Predicate, looks bool) {
 	if looks && len(t.policies) > 0 && p.Answer != "Unknown" {
 		p.Answer, p.Detail = "Unknown", fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are asked about it", or(t.policies))
 	}
 }
 
-// limitAnnotation is what the plugin LimitRanger writes down of what it set.
+// limitAnnotation is the annotation in which the plugin LimitRanger records the values that it set.
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
-// withLimits explains the request as it is if LimitRanger sets something; nil if it does not, or if that
-// makes no difference.
+// withLimits explains the request for the case that LimitRanger sets something. It returns nil if it cannot, or if the
+// result is the same.
 func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
 	if isPod := t.asked.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.asked.Operation != admissionv1.Create || t.asked.SubResource != "" || t.noLimits {
 		return nil, nil
@@ -165,7 +165,7 @@ func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.E
 	return engine.Explain(ctx, request)
 }
 
-// byLimits is about conditions on the annotations of a Pod, to which LimitRanger may add one.
+// byLimits makes a condition on the annotations of a Pod unknown if LimitRanger may add one.
 func (t *telling) byLimits(webhook, predicate int, p *Predicate) {
 	m := mentioned(p.Expression)
 	if t.limited == nil || p.Answer == "Unknown" || !m.object || !m.words["annotations"] {
@@ -177,7 +177,7 @@ func (t *telling) byLimits(webhook, predicate int, p *Predicate) {
 	}
 }
 
-// noLimits reports whether there is no LimitRange in a namespace of a cluster; false if nobody knows.
+// noLimits reports whether a namespace of a cluster certainly has no LimitRange.
 func (l *live) noLimits(ctx context.Context, namespace string) (bool, error) {
 	found, err := l.client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if apierrors.IsForbidden(err) {

@@ -25,14 +25,14 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A live is a cluster that is asked.
+// A live is a connection to a cluster.
 type live struct {
 	config *rest.Config
 	client kubernetes.Interface
 }
 
-// FromCluster returns a world of what is in a cluster. Configurations of files take the place of those of
-// the cluster with the same name; more are files with namespaces and definitions that it may not have.
+// FromCluster returns the World of a cluster. Configurations in files replace those of the cluster with the same name.
+// more has files with namespaces and definitions that the cluster may lack.
 func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*World, error) {
 	config, err := where.Config()
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *live) labels(ctx context.Context, name string) (map[string]string, erro
 	return namespace.Labels, nil
 }
 
-// stored reads an object, for an update of it.
+// stored reads the stored object for an update.
 func (l *live) stored(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error) {
 	client, err := dynamic.NewForConfig(l.config)
 	if err != nil {
@@ -169,7 +169,7 @@ func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResour
 		Hint("-f with its CustomResourceDefinition, to tell as if it were there")
 }
 
-// authorize asks the cluster what it would say to the authorizer of conditions.
+// authorize asks the cluster for the answer to an authorizer check of a condition.
 func (l *live) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups()}
 	for key, values := range a.GetUser().GetExtra() {
@@ -201,7 +201,7 @@ func (l *live) authorize(ctx context.Context, a authorizer.Attributes) (authoriz
 	return authorizer.DecisionNoOpinion, fmt.Sprint(review.Status.Reason), nil
 }
 
-// selectors are those of what the authorizer is asked about.
+// selectors returns the field and label selectors of an authorizer check.
 func selectors(a authorizer.Attributes, into *authorizationv1.ResourceAttributes) error {
 	byField, err := a.GetFieldSelector()
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A telling is what is being told about one request.
+// A telling is the explanation of one request in progress.
 type telling struct {
 	world *World
 	hooks []hook
 	asked *asked
-	// namespaceUnknown is set if the labels of its namespace are not known.
+	// namespaceUnknown means that the labels of the request's namespace are unknown.
 	namespaceUnknown bool
-	// noLimits is set if its namespace has no LimitRange for sure; limited is what is explained if one applies.
+	// noLimits means that the namespace certainly has no LimitRange. limited is the explanation if one applies.
 	noLimits bool
 	limited  *chain.Explanation
-	// policies may change the object before webhooks are asked.
+	// policies are the policies that may change the object before webhooks are called.
 	policies []string
 
 	webhooks []*judged
 }
 
-// A judged is one webhook with what is told of it.
+// A judged is a webhook with its explanation.
 type judged struct {
 	*hook
 	Webhook
@@ -75,7 +75,7 @@ func (t *telling) request() *Request {
 		Namespace: a.Namespace, Name: t.name(), DryRun: a.DryRun, User: a.User.Username, Groups: a.User.Groups}
 }
 
-// webhook says of one what its predicates say.
+// webhook explains one webhook from the results of its predicates.
 func (t *telling) webhook(i int, e *chain.Explained) *judged {
 	h := &t.hooks[i]
 	w := &judged{hook: h, Webhook: Webhook{Type: "validating", Configuration: h.configuration, Name: h.name, Static: h.static,
@@ -106,8 +106,8 @@ func whenDown(h *hook) string {
 	return fmt.Sprintf("no answer within %d s: the request is rejected with 500", h.timeout)
 }
 
-// decide goes through the predicates as the API server does. What is not known does not matter if
-// another predicate fails.
+// decide evaluates the predicates in the order of the API server. An unknown predicate does not matter if
+// another one fails.
 func (w *judged) decide(dryRun bool) {
 	isCondition := func(p Predicate) bool { return p.Predicate == string(chain.ByMatchCondition) }
 	first := func(answer string, of func(Predicate) bool) *Predicate {
@@ -170,7 +170,7 @@ func (w *judged) rejects(code int32, message string) {
 	w.Rejects, w.code, w.message = true, code, message
 }
 
-// matching is the rule, and what else narrows the webhook down.
+// matching describes the rule that matched, and the selectors and conditions of the webhook.
 func (w *judged) matching() string {
 	var why string
 	for _, p := range w.Predicates {
@@ -181,8 +181,7 @@ func (w *judged) matching() string {
 	return why
 }
 
-// reject finds what rejects the request without a webhook's answer, and takes back what would come
-// after that.
+// reject finds a rejection that needs no call of a webhook, and removes the calls after it.
 func (t *telling) reject(e *chain.Explanation) *Rejection {
 	by := func(mutating bool) int {
 		return slices.IndexFunc(t.webhooks, func(w *judged) bool { return w.mutating == mutating && w.Rejects })

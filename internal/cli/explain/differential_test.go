@@ -27,7 +27,7 @@ const (
 	perWorld = 45
 )
 
-// TestAgreesWithServer: what is told of generated requests is what a real API server does.
+// TestAgreesWithServer checks that explanations of generated requests agree with a real API server.
 func TestAgreesWithServer(t *testing.T) {
 	seed, n := uint64(1), perWorld
 	if text := os.Getenv("ADMITKIT_EXPLAIN_SEED"); text != "" {
@@ -79,7 +79,7 @@ func TestAgreesWithServer(t *testing.T) {
 	counts.report(t, seed == 1 && n == perWorld)
 }
 
-// update makes the new object of an update, which keeps the version of the stored one.
+// update returns the new object of an update, with the resourceVersion of the stored one.
 func (c *generated) update(t *testing.T, r *rig) {
 	t.Helper()
 	if c.operation != "UPDATE" {
@@ -96,7 +96,7 @@ func (c *generated) update(t *testing.T, r *rig) {
 	metadata["resourceVersion"], metadata["uid"] = stored["resourceVersion"], stored["uid"]
 }
 
-// world is what a user gives: the configurations, the definitions, the namespaces, and what users may do.
+// world returns a World from files: configurations, definitions, namespaces and permissions.
 func (r *rig) world(t *testing.T, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) *World {
 	t.Helper()
 	var text strings.Builder
@@ -122,7 +122,7 @@ func (r *rig) world(t *testing.T, mutating []*admissionregistrationv1.MutatingWe
 	return w
 }
 
-// scripted says what the permissions of the environment are.
+// scripted sets the permissions of the environment.
 func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	in := func(group string) bool { return slices.Contains(a.GetUser().GetGroups(), group) }
 	jane := a.GetUser().GetName() == "jane" && slices.Contains([]string{"create", "update", "delete", "get"}, a.GetVerb())
@@ -132,7 +132,7 @@ func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, 
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// explained tells of a case as the command does.
+// explained explains a case as the command does.
 func (w *World) explained(t *testing.T, c *generated) (*Object, error) {
 	user := c.user
 	user.Extra = map[string][]string{"case": {c.id}} // as the rig sends it
@@ -161,14 +161,14 @@ func (w *World) explained(t *testing.T, c *generated) (*Object, error) {
 	return &report.Objects[0], nil
 }
 
-// seen is who is called; repeated calls are repeated here.
+// seen returns the webhooks that the explanation calls, with repetitions.
 type seen struct {
 	Mutating   []string // in order
 	Validating []string
 	Rejected   bool
 }
 
-// compare sends a request, and compares who was called with what is told from each source.
+// compare sends a request and compares the calls with the explanations from each source.
 func (r *rig) compare(t *testing.T, worlds map[string]*World, c *generated, counts *tally) {
 	told := map[string]*Object{}
 	for source, w := range worlds {
@@ -200,8 +200,8 @@ func (r *rig) compare(t *testing.T, worlds map[string]*World, c *generated, coun
 	}
 }
 
-// seen is what was really called. In a deletion, the calls of its second step are repetitions, whatever their
-// order among those of the first.
+// seen returns the webhooks that were called. In a deletion, the calls of its second step are repetitions, in any
+// order.
 func (c *generated) seen(calls []call, code int) seen {
 	s := seen{Rejected: code >= 400 && c.operation != "CONNECT"}
 	var again []string
@@ -226,8 +226,8 @@ func (c *generated) seen(calls []call, code int) seen {
 	return s
 }
 
-// differs compares what is told with what was seen, but for webhooks of which it is unknown. If such a one may
-// reject the request, a rejection says only that those that are called before it were called.
+// differs compares an explanation with the calls, except for webhooks that are unknown. If an unknown webhook may
+// reject the request, only the calls before it are compared.
 func (o *Object) differs(want seen, code int) (diff string, unknown bool) {
 	not := map[string]bool{}
 	got := seen{Rejected: o.Rejection != nil && o.Request.Operation != "CONNECT"}
@@ -274,7 +274,7 @@ func (o *Object) differs(want seen, code int) (diff string, unknown bool) {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty()), len(not) > 0
 }
 
-// A tally counts what the pairs covered.
+// A tally counts the cases that the pairs of webhook and request covered.
 type tally struct {
 	mu      sync.Mutex
 	pairs   int
@@ -291,7 +291,7 @@ func (c *tally) add(what string) {
 	c.seen[what]++
 }
 
-// told counts what one source told of a pair.
+// told counts the explanation of a pair from one source.
 func (c *tally) told(o *Object, want seen, source string, unknown bool) {
 	c.add("from " + source)
 	if unknown && want.Rejected {
@@ -323,7 +323,7 @@ func (c *tally) pair(g *generated, unknown bool) {
 	}
 }
 
-// covered is what the pairs must have.
+// covered checks that the pairs included every case.
 var covered = []string{
 	"CREATE pods", "UPDATE pods", "DELETE pods", "CONNECT pods/exec", "CREATE pods/eviction", "UPDATE pods/status", "UPDATE deployments/scale", "UPDATE widgets/status",
 	"CREATE widgets", "UPDATE widgets", "DELETE widgets", "CREATE planets", "CREATE namespaces", "UPDATE namespaces", "DELETE namespaces",

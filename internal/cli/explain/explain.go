@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// Explain tells of each object.
+// Explain returns the explanation for each object.
 func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
 	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.all) > 0}
 	all = w.withSubresource(ctx, all, ask)
@@ -75,7 +75,7 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 	return report, nil
 }
 
-// withSubresource leaves out objects that do not have the subresource, unless none has.
+// withSubresource removes objects without the subresource, unless no object has it.
 func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask Ask) []*objects.Object {
 	if ask.SubResource == "" {
 		return all
@@ -92,8 +92,8 @@ func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask 
 	return have
 }
 
-// engine makes the chain whose predicates are asked, and the hooks in its order. Only if there is something that a
-// chain cannot read, it looks for it.
+// engine creates the chain that evaluates the predicates, and the hooks in its order. If a chain rejects the
+// configurations, engine finds the ones at fault.
 func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
 	var err error
 	for _, apart := range []bool{false, true} {
@@ -106,7 +106,7 @@ func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, [
 	return nil, nil, w.refused(err)
 }
 
-// refused says in which files is what an API server would refuse.
+// refused returns an error that names the files that an API server would reject.
 func (w *World) refused(err error) error {
 	var wheres, files []string
 	for _, c := range chain.ConfigurationErrors(err) {
@@ -146,7 +146,7 @@ func convertsByWebhook(d *apiextensionsv1.CustomResourceDefinition) bool {
 	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// ordered puts webhooks into the order of an API server: those of static manifests first.
+// ordered sorts webhooks in the order of the API server, with those of static manifests first.
 func ordered(webhooks []*judged) {
 	slices.SortStableFunc(webhooks, func(a, b *judged) int {
 		return cmp.Or(compare(b.hook.mutating, a.hook.mutating), compare(b.hook.static, a.hook.static))

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// configuration is one webhook, with fields besides its name.
+// configuration returns a configuration with one webhook and additional fields.
 func configuration(sort, name, webhook, fields string) string {
 	return fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
@@ -65,7 +65,7 @@ spec:
 	theShop = `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: web}}}`
 )
 
-// summary has a line for each webhook, and for what else is told.
+// summary returns a line for each webhook and for each other fact of the report.
 func summary(o Object) string {
 	var lines []string
 	if o.Error != "" {
@@ -232,7 +232,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestRequests: what is sent for an object and flags.
+// TestRequests checks the request for an object and flags.
 func TestRequests(t *testing.T) {
 	deployment := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, labels: {a: b}}, spec: {replicas: 3}}`
 	for _, row := range []struct {
@@ -312,7 +312,7 @@ func TestUsersGroups(t *testing.T) {
 	}
 }
 
-// TestReinvocation: whose changes have whom called again is as the API server's code does it.
+// TestReinvocation checks that explanations of reinvocation agree with the API server's code.
 func TestReinvocation(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -347,8 +347,8 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
-// TestReinvocationByASecondCall: a webhook is called again for what one before it changes in its second
-// call, and only then.
+// TestReinvocationByASecondCall checks that a webhook is called again if an earlier one changes the object in its
+// second call, and only then.
 func TestReinvocationByASecondCall(t *testing.T) {
 	for _, row := range []struct {
 		first, second string // their policies
@@ -393,8 +393,7 @@ func TestReinvocationByASecondCall(t *testing.T) {
 	}
 }
 
-// calledAgain are the webhooks that a chain calls twice if one of them changes the object in the
-// first round.
+// calledAgain returns the webhooks that a chain calls twice if one webhook changes the object in the first round.
 func calledAgain(t *testing.T, w *World, changing string) []string {
 	t.Helper()
 	hooks, in := w.hooks(true)
@@ -425,8 +424,8 @@ func calledAgain(t *testing.T, w *World, changing string) []string {
 	return again
 }
 
-// TestBroken: what a cluster has stored and this program cannot read is not known, and does not keep
-// others from being told of.
+// TestBroken checks that a stored configuration that this program cannot read is unknown, and that others are still
+// explained.
 func TestBroken(t *testing.T) {
 	w, err := FromFiles(read(t, configuration("Mutating", "a", "a.example.com", ", matchConditions: [{name: new, expression: fromTheFuture()}]")+"---"+
 		configuration("Mutating", "b", "b.example.com", "")), nil)
@@ -462,7 +461,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// FuzzExplain: whatever files hold, it is told or refused.
+// FuzzExplain checks that every input is explained or rejected with an error.
 func FuzzExplain(f *testing.F) {
 	f.Add([]byte(configuration("Mutating", "a", "a.example.com", "")), []byte(aPod), "UPDATE", "scale", "pods.v1.")
 	f.Add([]byte(configuration("Validating", "a", "a.example.com", "")), []byte(aShop+"\n---"+shops), "", "", "")

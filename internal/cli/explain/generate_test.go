@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A generator makes configurations and requests at random.
+// A generator generates random configurations and requests.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 0))} }
@@ -59,7 +59,7 @@ func (g generator) selector(key string, values ...string) *metav1.LabelSelector 
 	return nil
 }
 
-// expressions are of conditions. Those in the second list cannot be evaluated for some requests.
+// expressions are CEL expressions of conditions. Those in the second list fail for some requests.
 var (
 	expressions = []string{
 		"true", "false",
@@ -97,7 +97,7 @@ func (g generator) conditions() []admissionregistrationv1.MatchCondition {
 	return all
 }
 
-// configurations have names that sort in ways of their own, and come in no order.
+// configurations returns configurations in random order, with names that are hard to sort.
 func (g generator) configurations() (mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	names := []string{"a", "a-b", "a.b", "ab", "a1", "b", "0z"}
 	g.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -145,7 +145,7 @@ func (g generator) webhook(name string) admissionregistrationv1.MutatingWebhook 
 	return h
 }
 
-// A generated request.
+// A generated is a random request.
 type generated struct {
 	id                              string
 	operation, resource, sub        string
@@ -160,7 +160,7 @@ func (c *generated) gv() schema.GroupVersion {
 	return schema.GroupVersion{Group: c.group, Version: c.version}
 }
 
-// A sort of objects.
+// A sort is a kind of object for requests.
 type sort struct {
 	group, version, resource, kind string
 	global                         bool
@@ -217,7 +217,7 @@ func widgetSpec(g generator, o map[string]any) {
 	}
 }
 
-// request makes one request; number makes names.
+// request generates one request. number makes its names unique.
 func (g generator) request(number int) *generated {
 	s := pick(g, sorts...)
 	if g.IntN(4) == 0 {
@@ -275,7 +275,7 @@ func encode(v any) []byte {
 	return b
 }
 
-// path is where the request is sent.
+// path returns the URL path of the request.
 func (c *generated) path(name, sub string) string {
 	path := "/apis/" + c.group + "/" + c.version
 	if c.group == "" {

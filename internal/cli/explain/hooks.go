@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A hook is a webhook of the configurations.
+// A hook is a webhook of one of the configurations.
 type hook struct {
 	configuration, name string
 	mutating, static    bool
@@ -23,12 +23,12 @@ type hook struct {
 	conditions          []admissionregistrationv1.MatchCondition
 	timeout             int32
 	reinvocation        admissionregistrationv1.ReinvocationPolicyType
-	// broken is why nothing can be told of it.
+	// broken is the reason why the webhook cannot be explained, or empty.
 	broken error
 }
 
-// hooks are all webhooks, in the order of a chain, and what a chain is made of. With apart, each configuration is
-// tried on its own, and the webhooks of one that cannot be read are replaced.
+// hooks returns all webhooks in the order of a chain, and the input of the chain. With apart, it tries each
+// configuration alone, and replaces the webhooks of configurations that cannot be read.
 func (w *World) hooks(apart bool) (all []hook, in chain.Webhooks) {
 	for _, c := range w.mutating {
 		c = c.DeepCopy()
@@ -82,8 +82,8 @@ func ofValidating(configuration string, h *admissionregistrationv1.ValidatingWeb
 	}
 }
 
-// broken is why a configuration cannot be read. A cluster has stored it, so it may be newer than this
-// program, or older than a rule. What is in a file an API server would refuse: that is an error.
+// broken returns the reason why a stored configuration cannot be read: it may be newer than this program, or older than
+// a validation rule. For a configuration from a file, it returns an error.
 func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) error {
 	if !apart || w.whence[kind+" "+name] != "" {
 		return nil
@@ -95,14 +95,14 @@ func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) erro
 	return err
 }
 
-// inert are parts of a webhook that stands for one that cannot be read.
+// inert has the fields of a webhook that replaces one that cannot be read.
 func inert(i int) (string, admissionregistrationv1.WebhookClientConfig, *admissionregistrationv1.SideEffectClass) {
 	return fmt.Sprintf("webhook-%d.admitkit.invalid", i), admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://admitkit.invalid/")},
 		ptr.To(admissionregistrationv1.SideEffectClassNone)
 }
 
-// accepted returns what a webhook says of its side effects. What only v1beta1 knows is taken out of
-// the way of validation; it decides about dry runs.
+// accepted returns the sideEffects of a webhook. It replaces values that only v1beta1 allows, which validation rejects.
+// The returned value decides about dry runs.
 func accepted(effects **admissionregistrationv1.SideEffectClass) admissionregistrationv1.SideEffectClass {
 	said := ptr.Deref(*effects, "")
 	if said == admissionregistrationv1.SideEffectClassUnknown || said == admissionregistrationv1.SideEffectClassSome {

@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A pluginField is one that a plugin of the API server sets or changes in new objects before webhooks
-// are asked about them, if it is on; with ifUnset only where it is not there.
+// A pluginField is a field that an admission plugin sets or changes in new objects before webhooks are called. With
+// ifUnset, the plugin sets it only if it is missing.
 type pluginField struct {
 	name, plugin string
 	ifUnset      bool
@@ -34,8 +34,8 @@ var pluginFields = map[schema.GroupResource][]pluginField{
 	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {{"username", "its registry", false}, {"groups", "its registry", false}},
 }
 
-// A registryField is one that the registry of a kind allocates or changes after mutating webhooks and before
-// validating ones, on CREATE or UPDATE; given, it is only changed where that is in the object, too.
+// A registryField is a field that the registry of a kind sets between mutating and validating webhooks, on CREATE or
+// UPDATE. With given, it changes only if the object has the field given, too.
 type registryField struct{ name, given string }
 
 var registryFields = map[schema.GroupResource][]registryField{
@@ -43,7 +43,7 @@ var registryFields = map[schema.GroupResource][]registryField{
 	{Resource: "pods"}:     {{"labelSelector", "matchLabelKeys"}, {"labelSelector", "mismatchLabelKeys"}},
 }
 
-// stays reports whether a Service says an address of its own, or that it has none. A single one says all.
+// stays reports whether a Service sets its own address or has none, so that the API server allocates none.
 func (t *telling) stays(field string) bool {
 	if field != "clusterIP" || t.asked.resource.Resource != "services" {
 		return false
@@ -56,7 +56,7 @@ func (t *telling) stays(field string) bool {
 	return json.Unmarshal(t.asked.Object, &service) == nil && service.Spec.ClusterIP != ""
 }
 
-// byRegistry finds a field that a condition of a validating webhook mentions, and that the registry may change.
+// byRegistry finds a field in a condition of a validating webhook that the registry may change.
 func (t *telling) byRegistry(m mentions) string {
 	if t.asked.SubResource != "" || t.asked.Operation != admissionv1.Create && t.asked.Operation != admissionv1.Update {
 		return ""
@@ -69,8 +69,8 @@ func (t *telling) byRegistry(m mentions) string {
 	return ""
 }
 
-// keptByPlugins is the Pod of an update with what the plugins Priority and DefaultTolerationSeconds put back if
-// it is not there. Without that the update would be refused.
+// keptByPlugins returns the Pod of an update with the fields that the plugins Priority and DefaultTolerationSeconds
+// restore. The API server would reject the update without them.
 func keptByPlugins(object, old []byte) ([]byte, error) {
 	var pod, stored map[string]any
 	for data, into := range map[*[]byte]*map[string]any{&object: &pod, &old: &stored} {

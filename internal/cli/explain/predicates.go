@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// predicates are those of the chain, corrected by what is not known.
+// predicates returns the results of the chain, with unknown results where facts are missing.
 func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 	h := &t.hooks[webhook]
 	all := make([]Predicate, 0, len(e.Predicates))
@@ -52,7 +52,7 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 	return all
 }
 
-// exempt knows of static manifests, and of what no webhook is asked about since Kubernetes 1.37.
+// exempt handles static webhooks, and resources that Kubernetes 1.37 and later exempt from webhooks.
 func (t *telling) exempt(h *hook, p *Predicate) {
 	switch {
 	case k8svalidation.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
@@ -68,7 +68,7 @@ func (w *World) excludesVirtual() bool {
 	return err == nil && n >= 37
 }
 
-// namespace is about namespaces of which only the name is known, which is a label too.
+// namespace handles a namespace with unknown labels. Its name is known and is also a label.
 func (t *telling) namespace(h *hook, p *Predicate) {
 	if !t.namespaceUnknown || t.labelsItself() {
 		return
@@ -95,14 +95,15 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 	}
 }
 
-// labelsItself reports whether a namespaceSelector is for the labels of what is asked about: of a Namespace, and, as
-// the API server looks at no group (predicates/namespace, GetNamespaceLabels), of what else is called namespaces.
+// labelsItself reports whether a namespaceSelector reads the labels of the object itself. It does so for Namespaces, and
+// for resources named namespaces of any group: the API server ignores the group (predicates/namespace,
+// GetNamespaceLabels).
 func (t *telling) labelsItself() bool {
 	r, op := t.asked.resource, admission.Operation(t.asked.Operation)
 	return r.Resource == "namespaces" && (r.Group == "" || t.asked.SubResource == "" && (op == admission.Create || op == admission.Update))
 }
 
-// versions is about resources of which it is not known in which other versions they are served.
+// versions handles resources whose other served versions are unknown.
 func (t *telling) versions(h *hook, p *Predicate) {
 	if p.Answer != "Fails" || !t.asked.resource.unsure || !h.equivalent {
 		return
@@ -117,7 +118,7 @@ func (t *telling) versions(h *hook, p *Predicate) {
 	}
 }
 
-// condition is about conditions that look at what is not known.
+// condition handles conditions that read unknown facts.
 func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
 	mentions := mentioned(p.Expression)
 	converted := schema.GroupVersionKind(e.Kind) != t.asked.kind
@@ -159,7 +160,7 @@ func value(p *Predicate) string {
 	return "an error"
 }
 
-// noDefaults reports whether it is not known what the API server fills in when it decodes the object.
+// noDefaults reports whether the defaults that the API server sets in the object are unknown.
 func (t *telling) noDefaults() bool {
 	if t.asked.resource.definition != nil {
 		return false
@@ -171,11 +172,11 @@ func (t *telling) noDefaults() bool {
 	return !k8svalidation.Knows(object) && !plain[t.asked.kind.Kind]
 }
 
-// plain are kinds of which nothing that conditions look at is filled in.
+// plain has the kinds without defaults in fields that conditions read.
 var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Event": true, "Scale": true, "Eviction": true, "Binding": true,
 	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
 
-// has reports whether the object has the field somewhere, with something in it.
+// has reports whether the object has a non-empty field of that name at any depth.
 func (t *telling) has(field string) bool {
 	var object any
 	return json.Unmarshal(t.asked.Object, &object) == nil && hasField(object, field)
@@ -196,10 +197,10 @@ func hasField(value any, field string) bool {
 	return false
 }
 
-// mentions are what an expression looks at.
+// mentions are the variables and fields that an expression reads.
 type mentions struct {
 	words map[string]bool
-	// object, and body: more of it than what is in its metadata and its kind.
+	// object means any part of the object. body means more than its metadata and kind.
 	object, body bool
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// requestSeconds is how long the API server works on a request that changes something.
+// requestSeconds is the API server's time limit for a write request.
 const requestSeconds = 34
 
-// relate says which webhooks matter to others: those that may change the object.
+// relate finds the webhooks that may change the object and so affect other webhooks.
 func (t *telling) relate(e *chain.Explanation, told *Object) {
 	if t.asked.Operation == admissionv1.Delete {
 		for _, w := range t.webhooks {
@@ -50,7 +50,7 @@ func (w *judged) ifNeeded() bool {
 	return w.reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy
 }
 
-// names are those of mutating webhooks that are called, or may be.
+// names returns the names of the webhooks.
 func names(all []*judged) []string {
 	var names []string
 	for _, w := range all {
@@ -61,7 +61,7 @@ func names(all []*judged) []string {
 	return names
 }
 
-// looksAtObject reports whether another object may have another answer.
+// looksAtObject reports whether a change to the object may change the result.
 func (w *judged) looksAtObject() bool {
 	looks := false
 	for _, p := range w.Predicates {
@@ -79,7 +79,7 @@ func (w *judged) looksAtObject() bool {
 	return looks
 }
 
-// worstCase is how long the webhooks that are called may take, if none of them answers in time.
+// worstCase returns the time that the called webhooks take if all of them time out.
 func (t *telling) worstCase(twice bool) *Time {
 	var w Time
 	for _, h := range t.webhooks {
@@ -121,7 +121,7 @@ func (t *telling) name() string {
 	return o.Metadata.Name
 }
 
-// notes are what matters beyond single webhooks.
+// notes returns the notes on a request that are not about one webhook.
 func (t *telling) notes(e *chain.Explanation) []string {
 	notes := append(slices.Clone(t.asked.notes), t.world.notes...)
 	if len(t.policies) > 0 {

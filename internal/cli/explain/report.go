@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain tells which webhooks an API server would ask about an object, in which order,
-// and why. It asks none of them. What it cannot tell it says; it guesses nothing.
+// Package explain reports which webhooks an API server would call for an object, in which order, and why. It calls no
+// webhook. Results that it cannot determine are reported as unknown.
 package explain
 
 import (
@@ -10,41 +10,41 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A Report is what the command prints; as JSON it is stable.
+// A Report is the output of the command. Its JSON encoding is stable.
 type Report struct {
-	// Kubernetes is the version by whose rules is told, such as "1.36".
+	// Kubernetes is the version whose rules apply, such as "1.36".
 	Kubernetes string `json:"kubernetes"`
-	// Source is where the configurations are from: "files", "cluster" or "cluster and files".
+	// Source is the source of the configurations: "files", "cluster" or "cluster and files".
 	Source string `json:"source"`
-	// PoliciesKnown is set if MutatingAdmissionPolicies were looked for, and looked at.
+	// PoliciesKnown means that all MutatingAdmissionPolicies are known and were considered.
 	PoliciesKnown bool     `json:"policiesKnown"`
 	Objects       []Object `json:"objects"`
 }
 
-// An Object is one with the request that is made about it, and what webhooks are asked.
+// An Object is an object with the request for it and the webhooks that are called.
 type Object struct {
-	// Object is its kind and name; File and Line are where it begins, if it is from a file.
+	// Object is the kind and name. File and Line give the source of an object from a file.
 	Object string `json:"object"`
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
-	// Error is why nothing can be told about it; then there is nothing else.
+	// Error is the reason why the object cannot be explained. The other fields are empty then.
 	Error string   `json:"error,omitempty"`
 	Hints []string `json:"hints,omitempty"`
 
 	Request *Request `json:"request,omitempty"`
-	// Rejection is how the API server itself answers, or a webhook that need not even be called for
-	// that, such as one with a condition that cannot be evaluated.
+	// Rejection is a rejection without a call: by the API server itself, or because of a webhook whose
+	// condition cannot be evaluated.
 	Rejection *Rejection `json:"rejection,omitempty"`
-	// Webhooks are in the order in which the API server comes to them.
+	// Webhooks are in the order in which the API server evaluates them.
 	Webhooks []Webhook `json:"webhooks"`
-	// Changing are the mutating webhooks that are called: those after them are asked about the object
-	// as they leave it.
+	// Changing are the mutating webhooks that are called. Later webhooks receive the object with their
+	// changes.
 	Changing  []string `json:"changing,omitempty"`
 	WorstCase *Time    `json:"worstCase,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 }
 
-// A Request is what the API server is asked.
+// A Request is the API request for an object.
 type Request struct {
 	Operation   string                      `json:"operation"`
 	Resource    metav1.GroupVersionResource `json:"resource"`
@@ -57,91 +57,91 @@ type Request struct {
 	Groups      []string                    `json:"groups,omitempty"`
 }
 
-// A Rejection is an answer that is not from a webhook.
+// A Rejection is the API server's rejection of a request without an answer of a webhook.
 type Rejection struct {
-	// By is the webhook whose predicate rejects the request, or empty for the API server.
+	// By is the webhook whose predicate causes the rejection, or empty for the API server itself.
 	By      string `json:"by,omitempty"`
 	Before  string `json:"before"` // "mutating webhooks", "validating webhooks" or "storage"
 	Code    int32  `json:"code"`
 	Message string `json:"message"`
 }
 
-// Called says whether a webhook is called.
+// Called states whether a webhook is called.
 type Called string
 
-// Whether a webhook is called.
+// The values of Called.
 const (
 	Yes     Called = "yes"
 	No      Called = "no"
 	Unknown Called = "unknown"
 )
 
-// A Webhook is one with what decides whether it is called.
+// A Webhook is a webhook with the decision whether it is called.
 type Webhook struct {
-	// Order counts all webhooks, from 1.
+	// Order is the position among all webhooks, from 1.
 	Order         int    `json:"order"`
 	Type          string `json:"type"` // "mutating" or "validating"
 	Configuration string `json:"configuration"`
 	Name          string `json:"name"`
-	// Static is set for webhooks of static manifests, which come first.
+	// Static means that the webhook is from a static manifest. Static webhooks come first.
 	Static bool   `json:"static,omitempty"`
 	Called Called `json:"called"`
-	// Decision is what decides: "Resource", "NamespaceSelector", "ObjectSelector", "Rules",
+	// Decision is the deciding predicate: "Resource", "NamespaceSelector", "ObjectSelector", "Rules",
 	// "MatchCondition", "DryRun", "Rejection" or "Matches"; "Configuration" if that cannot be read.
 	Decision string `json:"decision"`
 	Why      string `json:"why"`
-	// Rejects is set if the request is rejected because of this webhook, though it is not called.
+	// Rejects means that the request is rejected because of this webhook without a call.
 	Rejects bool `json:"rejects,omitempty"`
-	// Times is how often it is called; more than once in a deletion of two steps.
+	// Times is the number of calls. A deletion in two steps has more than one.
 	Times int `json:"times,omitempty"`
-	// SentAs is the kind that it is sent, Converted whether that is another than the request's.
+	// SentAs is the kind that the webhook receives. Converted means that it differs from the request's.
 	SentAs    *metav1.GroupVersionKind `json:"sentAs,omitempty"`
 	Converted bool                     `json:"converted,omitempty"`
 
 	FailurePolicy  string `json:"failurePolicy"`
 	TimeoutSeconds int32  `json:"timeoutSeconds"`
-	// WhenDown is what becomes of the request if it does not answer.
+	// WhenDown describes the result of the request if the webhook does not answer.
 	WhenDown string `json:"whenDown"`
-	// Reinvocation is for mutating webhooks.
+	// Reinvocation is nil for validating webhooks.
 	Reinvocation *Reinvocation `json:"reinvocation,omitempty"`
-	// DependsOn are the mutating webhooks before it whose patches may change whether it is called.
+	// DependsOn are earlier mutating webhooks whose patches may change the decision.
 	DependsOn  []string    `json:"dependsOn,omitempty"`
 	Predicates []Predicate `json:"predicates"`
 }
 
-// Reinvocation says whose changes have a webhook called again.
+// Reinvocation lists the webhooks whose changes cause another call of a webhook.
 type Reinvocation struct {
 	Policy string `json:"policy"` // "Never" or "IfNeeded"
-	// By are webhooks after it that may change the object; its own change has it not called again.
+	// By are later webhooks that may change the object.
 	By []string `json:"by,omitempty"`
-	// ByAgain are webhooks before it that have it called again if they change the object when they
-	// themselves are called again.
+	// ByAgain are earlier webhooks that cause another call if they change the object in their own
+	// second call.
 	ByAgain []string `json:"byAgain,omitempty"`
 }
 
-// A Predicate is one of those on which it depends whether a webhook is called, in the API server's order.
+// A Predicate is one of the checks that decide whether a webhook is called.
 type Predicate struct {
 	Predicate string `json:"predicate"` // as in Decision
-	// Condition and Expression are those of a matchCondition.
+	// Condition and Expression are the name and expression of a matchCondition.
 	Condition  string `json:"condition,omitempty"`
 	Expression string `json:"expression,omitempty"`
 	Answer     string `json:"answer"` // "Holds", "Fails", "Errs" or "Unknown"
 	Detail     string `json:"detail"`
 }
 
-// A Time is how long webhooks may take, in seconds.
+// A Time is the longest time that webhooks can take, in seconds.
 type Time struct {
-	// Mutating webhooks are called one after the other; Again is for those that are called again.
+	// Mutating is the sum for mutating webhooks. Again is the time for their second calls.
 	Mutating int32 `json:"mutating"`
 	Again    int32 `json:"again"`
-	// Validating webhooks are called at the same time.
+	// Validating is the longest time of a validating webhook, because they are called in parallel.
 	Validating int32 `json:"validating"`
-	// Total is all that, or the time that the API server gives to a request.
+	// Total is the sum, limited by the API server's time for a request.
 	Total  int32 `json:"total"`
 	Capped bool  `json:"capped"`
 }
 
-// unknownNamespace is a namespace that would have to be known to tell whether a webhook is called.
+// unknownNamespace returns a namespace whose unknown labels decide whether a webhook is called.
 func (r *Report) unknownNamespace(only string) string {
 	for _, o := range r.Objects {
 		for _, w := range o.Webhooks {
@@ -153,8 +153,8 @@ func (r *Report) unknownNamespace(only string) string {
 	return ""
 }
 
-// unknown are the names of webhooks of which it could not be told whether they are called, and how many
-// objects there are of which nothing can be told. With only, no other webhook counts.
+// unknown returns the names of webhooks whose decision is unknown, and the number of objects that cannot be explained.
+// A non-empty only limits it to that webhook.
 func (r *Report) unknown(only string) (webhooks []string, objects int) {
 	for _, o := range r.Objects {
 		if o.Error != "" {

@@ -23,38 +23,37 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// An Ask says what is done with objects.
+// An Ask describes the requests for the objects.
 type Ask struct {
-	// Operation is CREATE if empty, or the one that the subresource has.
+	// Operation is the operation. Empty means CREATE, or the operation of the subresource.
 	Operation   string
 	SubResource string
-	// Old are objects as they are stored, for UPDATE.
+	// Old are the stored objects for UPDATE.
 	Old []*objects.Object
-	// Namespace and Name are those of the request, for objects that do not say. NamespaceLabels are
-	// the labels of its namespace; nil if they were not given.
+	// Namespace and Name are used for objects without their own. NamespaceLabels are the labels of the
+	// namespace, or nil if they were not given.
 	Namespace, Name string
 	NamespaceLabels map[string]string
-	// Resource is RESOURCE.VERSION.GROUP, for kinds that are not known.
+	// Resource has the form RESOURCE.VERSION.GROUP and is needed for unknown kinds.
 	Resource string
 	DryRun   bool
 	User     *User
 }
 
-// asked is a request, with what is known about it.
+// asked is a request with the facts known about it.
 type asked struct {
 	chain.Request
 	resource resource
 	kind     schema.GroupVersionKind
-	// made is set if what webhooks are sent was made of the object: it lacks what only a client says.
+	// made means that the sent kind was generated from the object, without the fields that only a client sets.
 	made bool
-	// uidUnknown and extraUnknown are set if these of the user are not known.
+	// uidUnknown and extraUnknown mean that these fields of the user are unknown.
 	uidUnknown, extraUnknown bool
 
 	notes []string
 }
 
-// request makes the request that an object and the flags stand for. In a cluster, the old object of an update
-// is looked up.
+// request returns the request for an object and the flags. It reads the old object of an update from the cluster.
 func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*asked, error) {
 	r, sub, err := w.target(o, ask)
 	if err != nil {
@@ -95,7 +94,7 @@ func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*asked
 	return a, a.fill(o, as, ask)
 }
 
-// target finds the resource and the subresource.
+// target finds the resource and the subresource of the request.
 func (w *World) target(o *objects.Object, ask Ask) (resource, string, error) {
 	of, sub := sentTo(o.GVK)
 	if ask.SubResource != "" {
@@ -147,7 +146,7 @@ func (a *asked) operate(given string, as subresource) error {
 	return nil
 }
 
-// fill puts the objects into the request.
+// fill sets the objects of the request.
 func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
 	object, err := a.sent(o, as)
 	if err != nil {
@@ -182,7 +181,7 @@ func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
 	return nil
 }
 
-// old is the object as it is stored.
+// old returns the stored object.
 func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
 	if a.Operation != admissionv1.Update {
 		if len(ask.Old) > 0 {
@@ -203,7 +202,7 @@ func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) 
 	return a.sent(o, as)
 }
 
-// sent is what a client sends: the object or, to some subresources, another kind that is made from it.
+// sent returns the body of the request: the object or, for some subresources, another kind generated from it.
 func (a *asked) sent(o *objects.Object, as subresource) ([]byte, error) {
 	if as.kind.Kind == "" || o.GVK == as.kind {
 		return o.JSON, nil
@@ -261,7 +260,7 @@ func (a *asked) replicas(o *objects.Object) (any, error) {
 	return value, nil
 }
 
-// userOf is who asks.
+// userOf returns the user of the request.
 func (w *World) userOf(ask Ask) User {
 	switch {
 	case ask.User != nil:
@@ -272,7 +271,7 @@ func (w *World) userOf(ask Ask) User {
 	return User{Name: "admin", Groups: []string{"system:masters"}}
 }
 
-// userInfo adds the groups that the API server adds.
+// userInfo returns the user with the groups that the API server adds.
 func userInfo(u User) authenticationv1.UserInfo {
 	info := authenticationv1.UserInfo{Username: u.Name, Groups: slices.Clone(u.Groups), UID: ptr.Deref(u.UID, "")}
 	for key, values := range u.Extra {
@@ -295,7 +294,7 @@ func userInfo(u User) authenticationv1.UserInfo {
 	return info
 }
 
-// ruleRequest returns what the rules of a webhook or policy look at.
+// ruleRequest returns the part of a request that rules of webhooks and policies read.
 func (a *asked) ruleRequest() rulematch.Request {
 	r := a.resource.GroupVersionResource
 	isNamespace := r.GroupVersion() == schema.GroupVersion{Version: "v1"} && r.Resource == "namespaces"

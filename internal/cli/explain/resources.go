@@ -14,22 +14,22 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A resource is what requests are made about.
+// A resource is the API resource of a request.
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
-	// unsure is set if it is not known in which other versions it is served.
+	// unsure means that the other served versions are unknown.
 	unsure bool
-	// definition is that of a custom resource, if it is known.
+	// definition is the definition of a custom resource, or nil.
 	definition *apiextensionsv1.CustomResourceDefinition
 }
 
-// A subresource is one of Kubernetes' own, and the one operation that it has.
+// A subresource is a built-in subresource with its only operation.
 type subresource struct {
 	operation string
-	// kind is what is sent to it; empty, it is the object itself.
+	// kind is the kind that clients send, or empty for the object itself.
 	kind schema.GroupVersionKind
-	// of is the resource that has it; empty, there are several.
+	// of is the resource that has it, or empty for several.
 	of string
 }
 
@@ -55,7 +55,7 @@ var (
 	}
 )
 
-// sentTo finds the subresource that a kind is sent to, such as PodExecOptions.
+// sentTo finds the subresource for a kind such as PodExecOptions.
 func sentTo(kind schema.GroupVersionKind) (of, name string) {
 	for of, options := range proxyOf {
 		if kind == coreV1.WithKind(options) {
@@ -70,7 +70,7 @@ func sentTo(kind schema.GroupVersionKind) (of, name string) {
 	return "", ""
 }
 
-// subresource is one of the resource's.
+// subresource returns a subresource of the resource.
 func (r resource) subresource(name string) (subresource, error) {
 	s, known := subresourceOf[name]
 	switch {
@@ -91,7 +91,7 @@ func (r resource) subresource(name string) (subresource, error) {
 	return s, nil
 }
 
-// noSubresource is what is wrong with an object of which others may have the subresource.
+// noSubresource is the error for an object whose resource lacks the subresource.
 type noSubresource struct{ error }
 
 func (e noSubresource) Unwrap() error { return e.error }
@@ -142,7 +142,7 @@ func customResource(d *apiextensionsv1.CustomResourceDefinition, kind schema.Gro
 	return resource{}, problem.New("version %s of %s is not served", kind.Version, d.Name)
 }
 
-// resourceNamed is one that the user names.
+// resourceNamed returns the resource that the user names.
 func (w *World) resourceNamed(text string, inNamespace bool) (resource, error) {
 	gvr, _ := schema.ParseResourceArg(text)
 	if gvr == nil {
@@ -167,7 +167,7 @@ func (w *World) resourceNamed(text string, inNamespace bool) (resource, error) {
 	return r, nil
 }
 
-// isBuiltIn reports whether a kind is one of Kubernetes' own that has a resource.
+// isBuiltIn reports whether a kind is built in and has a resource.
 func isBuiltIn(kind schema.GroupVersionKind) bool {
 	if kind.Group == apiextensionsv1.GroupName {
 		return kind.Kind == "CustomResourceDefinition"
@@ -180,8 +180,8 @@ func isBuiltIn(kind schema.GroupVersionKind) bool {
 	return err == nil
 }
 
-// servedByDefault reports whether API servers serve a version of a built-in kind unless told not to. They
-// serve beta versions only if told to.
+// servedByDefault reports whether API servers serve a version of a built-in kind by default. They do not serve beta
+// versions by default.
 func servedByDefault(kind schema.GroupVersionKind) bool {
 	return kind.Version == "v1" || kind.GroupVersion().String() == "autoscaling/v2"
 }

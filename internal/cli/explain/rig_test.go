@@ -87,7 +87,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: breakgla
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: developers}]
 `
 
-// A rig is a real API server, and a server of webhooks that notes who is called.
+// A rig is a real API server and a webhook server that records calls.
 type rig struct {
 	config *rest.Config
 	client *http.Client
@@ -97,7 +97,7 @@ type rig struct {
 	calls map[string][]call // by the id of the request
 }
 
-// A call is one that came to the server of webhooks.
+// A call is a call that the webhook server received.
 type call struct {
 	Webhook, Kind string
 }
@@ -121,7 +121,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// ServeHTTP allows everything, and notes what was asked by the webhook's name, its path.
+// ServeHTTP allows every request and records the call under the webhook's name, which is its path.
 func (r *rig) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {
@@ -146,7 +146,7 @@ func (r *rig) called(id string) []call {
 	return slices.Clone(r.calls[id])
 }
 
-// do sends a request as a user, who has an id that webhooks are told.
+// do sends a request as a user. Webhooks receive id in the user's extra fields.
 func (r *rig) do(ctx context.Context, method, path string, body any, user *User, id string) (code int, answer []byte, err error) {
 	var reader io.Reader
 	if body != nil {
@@ -171,7 +171,7 @@ func (r *rig) do(ctx context.Context, method, path string, body any, user *User,
 	return response.StatusCode, answer, err
 }
 
-// must sends a request of the test's own, and decodes the answer.
+// must sends a request that has to succeed and decodes the answer.
 func (r *rig) must(t *testing.T, method, path string, body any) map[string]any {
 	t.Helper()
 	code, answer, err := r.do(t.Context(), method, path, body, nil, "")
@@ -194,7 +194,7 @@ func read(t *testing.T, text string) []*objects.Object {
 	return all
 }
 
-// makeEnvironment makes what requests need.
+// makeEnvironment creates the objects that requests need.
 func (r *rig) makeEnvironment(t *testing.T) {
 	t.Helper()
 	paths := map[string]string{"Namespace": "/api/v1/namespaces", "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -213,8 +213,8 @@ func (r *rig) makeEnvironment(t *testing.T) {
 	}
 }
 
-// register replaces all configurations, and waits until the API server calls the new ones: markers
-// are the last that it hears of.
+// register replaces all configurations and waits until the API server calls the new ones. The markers are
+// created last.
 func (r *rig) register(t *testing.T, world int, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
 	const mutatingPath, validatingPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -262,7 +262,7 @@ func (r *rig) register(t *testing.T, world int, mutating []*admissionregistratio
 	}
 }
 
-// send makes the request of a case.
+// send sends the request of a case.
 func (r *rig) send(ctx context.Context, c *generated) (code int, answer []byte, err error) {
 	query := url.Values{}
 	if c.dryRun {
@@ -291,15 +291,15 @@ func (r *rig) send(ctx context.Context, c *generated) (code int, answer []byte, 
 	return r.do(ctx, method, path, body, &c.user, c.id)
 }
 
-// sharedSchema is the SCHEMA of all definitions.
+// sharedSchema replaces SCHEMA in all definitions.
 const sharedSchema = `{openAPIV3Schema: {type: object, properties: {spec: {type: object, default: {}, properties: {size: {type: integer, default: 3}}}, status: {type: object, properties: {size: {type: integer}}}}}}`
 
-// widgets are the definitions.
+// widgets are custom resource definitions.
 func widgets() string { return strings.ReplaceAll(definitions, "SCHEMA", sharedSchema) }
 
 var painter = screen.Painter{}
 
-// change allows what it is asked about, and adds a label if there is one and the object has it not.
+// change returns a handler that allows each object and adds a missing label.
 func change(w http.ResponseWriter, req *http.Request, label string) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {

@@ -26,18 +26,18 @@ type Options struct {
 	Where                           cluster.Flags
 	User                            string
 	Groups                          []string
-	// UID and Extra, KEY=VALUE each, are not known if nil.
+	// UID and Extra are unknown if nil. Entries of Extra have the form KEY=VALUE.
 	UID             *string
 	Extra           []string
 	NamespaceLabels *string // nil if they are not given; a namespace may have none
 	Allow           []string
 	Kubernetes      string
-	// Webhook is the one that is told of in detail.
+	// Webhook is the name of the webhook to explain in detail.
 	Webhook               string
 	Expected, NotExpected []string
 }
 
-// Run reads everything and tells.
+// Run reads the input and returns the report.
 func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	return report, o.known(world)
 }
 
-// check finds flags that make no sense, and reads those that are more than text.
+// check validates the flags and parses those that have structure.
 func (o *Options) check() error {
 	switch {
 	case len(o.Files) == 0:
@@ -144,7 +144,7 @@ func (o *Options) world(ctx context.Context, all []*objects.Object, read func([]
 	return w, nil
 }
 
-// known finds names of webhooks that are none.
+// known returns an error for a name that no webhook has.
 func (o *Options) known(w *World) error {
 	var names []string
 	for _, c := range w.mutating {
@@ -170,7 +170,7 @@ func (o *Options) known(w *World) error {
 	return nil
 }
 
-// Verdict is how the command ends: with what was expected and is not so, or what could not be told.
+// Verdict returns the error that sets the exit code: an expectation that failed, or an unknown decision.
 func (o *Options) Verdict(r *Report) error {
 	if len(o.Expected)+len(o.NotExpected) > 0 {
 		return o.expectations(r)
@@ -203,7 +203,7 @@ func areCalled(n int) string {
 	return fmt.Sprintf("%d webhooks are called", n)
 }
 
-// expectations are what was expected of webhooks and is not so, a sentence each.
+// expectations returns a sentence for each expectation that failed.
 func (o *Options) expectations(r *Report) error {
 	var failed, unknown []string
 	look := func(name string, want Called) {
@@ -239,10 +239,10 @@ func (o *Options) expectations(r *Report) error {
 	return nil
 }
 
-// unexpected is what was not as the caller expected.
+// unexpected is the error for expectations that failed.
 type unexpected struct{ failed []string }
 
 func (u *unexpected) Error() string { return strings.Join(u.failed, "\n") }
 
-// Is makes it what a command ends with that found something.
+// Is makes the error equal to problem.ErrFound.
 func (u *unexpected) Is(target error) bool { return target == problem.ErrFound }

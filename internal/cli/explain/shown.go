@@ -12,8 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// visible returns a copy of the report in which no text of strangers does anything to a terminal, or
-// looks like a line of this program.
+// visible returns a copy of the report with all names and messages on one line and without control characters.
 func (r *Report) visible() (*Report, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -46,12 +45,12 @@ func show(v reflect.Value) {
 	}
 }
 
-// shownLine is text in one line.
+// shownLine puts text on one line and escapes its invisible characters.
 func shownLine(text string) string {
 	return textutil.Visible(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
 }
 
-// escaped is JSON in which characters that cannot be seen are written as JSON can write them.
+// escaped escapes the invisible characters of a JSON text as \uXXXX.
 func escaped(text string) string {
 	var out strings.Builder
 	for _, c := range text {

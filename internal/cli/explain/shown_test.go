@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// filled is a report with the text in all of its fields.
+// filled returns a report with the text in all of its fields.
 func filled(text string) *Report {
 	r := &Report{}
 	fill(reflect.ValueOf(r).Elem(), text)
@@ -45,8 +45,7 @@ func fill(v reflect.Value, text string) {
 	}
 }
 
-// FuzzShown: whatever strangers name things, a terminal has nothing to act upon, no line is theirs, and
-// JSON says what was there.
+// FuzzShown checks that no name controls a terminal or forges a line, and that JSON keeps the name.
 func FuzzShown(f *testing.F) {
 	for _, text := range []string{"\x1b[2Jx", "a\nadmitkit: all is well", "\u009b31m", "\u202eabc", "a\U000e0041b", "\xff\r", "web", "\"", "\\u001b", "\u2028"} {
 		f.Add(text)
@@ -103,7 +102,7 @@ func look(t *testing.T, text string) {
 	}
 }
 
-// TestShownLines: a name makes no line of its own.
+// TestShownLines checks that a name with a newline stays on one line.
 func TestShownLines(t *testing.T) {
 	var want, got strings.Builder
 	if err := filled("a b").Text(&want, screen.Painter{}, ""); err != nil {

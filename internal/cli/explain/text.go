@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// JSON writes the report for machines.
+// JSON writes the report as JSON.
 func (r *Report) JSON(w io.Writer) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -29,10 +29,10 @@ func (r *Report) JSON(w io.Writer) error {
 	return err
 }
 
-// columns is how wide text is, at most: what is longer is wrapped.
+// columns is the width at which text is wrapped.
 const columns = 80
 
-// Text writes the report for people: all webhooks, or those of one name with all of their predicates.
+// Text writes the report as text: all webhooks, or those of one name with all of their predicates.
 func (r *Report) Text(w io.Writer, p screen.Painter, webhook string) error {
 	t := &text{w: w, Painter: p, policiesKnown: r.PoliciesKnown}
 	shown, err := r.visible()
@@ -97,7 +97,7 @@ func (t *text) object(o *Object, webhook string) {
 	t.summary(o)
 }
 
-// String says what is asked: "CREATE of v1 pods in namespace shop, by admin".
+// String describes the request: "CREATE of v1 pods in namespace shop, by admin".
 func (r *Request) String() string {
 	what := r.Resource.Resource
 	if r.SubResource != "" {
@@ -136,7 +136,7 @@ func (t *text) webhooks(o *Object) {
 	}
 }
 
-// width is that of what stands before the sentences about a webhook.
+// width is the width of the columns before the sentences about a webhook.
 const width = 17
 
 func (t *text) webhook(w *Webhook) {
@@ -162,7 +162,7 @@ func (t *text) webhook(w *Webhook) {
 	}
 }
 
-// String says whose changes have a webhook called again; empty if nobody's.
+// String describes the changes that cause another call, or is empty if there are none.
 func (r *Reinvocation) String() string {
 	switch {
 	case r == nil || len(r.By)+len(r.ByAgain) == 0:
@@ -188,7 +188,7 @@ func (t *text) called(w *Webhook, width int) string {
 	return t.Faint(pad("not called"))
 }
 
-// because is why, with what decides.
+// because returns the reason for the decision.
 func (w *Webhook) because() string {
 	switch chain.Reason(w.Decision) {
 	case chain.ByNamespaceSelector:
@@ -217,7 +217,7 @@ func list(names []string, word string) string {
 	}
 }
 
-// summary is what is to be said of all webhooks together.
+// summary writes the facts about all webhooks together.
 func (t *text) summary(o *Object) {
 	if o.Rejection != nil || len(o.Notes) > 0 || o.WorstCase != nil && o.WorstCase.Total > 0 {
 		t.line("")
@@ -245,7 +245,7 @@ func (t *text) summary(o *Object) {
 	}
 }
 
-// depend are the webhooks that may be decided otherwise after a patch.
+// depend returns the webhooks whose decision may change after a patch.
 func (o *Object) depend() []string {
 	var names []string
 	for _, w := range o.Webhooks {
@@ -256,7 +256,7 @@ func (o *Object) depend() []string {
 	return names
 }
 
-// String says how long it may take: "worst case 25 s: ...".
+// String describes the longest time: "worst case 25 s: ...".
 func (c *Time) String() string {
 	var parts []string
 	add := func(seconds int32, what string) {
@@ -274,7 +274,7 @@ func (c *Time) String() string {
 	return text
 }
 
-// detail is all about one webhook.
+// detail writes everything about one webhook.
 func (t *text) detail(w *Webhook) {
 	t.line("")
 	t.line("%s %s: %s", t.Bold(w.Name), t.Faint("in "+w.Configuration), t.called(w, 0))

@@ -18,7 +18,7 @@ func withCondition(expression string) string {
 	return configuration("Mutating", "m", "m.example.com", fields) + "---" + configuration("Validating", "v", "v.example.com", fields)
 }
 
-// TestRegistry: what the API server allocates between mutating and validating webhooks is not guessed.
+// TestRegistry checks that fields which the API server sets between mutating and validating webhooks are unknown.
 func TestRegistry(t *testing.T) {
 	spread := strings.Replace(aPod, "spec: {", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}, KEYS}], ", 1)
 	for _, row := range []struct {
@@ -51,7 +51,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestLimits: LimitRanger may add an annotation to a Pod; only where that makes a difference, it is not known.
+// TestLimits checks that a decision is unknown only if the annotation of LimitRanger would change it.
 func TestLimits(t *testing.T) {
 	annotated := strings.Replace(aPod, "labels:", "annotations: {team: web}, labels:", 1)
 	for _, row := range []struct{ name, reason, object, expression, want string }{
@@ -95,7 +95,7 @@ spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""]
 ---
 `
 
-// TestPolicies: what a MutatingAdmissionPolicy may change is not known.
+// TestPolicies checks that fields which a MutatingAdmissionPolicy may change are unknown.
 func TestPolicies(t *testing.T) {
 	const note = "MutatingAdmissionPolicy labels comes before webhooks"
 	for _, row := range []struct {

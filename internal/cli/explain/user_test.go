@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestUser: what is not known of the user is not guessed.
+// TestUser checks that decisions which depend on unknown facts about the user are unknown.
 func TestUser(t *testing.T) {
 	const credential = `has(request.userInfo.extra) && "authentication.kubernetes.io/credential-id" in request.userInfo.extra`
 	uid := "u-1"
@@ -43,7 +43,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// explainOne tells of one object from files.
+// explainOne explains one object from files.
 func explainOne(t *testing.T, hooks, object string, ask Ask) Object {
 	t.Helper()
 	w, err := FromFiles(read(t, hooks), read(t, object))
@@ -57,7 +57,7 @@ func explainOne(t *testing.T, hooks, object string, ask Ask) Object {
 	return report.Objects[0]
 }
 
-// TestReview: a cluster is asked all that a condition asks its authorizer.
+// TestReview checks that all authorizer checks of a condition reach the cluster.
 func TestReview(t *testing.T) {
 	var asked []authorizationv1.SubjectAccessReviewSpec
 	client := fake.NewClientset()
@@ -101,7 +101,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// TestAllow: what is allowed in one namespace, or of one name, is not allowed elsewhere.
+// TestAllow checks that a permission for one namespace or name does not apply elsewhere.
 func TestAllow(t *testing.T) {
 	question := `authorizer.group("apps").resource("deployments").namespace("shop").name("web").check("use").allowed()`
 	for _, row := range []struct{ rule, want string }{

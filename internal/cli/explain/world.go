@@ -19,49 +19,49 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A World is what is known of an API server.
+// A World has the known facts about an API server.
 type World struct {
 	mutating    []*admissionregistrationv1.MutatingWebhookConfiguration
 	validating  []*admissionregistrationv1.ValidatingWebhookConfiguration
 	definitions []*apiextensionsv1.CustomResourceDefinition
-	// namespaces are those of which the labels are known.
+	// namespaces has the labels of known namespaces.
 	namespaces map[string]map[string]string
-	// lookUp finds the labels of another namespace, in a cluster.
+	// lookUp reads the labels of another namespace from a cluster.
 	lookUp func(ctx context.Context, name string) (map[string]string, error)
-	// resources finds the resource of a kind, in a cluster.
+	// resources finds the resource of a kind in a cluster.
 	resources func(schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error)
-	// stored reads an object, in a cluster.
+	// stored reads an object from a cluster.
 	stored func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error)
-	// authorizer answers the conditions' questions; without one they can only be answered for system:masters.
+	// authorizer answers the authorizer checks of conditions. Without one, only system:masters has answers.
 	authorizer authorizer.Authorizer
-	// noLimits reports whether a namespace has no LimitRange for sure, in a cluster.
+	// noLimits reports whether a namespace of a cluster certainly has no LimitRange.
 	noLimits func(ctx context.Context, namespace string) (bool, error)
 	policies policies
-	// notes are about what could not be read.
+	// notes report objects that could not be read.
 	notes []string
-	// whence is where errors about configurations are from: their files and lines.
+	// whence has the files and lines of configurations, for errors about them.
 	whence map[string]string
-	// user is who asks, unless the caller says who.
+	// user is the user of requests, unless the flags name one.
 	user *User
 
 	Source     string
 	Kubernetes string
 }
 
-// A User is who makes the request.
+// A User is the user of a request.
 type User struct {
 	Name   string
 	Groups []string
-	// UID and Extra are nil if they are not known.
+	// UID and Extra are nil if they are unknown.
 	UID   *string
 	Extra map[string][]string
 }
 
-// defaultVersion is that of the API server whose code this program has.
+// defaultVersion is the Kubernetes version of the code in this program.
 const defaultVersion = "1.36"
 
-// FromFiles returns a world of what is in files. More are files with namespaces and definitions of
-// custom resources.
+// FromFiles returns the World for configurations in files. more has files with namespaces and definitions of custom
+// resources.
 func FromFiles(configurations, more []*objects.Object) (*World, error) {
 	w := newWorld("files")
 	sets, err := objects.Sort(configurations)
@@ -87,7 +87,7 @@ func newWorld(source string) *World {
 	return &World{Source: source, Kubernetes: defaultVersion, namespaces: map[string]map[string]string{}, whence: map[string]string{}}
 }
 
-// addConfigurations adds those of files; one that is there already, from a cluster, is replaced.
+// addConfigurations adds the configurations of files. They replace those of a cluster with the same name.
 func (w *World) addConfigurations(sets *objects.Sets) error {
 	for _, c := range sets.Mutating {
 		if err := w.from("MutatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
@@ -124,7 +124,7 @@ func (w *World) from(kind, name, where string) error {
 	return nil
 }
 
-// addKnown adds namespaces and definitions.
+// addKnown adds namespaces and custom resource definitions.
 func (w *World) addKnown(sets *objects.Sets) {
 	for _, n := range sets.Namespaces {
 		w.namespaces[n.Value.Name] = n.Value.Labels
@@ -136,7 +136,7 @@ func (w *World) addKnown(sets *objects.Sets) {
 	}
 }
 
-// definition is that of a custom resource, or nil.
+// definition returns the definition of a custom resource, or nil.
 func (w *World) definition(match func(*apiextensionsv1.CustomResourceDefinition) bool) *apiextensionsv1.CustomResourceDefinition {
 	if i := slices.IndexFunc(w.definitions, match); i >= 0 {
 		return w.definitions[i]
@@ -144,16 +144,16 @@ func (w *World) definition(match func(*apiextensionsv1.CustomResourceDefinition)
 	return nil
 }
 
-// isStatic reports whether a configuration is one of a static manifest: their names end so, and no
-// others may.
+// isStatic reports whether a configuration is from a static manifest. The names of static configurations have a
+// reserved suffix.
 func isStatic(configuration string) bool { return strings.HasSuffix(configuration, ".static.k8s.io") }
 
-// A question is one that a condition asks the authorizer.
+// A question is an authorizer check of a condition.
 type question struct{ verb, group, resource, subresource, namespace, name, path string }
 
-// Allow makes questions of conditions about the user's permissions answerable: what the user may do,
-// as VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH, each with * for any. All else it may
-// not. As in RBAC, who may do it without selectors may do it with them.
+// Allow sets the permissions of the user for authorizer checks, each as
+// VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH. A * matches anything. The user has no other
+// permissions. As in RBAC, a permission without selectors covers requests with selectors.
 func (w *World) Allow(rules []string) error {
 	var all []question
 	for _, rule := range rules {
@@ -196,7 +196,7 @@ func (q question) covers(a authorizer.Attributes) bool {
 		is(q.namespace, a.GetNamespace()) && (q.name == "" || is(q.name, a.GetName()))
 }
 
-// labelsOf are the labels of a namespace; known is false if nobody knows.
+// labelsOf returns the labels of a namespace. known is false if they are unknown.
 func (w *World) labelsOf(ctx context.Context, name string) (labels map[string]string, known bool, err error) {
 	if labels, known = w.namespaces[name]; known || w.lookUp == nil {
 		return labels, known, nil
