@@ -38,7 +38,7 @@ type query struct {
 	raw       []byte // sent instead of object.raw
 }
 
-// An answer is what the API server makes of the answer to a call.
+// An answer is the response to a call, as the API server reads it.
 type answer struct {
 	allowed  bool
 	message  string // of a denial
@@ -116,7 +116,7 @@ func typeOf(gvk schema.GroupVersionKind) string {
 	return fmt.Sprintf("has the kind %s of %s", gvk.Kind, gvk.GroupVersion())
 }
 
-// read decodes and checks the answer.
+// read decodes and checks the response.
 func (a *answer) read(q query, uid types.UID, response []byte) {
 	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
 		asJSON, err := yaml.YAMLToJSON(response) // the API server looks at the content, too

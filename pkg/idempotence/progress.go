@@ -2,18 +2,18 @@
 
 package idempotence
 
-// A Step is how far a run is.
+// A Step is the progress of a run.
 type Step struct {
-	// Kind is what objects are made of, and Law what looks at one of them.
+	// Kind is the kind of the objects, and Law the law that is checked.
 	Kind string
 	Law  Law
-	// Object is which object that is, counted from 1, of Objects of this kind. It is 0 for a stored case.
+	// Object is the number of the object, counted from 1, out of Objects. It is 0 for a stored case.
 	Object, Objects int
-	// Checks and Calls are how many there were of this kind.
+	// Checks and Calls count what was done for this kind.
 	Checks, Calls int
 }
 
-// tellStep says what is looked at now.
+// tellStep reports the check that begins.
 func (r *run) tellStep(law Law) {
 	if r.opts.step != nil {
 		r.opts.step(Step{Kind: kindName(r.kind.GroupVersionKind), Law: law, Object: r.at, Objects: r.opts.objects, Checks: r.checks, Calls: r.calls})

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A Verdict is what was found out about a law.
+// A Verdict is the result for one law.
 type Verdict string
 
 // The verdicts.
@@ -21,19 +21,18 @@ const (
 	Passes Verdict = "passes"
 	// Fails means that a case breaks the law.
 	Fails Verdict = "fails"
-	// Impure is a webhook of which the answers to one request differ. What else it breaks is not
-	// looked for.
+	// Impure means that answers to the same request differ. Laws that need equal answers are not
+	// checked.
 	Impure Verdict = "impure"
-	// Inconclusive is a law for which too little could be tried to tell.
+	// Inconclusive means that too few cases could be decided.
 	Inconclusive Verdict = "inconclusive"
-	// Advice is what may be intended.
+	// Advice is a finding that may be intended.
 	Advice Verdict = "advice"
-	// NotApplicable is a law that does not apply: by the registration, or because the webhook does
-	// nothing that it is about.
+	// NotApplicable means that the law does not apply to the registration or to what the webhook does.
 	NotApplicable Verdict = "not applicable"
 )
 
-// A Report is what a run found out.
+// A Report has the results of a run.
 type Report struct {
 	Webhooks []string `json:"webhooks"`
 	Kinds    []string `json:"kinds"`
@@ -49,12 +48,12 @@ type Report struct {
 	Calls      int `json:"calls"`
 	// Laws are the verdicts, by kind of object and law.
 	Laws []LawResult `json:"laws"`
-	// Findings are what is to be mended, or thought about, the laws in order.
+	// Findings are the broken laws and the advice, in the order of the laws.
 	Findings   []*Violation `json:"findings"`
 	Exceptions []Exception  `json:"exceptions,omitempty"`
 	// Replayed are the stored cases that were tried again.
 	Replayed []Replayed `json:"replayed,omitempty"`
-	// Notes are what the run could not do that does not touch the verdicts.
+	// Notes report limits of the run that do not affect the verdicts.
 	Notes []Reason `json:"notes,omitempty"`
 	// Incomplete are the reasons why the run cannot decide whether the webhook passes. It is empty for a
 	// complete run.
