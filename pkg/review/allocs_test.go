@@ -6,11 +6,11 @@ package review
 
 import (
 	"encoding/json"
-	"github.com/admitkit/admitkit/internal/wire"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admitkit/admitkit/internal/wire"
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 

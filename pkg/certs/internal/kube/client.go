@@ -36,6 +36,7 @@ type Client struct {
 	clockAhead   *atomic.Int64 // see Ahead, in nanoseconds
 }
 
+// Ahead returns how far this machine's clock is ahead of the API server's. It is negative if it is behind.
 func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
 // New returns the cluster of the config, which is copied, with the Secret of that

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// ReadSecret returns the Secret, or the zero Secret if there is none.
 func (k *Client) ReadSecret(ctx context.Context) (Secret, error) {
 	object, err := k.getSecret(ctx)
 	if apierrors.IsNotFound(err) {
@@ -62,6 +63,7 @@ func setSecretData(object *unstructured.Unstructured, data map[string][]byte) {
 	object.Object["data"] = texts
 }
 
+// WriteSecret creates the Secret if s has no version, and otherwise updates it if its version is still that of s.
 func (k *Client) WriteSecret(ctx context.Context, s Secret) error {
 	if s.Version == "" {
 		return k.createSecret(ctx, s.Data)

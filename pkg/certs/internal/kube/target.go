@@ -39,6 +39,7 @@ func objectOf(t Target) (objectRef, error) {
 	return objectRef{kind: t.Kind, name: t.Name, resource: resource}, nil
 }
 
+// ReadTarget returns the caBundles of a target and what decides whether they may be written.
 func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) {
 	p, err := objectOf(t)
 	if err != nil {

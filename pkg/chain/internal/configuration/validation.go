@@ -27,6 +27,7 @@ import (
 
 const maxMatchConditions = 64
 
+// ValidateMutating returns the errors for which the API server rejects a mutating configuration.
 func ValidateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
 	at := RootPath(MutatingKind, c.Name)
 	errs := validateMeta(&c.ObjectMeta, at)
@@ -45,6 +46,7 @@ func ValidateMutating(c *admissionregistrationv1.MutatingWebhookConfiguration) f
 	return errs
 }
 
+// ValidateValidating returns the errors for which the API server rejects a validating configuration.
 func ValidateValidating(c *admissionregistrationv1.ValidatingWebhookConfiguration) field.ErrorList {
 	at := RootPath(ValidatingKind, c.Name)
 	errs := validateMeta(&c.ObjectMeta, at)
@@ -238,6 +240,7 @@ func RootPath(kind, name string) *field.Path {
 	return field.NewPath("validating").Key(name)
 }
 
+// The kinds of configurations.
 const (
 	MutatingKind   = "MutatingWebhookConfiguration"
 	ValidatingKind = "ValidatingWebhookConfiguration"

@@ -76,11 +76,12 @@ func (p PanicError) Error() string { return io.EOF.Error() }
 
 func (p PanicError) Unwrap() error { return io.EOF }
 
+// Cause says how the handler ended: with a panic or without returning.
 func (p PanicError) Cause() string {
 	if p.value == nil {
 		return "the handler did not return"
 	}
-	return fmt.Sprintf("the handler PanicError: %v", p.value)
+	return fmt.Sprintf("the handler panicked: %v", p.value)
 }
 
 // A Response is an http.ResponseWriter that keeps the response in memory.
@@ -91,10 +92,12 @@ type Response struct {
 	returned     bool
 }
 
+// Header implements http.ResponseWriter.
 func (a *Response) Header() http.Header { return a.header }
 
+// WriteHeader implements http.ResponseWriter. It ignores informational codes.
 func (a *Response) WriteHeader(status int) {
-	if a.sent != nil || status < 200 { // informational ones are not the Response
+	if a.sent != nil || status < 200 { // informational codes are not the response
 		return
 	}
 	a.status, a.sent = status, a.header.Clone()

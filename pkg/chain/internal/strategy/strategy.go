@@ -31,6 +31,7 @@ func Has(kind schema.GroupVersionKind) bool {
 	return BuiltIn().Recognizes(kind)
 }
 
+// PrepareForCreate sets the fields that the API server sets on every object that is created.
 func PrepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
 	if k8svalidation.CountsChanges(kind.GroupKind()) {
 		m.SetGeneration(1)
@@ -63,6 +64,7 @@ func PrepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1
 	}
 }
 
+// PrepareForUpdate resets and sets the fields that the API server manages when an object or subresource is updated.
 func PrepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old runtime.Object, m, oldMeta metav1.Object) {
 	switch subresource {
 	case "":
@@ -145,6 +147,7 @@ func Canonicalize(obj runtime.Object) {
 	}
 }
 
+// Field returns the named field of an object's struct.
 func Field(obj runtime.Object, name string) reflect.Value {
 	return reflect.Indirect(reflect.ValueOf(obj)).FieldByName(name)
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package edits generates the changes that other parties make to an object between two calls of a webhook, and
+// applies them.
 package edits
 
 import (

@@ -31,6 +31,7 @@ func Furnish(doc any) any {
 	return doc
 }
 
+// Fields are the members of an object.
 type Fields = map[string]any
 
 func furniture() Fields {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package objects models what the API server does to the objects of one kind: defaults, validation and the
+// preparation for storage, in process or by asking a real API server.
 package objects
 
 import (

@@ -162,6 +162,7 @@ var Builtins = func() *runtime.Scheme {
 // TestNamespace is where objects are that say nothing else, if the selectors allow it.
 const TestNamespace = "shop"
 
+// IsNamespace reports whether k is the kind Namespace.
 func (k *Kind) IsNamespace() bool { return k.Group == "" && k.Resource.Resource == "namespaces" }
 
 // NamespaceOf is the namespace of a request: for a Namespace, that itself.
@@ -198,6 +199,7 @@ func (k *Kind) Within(scope *admissionregistrationv1.ScopeType) bool {
 	return true
 }
 
+// NameOf returns the name of the first object that has one.
 func NameOf(objects ...*Object) string {
 	for _, o := range objects {
 		if o == nil {

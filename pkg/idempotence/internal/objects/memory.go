@@ -16,9 +16,10 @@ type Memory struct {
 	patched recall[[2]Digest, []byte] // by the text, and the patch of it
 }
 
-// A Digest stands for a text, which may be large.
+// A Digest identifies a text.
 type Digest [sha256.Size]byte
 
+// DigestOf returns the digest of a text.
 func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
 // recall remembers values up to a size.
