@@ -63,7 +63,7 @@ func attributes(k *objects.Kind, q *query) (*admission.VersionedAttributes, erro
 	gvr := schema.GroupVersionResource{Group: k.Resource.Group, Version: k.Resource.Version, Resource: k.Resource.Resource}
 	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, k.NamespaceOf(q.object, q.old), objects.NameOf(q.object, q.old), gvr, "",
 		admission.Operation(q.operation), options, q.dryRun, &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
-	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins))
+	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins()))
 }
 
 // unmatched is what comes of a condition that cannot be evaluated under failurePolicy Fail: the

@@ -191,7 +191,7 @@ func documentOf(object runtime.Object) (any, error) {
 	}
 	doc, err := tree.Decode(encoded)
 	if fields, ok := doc.(map[string]any); ok && fields["kind"] == nil {
-		if gvks, _, err := objects.Builtins.ObjectKinds(object); err == nil {
+		if gvks, _, err := objects.Builtins().ObjectKinds(object); err == nil {
 			fields["apiVersion"], fields["kind"] = gvks[0].ToAPIVersionAndKind()
 		}
 	}

@@ -55,7 +55,7 @@ func TestSettingsAreLegal(t *testing.T) {
 // The settings of a kind are fields that the kind has: one that is misspelt would be dropped in silence.
 func TestSettingsOfKindsAreKnown(t *testing.T) {
 	kinds := map[string]schema.GroupVersionKind{}
-	for gvk := range objects.Builtins.AllKnownTypes() {
+	for gvk := range objects.Builtins().AllKnownTypes() {
 		if gvk.Version == "v1" || gvk.Group == "autoscaling" && gvk.Version == "v2" {
 			if was, ok := kinds[gvk.Kind]; !ok || was.Group == "autoscaling" && was.Version == "v1" {
 				kinds[gvk.Kind] = gvk

@@ -5,6 +5,7 @@ package objects
 import (
 	"fmt"
 	"reflect"
+	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,7 +45,7 @@ type Kind struct {
 func KindOf(gvk schema.GroupVersionKind) *Kind {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	k := &Kind{GroupVersionKind: gvk, Resource: metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}, Namespace: TestNamespace}
-	if object, err := Builtins.New(gvk); err == nil {
+	if object, err := Builtins().New(gvk); err == nil {
 		k.GoType = reflect.TypeOf(object).Elem()
 	}
 	k.Namespaced = !k8svalidation.ClusterScoped(schema.GroupResource{Group: gvk.Group, Resource: plural.Resource})
@@ -150,14 +151,15 @@ func (k *Kind) UpdateProblems(o, old *Object) []string {
 	return nil
 }
 
-// Builtins are the types that the API server has in Go.
-var Builtins = func() *runtime.Scheme {
+// Builtins returns the scheme with the types that the API server has in Go. It is built when it is first needed, because
+// it is large.
+var Builtins = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		panic(err)
 	}
 	return s
-}()
+})
 
 // TestNamespace is where objects are that say nothing else, if the selectors allow it.
 const TestNamespace = "shop"
