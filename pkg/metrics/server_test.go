@@ -29,16 +29,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// limit is how many calls the server below has in flight.
+// limit is MaxInFlight of the server in TestServer.
 const limit = 3
 
-// A running server is seen at its own endpoint for metrics: each outcome, clients that do not
-// trust it, and its certificate.
+// The metrics endpoint of a running server shows every outcome, failed handshakes and the
+// certificate.
 func TestServer(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	serving, pool, source := certificate(t)
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
-		Name: "a.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")), TimeoutSeconds: new(int32(1)),
+		Name: "a.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")), TimeoutSeconds: new(int32(30)),
 	}, decideByName)
 	m := newMetrics(t, registry, metrics.Options{Hooks: []*webhook.Hook{hook}})
 	if err := metrics.Source(registry, "serving", source); err != nil {
@@ -53,19 +53,23 @@ func TestServer(t *testing.T) {
 	for _, name := range []string{"allowed", "mutated", "denied", "failed", "panicked"} {
 		review(t, honest, base+hook.Path(), name)
 	}
-	var slow sync.WaitGroup
+	review(t, honest, base+hook.Path()+"?timeout=1s", "timed_out")
+	var blocked sync.WaitGroup
 	for range limit {
-		slow.Go(func() { review(t, honest, base+hook.Path(), "timed_out") })
+		blocked.Go(func() { review(t, honest, base+hook.Path(), "blocked") })
 	}
 	for range limit {
-		<-slowBegan
+		<-began
 	}
 	if busy, text := fmt.Sprintf("admitkit_server_calls_waiting{server=\"hooks\"} %d\n", limit), get(t, ops+"/metrics"); !strings.Contains(text, busy) {
 		t.Errorf("no %s in %s", busy, text)
 	}
 	review(t, honest, base+hook.Path(), "shed")
-	slow.Wait()
-	await(t, ops, `admitkit_server_calls{server="hooks"} 0`) // a handler ends after its answer
+	for range limit {
+		unblock <- struct{}{}
+	}
+	blocked.Wait()
+	await(t, ops, `admitkit_server_calls{server="hooks"} 0`) // a call leaves after its answer
 	hangUp(t, honest, base+hook.Path())
 	if _, err := client(t, &tls.Config{}).Get(base + hook.Path()); err == nil {
 		t.Fatal("a client without the CA takes the certificate")
@@ -77,15 +81,15 @@ func TestServer(t *testing.T) {
 		switch webhook.Outcome(outcome) {
 		case webhook.Refused:
 			count = 0
-		case webhook.TimedOut:
-			count = limit
+		case webhook.Allowed:
+			count += limit // the blocked calls
 		}
 		want = append(want, fmt.Sprintf(`admitkit_calls_total{outcome=%q,type="mutating",webhook="a.example.com"} %d`, outcome, count))
 	}
-	await(t, ops, want...) // a server hears of a handshake only once the client has given up
+	await(t, ops, want...) // the server sees the failed handshake only after the client does
 }
 
-// await returns when the metrics have these lines.
+// await waits until the metrics contain these lines.
 func await(t *testing.T, ops string, lines ...string) {
 	t.Helper()
 	var missing []string
@@ -99,8 +103,9 @@ func await(t *testing.T, ops string, lines ...string) {
 	}
 }
 
-// slowBegan says that the handler of a call that times out runs, or of one that is canceled.
-var slowBegan = make(chan struct{}, limit)
+// began receives a value when the handler of a blocked or canceled call begins. A value in unblock
+// releases one blocked call.
+var began, unblock = make(chan struct{}, limit), make(chan struct{})
 
 func decideByName(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) error {
 	switch req.Name {
@@ -112,15 +117,21 @@ func decideByName(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) e
 		return errors.New("the database is down")
 	case "panicked":
 		panic("oh no")
-	case "timed_out", "canceled":
-		slowBegan <- struct{}{}
+	case "blocked":
+		began <- struct{}{}
+		<-unblock
+	case "timed_out":
+		<-ctx.Done()
+		return ctx.Err()
+	case "canceled":
+		began <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	return nil
 }
 
-// certificate returns a server's configuration, what a client trusts, and the source.
+// certificate returns the TLS configuration of a server, its CA pool and the certificate source.
 func certificate(t *testing.T) (*tls.Config, *x509.CertPool, certs.Source) {
 	t.Helper()
 	ca, err := devcert.NewCA()
@@ -137,7 +148,7 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool, certs.Source) {
 	return certs.TLSConfig(source), pool, source
 }
 
-// serve runs a server until the test is over, and returns where its hooks and its metrics are.
+// serve runs a server until the test ends. It returns the URLs of its hooks and of its metrics.
 func serve(t *testing.T, reg prometheus.Registerer, o webhook.Options, hooks ...*webhook.Hook) (base, ops string) {
 	t.Helper()
 	listen := func() net.Listener {
@@ -170,12 +181,12 @@ func client(t *testing.T, config *tls.Config) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// hangUp asks the hook, and does not wait for the answer.
+// hangUp calls the hook and closes the connection while the handler runs.
 func hangUp(t *testing.T, c *http.Client, url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		<-slowBegan
+		<-began
 		cancel()
 	}()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(reviewOf("canceled")))
@@ -188,14 +199,14 @@ func hangUp(t *testing.T, c *http.Client, url string) {
 	}
 }
 
-// reviewOf is what the API server sends of an object of that name.
+// reviewOf returns an AdmissionReview of a ConfigMap with this name.
 func reviewOf(name string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"` + name + `",` +
 		`"kind":{"group":"","version":"v1","kind":"ConfigMap"},"resource":{"group":"","version":"v1","resource":"configmaps"},` +
 		`"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}}}`
 }
 
-// review asks the hook about an object of that name.
+// review sends the hook an AdmissionReview of a ConfigMap with this name.
 func review(t *testing.T, c *http.Client, url, name string) {
 	answer, err := c.Post(url, "application/json", strings.NewReader(reviewOf(name)))
 	if err != nil {

@@ -85,7 +85,7 @@ type Options struct {
 	DrainTimeout time.Duration
 
 	// Logger is used by the server and by hooks without one of their own. The zero value means
-	// the logger in the context of Start, or else slog's default, so that failures are reply.Never
+	// the logger in the context of Start, or else slog's default, so that failures are never
 	// lost. logr.Discard() is a zero value too: to silence the server, use a logger with a sink
 	// that drops everything.
 	Logger logr.Logger

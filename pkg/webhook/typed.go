@@ -57,7 +57,7 @@ func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
 // origins holds the documents of earlier calls for reuse. Handlers never see them.
 var origins = sync.Pool{New: func() any { return new(received.Document) }}
 
-// maxReusedBytes is the largest object whose original.Document is reused. A Document may be ten times
+// maxReusedBytes is the largest object whose received.Document is reused. A Document may be ten times
 // as large as its object.
 const maxReusedBytes = 1 << 20
 
