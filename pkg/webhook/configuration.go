@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
 // ConfigurationOptions say where the API server finds the hooks. What a registration's own
@@ -66,10 +68,10 @@ func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrat
 	for _, h := range hooks {
 		c, err := o.clientConfig(h)
 		errs = append(errs, err)
-		if h.reg.mutating {
-			mutating = append(mutating, h.reg.mutatingWebhook(c, o.selector(h)))
+		if h.reg.Mutating {
+			mutating = append(mutating, h.reg.MutatingWebhook(c, o.selector(h)))
 		} else {
-			validating = append(validating, h.reg.validatingWebhook(c, o.selector(h)))
+			validating = append(validating, h.reg.ValidatingWebhook(c, o.selector(h)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -88,29 +90,29 @@ func (o ConfigurationOptions) validate() error {
 		list = append(list, field.Forbidden(options.Child("URL"), "set either URL or Service, not both"))
 	}
 	if o.URL != "" {
-		list = append(list, validateURL(options.Child("URL"), o.URL)...)
+		list = append(list, registration.ValidateURL(options.Child("URL"), o.URL)...)
 	}
 	if o.Service != nil {
-		list = append(list, validateService(options.Child("Service"), o.Service)...)
+		list = append(list, registration.ValidateService(options.Child("Service"), o.Service)...)
 	}
-	list = append(list, validateBundle(options.Child("CABundle"), o.CABundle)...)
-	list = append(list, validateNamespace(options.Child("Namespace"), o.Namespace)...)
+	list = append(list, registration.ValidateBundle(options.Child("CABundle"), o.CABundle)...)
+	list = append(list, registration.ValidateNamespace(options.Child("Namespace"), o.Namespace)...)
 	list = append(list, metav1validation.ValidateLabels(o.Labels, options.Child("Labels"))...)
 	list = append(list, apivalidation.ValidateAnnotations(o.Annotations, options.Child("Annotations"))...)
-	return joinFields(list)
+	return registration.JoinFields(list)
 }
 
 // clientConfig completes the client config of a registration.
 func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.WebhookClientConfig, error) {
-	c := *h.reg.clientConfig.DeepCopy()
-	at := field.NewPath(h.reg.sort()).Key(h.Name()).Child("clientConfig")
-	if errs := validateBundle(at.Child("caBundle"), c.CABundle); len(errs) > 0 {
-		return c, joinFields(errs)
+	c := *h.reg.ClientConfig.DeepCopy()
+	at := h.reg.FieldPath().Child("clientConfig")
+	if errs := registration.ValidateBundle(at.Child("caBundle"), c.CABundle); len(errs) > 0 {
+		return c, registration.JoinFields(errs)
 	}
-	if isBlank(c.CABundle) {
+	if registration.IsBlank(c.CABundle) {
 		c.CABundle = slices.Clone(o.CABundle)
 	}
-	if isBlank(c.CABundle) {
+	if registration.IsBlank(c.CABundle) {
 		c.CABundle = nil
 	}
 	switch {
@@ -147,11 +149,11 @@ func (o ConfigurationOptions) service(own *admissionregistrationv1.ServiceRefere
 // selector returns the author's namespaceSelector, or else the one that keeps a broken
 // webhook from locking out the control plane and its own repair.
 func (o ConfigurationOptions) selector(h *Hook) *metav1.LabelSelector {
-	if h.reg.namespaceSelector != nil {
-		return h.reg.namespaceSelector.DeepCopy()
+	if h.reg.NamespaceSelector != nil {
+		return h.reg.NamespaceSelector.DeepCopy()
 	}
 	without := sets.New(metav1.NamespaceSystem)
-	for _, s := range []*admissionregistrationv1.ServiceReference{o.Service, h.reg.clientConfig.Service} {
+	for _, s := range []*admissionregistrationv1.ServiceReference{o.Service, h.reg.ClientConfig.Service} {
 		if s != nil && s.Namespace != "" {
 			without.Insert(s.Namespace)
 		}
@@ -186,26 +188,6 @@ func (o ConfigurationOptions) validating(webhooks []admissionregistrationv1.Vali
 	return c
 }
 
-func (r registration) mutatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
-	w := admissionregistrationv1.MutatingWebhook{
-		Name: r.name, ClientConfig: c, Rules: r.rules, FailurePolicy: r.failurePolicy, MatchPolicy: r.matchPolicy,
-		NamespaceSelector: namespaces, ObjectSelector: r.objectSelector, SideEffects: r.sideEffects,
-		TimeoutSeconds: r.timeoutSeconds, AdmissionReviewVersions: r.admissionReviewVersions,
-		ReinvocationPolicy: r.reinvocationPolicy, MatchConditions: r.matchConditions,
-	}
-	return *w.DeepCopy()
-}
-
-func (r registration) validatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
-	w := admissionregistrationv1.ValidatingWebhook{
-		Name: r.name, ClientConfig: c, Rules: r.rules, FailurePolicy: r.failurePolicy, MatchPolicy: r.matchPolicy,
-		NamespaceSelector: namespaces, ObjectSelector: r.objectSelector, SideEffects: r.sideEffects,
-		TimeoutSeconds: r.timeoutSeconds, AdmissionReviewVersions: r.admissionReviewVersions,
-		MatchConditions: r.matchConditions,
-	}
-	return *w.DeepCopy()
-}
-
 // checkHooks returns every error of the hooks of one server.
 func checkHooks(hooks []*Hook) error {
 	var errs []error
@@ -220,7 +202,7 @@ func checkHooks(hooks []*Hook) error {
 			errs = append(errs, fmt.Errorf("webhooks %s and %s share the path %s", other, h.Name(), h.Path()))
 		}
 		paths[h.Path()] = h.Name()
-		key := fmt.Sprint(h.reg.mutating, h.Name())
+		key := fmt.Sprint(h.reg.Mutating, h.Name())
 		if names[key] {
 			errs = append(errs, fmt.Errorf("two webhooks of one configuration are called %s", h.Name()))
 		}

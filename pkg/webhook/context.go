@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
@@ -174,7 +175,7 @@ func (c *callContext) logger() logr.Logger {
 	}
 	log := c.log.in(c.parent)
 	if f := &c.fields; f.uid != "" {
-		log = log.WithValues("requestUID", reply.Clip(string(f.uid)), "gvk", reply.Clip(kindText(f.kind)),
+		log = log.WithValues("requestUID", reply.Clip(string(f.uid)), "gvk", reply.Clip(registration.KindText(f.kind)),
 			"operation", reply.Clip(string(f.operation)), "namespace", reply.Clip(f.namespace), "name", reply.Clip(f.name))
 	}
 	c.callLog.Store(&log)

@@ -14,16 +14,16 @@ import (
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
 // A Hook is one webhook: a registration and its handler. It is an http.Handler and safe for
 // concurrent use. Create one with [Mutating] or [Validating]. Its With… methods return changed copies.
 type Hook struct {
-	reg      registration
+	reg      *registration.Registration
 	kinds    []metav1.GroupVersionKind // that the hook accepts; any kind if empty
 	newCall  func() call
 	raw      bool  // the handler takes bytes
@@ -65,19 +65,19 @@ type admitFunc func(context.Context, *review.Request) (*review.Decision, patch.P
 // On DELETE, Object is nil. A patch never touches apiVersion, kind, metadata.namespace or
 // metadata.managedFields: a handler that changes them fails.
 func Mutating[T any](reg admissionregistrationv1.MutatingWebhook, mutate func(context.Context, *Request[T]) error) *Hook {
-	return typedHook(fromMutating(reg), mutate)
+	return typedHook(registration.FromMutating(reg), mutate)
 }
 
 // Validating returns a hook that calls validate with each object. The registration and the kinds of
 // the objects are handled as in [Mutating]. Changes of the object are discarded.
 func Validating[T any](reg admissionregistrationv1.ValidatingWebhook, validate func(context.Context, *Request[T]) error) *Hook {
-	return typedHook(fromValidating(reg), validate)
+	return typedHook(registration.FromValidating(reg), validate)
 }
 
-func typedHook[T any](reg registration, handler func(context.Context, *Request[T]) error) *Hook {
-	sideEffects := reg.declaresSideEffects()
+func typedHook[T any](reg *registration.Registration, handler func(context.Context, *Request[T]) error) *Hook {
+	sideEffects := reg.DeclaresSideEffects()
 	return newHook[T](reg, handler != nil, func() call {
-		return &typedCall[T]{handler: handler, sideEffects: sideEffects, mutating: reg.mutating}
+		return &typedCall[T]{handler: handler, sideEffects: sideEffects, mutating: reg.Mutating}
 	})
 }
 
@@ -85,18 +85,18 @@ func typedHook[T any](reg registration, handler func(context.Context, *Request[T
 // req.Object. Errors are handled as in [Mutating]. A patch that [patch.Patch.Check] refuses is a
 // failure to decide.
 func MutatingRaw(reg admissionregistrationv1.MutatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, patch.Patch, error)) *Hook {
-	return rawHook(fromMutating(reg), admit != nil, admit)
+	return rawHook(registration.FromMutating(reg), admit != nil, admit)
 }
 
 // ValidatingRaw is [MutatingRaw] for a validating hook.
 func ValidatingRaw(reg admissionregistrationv1.ValidatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, error)) *Hook {
-	return rawHook(fromValidating(reg), admit != nil, func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
+	return rawHook(registration.FromValidating(reg), admit != nil, func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
 		d, err := admit(ctx, req)
 		return d, nil, err
 	})
 }
 
-func rawHook(reg registration, hasHandler bool, admit admitFunc) *Hook {
+func rawHook(reg *registration.Registration, hasHandler bool, admit admitFunc) *Hook {
 	admit = denying(admit)
 	h := newHook[review.Request](reg, hasHandler, func() call { return &rawCall{admit: admit} })
 	h.raw = true
@@ -135,17 +135,17 @@ func withEffect(p patch.Patch) patch.Patch {
 	return nil
 }
 
-func newHook[T any](reg registration, hasHandler bool, newCall func() call) *Hook {
+func newHook[T any](reg *registration.Registration, hasHandler bool, newCall func() call) *Hook {
 	var noHandler error
 	if !hasHandler {
-		noHandler = fmt.Errorf("webhook %s has no handler", reg.name)
+		noHandler = fmt.Errorf("webhook %s has no handler", reg.Name)
 	}
 	h := &Hook{
-		reg: reg, kinds: kindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64), log: hookLog{name: reg.name},
+		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64), log: hookLog{name: reg.Name},
 		errs: hookErrors{
-			registration: errors.Join(joinFields(reg.validate()), checkType[T](reg.name), noHandler),
-			unknownKind:  checkKindKnown[T](reg.name),
-			ruleMismatch: checkRules[T](&reg),
+			registration: errors.Join(registration.JoinFields(reg.Validate()), registration.CheckType[T](reg.Name), noHandler),
+			unknownKind:  registration.CheckKindKnown[T](reg.Name),
+			ruleMismatch: registration.CheckRules[T](reg),
 		},
 	}
 	return h.checked()
@@ -161,25 +161,15 @@ func (h *Hook) checked() *Hook {
 	return h
 }
 
-// joinFields joins field errors, so that errors.As and Unwrap find each of them. It returns nil for
-// an empty list.
-func joinFields(list field.ErrorList) error {
-	errs := make([]error, len(list))
-	for i, err := range list {
-		errs[i] = err
-	}
-	return errors.Join(errs...)
-}
-
 // Name returns the webhook's name in its registration.
-func (h *Hook) Name() string { return h.reg.name }
+func (h *Hook) Name() string { return h.reg.Name }
 
 // Mutating reports whether the hook is mutating. A validating hook may have the same name.
-func (h *Hook) Mutating() bool { return h.reg.mutating }
+func (h *Hook) Mutating() bool { return h.reg.Mutating }
 
 // Path returns the path of the hook: that of the registration's clientConfig, or else
 // "/mutate/<name>" or "/validate/<name>".
-func (h *Hook) Path() string { return h.reg.path() }
+func (h *Hook) Path() string { return h.reg.Path() }
 
 // Check returns every error of the registration and of the handler's type. It does not compile
 // matchConditions.

@@ -155,7 +155,7 @@ func (x *exchange) report(result Observation) {
 // end calls the observers in the reverse order of begin.
 func (o *observedCall) end(x *exchange, result *Observation) {
 	f := &x.ctx.fields
-	result.Hook, result.Mutating = x.hook.Name(), x.hook.reg.mutating
+	result.Hook, result.Mutating = x.hook.Name(), x.hook.reg.Mutating
 	result.UID, result.Kind, result.Operation = f.uid, f.kind, f.operation
 	result.Namespace, result.Name, result.DryRun = f.namespace, f.name, f.dryRun
 	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.start)

@@ -103,7 +103,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 	default:
 		return err
 	}
-	if h.reg.mutating {
+	if h.reg.Mutating {
 		b.answer = review.AppendMutating(b.answer[:0], &b.wire, d, p)
 	} else {
 		b.answer = review.AppendValidating(b.answer[:0], &b.wire, d)
@@ -135,7 +135,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 	}
 	x.ctx.describe(&b.wire.Metadata)
 	x.docs.begin(&b.wire)
-	return h.checkHandled(&b.wire)
+	return h.reg.CheckHandled(h.kinds, &b.wire)
 }
 
 // decide returns the decision of the handler and the patch of what it changed.
@@ -173,7 +173,7 @@ func timeoutOf(u *url.URL) string {
 // may ask for more than 30 s, so a longer timeout is cut to that.
 func (h *Hook) budget(parameter string) time.Duration {
 	allowed, err := time.ParseDuration(parameter)
-	if limit := h.reg.timeout(); err != nil || allowed <= 0 {
+	if limit := h.reg.Timeout(); err != nil || allowed <= 0 {
 		allowed = limit
 	}
 	allowed = min(allowed, 30*time.Second)

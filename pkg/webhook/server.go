@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
@@ -205,7 +206,7 @@ func (s *Server) handler(host *host) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := server.ConnectionOf(r.Context())
 		c.AbortIfClosing(r)
-		if hook := hooks[cleanPath(r.URL.Path)]; hook != nil {
+		if hook := hooks[registration.CleanPath(r.URL.Path)]; hook != nil {
 			hook.ServeHTTP(w, r)
 			if s.gate.Stopping() {
 				s.lateCalls.Add(1)

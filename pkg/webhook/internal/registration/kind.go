@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package registration
 
 import (
 	"fmt"
@@ -25,11 +25,11 @@ import (
 
 var apiVersion = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// kindsOf returns the kinds that T can hold, or nil for any kind. For API types, which are
+// KindsOf returns the kinds that T can hold, or nil for any kind. For API types, which are
 // runtime.Objects, the Go name is the kind, as in runtime.Scheme, and the last element of the
 // package path is the version. Projections and the generic types of apimachinery hold any kind. See
-// also checkKindKnown.
-func kindsOf[T any]() []metav1.GroupVersionKind {
+// also CheckKindKnown.
+func KindsOf[T any]() []metav1.GroupVersionKind {
 	t := reflect.TypeFor[T]()
 	if _, isObject := any(new(T)).(runtime.Object); !isObject || !hasTypeMeta(t) || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") {
 		return nil
@@ -51,18 +51,18 @@ func hasTypeMeta(t reflect.Type) bool {
 	return found && len(field.Index) == 1
 }
 
-// checkRules returns errors for rules that cover other resources than that of a built-in type T,
+// CheckRules returns errors for rules that cover other resources than that of a built-in type T,
 // since every call for them would fail. The resource names of other types are not known.
-func checkRules[T any](reg *registration) error {
-	kinds := kindsOf[T]()
+func CheckRules[T any](reg *Registration) error {
+	kinds := KindsOf[T]()
 	if len(kinds) == 0 || !strings.HasPrefix(reflect.TypeFor[T]().PkgPath(), "k8s.io/api/") {
 		return nil
 	}
 	kind := kinds[0]
 	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Version: kind.Version, Kind: kind.Kind})
-	at := field.NewPath(reg.sort()).Key(reg.name).Child("rules")
+	at := reg.FieldPath().Child("rules")
 	var errs field.ErrorList
-	for i, rule := range reg.rules {
+	for i, rule := range reg.Rules {
 		for j, name := range rule.Resources {
 			if name != resource.Resource && resourceName.MatchString(name) && !strings.ContainsAny(name, "*/") {
 				errs = append(errs, field.Invalid(at.Index(i).Child("resources").Index(j), name,
@@ -70,22 +70,22 @@ func checkRules[T any](reg *registration) error {
 			}
 		}
 	}
-	return joinFields(errs)
+	return JoinFields(errs)
 }
 
-// checkHandled returns an error for a request that the type or the rules of the hook do not cover.
-// Then the configuration in the cluster is not the one of this hook, or its path is wrong.
-func (h *Hook) checkHandled(r *review.Request) error {
-	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, r.Kind) }
-	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, r) }
+// CheckHandled returns an error for a request that these kinds or the rules do not cover. Then the
+// configuration in the cluster is not the one of this hook, or its path is wrong.
+func (r *Registration) CheckHandled(kinds []metav1.GroupVersionKind, req *review.Request) error {
+	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, req.Kind) }
+	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, req) }
 	switch {
-	case len(h.kinds) > 0 && !slices.ContainsFunc(h.kinds, ofKind):
-		return reply.BadRequest("the hook handles %s, not kind %s", joinKinds(h.kinds), kindText(r.Kind))
-	case !slices.ContainsFunc(h.reg.rules, byRule):
+	case len(kinds) > 0 && !slices.ContainsFunc(kinds, ofKind):
+		return reply.BadRequest("the hook handles %s, not kind %s", joinKinds(kinds), KindText(req.Kind))
+	case !slices.ContainsFunc(r.Rules, byRule):
 		return reply.BadRequest("no rule of the hook covers %s of %s (kind %s); its rules are %s",
-			r.Operation, resourceText(r), kindText(r.Kind), rulesText(h.reg.rules))
-	case r.Object == nil && (r.Operation == admissionv1.Create || r.Operation == admissionv1.Update):
-		return reply.BadRequest("the request is a %s without an object", r.Operation)
+			req.Operation, resourceText(req), KindText(req.Kind), rulesText(r.Rules))
+	case req.Object == nil && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update):
+		return reply.BadRequest("the request is a %s without an object", req.Operation)
 	}
 	return nil
 }
@@ -104,7 +104,8 @@ func matchRule(rule admissionregistrationv1.RuleWithOperations, r *review.Reques
 	})
 }
 
-func kindText(k metav1.GroupVersionKind) string {
+// KindText returns a kind as messages show it, such as "Pod (v1)".
+func KindText(k metav1.GroupVersionKind) string {
 	text := k.Kind
 	if k.Kind == "" {
 		text = `""`
@@ -121,7 +122,7 @@ func kindText(k metav1.GroupVersionKind) string {
 func joinKinds(kinds []metav1.GroupVersionKind) string {
 	texts := make([]string, len(kinds))
 	for i, k := range kinds {
-		texts[i] = kindText(k)
+		texts[i] = KindText(k)
 	}
 	return "kind " + strings.Join(texts, " or ")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package registration
 
 import (
 	"bytes"
@@ -19,27 +19,27 @@ import (
 
 // validateClientConfig checks the address in a registration. It may be empty, since Configurations
 // can add it. Configurations also checks the caBundle, which a server does not need.
-func (r registration) validateClientConfig(at *field.Path) field.ErrorList {
-	c := r.clientConfig
+func (r *Registration) validateClientConfig(at *field.Path) field.ErrorList {
+	c := r.ClientConfig
 	var errs field.ErrorList
 	switch {
 	case c.URL != nil && c.Service != nil:
 		errs = append(errs, field.Invalid(at, "url and service", "exactly one of url and service may be set"))
 	case c.URL != nil:
-		errs = append(errs, validateURL(at.Child("url"), *c.URL)...)
+		errs = append(errs, ValidateURL(at.Child("url"), *c.URL)...)
 	case c.Service != nil:
-		errs = append(errs, validateServicePath(at.Child("service").Child("path"), r.path())...)
-		errs = append(errs, validateService(at.Child("service"), c.Service)...)
+		errs = append(errs, validateServicePath(at.Child("service").Child("path"), r.Path())...)
+		errs = append(errs, ValidateService(at.Child("service"), c.Service)...)
 	}
 	return errs
 }
 
-// validateBundle is stricter than the API server, which accepts any bytes and then fails every call
+// ValidateBundle is stricter than the API server, which accepts any bytes and then fails every call
 // without a certificate. Anyone who may read the configuration can read the bundle, so it must not
 // hold a private key, and the error never quotes it. White space counts as empty: tools that inject
 // a CA later often use a line feed as a placeholder.
-func validateBundle(at *field.Path, bundle []byte) field.ErrorList {
-	if isBlank(bundle) {
+func ValidateBundle(at *field.Path, bundle []byte) field.ErrorList {
+	if IsBlank(bundle) {
 		return nil
 	}
 	problem := func(text string) field.ErrorList {
@@ -67,11 +67,11 @@ func validateBundle(at *field.Path, bundle []byte) field.ErrorList {
 	return nil
 }
 
-func isBlank(bundle []byte) bool { return len(bytes.TrimSpace(bundle)) == 0 }
+func IsBlank(bundle []byte) bool { return len(bytes.TrimSpace(bundle)) == 0 }
 
 // validateService checks the port and the namespace. Configurations may add missing fields.
-func validateService(at *field.Path, s *admissionregistrationv1.ServiceReference) field.ErrorList {
-	errs := validateNamespace(at.Child("namespace"), s.Namespace)
+func ValidateService(at *field.Path, s *admissionregistrationv1.ServiceReference) field.ErrorList {
+	errs := ValidateNamespace(at.Child("namespace"), s.Namespace)
 	if s.Port != nil {
 		for _, problem := range validation.IsValidPortNum(int(*s.Port)) {
 			errs = append(errs, field.Invalid(at.Child("port"), *s.Port, problem))
@@ -80,7 +80,7 @@ func validateService(at *field.Path, s *admissionregistrationv1.ServiceReference
 	return errs
 }
 
-func validateNamespace(at *field.Path, namespace string) field.ErrorList {
+func ValidateNamespace(at *field.Path, namespace string) field.ErrorList {
 	if namespace == "" {
 		return nil
 	}
@@ -91,8 +91,8 @@ func validateNamespace(at *field.Path, namespace string) field.ErrorList {
 	return errs
 }
 
-// validateURL follows the API server's ValidateWebhookURL.
-func validateURL(at *field.Path, raw string) field.ErrorList {
+// ValidateURL follows the API server's ValidateWebhookURL.
+func ValidateURL(at *field.Path, raw string) field.ErrorList {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return field.ErrorList{field.Required(at, "url must be a valid URL: "+err.Error())}
@@ -128,6 +128,6 @@ func validateServicePath(at *field.Path, p string) field.ErrorList {
 	return errs
 }
 
-// cleanPath writes a path as the API server asks for it (DefaultVersionedAPIPath uses
+// CleanPath writes a path as the API server asks for it (DefaultVersionedAPIPath uses
 // path.Join): without a trailing slash, double slashes and dots.
-func cleanPath(p string) string { return path.Clean("/" + p) }
+func CleanPath(p string) string { return path.Clean("/" + p) }

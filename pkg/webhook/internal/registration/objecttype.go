@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package registration
 
 import (
 	"encoding"
@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// checkType returns errors for a T that cannot hold an object.
-func checkType[T any](webhook string) error {
+// CheckType returns errors for a T that cannot hold an object.
+func CheckType[T any](webhook string) error {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
 		return fmt.Errorf("the handler takes a Request[%s], but an object decodes into a struct type only", t)
@@ -25,9 +25,9 @@ func checkType[T any](webhook string) error {
 	return errors.Join(w.faults...)
 }
 
-// checkKindKnown returns an error for a T that looks like an API type but is not a runtime.Object.
+// CheckKindKnown returns an error for a T that looks like an API type but is not a runtime.Object.
 // It would get objects of every kind, like a projection.
-func checkKindKnown[T any](webhook string) error {
+func CheckKindKnown[T any](webhook string) error {
 	t := reflect.TypeFor[T]()
 	if _, isObject := any(new(T)).(runtime.Object); isObject || !embeds[metav1.TypeMeta](t) || !embeds[metav1.ObjectMeta](t) {
 		return nil

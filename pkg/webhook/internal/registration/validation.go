@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package registration
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,38 +19,43 @@ import (
 // maxMatchConditions is the API server's limit (validateMatchConditions).
 const maxMatchConditions = 64
 
-// validate checks a registration by the rules of the API server, validateMutatingWebhook and
+// Validate checks a registration by the rules of the API server, validateMutatingWebhook and
 // validateValidatingWebhook, so that a mistake stops the program. It is stricter in three places. A
 // hook needs rules with plausible group and resource names, since it would never be called
 // otherwise. Resources must not overlap in any order. The namespace of a service must be valid,
-// since the default namespaceSelector uses it. checkRules depends on the handler's type.
-func (r registration) validate() field.ErrorList {
-	at := field.NewPath(r.sort()).Key(r.name)
-	errs := validation.IsFullyQualifiedName(at.Child("name"), r.name)
-	errs = append(errs, validateRules(at.Child("rules"), r.rules)...)
-	errs = append(errs, oneOf(at.Child("failurePolicy"), *r.failurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)...)
-	errs = append(errs, oneOf(at.Child("matchPolicy"), *r.matchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)...)
-	errs = append(errs, oneOf(at.Child("sideEffects"), *r.sideEffects,
+// since the default namespaceSelector uses it. CheckRules depends on the handler's type.
+func (r *Registration) Validate() field.ErrorList {
+	at := r.FieldPath()
+	errs := validation.IsFullyQualifiedName(at.Child("name"), r.Name)
+	errs = append(errs, validateRules(at.Child("rules"), r.Rules)...)
+	errs = append(errs, oneOf(at.Child("failurePolicy"), *r.FailurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)...)
+	errs = append(errs, oneOf(at.Child("matchPolicy"), *r.MatchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)...)
+	errs = append(errs, oneOf(at.Child("sideEffects"), *r.SideEffects,
 		admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)...)
-	if r.reinvocationPolicy != nil {
-		errs = append(errs, oneOf(at.Child("reinvocationPolicy"), *r.reinvocationPolicy,
+	if r.ReinvocationPolicy != nil {
+		errs = append(errs, oneOf(at.Child("reinvocationPolicy"), *r.ReinvocationPolicy,
 			admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
 	}
-	if s := *r.timeoutSeconds; s < 1 || s > 30 {
+	if s := *r.TimeoutSeconds; s < 1 || s > 30 {
 		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), s, "must be between 1 and 30"))
 	}
 	opts := metav1validation.LabelSelectorValidationOptions{}
-	if r.namespaceSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(r.namespaceSelector, opts, at.Child("namespaceSelector"))...)
+	if r.NamespaceSelector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(r.NamespaceSelector, opts, at.Child("namespaceSelector"))...)
 	}
-	errs = append(errs, metav1validation.ValidateLabelSelector(r.objectSelector, opts, at.Child("objectSelector"))...)
-	errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), r.admissionReviewVersions)...)
+	errs = append(errs, metav1validation.ValidateLabelSelector(r.ObjectSelector, opts, at.Child("objectSelector"))...)
+	errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), r.AdmissionReviewVersions)...)
 	errs = append(errs, r.validateMatchConditions(at.Child("matchConditions"))...)
 	return append(errs, r.validateClientConfig(at.Child("clientConfig"))...)
 }
 
-func (r registration) sort() string {
-	if r.mutating {
+// FieldPath returns the root of the paths in errors, such as mutating[a.example.com].
+func (r *Registration) FieldPath() *field.Path {
+	return field.NewPath(r.webhookType()).Key(r.Name)
+}
+
+func (r *Registration) webhookType() string {
+	if r.Mutating {
 		return "mutating"
 	}
 	return "validating"
@@ -183,13 +189,13 @@ func validateReviewVersions(at *field.Path, versions []string) field.ErrorList {
 	return errs
 }
 
-func (r registration) validateMatchConditions(at *field.Path) field.ErrorList {
+func (r *Registration) validateMatchConditions(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if n := len(r.matchConditions); n > maxMatchConditions {
+	if n := len(r.MatchConditions); n > maxMatchConditions {
 		errs = append(errs, field.TooMany(at, n, maxMatchConditions))
 	}
 	seen := sets.New[string]()
-	for i, c := range r.matchConditions {
+	for i, c := range r.MatchConditions {
 		if strings.TrimSpace(c.Expression) == "" {
 			errs = append(errs, field.Required(at.Index(i).Child("expression"), ""))
 		}
@@ -206,4 +212,14 @@ func (r registration) validateMatchConditions(at *field.Path) field.ErrorList {
 		seen.Insert(c.Name)
 	}
 	return errs
+}
+
+// JoinFields joins field errors, so that errors.As and Unwrap find each of them. It returns nil for
+// an empty list.
+func JoinFields(list field.ErrorList) error {
+	errs := make([]error, len(list))
+	for i, err := range list {
+		errs[i] = err
+	}
+	return errors.Join(errs...)
 }

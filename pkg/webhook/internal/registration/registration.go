@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registration completes and validates the registration of a hook, and finds the kinds of
+// objects that the type of its handler can hold.
+package registration
+
+import (
+	"net/url"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// defaultTimeoutSeconds is short on purpose: the calls of all webhooks, in both rounds, share the
+// 34 s that the API server gives to one request.
+const defaultTimeoutSeconds = 5
+
+// A Registration holds the common fields of MutatingWebhook and ValidatingWebhook, with defaults.
+type Registration struct {
+	Mutating                bool
+	Name                    string
+	ClientConfig            admissionregistrationv1.WebhookClientConfig
+	Rules                   []admissionregistrationv1.RuleWithOperations
+	FailurePolicy           *admissionregistrationv1.FailurePolicyType
+	MatchPolicy             *admissionregistrationv1.MatchPolicyType
+	NamespaceSelector       *metav1.LabelSelector
+	ObjectSelector          *metav1.LabelSelector
+	SideEffects             *admissionregistrationv1.SideEffectClass
+	TimeoutSeconds          *int32
+	AdmissionReviewVersions []string
+	MatchConditions         []admissionregistrationv1.MatchCondition
+	ReinvocationPolicy      *admissionregistrationv1.ReinvocationPolicyType
+}
+
+// FromMutating returns the registration of a mutating webhook.
+func FromMutating(w admissionregistrationv1.MutatingWebhook) *Registration {
+	w = *w.DeepCopy()
+	if w.ReinvocationPolicy == nil {
+		w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
+	}
+	r := &Registration{
+		Mutating: true, Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
+		MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+		SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
+		MatchConditions: w.MatchConditions, ReinvocationPolicy: w.ReinvocationPolicy,
+	}
+	r.setDefaults()
+	return r
+}
+
+// FromValidating returns the registration of a validating webhook.
+func FromValidating(w admissionregistrationv1.ValidatingWebhook) *Registration {
+	w = *w.DeepCopy()
+	r := &Registration{
+		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
+		MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+		SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
+		MatchConditions: w.MatchConditions,
+	}
+	r.setDefaults()
+	return r
+}
+
+// setDefaults sets explicit defaults. Configurations sets the namespaceSelector, since only it knows
+// the namespace of the webhook.
+func (r *Registration) setDefaults() {
+	if r.FailurePolicy == nil {
+		r.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+	}
+	if r.MatchPolicy == nil {
+		r.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+	}
+	if r.SideEffects == nil {
+		r.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNone)
+	}
+	if r.TimeoutSeconds == nil {
+		r.TimeoutSeconds = ptr.To[int32](defaultTimeoutSeconds)
+	}
+	if r.AdmissionReviewVersions == nil {
+		r.AdmissionReviewVersions = []string{"v1", "v1beta1"}
+	}
+	if r.ObjectSelector == nil {
+		r.ObjectSelector = &metav1.LabelSelector{}
+	}
+	for i := range r.Rules {
+		if r.Rules[i].Scope == nil {
+			r.Rules[i].Scope = ptr.To(admissionregistrationv1.AllScopes)
+		}
+	}
+}
+
+// DeclaresSideEffects reports whether sideEffects is NoneOnDryRun.
+func (r *Registration) DeclaresSideEffects() bool {
+	return *r.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+}
+
+// Timeout returns timeoutSeconds.
+func (r *Registration) Timeout() time.Duration {
+	return time.Duration(*r.TimeoutSeconds) * time.Second
+}
+
+// Path returns the path of the clientConfig without a trailing slash, as the API server requests
+// it, or the default path.
+func (r *Registration) Path() string {
+	set := ""
+	switch c := r.ClientConfig; {
+	case c.Service != nil && c.Service.Path != nil:
+		set = *c.Service.Path
+	case c.URL != nil:
+		if u, err := url.Parse(*c.URL); err == nil {
+			set = u.Path
+		}
+	}
+	switch {
+	case set != "":
+		return CleanPath(set)
+	case r.Mutating:
+		return "/mutate/" + r.Name
+	default:
+		return "/validate/" + r.Name
+	}
+}
+
+// MutatingWebhook returns a copy as the API type, with this clientConfig and namespaceSelector.
+func (r *Registration) MutatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
+	w := admissionregistrationv1.MutatingWebhook{
+		Name: r.Name, ClientConfig: c, Rules: r.Rules, FailurePolicy: r.FailurePolicy, MatchPolicy: r.MatchPolicy,
+		NamespaceSelector: namespaces, ObjectSelector: r.ObjectSelector, SideEffects: r.SideEffects,
+		TimeoutSeconds: r.TimeoutSeconds, AdmissionReviewVersions: r.AdmissionReviewVersions,
+		ReinvocationPolicy: r.ReinvocationPolicy, MatchConditions: r.MatchConditions,
+	}
+	return *w.DeepCopy()
+}
+
+// ValidatingWebhook returns a copy as the API type, with this clientConfig and namespaceSelector.
+func (r *Registration) ValidatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
+	w := admissionregistrationv1.ValidatingWebhook{
+		Name: r.Name, ClientConfig: c, Rules: r.Rules, FailurePolicy: r.FailurePolicy, MatchPolicy: r.MatchPolicy,
+		NamespaceSelector: namespaces, ObjectSelector: r.ObjectSelector, SideEffects: r.SideEffects,
+		TimeoutSeconds: r.TimeoutSeconds, AdmissionReviewVersions: r.AdmissionReviewVersions,
+		MatchConditions: r.MatchConditions,
+	}
+	return *w.DeepCopy()
+}
