@@ -10,15 +10,13 @@ import (
 	"strings"
 )
 
-// Apply stores the configurations by server-side apply, with the field manager
-// "admitkit-install". What other managers set in them stays. Webhooks that were applied before
-// and are no longer among the hooks are removed after the others are stored. Without
-// FailOpenFirst every webhook has the failurePolicy of its registration; with it, see there.
+// Apply stores the configurations by server-side apply with the field manager "admitkit-install". It keeps what other
+// managers set in them. It then removes webhooks that it applied earlier and that are no longer among the hooks.
+// Without FailOpenFirst every webhook has the failurePolicy of its registration; with it, see that option.
 //
-// It neither needs a running server nor waits for one, and returns as soon as the API server
-// has the configurations: see [Installer.Wait]. Between the mutating and the validating webhooks
-// it gives the API server a moment to learn of the former. An error names the object, and what
-// to do.
+// Apply needs no running server and waits for none. It returns as soon as the API server has stored the
+// configurations; [Installer.Wait] waits until they are enforced. Between the mutating and the validating webhooks it
+// gives the API server a moment to notice the mutating ones. An error names the object and what to do.
 func (i *Installer) Apply(ctx context.Context) error {
 	return i.status.told(i.apply(ctx, &memory{}))
 }
@@ -39,8 +37,8 @@ func (i *Installer) apply(ctx context.Context, m *memory) error {
 	return nil
 }
 
-// checkNamespace returns an error if the namespace of the webhook does not exist: what is stored
-// for it would be in the way of others, with nobody to answer. That it cannot be asked is none.
+// checkNamespace returns an error if the webhook's namespace does not exist, because configurations for it would block
+// requests that no server answers. It returns nil if the namespace cannot be read.
 func (i *Installer) checkNamespace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -50,8 +48,8 @@ func (i *Installer) checkNamespace(ctx context.Context) error {
 	return nil
 }
 
-// applyAll applies the configurations, unless one of them is newer or somebody else's. What is
-// there of a kind without hooks is opened with the others, or goes with what else is unwanted.
+// applyAll applies the configurations, unless one of them is newer or belongs to another installation. A stored
+// configuration of a kind without hooks gets Ignore with the others, or is removed with the unwanted webhooks.
 func (i *Installer) applyAll(ctx context.Context, p phase, m *memory) error {
 	if err := i.findAll(ctx); err != nil {
 		return err
@@ -60,11 +58,11 @@ func (i *Installer) applyAll(ctx context.Context, p phase, m *memory) error {
 	return i.applyInOrder(ctx, p, m)
 }
 
-// attempts is how often a change is tried again because somebody else, such as another replica
-// or who injects caBundles, changed the object at the same time.
+// attempts bounds the retries of a change that conflicts with another client, such as another replica or the injector of
+// caBundles.
 const attempts = 20
 
-// untilUnchanged pauses between two attempts, for what changes an object all the time.
+// untilUnchanged is the backoff between two attempts.
 func (i *Installer) untilUnchanged(ctx context.Context, change func() error) error {
 	for n := 1; ; n++ {
 		err := change()
@@ -90,7 +88,7 @@ func (i *Installer) applyOne(ctx context.Context, w wanted, p phase, m *memory) 
 			return err
 		}
 	}
-	// What is stored is what was found with this applied to it, or nothing is.
+	// The resourceVersion makes the apply fail if the stored object has changed.
 	if untrusted := found.untrusted(w); i.o.FailOpenFirst && p == closing && len(untrusted) > 0 {
 		return fmt.Errorf("%s %s: %w: %s", kindOf[w.sort], w.name, errUntrusted, strings.Join(untrusted, ", "))
 	}
@@ -108,9 +106,8 @@ func (i *Installer) store(ctx context.Context, w wanted, found live, p phase, m 
 	return err
 }
 
-// cutObsolete takes away our webhooks that are not wanted any more, and returns what is left. An
-// apply without them could not: of a webhook of which another manager holds a field, the
-// caBundle, it would leave that field alone behind.
+// cutObsolete removes our unwanted webhooks and returns the result. An apply without them would not do: if another manager
+// owns a field of such a webhook, for example the caBundle, the webhook would remain with only that field.
 func (i *Installer) cutObsolete(ctx context.Context, w wanted) (live, error) {
 	found, err := i.find(ctx, w)
 	if err != nil {
@@ -126,7 +123,7 @@ func (i *Installer) cutObsolete(ctx context.Context, w wanted) (live, error) {
 	return i.find(ctx, w)
 }
 
-// find returns what the cluster has, unless it is newer or somebody else's.
+// find returns the stored configuration. It fails if that is newer or belongs to another installation.
 func (i *Installer) find(ctx context.Context, w wanted) (live, error) {
 	object, err := i.cluster.read(ctx, w.sort)
 	if err != nil {
@@ -143,7 +140,7 @@ func (i *Installer) find(ctx context.Context, w wanted) (live, error) {
 	return found, nil
 }
 
-// findAll returns an error if one of them is newer or somebody else's. What lacks is installed.
+// findAll fails if a configuration is newer or belongs to another installation. A missing one is no error.
 func (i *Installer) findAll(ctx context.Context) error {
 	complete := true
 	for _, w := range i.wanted {

@@ -21,21 +21,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A cluster is what an installation needs of an API server. kubeCluster is the real one.
+// A cluster is the API server as an installation uses it. kubeCluster implements it.
 type cluster interface {
-	// read returns the configuration as it is stored now, or nil.
+	// read returns the stored configuration, or nil.
 	read(context.Context, sort) (*unstructured.Unstructured, error)
-	// apply applies a configuration. With a resourceVersion in it, it returns errChanged when
-	// that is not the one that is stored any more; so do the other methods that are given one.
+	// apply applies a configuration. If that has a resourceVersion, apply returns errChanged unless the
+	// stored one is equal. So do the other methods that take a resourceVersion.
 	apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error
-	// cut removes the webhooks with these indexes, whoever else holds fields of them.
+	// cut removes the webhooks with these indexes, even if another manager owns fields of them.
 	cut(ctx context.Context, s sort, l live, indexes []int) error
 	// remove deletes the configuration.
 	remove(ctx context.Context, s sort, l live) error
-	// ask sends the marker request with this value of its label, over a new connection, and
-	// returns the error of the API server as it is, or errStripped.
+	// ask sends the marker request with this label value over a new connection. It returns the API server's
+	// error unchanged, or errStripped.
 	ask(ctx context.Context, label string) error
-	// deployment returns the Deployment of the webhook.
+	// deployment returns the webhook's Deployment.
 	deployment(ctx context.Context, name string) (*unstructured.Unstructured, error)
 }
 
@@ -50,20 +50,20 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// requestTimeout bounds one request; that of a marker waits for a webhook's timeout.
+// requestTimeout bounds one request. A marker request may wait for a webhook's timeout.
 const requestTimeout = 15 * time.Second
 
-// kubeCluster is the cluster behind a real API server.
+// kubeCluster is a cluster with a real API server.
 type kubeCluster struct {
 	client    dynamic.Interface
-	fresh     dynamic.Interface // a connection for each request
+	fresh     dynamic.Interface // opens a connection per request
 	namespace string
-	name      string // of the configurations
+	name      string // of both configurations
 }
 
 func newKubeCluster(config *rest.Config, namespace, name string) (*kubeCluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1 // the intervals are the limit
+	config.QPS, config.Burst = -1, -1 // the intervals limit the rate
 	config.Timeout = requestTimeout
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -76,12 +76,12 @@ func newKubeCluster(config *rest.Config, namespace, name string) (*kubeCluster, 
 	return &kubeCluster{client: client, fresh: fresh, namespace: namespace, name: name}, nil
 }
 
-// unpooled returns a configuration of a client that never uses a connection twice.
+// unpooled returns the configuration of a client that never reuses a connection.
 func unpooled(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // of webhooks that see the questions, once for each
+	config.WarningHandler = rest.NoWarnings{} // warnings of other webhooks would appear once per check
 	if config.Transport == nil {
-		// A dial function of its own is a transport of its own: it shares no pool.
+		// A dial function of its own gives the client a transport and a pool of its own.
 		dial := config.Dial
 		if dial == nil {
 			dial = (&net.Dialer{Timeout: requestTimeout, KeepAlive: requestTimeout}).DialContext
@@ -118,7 +118,7 @@ func (c *kubeCluster) apply(ctx context.Context, s sort, object *unstructured.Un
 }
 
 func (c *kubeCluster) cut(ctx context.Context, s sort, l live, indexes []int) error {
-	// Whatever was changed since is a conflict, so the indexes are right.
+	// A change since the read is a conflict, so the indexes are right.
 	operations := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": l.resourceVersion}}
 	for _, i := range slices.Backward(slices.Sorted(slices.Values(indexes))) {
 		operations = append(operations, map[string]any{"op": "remove", "path": fmt.Sprintf("/webhooks/%d", i)})
@@ -128,7 +128,7 @@ func (c *kubeCluster) cut(ctx context.Context, s sort, l live, indexes []int) er
 		return err
 	}
 	_, err = c.client.Resource(configurations[s]).Patch(ctx, c.name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrors.IsNotFound(err) { // deleted since
+	if apierrors.IsNotFound(err) { // deleted meanwhile
 		return fmt.Errorf("cannot change %s %s: %w (%w)", kindOf[s], c.name, errChanged, err)
 	}
 	return c.explain(s, "change", err)
@@ -144,7 +144,7 @@ func (c *kubeCluster) remove(ctx context.Context, s sort, l live) error {
 	return c.explain(s, "delete", err)
 }
 
-// ask applies the Lease instead of creating it, because RBAC knows the name of what is applied.
+// ask applies the Lease and does not create it, because RBAC can restrict an apply to one name.
 func (c *kubeCluster) ask(ctx context.Context, label string) error {
 	question := &unstructured.Unstructured{}
 	question.SetAPIVersion(leases.GroupVersion().String())

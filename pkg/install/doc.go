@@ -1,66 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install registers hooks with a cluster from code, and can tell when the API server
-// enforces them: not that the configurations exist, but that calls arrive.
+// Package install registers hooks with a cluster from code. It can tell when the API server enforces them: not only that
+// the configurations are stored, but that calls arrive.
 //
-// An [Installer] applies the configurations of hooks by server-side apply, so it changes nothing
-// that others set in them. Each configuration gets one more webhook, the marker, which denies
-// what nobody else makes: a Lease in the webhook's own namespace with a label that stands for
-// this version of the configuration. [Installer.Wait] asks with dry runs of such a Lease. Denied
-// by the marker means that the API server has this version, can reach the webhook, and trusts
-// its certificate; a failed call tells what is wrong; and created, that it does not know of the
-// version yet. Serve [Installer.Hooks], in which the markers are.
+// An [Installer] applies the configurations of hooks by server-side apply, so it changes no field that others own. It
+// adds one more webhook, the marker, to each configuration. The marker denies a Lease in the webhook's own namespace
+// with a label for this version of the configuration, which no client creates otherwise. [Installer.Wait] sends dry
+// runs of such a Lease:
 //
-// # The order of things
+//   - if the marker denies it, the API server has this version, can reach the webhook, and trusts its certificate;
+//   - if the call fails, the error says what is wrong;
+//   - if it is created, the API server does not know this version yet.
 //
-// Apply needs no server of ours. Calls to webhooks that are new fail until every replica has
-// them, and calls to one that was taken out of the code fail where it is gone already. Without
-// Options.FailOpenFirst Apply takes the latter away, after it has stored the others: call it
-// before the server starts, and it is gone before a replica without it takes calls. With
-// FailOpenFirst both have Ignore while replicas are replaced. Once the Deployment is rolled out,
-// [Installer.Promote] gives the new ones the failurePolicy of their registration, and then takes
-// the old ones away. That holds for the last hook of a kind too; if the program may not patch its
-// configuration any more, that keeps its policies until it goes.
+// Serve [Installer.Hooks], which include the markers.
 //
-// What the cluster has with Fail, at the same server, keeps it all the time, also when its rules change: an old
-// replica may be asked about what it does not know then, and fails. Add a webhook of a new name
-// for such rules, and it fails open first again. If nothing may pass unseen for the time of the
-// rollout, have the program serve the one of the old name beside it for one release: it fails
-// closed until the next, in which the new one does.
+// # Order
 //
-// [Installer.Run] does all of this beside a server and does not give up. [Installer.Status] tells
-// how far it is.
+// Apply needs no running server. During a rollout, calls to a new webhook fail until every replica serves it, and calls to
+// a webhook that was dropped from the code fail on replicas that no longer serve it. Without Options.FailOpenFirst,
+// Apply removes dropped webhooks after it has stored the others. So call it before the server starts: then they are
+// gone before a replica without them takes calls. With FailOpenFirst, new and dropped webhooks have the failurePolicy
+// Ignore while replicas are replaced. After the rollout [Installer.Promote] gives the new ones the failurePolicy of
+// their registration and then removes the dropped ones. That also holds if the last hook of a kind is dropped.
+// If the program may no longer patch that configuration, it keeps its policies until it is removed.
 //
-// A validating hook may verify what a mutating one of the same program does. So mutating webhooks
-// are stored first, and validating ones when the API server knows those and, in Run and Promote,
-// has been seen to call them. They are removed in the other order.
+// A webhook that the cluster already has with Fail, at the same server, keeps Fail, even if its rules change. An old
+// replica may then get a request that it does not know, and fails. Give such rules to a webhook with a new name, which
+// fails open first. If no request may pass unseen during the rollout, let the program serve the webhook with
+// the old name for one more release. It fails closed until the next release, in which the new one does.
 //
-// # Several replicas, several versions
+// [Installer.Run] does all of this beside a server and retries without end. [Installer.Status] tells how far it is.
 //
-// Every replica may install; they agree, because an apply of the same is no change, and who
-// finds the webhooks promoted leaves them so. With Options.Deployment a replica that still waits
-// when its Deployment goes on to another template stands back, and gives way when that is rolled
-// out. Only a replica of the older version that happens to start during the rollout cannot tell:
-// it applies the older configurations once, and the replicas of the newer put that right when
-// the rollout is over. Where this moment matters, set Options.Revision.
+// A validating hook may verify what a mutating hook of the same program does. So mutating webhooks are stored first.
+// Validating webhooks follow when the API server knows the mutating ones and, in Run and Promote, has called
+// them. They are removed in the reverse order.
 //
-// Nothing is removed when a replica ends; [Installer.Remove] is for the end of them all, and
-// replicas that are waiting do not undo it.
+// # Several replicas and versions
 //
-// A configuration names the Service that it was installed for, or else the namespace. Another
-// installation that has its name by mistake is refused, and so is a program that is called by
-// URL in the namespace of one with a Service: it would take over all of its calls. See
-// Options.Force.
+// Every replica may install. Replicas of one version agree: applying the same configuration changes nothing, and a
+// replica that finds the webhooks promoted does not demote them. With Options.Deployment, a waiting replica pauses
+// when its Deployment moves on to another Pod template, and gives up when that is rolled out. Only a replica of
+// the older version that starts during the rollout cannot notice it. It applies the older configurations once, and
+// the newer replicas correct that at the end of the rollout. Set Options.Revision if that moment matters.
 //
-// # Who owns the caBundle
+// A replica removes nothing when it ends. [Installer.Remove] is for uninstalling, and waiting replicas do not undo it.
 //
-// Without a CABundle in the options none is ever applied or taken away: a self-managed source
-// of package certs, given [Installer.Targets], or cert-manager's injector owns that field, and
-// either may come first. Then use FailOpenFirst: a new webhook is not promoted before it has the
-// caBundle that the marker has.
+// A configuration records the Service that it was installed for, or else the namespace. The installer rejects another
+// installation with the same name, and a program that is called by URL in the namespace of one with a Service: it
+// would take over all calls. See Options.Force.
 //
-// # Rights
+// # The caBundle
 //
-// [RBAC] generates what the ServiceAccount of the webhook needs. The right to patch a
+// Without a CABundle in the options, the installer neither applies nor removes one. Then a self-managed source of
+// package certs, given [Installer.Targets], or cert-manager's injector owns that field. The installer and the owner
+// may start in any order. Use FailOpenFirst then: a new webhook is not promoted before it has the marker's caBundle.
+//
+// # Permissions
+//
+// [RBAC] generates the permissions that the webhook's ServiceAccount needs. The permission to patch a webhook
 // configuration makes that account nearly a cluster administrator.
 package install

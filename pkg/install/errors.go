@@ -14,19 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrSuperseded is returned, wrapped, by an installation of a lower Options.Revision than the
-// cluster has, and by one that waited for its Deployment until that had replaced the program by
-// another. There is nothing to do about it: the newer program installs.
+// ErrSuperseded is wrapped by the error of an installation whose Options.Revision is lower than the cluster's, and of one
+// whose Deployment has replaced the program by another version. Nothing needs to be done: the newer program
+// installs.
 var ErrSuperseded = errors.New("superseded by a newer revision")
 
-// ErrRemoved is returned, wrapped, when a configuration that was there is gone, as after
-// [Installer.Remove]: what waits since before does not bring it back. Call [Installer.Apply] to
-// install it again.
+// ErrRemoved is wrapped by the error of a waiting installation whose configuration was removed, for example by
+// [Installer.Remove]. Call [Installer.Apply] to install it again.
 var ErrRemoved = errors.New("removed in the meantime")
 
 var kindOf = map[sort]string{mutating: "MutatingWebhookConfiguration", validating: "ValidatingWebhookConfiguration"}
 
-// explain adds to an error of the API server what to do about it.
+// explain adds to an API server's error what to do about it.
 func explain(what string, err error) error {
 	switch conflicts := fieldConflicts(err); {
 	case err == nil:
@@ -42,7 +41,7 @@ func explain(what string, err error) error {
 	}
 }
 
-// fieldConflicts lists the fields that others hold, and who.
+// fieldConflicts lists the conflicting fields and their managers.
 func fieldConflicts(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -59,24 +58,23 @@ func fieldConflicts(err error) []string {
 	return list
 }
 
-// authorizer finds what every authorizer of the API server says: User "x" cannot patch
-// resource "configmaps" in API group "" in the namespace "hooks".
+// authorizer matches the API server's message about a missing permission: User "x" cannot patch resource "configmaps" in
+// API group "" in the namespace "hooks".
 var authorizer = regexp.MustCompile(`cannot ([a-z]+) resource "([^"]+)"`)
 
-// missingRight returns the verb and resource that the authorizer refused, or nothing.
+// missingRight returns the verb and resource that the authorizer refused, or "".
 func missingRight(err error) string {
 	if !apierrors.IsForbidden(err) {
 		return ""
 	}
 	found := authorizer.FindStringSubmatch(err.Error())
-	if found == nil { // an admission plugin said no
+	if found == nil { // an admission plugin denied it
 		return ""
 	}
 	return fmt.Sprintf("the verb %s on %s", found[1], found[2])
 }
 
-// hopeless returns an error if the answer to a marker request is one that asking again will not
-// change.
+// hopeless returns an error if repeating the marker request cannot change its answer.
 func hopeless(namespace string, err error) error {
 	if missingRight(err) != "" || apierrors.IsUnauthorized(err) {
 		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of Lease %s/%s", namespace, markerObject), err)
@@ -87,7 +85,7 @@ func hopeless(namespace string, err error) error {
 	return nil
 }
 
-// namespaceProblem returns an error if that in an answer is about the namespace.
+// namespaceProblem returns an error if the answer is about the namespace.
 func namespaceProblem(namespace string, err error) error {
 	var status apierrors.APIStatus
 	switch {

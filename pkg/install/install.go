@@ -13,20 +13,20 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An Installer applies the configurations of hooks to a cluster. Make one with [New]. Its
-// methods are safe for concurrent use, and so are the installers of several replicas.
+// An Installer applies the configurations of hooks to a cluster. [New] returns one. Its methods are safe for concurrent
+// use, and several replicas may use installers at once.
 type Installer struct {
 	o       Options
 	hooks   []*webhook.Hook
-	wanted  []wanted // one for each sort
+	wanted  []wanted // one per sort
 	cluster cluster
 	logger  logr.Logger
-	removes bool      // the whole namespace owns what is to be removed
-	status  *progress // that of who made it, in what is made of it
+	removes bool      // the namespace alone decides what belongs to this installation
+	status  *progress // shared with the copies of this Installer
 }
 
-// New returns an installer of the hooks. It does not talk to the API server. The error lists
-// everything that is wrong with the options and the hooks.
+// New returns an installer of the hooks. It sends no request. The error lists everything that is wrong with the options
+// and the hooks.
 func New(o Options, hooks ...*webhook.Hook) (*Installer, error) {
 	if o.Config == nil {
 		return nil, errors.New("set Config of the options of the installation")
@@ -47,7 +47,7 @@ func newInstaller(o Options, hooks []*webhook.Hook) (*Installer, error) {
 	if err = errors.Join(err, configurationErr); err != nil {
 		return nil, err
 	}
-	// A denial ends the mutating webhooks: as the first, the marker's spares the others.
+	// A denial ends a round of mutating webhooks. As the first webhook, the marker spares the others a call.
 	hooks = append(markerHooks(o, sortsOf(own)), hooks...)
 	all, err := newWanted(o, hooks)
 	if err != nil {
@@ -73,14 +73,13 @@ func sortsOf(all []wanted) []sort {
 	return list
 }
 
-// Hooks returns what a server is to serve: the hooks, and the marker hooks by which
-// [Installer.Wait] finds out what the API server enforces.
+// Hooks returns the hooks that the server must serve: the given hooks, and the marker hooks by which [Installer.Wait]
+// finds out what the API server enforces.
 func (i *Installer) Hooks() []*webhook.Hook { return slices.Clone(i.hooks) }
 
-// Targets returns the configurations as those whose caBundle a self-managed source of package
-// certs keeps: of the markers, and of the webhooks at the same server. It leaves out those with
-// a Service, URL or CABundle of their own, and those that others put there; and the source leaves
-// out a configuration of another installation.
+// Targets returns the webhooks whose caBundle a self-managed source of package certs must maintain: the markers, and the
+// webhooks at the same server. It omits webhooks with a Service, URL or CABundle of their own, and webhooks of other
+// managers. The source ignores a configuration of another installation.
 func (i *Installer) Targets() []certs.Target {
 	var targets []certs.Target
 	for _, w := range i.wanted {

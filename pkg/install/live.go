@@ -14,32 +14,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fieldManager owns what is applied here, and nothing else.
+// fieldManager is the field manager of every apply in this package.
 const fieldManager = "admitkit-install"
 
-// A live configuration is one as the cluster has it. The zero value is one that is not there.
+// A live configuration is a stored one. The zero value means that there is none.
 type live struct {
 	uid             types.UID
 	resourceVersion string
 	revision        int64
 	owner           string
-	deleting        bool // once its finalizers are gone
+	deleting        bool // deleted, but still has finalizers
 	finalizers      []string
-	entries         []map[string]any // its webhooks, in their order
-	failClosed      map[string]bool  // those with failurePolicy Fail
+	entries         []map[string]any // its webhooks, in order
+	failClosed      map[string]bool  // names of the webhooks with failurePolicy Fail
 	servers         map[string]string
 	bundles         map[string]string
-	own             map[string]bool // those that were applied by us
+	own             map[string]bool // names of the webhooks that this package applied
 }
 
-// readLive reads a configuration; nil is one that is not there.
+// readLive parses a stored configuration. nil means that there is none.
 func readLive(object *unstructured.Unstructured) live {
 	l := live{failClosed: map[string]bool{}, servers: map[string]string{}, bundles: map[string]string{}, own: map[string]bool{}}
 	if object == nil {
 		return l
 	}
 	l.uid, l.resourceVersion = object.GetUID(), object.GetResourceVersion()
-	// What is no number was not written here, and orders nothing.
+	// A value that is not a number was written by another program and is ignored.
 	l.owner = object.GetAnnotations()[ownerAnnotation]
 	l.revision, _ = strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
 	l.deleting, l.finalizers = object.GetDeletionTimestamp() != nil, object.GetFinalizers()
@@ -56,7 +56,7 @@ func readLive(object *unstructured.Unstructured) live {
 	return l
 }
 
-// webhooksIn returns the names of the webhooks in a set of fields.
+// webhooksIn returns the names of the webhooks in a set of managed fields.
 func webhooksIn(fields []byte) map[string]bool {
 	var set struct {
 		Webhooks map[string]json.RawMessage `json:"f:webhooks"`
@@ -76,19 +76,18 @@ func webhooksIn(fields []byte) map[string]bool {
 	return names
 }
 
-// has returns whether there is a webhook of this name.
+// has reports whether there is a webhook of this name.
 func (l live) has(name string) bool {
 	return slices.ContainsFunc(l.entries, func(entry map[string]any) bool { return nameOf(entry) == name })
 }
 
-// holds tells whether a webhook has Fail already, and has proved itself: at another server it is
-// as good as new.
+// holds reports whether a webhook has Fail already, at the same server. At another server it counts as new.
 func (l live) holds(entry map[string]any) bool {
 	name := nameOf(entry)
 	return l.failClosed[name] && l.servers[name] == serverOf(entry)
 }
 
-// kept says what keeps a configuration that was deleted.
+// kept names the finalizers that keep a deleted configuration.
 func (l live) kept() string {
 	if !l.deleting {
 		return ""
@@ -96,7 +95,7 @@ func (l live) kept() string {
 	return fmt.Sprintf(", deleted, but kept for its finalizers %s", strings.Join(l.finalizers, ", "))
 }
 
-// obsolete returns the indexes of our webhooks that are not wanted any more.
+// obsolete returns the indexes of our unwanted webhooks.
 func (l live) obsolete(w wanted) []int {
 	keep := map[string]bool{}
 	if w.object != nil {
@@ -113,17 +112,16 @@ func (l live) obsolete(w wanted) []int {
 	return indexes
 }
 
-// untrusted names the webhooks that would fail if they failed closed: whoever injects caBundles
-// has seen to the marker of the same server, but not to these, which are new, or were given the
-// caBundle of another time.
+// untrusted names the webhooks whose calls would fail: they have another caBundle than the marker of the same server, because
+// the injector has not reached them yet.
 func (l live) untrusted(w wanted) []string {
 	marker := markerName(w.name)
-	if l.bundles[marker] == "" { // trusted without
+	if l.bundles[marker] == "" { // trusted without a caBundle
 		return nil
 	}
 	var server string
 	var names []string
-	for _, entry := range webhooks(w.object) { // the marker comes first
+	for _, entry := range webhooks(w.object) { // the marker is the first entry
 		switch name := nameOf(entry); {
 		case name == marker:
 			server = serverOf(entry)

@@ -19,15 +19,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A configuration takes effect some time after it is stored, at each API server on its own,
-// and as a whole. So one more webhook in it tells when: the marker denies what has a label with
-// a value of this very version, which nothing has but the dry runs that ask.
+// A stored configuration takes effect after a while, on each API server at another time, and always as a whole. So one more
+// webhook in it shows when: the marker denies a Lease whose label has a value for this very version. Only the dry
+// runs of this package send such a Lease.
 const (
 	markerLabel = "install.admitkit.dev/marker"
-	// markerObject is the name of the Lease that is never stored. It is always the same, so
-	// that RBAC can name it; and a Lease, because next to no policy is about those.
+	// markerObject is the name of the Lease, which is never stored. The name is constant, so that RBAC can
+	// name it. The object is a Lease because hardly any policy is about Leases.
 	markerObject = "admitkit-marker"
-	// noMarker is a value of the label that no marker denies.
+	// noMarker is a label value that no marker denies.
 	noMarker   = "none"
 	markerText = "the configuration is enforced: this answers the program that installed it"
 )
@@ -42,22 +42,21 @@ const (
 
 var sorts = []sort{mutating, validating}
 
-// A stage is how far an installation is. A configuration at one stage is at those before, too,
-// so that who waits for a stage is not left behind by a replica that has gone on.
+// A stage is the progress of an installation. A configuration at one stage also counts as being at all earlier stages, so
+// that a replica that waits for an earlier one is not stuck.
 type stage string
 
 const (
 	installed stage = "installed" // some version is enforced
-	applied   stage = "applied"   // this version is, perhaps with Ignore for Fail
-	promoted  stage = "promoted"  // this version is, as it was written
+	applied   stage = "applied"   // this version is enforced, perhaps with Ignore in place of Fail
+	promoted  stage = "promoted"  // this version is enforced with its own failure policies
 )
 
 func markerName(configuration string) string {
 	return "marker." + configuration + ".admitkit.dev"
 }
 
-// markerHooks returns a hook for each kind that the hooks are of. Their denials are no denials
-// to whoever counts those.
+// markerHooks returns a marker hook for each kind of hooks. Observers do not see their calls.
 func markerHooks(o Options, s []sort) []*webhook.Hook {
 	namespace := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.namespace()}}
 	rule := webhook.OnCreate(leases.Group, leases.Version, leases.Resource)
@@ -80,15 +79,14 @@ func markerHooks(o Options, s []sort) []*webhook.Hook {
 	return hooks
 }
 
-// unobservedByServer keeps marker calls out of the metrics and traces of the server.
+// unobservedByServer keeps marker calls out of the server's metrics and traces.
 var unobservedByServer = unobserved.Marker[webhook.Hook, webhook.Observation]{}
 
 func denyMarker(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
 	return webhook.Deny(markerText)
 }
 
-// labelValue returns what stands for a stage of a version. The version does not matter to
-// installed.
+// labelValue returns the label value for a stage of a version. The stage installed ignores the version.
 func labelValue(s sort, configuration string, at stage, version string) string {
 	if at == installed {
 		version = ""
@@ -97,31 +95,31 @@ func labelValue(s sort, configuration string, at stage, version string) string {
 	return string(at) + "-" + hex.EncodeToString(sum[:10])
 }
 
-// markerSelector selects the questions about these stages.
+// markerSelector selects the marker requests for these stages.
 func markerSelector(values []any) map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{
 		"key": markerLabel, "operator": string(metav1.LabelSelectorOpIn), "values": values,
 	}}}
 }
 
-// A sight is what the answer to a marker request shows.
+// A sight is the result of a marker request.
 type sight int
 
 const (
-	unclear    sight = iota // something else refused the request
+	unclear    sight = iota // something else denied the request
 	absent                  // no such configuration is enforced
-	unanswered              // it is enforced, but calls to the webhook fail
-	enforced                // it is, and calls are answered
+	unanswered              // enforced, but calls to the webhook fail
+	enforced                // enforced, and calls are answered
 )
 
-// fullQuota is what the quota plugin of the API server says, and neither a webhook nor a policy
-// can: their denials begin with other words.
+// fullQuota matches a denial of the API server's quota plugin. The denials of webhooks and policies begin with other
+// words.
 var fullQuota = regexp.MustCompile(`^` + leases.Resource + `\.` + regexp.QuoteMeta(leases.Group) + ` "` + markerObject + `" is forbidden: exceeded quota: [^ ]+, requested: .*, used: .*, limited: `)
 
-// errStripped is the answer to a question that was none any more when the marker was to see it.
+// errStripped says that another webhook removed the label before the marker saw the request.
 var errStripped = fmt.Errorf("a mutating webhook or policy takes the label %s away from Leases: have it leave Lease %s alone", markerLabel, markerObject)
 
-// look judges the answer of the API server.
+// look interprets the API server's answer.
 func look(marker string, err error) sight {
 	switch {
 	case err == nil:
@@ -133,7 +131,7 @@ func look(marker string, err error) sight {
 	case strings.Contains(err.Error(), fmt.Sprintf("failed calling webhook %q", marker)):
 		return unanswered
 	case apierrors.IsForbidden(err) && fullQuota.MatchString(err.Error()):
-		return absent // quotas come after all webhooks
+		return absent // the quota plugin runs after all webhooks
 	default:
 		return unclear
 	}

@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A memory is what one Run or Promote, which may wait for long, has seen since it began. What
-// happened in between must not be undone: that the webhook was uninstalled, or that its
-// Deployment went on to another version.
+// A memory records what one Run or Promote, which may wait for long, has seen since it began. It must not undo later
+// events: that the webhook was uninstalled, or that its Deployment moved on to another version.
 type memory struct {
-	there    map[sort]bool // configurations that were there
-	template string        // of the Deployment, when it was first seen
-	beside   bool          // a server of the same program is starting, or runs
-	open     bool          // what was applied last has Ignore for Fail
+	there    map[sort]bool // configurations that existed
+	template string        // the Deployment's Pod template when it was first read
+	beside   bool          // a server runs or starts in the same program
+	open     bool          // the last apply used Ignore in place of Fail
 }
 
 func (m *memory) saw(w wanted) {
@@ -30,8 +29,8 @@ func (m *memory) saw(w wanted) {
 	m.there[w.sort] = true
 }
 
-// missed returns an error if a configuration of ours was there, and was removed. One of two is
-// also taken away by another version of the program, which has no hooks of that kind.
+// missed returns an error if our configurations existed and were removed. If only one of the two is gone, another version of
+// the program without hooks of that kind may have removed it, which is no error.
 func (i *Installer) missed(ctx context.Context, w wanted, found live, m *memory) error {
 	if !m.there[w.sort] || found.has(markerName(w.name)) {
 		return nil
@@ -44,7 +43,7 @@ func (i *Installer) missed(ctx context.Context, w wanted, found live, m *memory)
 	return fmt.Errorf("%s %s: %w", kindOf[w.sort], w.name, ErrRemoved)
 }
 
-// remember looks at what is there at the beginning.
+// remember records the state at the beginning.
 func (i *Installer) remember(ctx context.Context, m *memory) error {
 	for _, w := range i.wanted {
 		found, err := i.find(ctx, w)
@@ -58,11 +57,11 @@ func (i *Installer) remember(ctx context.Context, m *memory) error {
 	return nil
 }
 
-// errStandBack is the reason of a replica not to install for the time being.
+// errStandBack says that this replica must not install for now.
 var errStandBack = errors.New("another template than at the start of this program is being rolled out: its replicas install")
 
-// standBack returns an error when the Deployment is not that of this program any more. It is
-// for what does not wait for the Deployment, so one that cannot be read is no error.
+// standBack returns an error if the Deployment has moved on to another program. A Deployment that cannot be read is no
+// error, because the caller does not wait for it.
 func (i *Installer) standBack(ctx context.Context, m *memory) error {
 	if i.o.Deployment == "" {
 		return nil
@@ -81,7 +80,7 @@ func (i *Installer) replaced() error {
 	return fmt.Errorf("Deployment %s/%s has another template than at the start of this program, and is rolled out: %w", i.o.namespace(), i.o.Deployment, ErrSuperseded)
 }
 
-// differs compares with the first template.
+// differs reports whether the template has changed since the beginning.
 func (m *memory) differs(template string) bool {
 	if m.template == "" {
 		m.template = template
@@ -89,7 +88,7 @@ func (m *memory) differs(template string) bool {
 	return m.template != template
 }
 
-// readDeployment returns the Deployment, and its template as it is written.
+// readDeployment returns the Deployment and its template as JSON.
 func (i *Installer) readDeployment(ctx context.Context) (*appsv1.Deployment, string, error) {
 	object, err := i.cluster.deployment(ctx, i.o.Deployment)
 	if err != nil {
