@@ -61,7 +61,7 @@ const (
 	defaultInterval      = 100 * time.Millisecond
 )
 
-// namespace is the one the webhook runs in, or empty.
+// namespace returns the namespace that the webhook runs in, or "".
 func (o Options) namespace() string {
 	if s := o.Configuration.Service; s != nil {
 		return cmp.Or(o.Configuration.Namespace, s.Namespace)
@@ -69,8 +69,8 @@ func (o Options) namespace() string {
 	return o.Configuration.Namespace
 }
 
-// owner tells installations apart that have the same name by mistake: by the namespace, and by the
-// Service or the URL.
+// owner identifies an installation by its namespace and its Service or URL, to detect two installations with the same
+// name.
 func (o Options) owner() string {
 	if s := o.Configuration.Service; s != nil {
 		return s.Namespace + "/" + s.Name
@@ -78,10 +78,10 @@ func (o Options) owner() string {
 	return o.namespace() + "/" + strings.TrimSuffix(o.Configuration.URL, "/")
 }
 
-const ofURL = "://" // an owner has this that has a URL for a Service
+const ofURL = "://" // part of an owner with a URL instead of a Service
 
-// sameNamespace takes one with a URL, as a program has outside of its cluster, for each in its
-// namespace. That is enough to remove: who installs must be the very same.
+// sameNamespace reports whether two owners may remove each other's configurations: an owner with a URL, as of a program
+// outside of the cluster, matches every owner in its namespace. To install, the owners must be equal.
 func sameNamespace(a, b string) bool {
 	namespace, service, _ := strings.Cut(a, "/")
 	otherNamespace, otherService, _ := strings.Cut(b, "/")
@@ -95,7 +95,7 @@ func describeOwner(owner string) string {
 	return "Service " + owner
 }
 
-// validate checks what package webhook does not.
+// validate checks the options that package webhook does not check.
 func (o Options) validate() error {
 	var errs []error
 	if o.namespace() == "" {

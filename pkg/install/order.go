@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// A validating hook often verifies what a mutating one of the same program does: without the
-// latter it denies. So what mutates comes first, and what validates goes first. Each kind of
-// configuration reaches an API server on its own, so the one is seen there before the other is
-// changed.
-
-// The wait between the two has a bound: whatever keeps an API server from showing what it enforces
-// must not keep half of an installation away for good.
+// A validating hook often verifies what a mutating hook of the same program does, and would deny requests without it. So
+// the mutating webhooks are stored first and removed last. The two configurations reach an API server at
+// different times, so the first is seen there before the second is changed.
+//
+// The wait in between is bounded: if an API server never shows what it enforces, the second half must still be
+// installed.
 const (
 	orderPatience = 10 * time.Second
-	// callPatience has room for a source of certificates whose CA is older than the configurations,
-	// as after an uninstallation: it is not ready for the minute in which a caBundle settles.
+	// callPatience covers a certificate source whose CA is older than the configurations, as after an
+	// uninstallation. It is not ready during the minute in which a caBundle settles.
 	callPatience = 2 * time.Minute
 )
 
-// applyInOrder applies the configurations that have hooks, and sees to those without.
+// applyInOrder applies the configurations with hooks, and opens or removes those without.
 func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error {
 	switch p {
 	case opening:
@@ -30,12 +29,12 @@ func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error 
 		return i.clear(ctx, m)
 	}
 	if err := i.one(ctx, i.wanted[0], p, m); err != nil {
-		return err // nothing is verified closed that is mutated open
+		return err // a validating webhook must not fail closed before the mutating ones do
 	}
 	return i.one(ctx, i.wanted[1], p, m)
 }
 
-// one applies a configuration, or opens it if it has no hooks any more.
+// one applies a configuration, or opens it if the program has no hooks of its kind.
 func (i *Installer) one(ctx context.Context, w wanted, p phase, m *memory) error {
 	return i.untilUnchanged(ctx, func() error {
 		switch {
@@ -48,10 +47,10 @@ func (i *Installer) one(ctx context.Context, w wanted, p phase, m *memory) error
 	})
 }
 
-// open applies both with Ignore for what is new or unwanted.
+// open applies both configurations with Ignore for new and unwanted webhooks.
 func (i *Installer) open(ctx context.Context, m *memory) error {
 	first, second := i.wanted[0], i.wanted[1]
-	if second.object == nil { // what verifies is opened before what it verifies
+	if second.object == nil { // the validating webhooks are opened before the mutating ones
 		first, second = second, first
 	}
 	if err := i.one(ctx, first, opening, m); err != nil {
@@ -65,8 +64,8 @@ func (i *Installer) open(ctx context.Context, m *memory) error {
 	return i.one(ctx, second, opening, m)
 }
 
-// clear applies both as they are, and takes away what is unwanted: of what mutates when nobody
-// verifies it any more.
+// clear applies both configurations with their own policies and removes unwanted webhooks, the mutating ones after the
+// validating ones.
 func (i *Installer) clear(ctx context.Context, m *memory) error {
 	first, second := i.wanted[0], i.wanted[1]
 	verifying, err := i.find(ctx, second)
@@ -107,7 +106,7 @@ func (i *Installer) clear(ctx context.Context, m *memory) error {
 	return err
 }
 
-// known asks whether the API server knows a configuration, and be it in vain that it calls.
+// known asks whether the API server knows a configuration, even if its calls fail.
 func (i *Installer) known(w wanted, at stage) []question {
 	for _, q := range i.there(at) {
 		if q.sort == w.sort {
@@ -118,9 +117,9 @@ func (i *Installer) known(w wanted, at stage) []question {
 	return nil
 }
 
-// mutatingFirst waits until the mutating webhooks are enforced, before the validating ones are
-// stored. In Run they have to be callable, too, since they may get their caBundles one after the
-// other; but Apply may be what comes before there is a server.
+// mutatingFirst waits until the mutating webhooks are enforced, before the validating ones are stored. In Run their
+// calls must also succeed, because the configurations may get their caBundles at different times. In Apply
+// they need not, because the server may not run yet.
 func (i *Installer) mutatingFirst(ctx context.Context, m *memory) error {
 	questions, bound := i.known(i.wanted[0], applied), orderPatience
 	if m.beside {
@@ -129,7 +128,7 @@ func (i *Installer) mutatingFirst(ctx context.Context, m *memory) error {
 	if err := i.settles(ctx, bound, questions); err != nil {
 		return err
 	}
-	// Was it removed while this waited?
+	// The configuration may have been removed during the wait.
 	found, err := i.find(ctx, i.wanted[0])
 	if err != nil {
 		return err
@@ -137,9 +136,9 @@ func (i *Installer) mutatingFirst(ctx context.Context, m *memory) error {
 	return i.missed(ctx, i.wanted[0], found, m)
 }
 
-// settles waits for answers, for a while. The error is that of the end of ctx.
+// settles waits a bounded time for the expected answers. It fails only if ctx ends.
 func (i *Installer) settles(ctx context.Context, bound time.Duration, questions []question) error {
-	if deadline, ends := ctx.Deadline(); ends { // leave time for the other
+	if deadline, ends := ctx.Deadline(); ends { // leave time for the other configuration
 		bound = min(bound, time.Until(deadline)/2)
 	}
 	within, cancel := bounded(ctx, max(bound, 1))

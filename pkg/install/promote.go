@@ -11,13 +11,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Promote gives every webhook the failurePolicy of its registration, once nothing speaks against
-// it: it waits until Deployment and Ready of the options say that every replica is ready,
-// applies and waits as [Installer.Apply] and [Installer.Wait] do, so that the API server is
-// known to reach the webhook, and only then applies the real policies and waits until they are
-// enforced. Then webhooks go that are no longer among the hooks.
+// Promote gives every webhook the failurePolicy of its registration:
 //
-// The readiness of a replica must not depend on it. Several replicas may promote at once.
+//  1. It waits until Deployment and Ready of the options report every replica as ready.
+//  2. It applies and waits as [Installer.Apply] and [Installer.Wait] do, so that the API server can reach the webhook.
+//  3. It applies the real policies and waits until they are enforced.
+//  4. It removes the webhooks that are no longer among the hooks.
+//
+// A replica's readiness must not depend on Promote. Several replicas may promote at once.
 func (i *Installer) Promote(ctx context.Context) error {
 	m := &memory{beside: true}
 	err := i.remember(ctx, m)
@@ -27,8 +28,7 @@ func (i *Installer) Promote(ctx context.Context) error {
 	return i.status.told(err)
 }
 
-// promote waits without end for readiness, and for as long as patience, if any, for the API
-// server.
+// promote waits for readiness without a limit, and for the API server at most patience, if that is not zero.
 func (i *Installer) promote(ctx context.Context, patience time.Duration, m *memory) error {
 	if err := i.awaitReady(ctx, m); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (i *Installer) promote(ctx context.Context, patience time.Duration, m *memo
 	return i.retireAll(ctx, patience)
 }
 
-// failClosed applies the real policies once each webhook has the caBundle that its calls need.
+// failClosed applies the real policies as soon as each webhook has the caBundle that its calls need.
 func (i *Installer) failClosed(ctx context.Context, patience time.Duration, m *memory) error {
 	ctx, cancel := bounded(ctx, patience)
 	defer cancel()
@@ -59,7 +59,7 @@ func (i *Installer) failClosed(ctx context.Context, patience time.Duration, m *m
 		switch {
 		case errors.Is(err, errUntrusted):
 			last = err
-		case err == nil, ctx.Err() == nil, last == nil: // or else the error is that of the end
+		case err == nil, ctx.Err() == nil, last == nil: // otherwise the error would only report the end of ctx
 			return err
 		}
 		if pause = min(pause*3/2, 20*i.o.Interval); !sleep(ctx, pause) {
@@ -70,7 +70,7 @@ func (i *Installer) failClosed(ctx context.Context, patience time.Duration, m *m
 
 var errImpatient = errors.New("it takes too long")
 
-// bounded returns a context that ends after the patience, if there is a bound to it.
+// bounded returns a context that ends after patience, or ctx if patience is zero.
 func bounded(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	if patience == 0 {
 		return context.WithCancel(ctx)
@@ -84,7 +84,7 @@ func (i *Installer) awaitFor(ctx context.Context, patience time.Duration, at sta
 	return i.await(ctx, i.there(at))
 }
 
-// awaitReady asks until every replica is ready.
+// awaitReady polls until every replica is ready.
 func (i *Installer) awaitReady(ctx context.Context, m *memory) error {
 	pause, last := i.o.Interval, ""
 	began := time.Now()
@@ -114,10 +114,10 @@ func (i *Installer) awaitReady(ctx context.Context, m *memory) error {
 	}
 }
 
-// reminder is how often somebody is told that the wait for readiness has no end yet.
+// reminder is the interval at which a long wait for readiness is logged.
 const reminder = 5 * time.Minute
 
-// unready says what it means that not every replica is ready.
+// unready explains the error of a wait for readiness.
 func (i *Installer) unready() string {
 	if i.o.FailOpenFirst {
 		return "not every replica is ready yet: until then the failures of webhooks that are new are ignored, and so requests pass unseen"
@@ -145,8 +145,8 @@ func (i *Installer) ready(ctx context.Context, m *memory) error {
 	return nil
 }
 
-// rolledOut returns why the replicas of a Deployment are not all of its newest template and
-// ready.
+// rolledOut returns nil if all replicas of a Deployment have its newest template and are ready, and otherwise the
+// reason.
 func rolledOut(d *appsv1.Deployment) error {
 	var want int32 = 1
 	if d.Spec.Replicas != nil {

@@ -18,42 +18,40 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// RBACOptions say who is given the rights, and what for besides the installation.
+// RBACOptions configure [RBAC]: who gets the permissions, and for what.
 type RBACOptions struct {
-	// ServiceAccount is that of the webhook's Pods, in the namespace of the webhook: required.
+	// ServiceAccount is the account of the webhook's Pods, in the webhook's namespace. Required.
 	ServiceAccount string
-	// Hooks are those that are installed: required. Configurations are created and changed only
-	// of the kinds that these are of.
+	// Hooks are the installed hooks. Required. The permissions to create and change configurations cover
+	// only the kinds of these hooks.
 	Hooks []*webhook.Hook
-	// Certs are the options of a self-managed source of package certs, if the program runs one.
-	// Its namespace is that of the webhook when unset.
+	// Certs are the options of a self-managed source of package certs, if the program runs one. An unset
+	// namespace means the webhook's.
 	Certs *certs.Options
 }
 
-// Permissions are what a program needs to install its hooks, and no more. They are named after
-// the configuration. Roles bind nobody else: to have another account remove the configurations,
-// bind the roles to it, too.
+// Permissions are the least permissions with which a program can install its hooks. They are named after the
+// configuration. To let another account remove the configurations, bind the roles to it, too.
 type Permissions struct {
 	ClusterRole        *rbacv1.ClusterRole
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding
-	// Roles and RoleBindings are in the namespace of the webhook; the Secret of a source may be
-	// in another, which has one of its own then.
+	// Roles and RoleBindings are in the webhook's namespace. If the source's Secret is in another
+	// namespace, there is one of each in that namespace, too.
 	Roles        []*rbacv1.Role
 	RoleBindings []*rbacv1.RoleBinding
 }
 
-// RBAC returns the permissions that an [Installer] with these options needs: to read, apply and
-// delete the configurations of its name, to ask with dry runs of one Lease what is enforced,
-// and to read the Deployment; and those of the source of certificates. If there are only
-// mutating hooks, or only validating ones, a configuration of the other kind may be read and
-// deleted, which an earlier version of the program may have left.
+// RBAC returns the permissions that an [Installer] with these options needs: to read, apply and delete the configurations
+// of its name, to send dry runs of one Lease, and to read the Deployment. It adds the permissions of the
+// certificate source. If all hooks are mutating, or all are validating, the program may also read and delete a
+// configuration of the other kind, which an earlier version may have left.
 //
-// Every rule names its objects, but for one: RBAC does not know the name of a Secret that is
-// created. Create that Secret yourself, empty, to do without.
+// Every rule names its objects except the one to create the Secret, because RBAC cannot restrict creation by name. Create
+// an empty Secret yourself to drop that rule.
 //
-// To patch a configuration is a strong right even if it is one's own: what is in it decides
-// which requests of the cluster the webhook sees and, if it is a mutating one, changes. Who has
-// the account's token is not far from a cluster administrator.
+// The permission to patch even its own configuration is strong: the configuration decides which requests of the cluster
+// the webhook sees and, if it is mutating, changes. The holder of the account's token is nearly a cluster
+// administrator.
 func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 	name, namespace := o.Configuration.Name, o.namespace()
 	var errs []error
@@ -94,10 +92,10 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 	return all.permissions(name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: r.ServiceAccount}), nil
 }
 
-// An object is what a right is about; a name that is empty is any.
+// An object is the object of a permission. An empty name means any object.
 type object struct{ namespace, group, resource, name string }
 
-// rights holds the verbs for each object.
+// rights maps each object to the allowed verbs.
 type rights map[object]map[string]bool
 
 func (r rights) allow(namespace, group, resource, name string, verbs ...string) {
@@ -167,8 +165,8 @@ func (r rights) permissions(name string, subject rbacv1.Subject) *Permissions {
 	return p
 }
 
-// rules returns the rights in a namespace, in a fixed order; resources of one group, name and
-// set of verbs share a rule.
+// rules returns the permissions in a namespace as rules in a fixed order. Resources with the same group, name and verbs
+// share a rule.
 func (r rights) rules(namespace string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	objects := slices.SortedFunc(maps.Keys(r), func(a, b object) int {
@@ -194,7 +192,7 @@ func (r rights) rules(namespace string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// YAML returns the objects as one manifest, the same for the same permissions.
+// YAML returns the objects as one manifest. Equal permissions give equal bytes.
 func (p *Permissions) YAML() ([]byte, error) {
 	var out bytes.Buffer
 	all := []any{p.ClusterRole, p.ClusterRoleBinding}

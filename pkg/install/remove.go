@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Remove takes the configurations away, the validating one first, and waits until none of them
-// is enforced. Webhooks that others put into them stay; so does a configuration with finalizers,
-// without webhooks. What is gone already, or was never there, is no error; nor is a namespace that
-// is gone, without which nobody can be asked what is enforced. A program outside of the cluster, called by URL, may remove what those
-// inside of it have installed in the same namespace, and they what it has.
+// Remove deletes the configurations, the validating one first, and waits until none is enforced. Webhooks of other managers
+// stay. A configuration with finalizers stays without our webhooks. A configuration that does not exist is no
+// error. Nor is a missing namespace, without which no marker request can be sent. A program outside of the
+// cluster, called by URL, may remove what a program in the same namespace has installed, and the reverse.
 //
-// It takes them from all replicas at once: call it when the webhook is uninstalled, from a job
-// or the last replica, before the servers stop; not whenever a replica ends. Replicas that are
-// installing give up; one that starts later installs them again.
+// Remove affects all replicas at once. Call it when the webhook is uninstalled, from a job or the last replica, before
+// the servers stop; do not call it whenever a replica ends. Replicas that are installing give up. A replica that
+// starts later installs the webhooks again.
 func (i *Installer) Remove(ctx context.Context) error {
 	remover := *i
 	remover.removes = true
@@ -28,7 +27,7 @@ func (i *Installer) Remove(ctx context.Context) error {
 	}
 	namespace := namespaceProblem(i.o.namespace(), err)
 	if namespace != nil {
-		err = nil // there is nothing left that could be done
+		err = nil // nothing is left to do
 	}
 	switch {
 	case err != nil:
@@ -45,13 +44,13 @@ func (i *Installer) Remove(ctx context.Context) error {
 	return i.status.told(err)
 }
 
-// remove returns whether there was something.
+// remove reports whether there was a configuration.
 func (i *Installer) remove(ctx context.Context) (took bool, err error) {
 	left, err := i.left(ctx)
 	if err != nil {
 		return false, err
 	}
-	for len(left) > 0 { // a replica that saw the one and not the other gone brings it back, once
+	for len(left) > 0 { // a replica that saw only one of them deleted may restore it once
 		took = true
 		if err := i.takeAway(ctx, left[0], len(left) > 1); err != nil {
 			return took, err
@@ -63,8 +62,8 @@ func (i *Installer) remove(ctx context.Context) (took bool, err error) {
 	return took, nil
 }
 
-// takeAway withdraws one configuration, and waits until it is not enforced if there is another:
-// what verifies would deny what nobody mutates any more.
+// takeAway withdraws one configuration. If there is another, it waits until the first is no longer enforced, because the
+// validating webhooks would deny objects that are no longer mutated.
 func (i *Installer) takeAway(ctx context.Context, w wanted, another bool) error {
 	if err := i.untilUnchanged(ctx, func() error { return i.withdraw(ctx, w) }); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (i *Installer) takeAway(ctx context.Context, w wanted, another bool) error 
 	switch {
 	case err != nil:
 		return err
-	case len(found.obsolete(wanted{})) > 0: // it was brought back, or is deleted later
+	case len(found.obsolete(wanted{})) > 0: // a replica restored it, or finalizers delay its deletion
 		if !sleep(ctx, i.o.Interval) {
 			return fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, found.kept(), context.Cause(ctx))
 		}
@@ -83,7 +82,7 @@ func (i *Installer) takeAway(ctx context.Context, w wanted, another bool) error 
 	return nil
 }
 
-// left returns the configurations that have webhooks of ours, in the order in which they go.
+// left returns the configurations with webhooks of ours, in the order of their removal.
 func (i *Installer) left(ctx context.Context) ([]wanted, error) {
 	var list []wanted
 	for _, w := range i.wanted {
@@ -99,7 +98,7 @@ func (i *Installer) left(ctx context.Context) ([]wanted, error) {
 	return list, nil
 }
 
-// withdraw takes our webhooks out of a configuration, and deletes it if there are no others.
+// withdraw removes our webhooks from a configuration, and deletes it if it has no others.
 func (i *Installer) withdraw(ctx context.Context, w wanted) error {
 	found, err := i.find(ctx, w)
 	if err != nil {
@@ -109,7 +108,7 @@ func (i *Installer) withdraw(ctx context.Context, w wanted) error {
 	switch {
 	case len(own) == 0:
 		return nil
-	case found.deleting: // it is stored, and enforced, until its finalizers are gone
+	case found.deleting: // stored and enforced until its finalizers are gone
 		i.logger.Info("deleted, but kept: its webhooks are taken out", "kind", kindOf[w.sort], "finalizers", found.finalizers)
 	case len(own) == len(found.entries):
 		return i.cluster.remove(ctx, w.sort, found)
@@ -121,10 +120,10 @@ func (i *Installer) withdraw(ctx context.Context, w wanted) error {
 		}
 		return err
 	}
-	return i.cluster.apply(ctx, w.sort, nothing(w, found), i.o.Force) // annotations and labels
+	return i.cluster.apply(ctx, w.sort, nothing(w, found), i.o.Force) // releases annotations and labels
 }
 
-// nothing applies none of the fields that were ours.
+// nothing returns an apply configuration without any of our fields, which releases them.
 func nothing(w wanted, found live) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(configurations[w.sort].GroupVersion().String())

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A configuration of a kind that the program has no hooks of any more is one of which each
-// webhook is unwanted. It goes as such webhooks do: not before the new ones are enforced.
+// If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
+// webhooks, they are removed only after the new ones are enforced.
 
-// openOne gives Ignore to our webhooks in a configuration without hooks, since a replica may
-// serve them or not.
+// openOne sets Ignore on our webhooks in a configuration without hooks, because some replicas no longer serve
+// them.
 func (i *Installer) openOne(ctx context.Context, w wanted, m *memory) error {
 	found, err := i.find(ctx, w)
 	if err != nil || len(found.obsolete(w)) == 0 {
@@ -27,14 +27,14 @@ func (i *Installer) openOne(ctx context.Context, w wanted, m *memory) error {
 	}
 	m.open = true
 	err = i.cluster.apply(ctx, w.sort, i.opened(w, found), i.o.Force)
-	if missingRight(err) != "" { // RBAC gives it for the kinds of the hooks only
+	if missingRight(err) != "" { // RBAC grants it only for the kinds of the hooks
 		i.logger.Error(err, "webhooks that are not in this program any more keep their failurePolicy until they are removed, so calls of them fail where no replica of the older program answers")
 		return nil
 	}
 	return err
 }
 
-// opened returns what was ours with Ignore. Its marker does not vouch for the version that had it.
+// opened returns our webhooks with Ignore. Its marker does not confirm the version that it came from.
 func (i *Installer) opened(w wanted, found live) *unstructured.Unstructured {
 	object := nothing(w, found)
 	annotations := map[string]string{}
@@ -59,8 +59,8 @@ func (i *Installer) opened(w wanted, found live) *unstructured.Unstructured {
 	return object
 }
 
-// retire withdraws a configuration without hooks, and returns whether there was something. What
-// mutates may go when no API server that answers knows what validates.
+// retire withdraws a configuration without hooks and reports whether there was one. A mutating one may be removed when no
+// answering API server knows the validating one any more.
 func (i *Installer) retire(ctx context.Context, w wanted) (bool, error) {
 	if w.object != nil {
 		return false, nil
@@ -78,8 +78,7 @@ func (i *Installer) retire(ctx context.Context, w wanted) (bool, error) {
 	return true, i.settles(ctx, orderPatience, i.gone()[1:])
 }
 
-// retireAll takes away what is unwanted once the others are enforced: what verifies before what
-// it verifies.
+// retireAll removes the unwanted webhooks after the others are enforced, the validating ones first.
 func (i *Installer) retireAll(ctx context.Context, patience time.Duration) error {
 	var errs []error
 	var gone []question

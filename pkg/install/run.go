@@ -11,19 +11,18 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// patience is how long Run waits for the API server before it applies again: a replica of
-	// another version may have applied its own.
+	// patience bounds how long Run waits for the API server before it applies again, because a replica of another
+	// version may have applied its own configuration.
 	patience = time.Minute
 )
 
-// Run does all of [Installer.Apply], [Installer.Wait] and [Installer.Promote], each error
-// logged and tried again, and returns nil when that is done, when ctx is, when a newer program
-// installs ([ErrSuperseded]), or when what it has applied was removed ([ErrRemoved]). It removes
-// nothing at its end, because other replicas live on, and does not look at what becomes of the
-// configurations later: see [Installer.Watch].
+// Run calls [Installer.Apply], [Installer.Wait] and [Installer.Promote], and logs and retries every error. It returns nil
+// when all is done, when ctx ends, when a newer program installs ([ErrSuperseded]), or when its configuration was
+// removed ([ErrRemoved]). It removes nothing, because other replicas live on. It does not watch the
+// configurations afterwards: see [Installer.Watch].
 //
-// It fits an errgroup beside Server.Start, and as a manager.RunnableFunc a controller-runtime
-// manager, where the leader runs it.
+// Run it in an errgroup beside Server.Start, or in a controller-runtime manager as a manager.RunnableFunc, which the leader
+// runs.
 func (i *Installer) Run(ctx context.Context) error {
 	if i.o.Deployment != "" && i.o.Revision == 0 {
 		i.logger.Info("Revision is not set: a replica of an older version that starts during a rollout installs its hooks until the rollout is over")
@@ -44,7 +43,7 @@ func (i *Installer) Run(ctx context.Context) error {
 			i.logger.Info("a newer program installs: nothing to do", "reason", err.Error())
 			return nil
 		case errors.Is(err, ErrRemoved):
-			// As an error it would end the program, and the next one would install.
+			// An error would end the program, and its next start would install again.
 			i.logger.Error(err, "the webhooks were uninstalled, so they are not installed again before the program starts again")
 			return nil
 		}

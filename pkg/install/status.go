@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// A Phase is how far an [Installer] has come. What became of the configurations later it says only
-// where [Installer.Watch] looks.
+// A Phase is the progress of an [Installer]. Later changes of the configurations show only while [Installer.Watch]
+// runs.
 type Phase string
 
 // The phases.
 const (
-	Idle        Phase = "idle"         // nothing was asked of it
-	Installing  Phase = "installing"   // not everything is stored yet
-	FailingOpen Phase = "failing_open" // all is stored, but some webhooks have Ignore until they are promoted
-	Installed   Phase = "installed"    // all is stored, with the failurePolicy of each registration
-	Superseded  Phase = "superseded"   // another program installs, or another version
-	Removed     Phase = "removed"      // the configurations were taken away, or webhooks of them
+	Idle        Phase = "idle"         // no method was called yet
+	Installing  Phase = "installing"   // not all webhooks are stored yet
+	FailingOpen Phase = "failing_open" // all are stored, some with Ignore until they are promoted
+	Installed   Phase = "installed"    // all are stored with the failurePolicy of their registrations
+	Superseded  Phase = "superseded"   // another program or version installs
+	Removed     Phase = "removed"      // the configurations or some of our webhooks were removed
 )
 
-// A Status is what an [Installer] does, for metrics and people.
+// A Status is the state of an [Installer].
 type Status struct {
 	Phase Phase
 	// Since is when the phase began, zero for Idle.
 	Since time.Time
-	// Err is what was in the way last, nil if nothing was.
+	// Err is the last error, nil if there was none.
 	Err error
 }
 
-// Status returns how far the installation has come.
+// Status returns the state of the installation.
 func (i *Installer) Status() Status {
 	i.status.mu.Lock()
 	defer i.status.mu.Unlock()
 	return i.status.now
 }
 
-// A progress is a status as it changes.
+// A progress holds the current Status. It is safe for concurrent use.
 type progress struct {
 	mu  sync.Mutex
 	now Status
 }
 
-// enters begins a phase, unless it has begun.
+// enters begins a phase unless it is the current one.
 func (p *progress) enters(to Phase) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +53,8 @@ func (p *progress) enters(to Phase) {
 	}
 }
 
-// begins notes an attempt to install. A repeated one loses nothing that there is: it is Installing
-// again when it finds that something lacks.
+// begins records an attempt to install. A repeated attempt keeps the phase until it finds that a webhook is
+// missing.
 func (p *progress) begins() {
 	p.mu.Lock()
 	at := p.now.Phase
@@ -64,7 +64,7 @@ func (p *progress) begins() {
 	}
 }
 
-// stored notes that everything is.
+// stored records that all webhooks are stored.
 func (p *progress) stored(open bool) {
 	if open {
 		p.enters(FailingOpen)
@@ -73,14 +73,14 @@ func (p *progress) stored(open bool) {
 	}
 }
 
-// waits notes what is in the way.
+// waits records the error that delays the installation.
 func (p *progress) waits(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.Err = err
 }
 
-// told notes what came of it, and returns that.
+// told records the result of an attempt and returns it.
 func (p *progress) told(err error) error {
 	p.waits(err)
 	switch {

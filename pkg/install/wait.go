@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A question is a marker request and the answer that is waited for.
+// A question is a marker request and the answer that Wait waits for.
 type question struct {
 	sort   sort
 	stage  stage
 	label  string
 	want   sight
-	unsure bool // whether an unclear answer will do
-	// whether it will do that the API server wants to call the webhook, and cannot
+	unsure bool // an unclear answer suffices
+	// unanswered: a failed call of the webhook suffices
 	unserved bool
 }
 
-// there asks whether each wanted configuration has come to a stage, and whether the others are
-// gone, as far as can be told. With FailOpenFirst those go later than that.
+// there returns the questions whether each wanted configuration is at a stage, and whether the others are gone. With
+// FailOpenFirst the others are removed later, so it does not ask about them.
 func (i *Installer) there(at stage) []question {
 	var list []question
 	for n, q := range i.gone() {
@@ -38,7 +38,7 @@ func (i *Installer) there(at stage) []question {
 	return list
 }
 
-// gone asks whether no version of the configurations is enforced.
+// gone returns the questions whether no version of the configurations is enforced.
 func (i *Installer) gone() []question {
 	var list []question
 	for _, w := range i.wanted {
@@ -47,18 +47,17 @@ func (i *Installer) gone() []question {
 	return list
 }
 
-// Wait returns when the API server enforces the configurations as [Installer.Apply] or
-// [Installer.Promote] stored them: this very version, and its calls arrive at a server with
-// these hooks, trusted. Until then it asks with requests that are never stored.
+// Wait returns when the API server enforces the configurations as [Installer.Apply] or [Installer.Promote] stored them: it
+// has this version, and its calls arrive at a server with these hooks whose certificate it trusts. Wait asks
+// with dry-run requests, which are never stored.
 //
-// It ends with ctx, and then its error tells what the API server answered last, such as why it
-// cannot call the webhook. It returns at once when waiting will not help: without the right to
-// ask, or without the namespace.
+// If ctx ends first, the error has the API server's last answer, such as why it cannot call the webhook. Wait fails at
+// once if waiting cannot help: without the permission to ask, or without the namespace.
 func (i *Installer) Wait(ctx context.Context) error {
 	return i.await(ctx, i.there(applied))
 }
 
-// await asks until all answers are as they should be, as often in a row as it takes.
+// await asks until all answers were as expected for the required number of times in a row.
 func (i *Installer) await(ctx context.Context, questions []question) error {
 	pause, row, last := i.o.Interval, 0, errors.New("nothing was asked yet")
 	for {
@@ -73,7 +72,7 @@ func (i *Installer) await(ctx context.Context, questions []question) error {
 				return nil
 			}
 			pause = i.o.Interval
-		case ctx.Err() == nil: // or else the error is that of the end
+		case ctx.Err() == nil: // otherwise the error would only report the end of ctx
 			if withoutTime(seen) != withoutTime(last) {
 				i.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
 			}
@@ -86,7 +85,7 @@ func (i *Installer) await(ctx context.Context, questions []question) error {
 	}
 }
 
-// sleep returns false when ctx is done first.
+// sleep waits and reports false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -102,7 +101,7 @@ func describe(questions []question) string {
 	var parts []string
 	for _, q := range questions {
 		switch {
-		case q.unsure: // a side condition
+		case q.unsure: // a condition that need not be certain
 		case q.want == absent:
 			parts = append(parts, fmt.Sprintf("no %s is enforced", kindOf[q.sort]))
 		case q.stage == promoted:
@@ -114,10 +113,10 @@ func describe(questions []question) string {
 	return strings.Join(parts, " and ")
 }
 
-// A hopelessError is one that waiting does not mend.
+// A hopelessError is an error that waiting cannot resolve.
 type hopelessError struct{ error }
 
-// askAll returns nil if all answers are those wanted, or else what is in the way.
+// askAll returns nil if all answers are as expected, and otherwise the reason.
 func (i *Installer) askAll(ctx context.Context, questions []question) error {
 	var errs []error
 	for _, q := range questions {
@@ -150,13 +149,13 @@ func (i *Installer) askOne(ctx context.Context, q question) error {
 	}
 }
 
-// currentTime is in what crypto/x509 says of a certificate that is not valid now.
+// currentTime matches the time in crypto/x509's error about a certificate that is not valid now.
 var currentTime = regexp.MustCompile(`current time \S+`)
 
-// withoutTime returns what an error says whenever it happens.
+// withoutTime returns an error's text without the current time, so that repeated errors compare equal.
 func withoutTime(err error) string { return currentTime.ReplaceAllString(err.Error(), "") }
 
-// advice tells what the usual causes of a failed call are.
+// advice maps errors of failed calls to their usual causes.
 func advice(answer error) string {
 	for _, known := range []struct{ text, cause string }{
 		{"x509: certificate has expired or is not yet valid", " (what renews the certificate that is served does not, or a clock is wrong)"},

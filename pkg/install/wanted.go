@@ -23,12 +23,12 @@ const (
 	ownerAnnotation    = "install.admitkit.dev/owner"    // Options.owner
 )
 
-// A wanted configuration is one as the hooks say.
+// A wanted configuration is the one that the hooks define.
 type wanted struct {
 	sort    sort
 	name    string
-	object  *unstructured.Unstructured // nil when there is no hook of this kind
-	version string                     // stands for what is enforced
+	object  *unstructured.Unstructured // nil if there is no hook of this kind
+	version string                     // hash of the enforced fields
 }
 
 // newWanted returns both configurations of the hooks.
@@ -72,7 +72,7 @@ func (w *wanted) fill(configuration any, o Options) error {
 	return nil
 }
 
-// webhooks returns the entries of a configuration, to be read and changed.
+// webhooks returns the entries of a configuration, which the caller may change.
 func webhooks(configuration *unstructured.Unstructured) []map[string]any {
 	list, _ := configuration.Object["webhooks"].([]any)
 	entries := make([]map[string]any, 0, len(list))
@@ -103,7 +103,7 @@ func bundleOf(webhook map[string]any) string {
 	return bundle
 }
 
-// besideMarker names the webhooks that are trusted if the marker is, and the marker.
+// besideMarker names the marker and the webhooks at the same server.
 func (w wanted) besideMarker() []string {
 	entries := webhooks(w.object)
 	marker := entries[0] // it comes first
@@ -116,7 +116,7 @@ func (w wanted) besideMarker() []string {
 	return names
 }
 
-// serverOf returns what is called, without the path.
+// serverOf returns the called Service or URL without the path.
 func serverOf(webhook map[string]any) string {
 	c := clientConfig(webhook)
 	if text, ok := c["url"].(string); ok {
@@ -130,19 +130,18 @@ func serverOf(webhook map[string]any) string {
 	return fmt.Sprintf("%v/%v:%v", service["namespace"], service["name"], service["port"])
 }
 
-// A phase says what an apply makes of webhooks that are new, and of those that are no longer
-// wanted. It takes none of the latter away: with them and without the new ones, for the moment
-// between two requests or for good if the program ends there, nobody would look.
+// A phase says which failurePolicy an apply gives to new and to unwanted webhooks. An apply removes no unwanted webhook.
+// Otherwise requests could pass unseen between two applies, or for good if the program ends there.
 type phase int
 
 const (
-	opening  phase = iota // both get Ignore: a replica may serve the one or the other
-	clearing              // as they are, and the version is not there before the unwanted are cut
-	keeping               // as they are, and the version is there: clearing comes later
+	opening  phase = iota // both get Ignore, because some replicas serve only one of them
+	clearing              // their own policies; the version counts as present after the unwanted ones are cut
+	keeping               // their own policies; the version counts as present, clearing follows later
 	closing               // as they are
 )
 
-// opens tells whether opening would give Ignore to what is meant to have Fail.
+// opens reports whether opening would set Ignore on a webhook that is meant to have Fail.
 func (w wanted) opens(found live) bool {
 	marker := markerName(w.name)
 	return slices.ContainsFunc(webhooks(w.object), func(entry map[string]any) bool {
@@ -150,8 +149,7 @@ func (w wanted) opens(found live) bool {
 	})
 }
 
-// at returns the configuration as it is applied in a phase, with the marker for the stages that
-// this is.
+// at returns the configuration to apply in a phase, with the marker for the stages that the phase reaches.
 func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 	object := w.object.DeepCopy()
 	stages := []stage{installed, applied, promoted}
@@ -188,9 +186,9 @@ func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 			entry["objectSelector"] = markerSelector(values)
 		}
 	}
-	if found.resourceVersion != "" { // what is applied depends on what was found
+	if found.resourceVersion != "" { // the apply is based on the configuration that was read
 		object.SetResourceVersion(found.resourceVersion)
-		object.SetUID(found.uid) // nor is it created again
+		object.SetUID(found.uid) // so it is not created again
 	}
 	return object
 }

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// watchInterval is how often Watch looks: somebody is to hear of it before long, and several
-// programs with several replicas each look.
+// watchInterval is the interval of Watch's checks. Many replicas of many programs may watch, so it is not
+// shorter.
 const watchInterval = time.Minute
 
-// Watch looks at the configurations every minute until ctx is done, and then returns nil. It is for
-// after [Installer.Run]: a program whose webhooks somebody deletes or replaces is as healthy as
-// before, and nobody calls it. What Watch finds is the [Status], and is logged when it changes. It
-// changes nothing: who deleted them may have meant it.
+// Watch checks the configurations every minute until ctx ends, and then returns nil. Call it after [Installer.Run]: if a
+// user deletes or replaces the webhooks, the program is still healthy, but the API server no longer calls it. Watch
+// sets the [Status] and logs its changes. It does not repair anything, because the deletion may be
+// intended.
 func (i *Installer) Watch(ctx context.Context) error {
 	for sleep(ctx, watchInterval) {
 		before := i.Status().Phase
@@ -44,7 +44,7 @@ func (i *Installer) Watch(ctx context.Context) error {
 	return nil
 }
 
-// look returns which phase that is which the cluster has.
+// look returns the phase of the stored configurations.
 func (i *Installer) look(ctx context.Context) (Phase, error) {
 	at := Installed
 	for _, w := range i.wanted {
@@ -70,8 +70,7 @@ func (i *Installer) look(ctx context.Context) (Phase, error) {
 	return at, nil
 }
 
-// isVersionOf tells whether it was this very version that was stored, by the stages that its marker
-// answers for.
+// isVersionOf reports whether the stored configuration is of this version, by the stages in its marker.
 func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	for _, entry := range webhooks(object) {
 		if nameOf(entry) != markerName(w.name) {
