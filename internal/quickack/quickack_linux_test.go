@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestDial: after some requests and answers, a connection still acknowledges at once. (When one without
-// this puts it off is the kernel's guess, so nothing is said of that.)
+// TestDial checks that a connection still acknowledges data at once after several requests. When
+// the kernel delays acknowledgements without package quickack is not defined, so that is not
+// tested.
 func TestDial(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +48,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// atOnce is 1 where what comes in is acknowledged at once.
+// atOnce is the value of TCP_QUICKACK on a connection that acknowledges data at once.
 func atOnce(t *testing.T, c syscall.Conn) (now int) {
 	t.Helper()
 	raw, err := c.SyscallConn()

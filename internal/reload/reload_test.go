@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// lower joins the contents, and refuses upper case.
+// lower joins the contents, and fails for upper case.
 func lower(contents [][]byte) (string, error) {
 	var parts []string
 	for _, c := range contents {
@@ -29,7 +29,7 @@ func lower(contents [][]byte) (string, error) {
 	return strings.Join(parts, "+"), nil
 }
 
-// A fixture is two files and what was reported of them.
+// A fixture is two files and the reports about them.
 type fixture struct {
 	*Files[string]
 	a, b    string
@@ -136,7 +136,7 @@ func mkfifo(t *testing.T, path string) {
 	}
 }
 
-func TestUnchangedContentsAreNotParsedAgain(t *testing.T) {
+func TestUnchangedFilesAreNotParsedAgain(t *testing.T) {
 	f := newFixture(t)
 	for range 3 {
 		if err := f.Load(); err != nil {
@@ -168,8 +168,8 @@ func TestStartsWithoutFiles(t *testing.T) {
 	f.want(t, "now+two", 1, "")
 }
 
-// Mounted Secrets change like this: the files are links into a folder that is itself a link,
-// and that one is replaced.
+// The kubelet updates a mounted Secret like this: the files are links into a folder that is itself
+// a link, and that link is replaced.
 func TestSymlinkSwaps(t *testing.T) {
 	dir := t.TempDir()
 	volume := func(name, content string) {
@@ -231,7 +231,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// Every value that a reader sees is whole, and generations only grow.
+// Readers see complete values only, and generations only grow.
 func TestReadersWhileFilesChange(t *testing.T) {
 	f := newFixture(t)
 	if err := f.Load(); err != nil {
@@ -265,7 +265,7 @@ func TestReadersWhileFilesChange(t *testing.T) {
 	readers.Wait()
 }
 
-// A swap between the reading of one file and the next must not be taken for a pair.
+// If the files change between two reads, the reader must not combine an old file with a new one.
 func TestSwapBetweenTwoFiles(t *testing.T) {
 	f := newFixture(t)
 	if err := f.Load(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowly writes a file in place, a piece after each pause.
+// slowly writes a file in place, in pieces with a pause before each.
 func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	}
 }
 
-// Half of a file that is written in place would be a value like any other. When the reader comes
-// makes no difference.
+// Half of a file that is being written looks like any other content. It must not be loaded,
+// whenever the reader looks.
 func TestAFileThatIsBeingWritten(t *testing.T) {
 	const step = DefaultPause / 5
 	for delay := time.Duration(1); delay < 5*step; delay += step / 2 {
@@ -52,7 +52,7 @@ func TestAFileThatIsBeingWritten(t *testing.T) {
 	}
 }
 
-// What is read first has nothing to fall back on, and who reads it waits for it.
+// The first load has no earlier value to fall back on, so its caller waits until the file rests.
 func TestTheFirstLoadIsFast(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestTheFirstLoadIsFast(t *testing.T) {
 	}
 }
 
-func TestAFileThatNeverRests(t *testing.T) {
+func TestAFileThatKeepsChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		rounds := 0
@@ -99,8 +99,8 @@ func TestAFileThatNeverRests(t *testing.T) {
 	})
 }
 
-// Whoever stops Run does not wait for it to look again.
-func TestRunEndsInAPause(t *testing.T) {
+// Run ends at once when it is stopped, also during a pause between two reads.
+func TestRunStopsDuringAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		f.opts.Pause = time.Hour

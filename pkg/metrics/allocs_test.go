@@ -15,8 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A native histogram makes a bucket when a value first falls into it; after that a call costs
-// nothing but time.
+// A native histogram allocates a bucket for the first value in it. Later calls allocate nothing.
 func TestAllocs(t *testing.T) {
 	m := newMetrics(t, prometheus.NewRegistry(), metrics.Options{})
 	hook, r, ctx := mutating("a.example.com"), &http.Request{}, t.Context()

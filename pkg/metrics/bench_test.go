@@ -40,7 +40,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkHook shows what observing adds to a whole call, of an object of few bytes.
+// BenchmarkHook measures what observers add to a call with a small object.
 func BenchmarkHook(b *testing.B) {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))}, decideByName)
 	rows := map[string]*webhook.Hook{

@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The metrics of a hook, on a registry and at an endpoint of their own. The series of a known
-// hook are there from the start, at zero.
+// The metrics of a hook on their own registry and endpoint. The series of a known hook exist from
+// the start, with the value zero.
 func Example() {
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "owned.example.com",

@@ -45,13 +45,13 @@ func newMetrics(t testing.TB, reg prometheus.Registerer, o metrics.Options) *met
 	return m
 }
 
-// observe calls an observer for one call from begin to end.
+// observe calls an observer for one call, from begin to end.
 func observe(o webhook.Observer, h *webhook.Hook, c webhook.Observation) {
 	_, end := o.Begin(context.Background(), h, &http.Request{})
 	end(&c)
 }
 
-// scrape returns what a server would read: values by their series.
+// scrape returns the values of all series, by series name.
 func scrape(t testing.TB, reg prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -75,7 +75,7 @@ func scrape(t testing.TB, reg prometheus.Gatherer) map[string]float64 {
 	return all
 }
 
-// check compares what matters of a scrape.
+// check compares the series of a scrape with those wanted.
 func check(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -85,7 +85,7 @@ func check(t *testing.T, got, want map[string]float64) {
 	}
 }
 
-// about returns the series of a scrape whose text contains all of the parts.
+// about returns the series of a scrape whose text contains all parts.
 func about(got map[string]float64, parts ...string) []string {
 	var names []string
 	for name := range got {

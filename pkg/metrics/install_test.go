@@ -13,12 +13,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/metrics"
 )
 
-// An installing installer has the phase it is given.
+// An installing is an installer with a fixed phase.
 type installing struct{ phase install.Phase }
 
 func (i *installing) Status() install.Status { return install.Status{Phase: i.phase} }
 
-// Each phase that package install knows is shown as it is, at each scrape.
+// Every scrape shows the current phase, for every phase of package install.
 func TestInstallation(t *testing.T) {
 	installer, reg := &installing{}, prometheus.NewRegistry()
 	if err := metrics.Installation(reg, "hooks", installer); err != nil {

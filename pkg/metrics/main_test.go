@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/internal/leaks"
 )
 
-// TestMain silences the logger of servers, whose calls fail on purpose.
+// TestMain silences the logger of servers, since calls fail on purpose.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	leaks.Main(m)

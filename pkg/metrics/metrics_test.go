@@ -94,7 +94,7 @@ func TestHandshakes(t *testing.T) {
 	})
 }
 
-// A counter that appears with its first event shows no increase: the event is not in any rate.
+// Counters begin at zero. A rate would miss the first event of a counter that appears with it.
 func TestKnownHooksCountFromZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	newMetrics(t, reg, metrics.Options{Hooks: []*webhook.Hook{mutating("a.example.com"), validating("a.example.com"), validating("b.example.com")}})
@@ -116,7 +116,7 @@ func TestKnownHooksCountFromZero(t *testing.T) {
 	}
 }
 
-func TestCopiesOfAHookAreOne(t *testing.T) {
+func TestCopiesOfAHookShareTheirSeries(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg, metrics.Options{})
 	hook := validating("a.example.com")
@@ -131,7 +131,7 @@ func TestCopiesOfAHookAreOne(t *testing.T) {
 	})
 }
 
-// Whatever callers send, the number of series stays as it is.
+// The number of series does not depend on what clients send.
 func TestLabelsAreBounded(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -201,7 +201,7 @@ func TestRegistering(t *testing.T) {
 	}
 }
 
-func TestRegistriesAreApart(t *testing.T) {
+func TestRegistriesAreIndependent(t *testing.T) {
 	one, other := prometheus.NewRegistry(), prometheus.NewRegistry()
 	hook := validating("a.example.com")
 	m := newMetrics(t, one, metrics.Options{})
@@ -305,7 +305,7 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// Calls of hooks old and new, from many goroutines while the registry is read.
+// Old and new hooks are called from many goroutines while the registry is scraped.
 func TestConcurrentCalls(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg, metrics.Options{})

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/metrics"
 )
 
-// A fixed source has the status it is given.
+// A fixed source always has the same status.
 type fixed struct{ status certs.Status }
 
 func (*fixed) Start(context.Context) error { return nil }
@@ -73,7 +73,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// Each phase that package certs knows is shown as it is.
+// The metrics show every phase of package certs.
 func TestEveryPhaseIsShown(t *testing.T) {
 	for _, phase := range constants(t, "certs", "Phase") {
 		source, reg := &fixed{certs.Status{Phase: certs.Phase(phase)}}, prometheus.NewRegistry()
@@ -92,7 +92,7 @@ func TestEveryPhaseIsShown(t *testing.T) {
 	}
 }
 
-// A scrape shows what is, not what was when the source was registered.
+// A scrape shows the current status of a source, not the one at registration.
 func TestSourceIsReadAtEachScrape(t *testing.T) {
 	source, reg := &fixed{}, prometheus.NewRegistry()
 	if err := metrics.Source(reg, "serving", source); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A call of the API server, which is part of a trace. The provider decides where spans go.
+// A hook continues the trace of the API server. The provider decides where spans are exported.
 func ExampleNew() {
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))

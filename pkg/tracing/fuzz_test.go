@@ -16,8 +16,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Whatever a stranger sends, a span has only text that exporters take, none of it long, and the
-// id of a trace is one.
+// Whatever a client sends, the attributes of a span are short and valid UTF-8, and its trace id is
+// valid.
 func FuzzSpan(f *testing.F) {
 	f.Add(traceparent, "vendor=1", "705ab4f5", "Pod", "CREATE", "shop", "the database is down")
 	f.Add(unsampled, "", "", "", "", "", "")

@@ -65,8 +65,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// A server may be started within a span, which stays in the context of every call.
-func TestTheSpanOfTheStartIsNoParent(t *testing.T) {
+// The context of Start may hold a span. It is in the context of every call, but is not its parent.
+func TestTheSpanOfStartIsNotTheParent(t *testing.T) {
 	tp, spans := recorded()
 	start, starting := tp.Tracer("main").Start(t.Context(), "start")
 	hook := mutating()
@@ -93,7 +93,7 @@ func TestTheSpanOfTheStartIsNoParent(t *testing.T) {
 	}
 }
 
-// Of servers of others nothing is known of what their BaseContext expects, or puts in.
+// The BaseContext of another HTTP server may hold any span, so nothing is assumed about it.
 func TestTheSpanOfAnotherServersStart(t *testing.T) {
 	tp, spans := recorded()
 	start, starting := tp.Tracer("main").Start(t.Context(), "start")
@@ -144,7 +144,7 @@ func TestTheSpanOfAnotherServersStart(t *testing.T) {
 	}
 }
 
-// serve starts a server within ctx, for the time of the test.
+// serve runs a server with the context ctx until the test ends.
 func serve(ctx context.Context, t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (url string, client *http.Client) {
 	t.Helper()
 	ca := must(devcert.NewCA())
@@ -165,7 +165,7 @@ func serve(ctx context.Context, t *testing.T, o webhook.Options, hooks ...*webho
 	return "https://" + must(server.Addr(t.Context())).String(), &http.Client{Transport: transport}
 }
 
-// post sends what no hook can read, which is a call like any other.
+// post sends a body that no hook can read. It is observed like any other call.
 func post(t *testing.T, client *http.Client, url string, headers ...string) {
 	t.Helper()
 	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader([]byte("{}"))))

@@ -44,7 +44,7 @@ func validating() *webhook.Hook {
 		func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
 }
 
-// recorded is a provider and the spans it made.
+// recorded is a provider and the spans it recorded.
 func recorded() (*sdktrace.TracerProvider, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
 	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample()))), spans
@@ -232,8 +232,9 @@ func TestParent(t *testing.T) {
 	}
 }
 
-// What a handler says of its span stays: knative's denials are overwritten with Ok.
-func TestStatusOfTheHandlerStays(t *testing.T) {
+// A status that the handler sets on its span stays. The middleware of knative overwrites denials
+// with Ok.
+func TestStatusSetByTheHandlerStays(t *testing.T) {
 	for _, outcome := range []webhook.Outcome{webhook.Allowed, webhook.Mutated, webhook.Denied} {
 		tp, spans := recorded()
 		ctx, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), mutating(), request())
@@ -253,7 +254,7 @@ func TestWithoutAProvider(t *testing.T) {
 	}
 }
 
-// Samplers decide before the call is read, by what is known then.
+// Samplers decide before the request is read, so they see only the attributes of the hook.
 func TestSamplersSeeTheHook(t *testing.T) {
 	sampler := &curious{}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))
@@ -289,7 +290,7 @@ func TestLongValuesAreCut(t *testing.T) {
 	}
 }
 
-// The page about monitoring names every attribute, and none that there is not.
+// The page about monitoring lists exactly the attributes that spans have.
 func TestPageNamesEveryAttribute(t *testing.T) {
 	text, err := os.ReadFile("../../docs/monitoring/README.md")
 	if err != nil {

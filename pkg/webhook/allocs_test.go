@@ -18,10 +18,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// With the race detector a sync.Pool loses things at random, so these counts are for builds
-// without it.
+// These counts are for builds without the race detector: with it, a sync.Pool drops values at
+// random.
 
-// usualPod is a Pod of a ReplicaSet as the API server writes it; its review has 2 KB.
+// usualPod is a Pod of a ReplicaSet as the API server sends it. Its review has 2 KB.
 const usualPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"generateName":"web-7d4b9c6f5-","namespace":"shop","uid":"8b0c6d3e-4a57-4d0c-9d0e-2f1f7c1b9a55",` +
 	`"creationTimestamp":"2026-03-14T15:09:26Z","labels":{"app.kubernetes.io/name":"web","pod-template-hash":"7d4b9c6f5"},` +
 	`"annotations":{"example.com/note":"owner \u003cshop@example.com\u003e \u0026 \"friends\""},"ownerReferences":[{"apiVersion":"apps/v1",` +
@@ -62,8 +62,8 @@ func injectView(pod *podView) {
 	pod.Spec.Containers = append(pod.Spec.Containers, containerView{"proxy", "proxy:v2"})
 }
 
-// allocations returns how many allocations a call takes, those of the request and the recorder
-// included, of which there are 21.
+// allocations returns the number of allocations of a call, including 21 for the request and the
+// recorder.
 func allocations(t *testing.T, hook *webhook.Hook, patches bool) float64 {
 	t.Helper()
 	body := call{object: usualPod, namespace: "shop", options: `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1"}`,

@@ -82,9 +82,9 @@ var badInputs = []struct {
 		message: `cannot read the AdmissionReview: request.object: not JSON: nested deeper than 10000 levels at byte 50239`},
 }
 
-// TestBadInputIsAStatusThatSaysWhatWasWrong sends each input with the API server's own client
-// and looks at the error it would show: one sentence, with the code and reason that go with it.
-func TestBadInputIsAStatusThatSaysWhatWasWrong(t *testing.T) {
+// TestBadInputGetsAClearStatus sends each input with the API server's own client and checks the
+// error it shows: one sentence, with a fitting code and reason.
+func TestBadInputGetsAClearStatus(t *testing.T) {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "pods.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))}, label)
 	e := serve(t, webhook.Options{MaxBodyBytes: 1 << 20}, hook)
 	client := apiServerClient(t, webhookutil.ClientConfig{URL: e.url + hook.Path(), CABundle: e.ca.Bundle}, nil)
@@ -124,7 +124,7 @@ func TestBadInputIsAStatusThatSaysWhatWasWrong(t *testing.T) {
 	}
 }
 
-// A countingBody gives white space without end, and counts it.
+// A countingBody is endless white space. It counts the bytes read.
 type countingBody struct{ read int }
 
 func (b *countingBody) Read(p []byte) (int, error) {
@@ -132,7 +132,7 @@ func (b *countingBody) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-func TestABodyOverTheLimitIsNotReadOn(t *testing.T) {
+func TestABodyOverTheLimitIsNotReadToItsEnd(t *testing.T) {
 	const limit = 1000
 	hook := validating(admit).WithMaxBodyBytes(limit)
 	for _, row := range []struct {
@@ -165,7 +165,7 @@ func TestABodyOverTheLimitIsNotReadOn(t *testing.T) {
 	}
 }
 
-// hostile objects are JSON, but nothing an API server would send; n is a measure of their size.
+// hostile objects are valid JSON that no API server would send. Their size grows with n.
 var hostile = map[string]func(n int) string{
 	"nested deep": func(n int) string { return nested(n, `{"`+strings.Repeat("n", 50)+`":`, "}") },
 	"a fault far down": func(n int) string {
@@ -197,9 +197,9 @@ func nested(n int, before, after string) string {
 	return strings.Repeat(before, n) + "1" + strings.Repeat(after, n)
 }
 
-// TestHostileObjectsCostInProportionToTheirSize asks hooks of every sort. Each answer is one
-// that the API server can take or a Status, and four times the object takes about four times
-// the memory.
+// TestHostileObjectsCostInProportionToTheirSize sends hostile objects to hooks of every type. Each
+// answer must be a valid review or a Status, and an object four times as large may take about four
+// times the memory.
 func TestHostileObjectsCostInProportionToTheirSize(t *testing.T) {
 	reg := admissionregistrationv1.MutatingWebhook{Name: "any.example.com", Rules: everything}
 	hooks := map[string]*webhook.Hook{
@@ -234,7 +234,7 @@ type labelled struct {
 	} `json:"metadata"`
 }
 
-// costOf returns how many bytes a call with the object allocates.
+// costOf returns the number of bytes that a call with the object allocates.
 func costOf(t *testing.T, hook *webhook.Hook, object string) uint64 {
 	t.Helper()
 	body := call{object: object}.body()

@@ -21,9 +21,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestTheClientHadNoMoreTime hangs up while there is some of the budget left, since it has waited
-// before: an API server makes a call again that was turned away, and says that it has all of its time.
-func TestTheClientHadNoMoreTime(t *testing.T) {
+// TestAShorterTimeAfterARetryIsATimeout hangs up after more than half of the budget. The API server
+// does that after a retry: it sends its full timeout again, but waits for what is left of it.
+func TestAShorterTimeAfterARetryIsATimeout(t *testing.T) {
 	for after, want := range map[time.Duration]webhook.Outcome{4 * time.Second: webhook.Canceled, 5 * time.Second: webhook.TimedOut} {
 		for _, slow := range []string{"handler", "body"} {
 			row(t, fmt.Sprint(slow, after), func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestTheClientHadNoMoreTime(t *testing.T) {
 	}
 }
 
-// TestTheClientHangsUp while the handler is busy.
+// TestTheClientHangsUp hangs up while the handler is busy.
 func TestTheClientHangsUp(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -110,8 +110,8 @@ func TestTheClientHangsUp(t *testing.T) {
 	}
 }
 
-// TestWhoHangsUpTooLate has a handler that does not listen: what it says counts.
-func TestWhoHangsUpTooLate(t *testing.T) {
+// TestADecisionAfterAHangUpCounts has a handler that ignores its context. Its decision is reported.
+func TestADecisionAfterAHangUpCounts(t *testing.T) {
 	for _, in := range []struct {
 		err  error
 		want webhook.Outcome
@@ -136,8 +136,8 @@ func TestWhoHangsUpTooLate(t *testing.T) {
 	}
 }
 
-// TestTheBodyBreaksOff since the client goes away, or the call.
-func TestTheBodyBreaksOff(t *testing.T) {
+// TestABodyThatBreaksOff ends bodies early, by closing the connection or resetting the stream.
+func TestABodyThatBreaksOff(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r, log := &recorder{}, &logbook{}
 		hook := mutating(admit)
@@ -178,8 +178,9 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestTheClientIsStillThere while something else is cancelled, or its body is broken.
-func TestTheClientIsStillThere(t *testing.T) {
+// TestFailuresWithAConnectedClientAreNotCanceled has other causes of cancellation and broken
+// bodies.
+func TestFailuresWithAConnectedClientAreNotCanceled(t *testing.T) {
 	canceled := func(context.Context, *webhook.Request[corev1.Pod]) error { return context.Canceled }
 	ends := scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {
 		ctx, end := context.WithCancel(ctx)
@@ -230,8 +231,9 @@ func TestTheClientIsStillThere(t *testing.T) {
 	})
 }
 
-// TestABodyThatIsLateIsNotBrokenOff although net/http ends the context for both.
-func TestABodyThatIsLateIsNotBrokenOff(t *testing.T) {
+// TestALateBodyIsATimeout checks that a late body is not taken for a client that hung up: net/http
+// cancels the context for both.
+func TestALateBodyIsATimeout(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r, log := &recorder{}, &logbook{}
 		hook := mutating(admit)

@@ -35,13 +35,13 @@ func init() {
 	klog.SetOutput(io.Discard)
 }
 
-// A chain is what an API server does about webhooks: its own two plugins, in their order.
+// A chain holds the two webhook plugins of the API server, in its order.
 type chain struct {
 	admission.Interface
 	objects admission.ObjectInterfaces
 }
 
-// newChain returns a chain that calls the hooks at the endpoint, as they would be configured.
+// newChain returns a chain that calls the hooks at the endpoint, by their own configurations.
 func newChain(tb testing.TB, e *endpoint, hooks ...*webhook.Hook) *chain {
 	tb.Helper()
 	o := webhook.ConfigurationOptions{Name: "policy", URL: e.url, CABundle: e.ca.Bundle}
@@ -84,14 +84,13 @@ type noConfig struct{}
 
 func (noConfig) ConfigFor(string) (io.Reader, error) { return nil, nil }
 
-// alwaysReady stands in for informers that have synced: these never run.
+// alwaysReady replaces the synced check of informers, which never run here.
 func alwaysReady(plugin admission.Interface, _ string) admission.Interface {
 	plugin.(interface{ SetReadyFunc(admission.ReadyFunc) }).SetReadyFunc(func() bool { return true })
 	return plugin
 }
 
-// create admits a Pod, which webhooks may change, and returns the status that the user is
-// shown, or nil.
+// create admits a Pod, which webhooks may change. It returns the status that the user sees, or nil.
 func (c *chain) create(ctx context.Context, pod *corev1.Pod) *metav1.Status {
 	gvk, gvr := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	options := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: "meta.k8s.io/v1"}}

@@ -32,7 +32,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-func TestW9_20_NeverPatchesOnDeleteNorWhatAWebhookMustNot(t *testing.T) {
+func TestW9_20_NeverPatchesOnDeleteNorFixedFields(t *testing.T) {
 	hook := mutating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		switch {
 		case req.Object == nil:
@@ -105,7 +105,7 @@ func TestW9_22_AnswersRepeatedCallsAlike(t *testing.T) {
 	}
 }
 
-func TestW9_23_CopesWithWhatIsMissing(t *testing.T) {
+func TestW9_23_AcceptsMissingFields(t *testing.T) {
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "any.example.com", Rules: everything},
 		func(_ context.Context, req *webhook.Request[struct {
 			metav1.ObjectMeta `json:"metadata"`
@@ -267,7 +267,7 @@ func TestW9_29_SendsNoRetryAfter(t *testing.T) {
 	}
 }
 
-func TestW9_30_AnswersBeforeTheDeadlineAndStopsWhenNobodyWaits(t *testing.T) {
+func TestW9_30_AnswersBeforeTheDeadlineAndStopsWhenTheClientLeaves(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			free := make(chan bool)
@@ -324,7 +324,7 @@ func TestW9_31_AsksForClientCertificatesBeforeAnythingElse(t *testing.T) {
 	e.ask(t, hook, call{}).allowed(t, call{}, false)
 }
 
-func TestW9_32_NeedsNoOtherChangeToBeSeenBefore(t *testing.T) {
+func TestW9_32_DoesNotDependOnEarlierChanges(t *testing.T) {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "any.example.com", Rules: everything},
 		func(_ context.Context, req *webhook.Request[unstructured.Unstructured]) error {
 			old, err := req.OldObject()

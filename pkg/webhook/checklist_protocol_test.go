@@ -28,12 +28,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The checklist for a conforming webhook server has one test for each line, over TLS. Here are
-// the lines about what is said; checklist_conduct_test.go has those about what is done.
+// The checklist for a conforming webhook server has one test per line, over TLS. This file tests
+// the format of answers, checklist_conduct_test.go the behaviour of the server.
 
 var versions = []review.Version{review.V1, review.V1beta1}
 
-// label is a mutating handler that does the same whenever it is called.
+// label is a mutating handler that does the same in every call.
 func label(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if req.Object == nil {
 		return nil
@@ -45,7 +45,7 @@ func label(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	return nil
 }
 
-// refusals are handlers that decide to refuse; failures are handlers that fail to decide.
+// refusals are handlers that deny. failures are handlers that fail to decide.
 var refusals = map[string]func(context.Context, *webhook.Request[corev1.Pod]) error{
 	"deny": func(context.Context, *webhook.Request[corev1.Pod]) error { return webhook.Deny("no") },
 	"field error": func(context.Context, *webhook.Request[corev1.Pod]) error {
@@ -72,7 +72,7 @@ var failures = map[string]func(context.Context, *webhook.Request[corev1.Pod]) er
 	"late": func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error { <-ctx.Done(); return ctx.Err() },
 }
 
-// forEach asks a mutating and a validating hook around each handler, in both versions.
+// forEach calls a mutating and a validating hook with each handler, in both versions of the review.
 func forEach(t *testing.T, handlers map[string]func(context.Context, *webhook.Request[corev1.Pod]) error,
 	check func(t *testing.T, a answer, c call, isMutating bool)) {
 	t.Helper()

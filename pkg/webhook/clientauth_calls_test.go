@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// tally counts calls by outcome and code, with what was read of them.
+// A tally is an observer that counts calls by outcome and code, and records their metadata.
 type tally struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -30,7 +30,7 @@ func (o *tally) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (co
 	}
 }
 
-func TestObserversAreToldOfRefusedCalls(t *testing.T) {
+func TestObserversSeeRefusedCalls(t *testing.T) {
 	ca := newSigner(t, "clients")
 	auth := &webhook.ClientAuth{CAFile: file(t, ca.pem()), Names: []string{"kube-apiserver"}}
 	hook, seen := mutating(label), &tally{calls: map[string]int{}}
@@ -48,7 +48,7 @@ func TestObserversAreToldOfRefusedCalls(t *testing.T) {
 	}
 }
 
-// headers remembers what observers see of the calls.
+// headers is an observer that records the headers it sees.
 type headers struct {
 	mu   sync.Mutex
 	seen []string
@@ -61,8 +61,9 @@ func (o *headers) Begin(ctx context.Context, _ *webhook.Hook, r *http.Request) (
 	return ctx, nil
 }
 
-// A stranger could have any number of spans recorded, or added to the traces of others.
-func TestObserversSeeNoHeadersOfStrangers(t *testing.T) {
+// Observers see no headers of unauthenticated clients. Such clients could otherwise add spans to
+// any trace.
+func TestObserversSeeNoHeadersOfRefusedCalls(t *testing.T) {
 	hook, seen := mutating(label), &headers{}
 	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "good-0123456789-xyz")}, Observers: []webhook.Observer{seen}}, hook)
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -84,8 +85,8 @@ func TestObserversSeeNoHeadersOfStrangers(t *testing.T) {
 	}
 }
 
-// While the files change under many calls, each of them is either let in or refused, and those
-// with credentials that stay are always let in.
+// While the files change, every call is either admitted or refused with 401. Calls with credentials
+// that stay valid are always admitted.
 func TestCallsWhileTheFilesChange(t *testing.T) {
 	stays, comes := newSigner(t, "stays"), newSigner(t, "comes")
 	cas, tokens, hook := file(t, stays.pem()), file(t, "stays-0123456789"), mutating(label)
@@ -129,7 +130,7 @@ func TestCallsWhileTheFilesChange(t *testing.T) {
 	callers.Wait()
 }
 
-// replace puts another file in the place of one.
+// replace replaces a file atomically.
 func replace(t *testing.T, path, content string) {
 	t.Helper()
 	rewrite(t, path+".tmp", content)

@@ -34,7 +34,7 @@ func newSigner(tb testing.TB, name string) *signer {
 	return (*signer)(nil).intermediate(tb, name)
 }
 
-// intermediate returns a signer that s signed, or else itself.
+// intermediate returns a signer that s signed, or s itself.
 func (s *signer) intermediate(tb testing.TB, name string) *signer {
 	tb.Helper()
 	return s.signer(tb, subject(name))
@@ -75,7 +75,7 @@ func (s *signer) sign(tb testing.TB, template x509.Certificate) (*x509.Certifica
 	return cert, key
 }
 
-// issue returns a client certificate with what is needed to use it.
+// issue returns a client certificate with its key and chain.
 func (s *signer) issue(tb testing.TB, template x509.Certificate) *tls.Certificate {
 	tb.Helper()
 	if template.ExtKeyUsage == nil {
@@ -114,7 +114,7 @@ func rewrite(tb testing.TB, path, content string) {
 	}
 }
 
-// as returns the endpoint as it is for a client with a certificate, or none.
+// as returns the endpoint for a client with this certificate, or with none.
 func (e *endpoint) as(cert *tls.Certificate) *endpoint {
 	config := &tls.Config{RootCAs: e.client.Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	if cert != nil {
@@ -216,9 +216,9 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// What a user's own configuration asks of clients is not made less, nor does a configuration
-// by connection lose what is asked here.
-func TestClientCertificatesBesidesAConfigurationOfOnesOwn(t *testing.T) {
+// ClientAuth does not weaken the client authentication in the user's own TLSConfig. A configuration
+// from GetConfigForClient does not weaken ClientAuth.
+func TestClientCertificatesWithTheUsersTLSConfig(t *testing.T) {
 	ca, other := newSigner(t, "clients"), newSigner(t, "others")
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)

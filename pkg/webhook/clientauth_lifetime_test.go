@@ -23,9 +23,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A CA that is removed takes with it the connections made by its certificates, a new one is
-// known on them, and so is the end of a certificate.
-func TestClientCertificatesOfAConnectionThatStays(t *testing.T) {
+// Open connections follow the CA file: their certificates are refused once their CA is removed,
+// accepted once their CA is added, and refused when they expire.
+func TestClientCertificatesOnAnOpenConnection(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { certificatesOfOneConnection(t, protocol) })
@@ -75,9 +75,9 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 	}
 }
 
-// A certificate counts from its own beginning to the first end in its chain, or in the better
-// one of two, on a connection that stays.
-func TestClientCertificatesComeAndGo(t *testing.T) {
+// A certificate is valid from its own start to the first expiry in its chain, or in the longer of
+// two chains, on an open connection.
+func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		// issue returns a certificate that is valid in between, and the file of CAs.
@@ -135,7 +135,7 @@ func TestClientCertificatesComeAndGo(t *testing.T) {
 	}
 }
 
-// twin is a certificate for the same key and name by another signer.
+// twin returns a certificate for the same key and name by another signer.
 func (s *signer) twin(tb testing.TB, by *signer) *x509.Certificate {
 	tb.Helper()
 	template := *s.cert
@@ -151,9 +151,9 @@ func (s *signer) twin(tb testing.TB, by *signer) *x509.Certificate {
 	return cert
 }
 
-// A session that is resumed has the certificate of the first handshake, and no second look at
-// it by TLS.
-func TestClientCertificatesOfSessionsThatAreResumed(t *testing.T) {
+// A resumed TLS session has the certificate of its first handshake, and TLS does not verify it
+// again.
+func TestClientCertificatesOfResumedSessions(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			oldCA, newCA := newSigner(t, "old"), newSigner(t, "new")

@@ -20,7 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// with returns the endpoint as it is for a client that sends these Authorizations, but for empty ones.
+// with returns the endpoint for a client that sends these Authorization headers, without empty
+// ones.
 func (e *endpoint) with(authorization ...string) *endpoint {
 	other := *e
 	other.client = &http.Client{Transport: header{e.client.Transport, authorization}}
@@ -111,7 +112,7 @@ func TestTokensAndPasswords(t *testing.T) {
 	}
 }
 
-// A proxy in front may judge a call by one of several headers, so none of them counts.
+// A proxy may check another one of several Authorization headers, so none of them is accepted.
 func TestSeveralAuthorizations(t *testing.T) {
 	const several = "the call has several Authorization headers; the webhook server accepts only one"
 	tokens, pairs := file(t, "first-of-2026-xyz\nsecond-of-2026xyz"), file(t, "ada:2")
@@ -171,8 +172,8 @@ func TestOneKindOfCredentialsIsEnough(t *testing.T) {
 	}
 }
 
-// A stranger learns nothing of the paths, and does not get to send a body; probes may come.
-func TestStrangers(t *testing.T) {
+// An unauthenticated client learns no paths and cannot send a body. Probes need no credentials.
+func TestUnauthenticatedClients(t *testing.T) {
 	hook := mutating(label)
 	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "secret-0123456789")}}, hook)
 	for _, path := range []string{hook.Path(), "/", "/mutate/other", "/healthz/", "/readyz/../mutate/pods.example.com"} {
@@ -203,7 +204,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrongWithClientAuth(t *testing.T) {
+func TestStartReportsClientAuthErrors(t *testing.T) {
 	ca := newSigner(t, "clients")
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel() // if it starts, it stops
@@ -256,7 +257,7 @@ func TestStartSaysWhatIsWrongWithClientAuth(t *testing.T) {
 	}
 }
 
-// lines collects what is logged.
+// lines collects log lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -270,7 +271,7 @@ func (l *lines) logger(verbosity int) logr.Logger {
 	}, funcr.Options{Verbosity: verbosity})
 }
 
-// take returns what was logged since it was called last.
+// take returns the log lines since the last call.
 func (l *lines) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

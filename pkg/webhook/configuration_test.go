@@ -27,7 +27,7 @@ var exampleCA []byte
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares with a file below testdata.
+// golden compares with a file in testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -81,7 +81,7 @@ func TestDefaultsOfConfigurations(t *testing.T) {
 	golden(t, "configurations.yaml", []byte("# SPDX-License-Identifier: Apache-2.0\n"+strings.Join(documents, "---\n")))
 }
 
-func TestWhereAHookIsServed(t *testing.T) {
+func TestAddressesInConfigurations(t *testing.T) {
 	hooks := &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "hooks", Port: new(int32(8443)), Path: new("/ignored")}
 	for _, in := range []struct {
 		reason  string
@@ -127,7 +127,7 @@ func TestWhereAHookIsServed(t *testing.T) {
 	}
 }
 
-func TestAHookIsServedWhereItsConfigurationSays(t *testing.T) {
+func TestAHookIsServedAtTheConfiguredPath(t *testing.T) {
 	for _, url := range []string{"https://localhost", "https://localhost/", "https://localhost/a/b/", "https://localhost/a%20b"} {
 		hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: everything, ClientConfig: at(url)}, label)
 		configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "c"}, hook)
@@ -143,7 +143,7 @@ func TestAHookIsServedWhereItsConfigurationSays(t *testing.T) {
 	}
 }
 
-func TestTheOwnNamespaceIsLeftOut(t *testing.T) {
+func TestTheWebhooksNamespaceIsExcluded(t *testing.T) {
 	for _, in := range []struct {
 		reason  string
 		own     admissionregistrationv1.WebhookClientConfig
@@ -171,8 +171,8 @@ func TestTheOwnNamespaceIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestConfigurationsShareNothingWithTheHooks changes all that goes in and comes out.
-func TestConfigurationsShareNothingWithTheHooks(t *testing.T) {
+// TestConfigurationsShareNoMemoryWithHooks changes all inputs and results.
+func TestConfigurationsShareNoMemoryWithHooks(t *testing.T) {
 	reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: service("n", "s", "/p", 1),
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: new(int32(3)),
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "true"}}}
@@ -198,7 +198,8 @@ func TestConfigurationsShareNothingWithTheHooks(t *testing.T) {
 	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook are still its own
 }
 
-// A bundle is for everybody to read, and what is no certificate in it fails every call.
+// Anyone can read the caBundle of a configuration, and a block that is not a certificate fails
+// every call.
 func TestABundleHoldsCertificatesOnly(t *testing.T) {
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")})
 	for _, in := range []struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A logbook keeps lines that are written by several goroutines.
+// A logbook holds lines that several goroutines write.
 type logbook struct {
 	mu    sync.Mutex
 	lines []string
@@ -31,7 +31,7 @@ func (l *logbook) write(_, line string) {
 	l.lines = append(l.lines, line)
 }
 
-// with returns the lines with a text.
+// with returns the lines that contain a text.
 func (l *logbook) with(text string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,8 +43,8 @@ func (l *logbook) with(text string) (found []string) {
 	return found
 }
 
-// TestHandshakesThatFail has a real client fail in each way, many times.
-func TestHandshakesThatFail(t *testing.T) {
+// TestFailedHandshakes fails handshakes in each way, many times, with a real client.
+func TestFailedHandshakes(t *testing.T) {
 	const times = 5
 	for _, in := range []struct {
 		class string

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestMaxConnectionAge has a call every second for ten minutes.
+// TestMaxConnectionAge makes a call every second for ten minutes.
 func TestMaxConnectionAge(t *testing.T) {
 	for _, in := range []struct {
 		reason      string
@@ -54,8 +54,8 @@ func TestMaxConnectionAge(t *testing.T) {
 	}
 }
 
-// TestMaxConnections has connections with a call, idle ones and silent ones; the one that has been
-// there for longest goes, whether it asked for something else or not, and never one with a call.
+// TestMaxConnections has connections with a call, idle ones and new ones. The oldest without a call
+// is closed, even if it sent other requests, and never one with a call.
 func TestMaxConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -94,7 +94,7 @@ func TestMaxConnections(t *testing.T) {
 	})
 }
 
-// stopAll ends the server, with the connections that clients keep.
+// stopAll stops the server and closes the connections of the clients.
 func (e *endpoint) stopAll(tb testing.TB) {
 	tb.Helper()
 	if err := e.stop(); err != nil {
@@ -102,7 +102,7 @@ func (e *endpoint) stopAll(tb testing.TB) {
 	}
 }
 
-// TestAllConnectionsAreBusy has a client wait for room, until a connection is not busy.
+// TestAllConnectionsAreBusy has a new connection wait until another one is no longer busy.
 func TestAllConnectionsAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -129,16 +129,16 @@ func TestAllConnectionsAreBusy(t *testing.T) {
 	})
 }
 
-// another is a client with connections of its own, over HTTP/1.1.
+// another returns a client with its own connections, over HTTP/1.1.
 func (e *endpoint) another() *endpoint {
 	c := *e
 	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: e.roots()}, DialContext: e.dial}}
 	return &c
 }
 
-// TestNewConnectionsAreNotDrivenOut has more clients than there may be connections; they take
-// some time to shake hands. Each has its call, and whose connection was closed is told so.
-func TestNewConnectionsAreNotDrivenOut(t *testing.T) {
+// TestNewConnectionsAreNotEvictedTooEarly has more clients than MaxConnections, with slow
+// handshakes. Each makes its call, and every closed connection gets a close notice.
+func TestNewConnectionsAreNotEvictedTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)
 		e := serveInMemory(t, webhook.Options{MaxConnections: 5}, hook)
@@ -168,8 +168,8 @@ func TestNewConnectionsAreNotDrivenOut(t *testing.T) {
 	})
 }
 
-// TestStrangersDoNotDriveOutClients has connections come all the time that say nothing.
-func TestStrangersDoNotDriveOutClients(t *testing.T) {
+// TestIdleNewConnectionsDoNotEvictClients opens connections all the time that send nothing.
+func TestIdleNewConnectionsDoNotEvictClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)
 		e := serveInMemory(t, webhook.Options{MaxConnections: 10}, hook)

@@ -70,8 +70,9 @@ func TestCallContextKeepsAnEarlierDeadline(t *testing.T) {
 	}
 }
 
-// TestDerivedContextsEndWithIt derives in the ways that handlers do, and looks for goroutines.
-func TestDerivedContextsEndWithIt(t *testing.T) {
+// TestDerivedContextsEndWithTheCall derives contexts as handlers do, and checks that no goroutine
+// is left.
+func TestDerivedContextsEndWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallContext(t.Context(), time.Hour)
 		before := runtime.NumGoroutine()
@@ -134,8 +135,8 @@ func TestCallContextHasTheLoggerOfTheCall(t *testing.T) {
 	}
 }
 
-// TestDetailsAreAskedForOfTheLoggerInUse has each of the three places of a logger say yes and no.
-func TestDetailsAreAskedForOfTheLoggerInUse(t *testing.T) {
+// TestVerbosityOfTheLoggerInUse enables and disables V(1) in each of the three places of a logger.
+func TestVerbosityOfTheLoggerInUse(t *testing.T) {
 	logger := func(level int) logr.Logger {
 		return funcr.New(func(string, string) {}, funcr.Options{Verbosity: level})
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// probe returns the code and text of a probe.
+// probe returns the code and the text of a probe.
 func (e *endpoint) probe(tb testing.TB, url string) (int, string) {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, nil)
@@ -40,7 +40,7 @@ func (e *endpoint) probe(tb testing.TB, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestShutdownOrder follows a server that is told to stop while a call is in flight.
+// TestShutdownOrder stops a server while a call is in flight.
 func TestShutdownOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -117,8 +117,8 @@ func TestShutdownOrder(t *testing.T) {
 	})
 }
 
-// TestAServerThatIsAlreadyToldToStopDoesNotWait, as there is nobody who knows it.
-func TestAServerThatIsAlreadyToldToStopDoesNotWait(t *testing.T) {
+// TestAServerThatNeverServedStopsWithoutDelay starts a server with a context that is already done.
+func TestAServerThatNeverServedStopsWithoutDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, config := certificate(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -131,7 +131,7 @@ func TestAServerThatIsAlreadyToldToStopDoesNotWait(t *testing.T) {
 	})
 }
 
-// lateConn holds back what the client writes while it is told to: the call is on its way.
+// A lateConn can hold back what the client writes, as if the call were still on its way.
 type lateConn struct {
 	net.Conn
 	late *atomic.Bool
@@ -147,8 +147,8 @@ func (c *lateConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestACallOnItsWayWhenItsConnectionIsClosed is sent over a connection that the server takes
-// for idle and gives up. The client must get an answer upon which it calls again.
+// TestACallOnItsWayWhenItsConnectionIsClosed sends a call over a connection that the server closes
+// as idle. The client must get an error after which it repeats the call.
 func TestACallOnItsWayWhenItsConnectionIsClosed(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		for _, in := range []struct {
@@ -198,9 +198,8 @@ func TestACallOnItsWayWhenItsConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// TestACallOnADismissedConnectionWaitsForTheFarewell has the call come before the server has
-// written the answer that says goodbye.
-func TestACallOnADismissedConnectionWaitsForTheFarewell(t *testing.T) {
+// TestACallDuringACloseNotice sends a call before the server has written the close notice.
+func TestACallDuringACloseNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)
 		l := &slowListener{listener: &listener{conns: make(chan net.Conn), closed: make(chan struct{})}}
@@ -222,7 +221,7 @@ func TestACallOnADismissedConnectionWaitsForTheFarewell(t *testing.T) {
 	})
 }
 
-// A slowListener's connections take a second to write, while it is slow.
+// The connections of a slowListener need a second for a write while it is slow.
 type slowListener struct {
 	*listener
 	slow atomic.Bool
@@ -245,9 +244,9 @@ func (c *slowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestASpareConnection was made by a client that has not used it yet. It may be kept for as
-// long as those that were, and its end is told.
-func TestASpareConnection(t *testing.T) {
+// TestAnUnusedConnectionIsKept opens a connection that the client does not use yet. It may stay
+// open as long as used ones, and it gets a close notice.
+func TestAnUnusedConnectionIsKept(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		unused time.Duration
@@ -297,9 +296,8 @@ func deliver(held chan func()) {
 	}
 }
 
-// TestNoCallIsLostWhileServersStop calls over real sockets as fast as it can, the way that the
-// API server does, while one server after the other is stopped. Each listens at one address
-// that has another behind it by then.
+// TestNoCallIsLostWhileServersStop makes calls over real sockets as fast as it can, like the API
+// server, while servers stop one after the other. A new server already listens at the same address.
 func TestNoCallIsLostWhileServersStop(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("h2 %t", h2), func(t *testing.T) {

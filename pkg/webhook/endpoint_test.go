@@ -42,7 +42,7 @@ type endpoint struct {
 	leaveIdle bool
 }
 
-// serve runs a server on a free port of the loopback until the test ends.
+// serve runs a server on a free loopback port until the test ends.
 func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	tb.Helper()
 	ca, config := certificate(tb)
@@ -110,7 +110,7 @@ func certificate(tb testing.TB) (*devcert.CA, *tls.Config) {
 	return ca, config
 }
 
-// serveInMemory runs a server without a network, for tests in a bubble of fake time.
+// serveInMemory runs a server without a network, for tests with a fake clock (testing/synctest).
 func serveInMemory(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -124,7 +124,7 @@ func serveInMemory(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *en
 	return e
 }
 
-// A listener is a network of its own.
+// A listener is a network in memory.
 type listener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -156,7 +156,7 @@ func (l *listener) Close() error { l.once.Do(func() { close(l.closed) }); return
 
 func (l *listener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 
-// post sends a body to a path with query.
+// post sends a body to a path with a query.
 func (e *endpoint) post(tb testing.TB, path string, body []byte) answer {
 	tb.Helper()
 	a, err := e.try(tb.Context(), path, body)
@@ -181,7 +181,7 @@ func (e *endpoint) try(ctx context.Context, path string, body []byte) (answer, e
 	return answer{code: resp.StatusCode, header: resp.Header, body: got, major: resp.ProtoMajor}, err
 }
 
-// roots are what a client trusts.
+// roots returns the CA pool of clients.
 func (e *endpoint) roots() *x509.CertPool {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.ca.Bundle)
@@ -191,7 +191,7 @@ func (e *endpoint) roots() *x509.CertPool {
 // tlsInsecure is for clients whose server changes.
 var tlsInsecure = tls.Config{InsecureSkipVerify: true}
 
-// apiServerClient is the API server's own client of a webhook.
+// apiServerClient returns the API server's own webhook client.
 func apiServerClient(tb testing.TB, config webhookutil.ClientConfig, services webhookutil.ServiceResolver) *rest.RESTClient {
 	tb.Helper()
 	manager, err := webhookutil.NewClientManager([]schema.GroupVersion{admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion},

@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A mutating hook that puts a proxy beside every Pod. The patch has what the handler changed
-// and nothing else: "futureField" is not known to this program's Go types, and stays.
+// A mutating hook that adds a proxy to every Pod. The patch holds only the changes of the handler:
+// "futureField" is not known to the Go types of this program, and stays.
 func ExampleMutating() {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "proxy.example.com",
@@ -46,8 +46,8 @@ func ExampleMutating() {
 	// allowed
 }
 
-// A projection names only the fields that the handler needs. The others are neither decoded
-// nor lost, and the same handler serves every kind that has them.
+// A projection names only the fields that the handler needs. Other fields are neither decoded nor
+// lost. The same handler serves every kind that has these fields.
 func ExampleMutating_projection() {
 	type meta struct {
 		Metadata struct {
@@ -70,8 +70,8 @@ func ExampleMutating_projection() {
 	//   patch: [{"op":"add","path":"/metadata/labels","value":{"team":"none"}}]
 }
 
-// A validating hook tells decisions and failures apart: a denial refuses, whatever the
-// failurePolicy, while any other error leaves the choice to the failurePolicy.
+// A validating hook. A denial refuses the object under every failurePolicy. After any other error
+// the failurePolicy decides.
 func ExampleValidating() {
 	var inventory func(image string) (known bool, err error)
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
@@ -102,8 +102,7 @@ func ExampleValidating() {
 	// failed with 500 InternalError: asking the inventory: connection refused
 }
 
-// Field errors become the causes of one denial, in the words of the API server's own
-// validation.
+// Field errors become the causes of one denial, worded like the API server's own validation.
 func ExampleDenyInvalid() {
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "policy.example.com",
@@ -129,7 +128,7 @@ func ExampleDenyInvalid() {
 	//   cause: spec.containers[0].image: Invalid value: "app": must have a tag
 }
 
-// What reaches beyond the object goes into SideEffect, which leaves it out of dry runs.
+// SideEffect is for changes outside of the object. It skips them in dry runs.
 func ExampleRequest_SideEffect() {
 	sideEffects := admissionregistrationv1.SideEffectClassNoneOnDryRun
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
@@ -149,7 +148,8 @@ func ExampleRequest_SideEffect() {
 	// allowed
 }
 
-// The objects that register hooks with an API server have every field explicit.
+// Configurations returns the objects that register hooks with an API server. Every field is
+// explicit.
 func ExampleConfigurations() {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "proxy.example.com",
@@ -209,7 +209,7 @@ func ExampleConfigurations() {
 	//   timeoutSeconds: 5
 }
 
-// A registration is checked by the rules of the API server, and all that is wrong is said.
+// A registration is checked by the rules of the API server. All errors are reported together.
 func ExampleHook_Check() {
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "policy",

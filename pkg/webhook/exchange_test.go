@@ -29,7 +29,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAPanicAfterTheDeadlineIsLogged has handlers that go wrong when nobody waits for them.
+// TestAPanicAfterTheDeadlineIsLogged has handlers that panic after the call was answered.
 func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -64,8 +64,8 @@ func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 	}
 }
 
-// TestAnOverrunOverHTTP1 is about a handler in the goroutine of its connection: where that can
-// be taken over, the answer comes at the deadline, else when the handler returns.
+// TestAnOverrunOverHTTP1 overruns the deadline in the goroutine of the connection. If the
+// connection can be hijacked, the answer comes at the deadline, otherwise when the handler returns.
 func TestAnOverrunOverHTTP1(t *testing.T) {
 	overrun := validating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 		<-ctx.Done()
@@ -94,7 +94,8 @@ func TestAnOverrunOverHTTP1(t *testing.T) {
 	})
 }
 
-// TestAHandlerThatEndsItsGoroutine has no one left to answer but what it defers.
+// TestAHandlerThatEndsItsGoroutine calls runtime.Goexit in a handler. The call must still be
+// answered.
 func TestAHandlerThatEndsItsGoroutine(t *testing.T) {
 	hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { runtime.Goexit(); return nil })
 	for _, h2 := range []bool{false, true} {
@@ -173,9 +174,9 @@ func TestTypesThatPanicFailTheCall(t *testing.T) {
 	}
 }
 
-// TestWhichFaultIsTold sends calls with several. An object of the wrong shape says little as
-// long as it may be no object for the hook at all.
-func TestWhichFaultIsTold(t *testing.T) {
+// TestWhichOfSeveralErrorsIsReported sends calls with several errors. A wrong kind is reported
+// before an object that does not decode.
+func TestWhichOfSeveralErrorsIsReported(t *testing.T) {
 	const misfit = `{"spec":1}`
 	for _, in := range []struct{ reason, body, want string }{
 		{"the shape alone", string(call{object: misfit}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
@@ -212,7 +213,7 @@ func TestDuplicateObjectsDoNotMerge(t *testing.T) {
 	want(t, ask(t, hook, c).denied(t, call{}, false).Message, `{"name":"b"}`)
 }
 
-// TestAHandlerIsNotCalledWithoutTime sends a body that takes longer than the call may.
+// TestAHandlerIsNotCalledWithoutTime sends a body that takes longer than the whole timeout.
 func TestAHandlerIsNotCalledWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { t.Error("called"); return nil })
@@ -253,7 +254,7 @@ func TestARequestThatIsOver(t *testing.T) {
 	}
 }
 
-// A brokenWriter loses its connection while it writes.
+// A brokenWriter loses its connection during the write.
 type brokenWriter struct {
 	*httptest.ResponseRecorder
 	written []byte
@@ -264,7 +265,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 	return 0, errors.New("reset")
 }
 
-func TestMemoryOfAnAnswerThatWasNotSentIsNotUsedAgain(t *testing.T) {
+func TestMemoryOfAnUnsentAnswerIsNotReused(t *testing.T) {
 	hook := validating(admit)
 	send := func(w http.ResponseWriter, uid string) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(call{uid: uid}.body()))
@@ -285,7 +286,7 @@ func TestMemoryOfAnAnswerThatWasNotSentIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestLargeAnswersHaveTheirLength(t *testing.T) {
+func TestLargeAnswersHaveAContentLength(t *testing.T) {
 	for _, size := range []int{10, 1900, 2100, 10_000} {
 		hook := mutating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 			req.Object.Annotations = map[string]string{"a": strings.Repeat("x", size)}
@@ -303,8 +304,8 @@ func TestLargeAnswersHaveTheirLength(t *testing.T) {
 	}
 }
 
-// TestNobodyAsksForTheLoggerOfACallThatGoesWell counts what is asked of a log sink.
-func TestNobodyAsksForTheLoggerOfACallThatGoesWell(t *testing.T) {
+// TestASuccessfulCallDoesNotUseTheLogger counts the calls of a log sink.
+func TestASuccessfulCallDoesNotUseTheLogger(t *testing.T) {
 	sink := &countingSink{}
 	hook := validating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		if req.Name == "deny" {
@@ -331,7 +332,8 @@ func (*countingSink) Error(error, string, ...any)      {}
 func (s *countingSink) WithName(string) logr.LogSink   { return s }
 func (s *countingSink) WithValues(...any) logr.LogSink { s.values++; return s }
 
-// TestARawHandlerOwnsItsDocuments appends to one document: the next is not overwritten.
+// TestARawHandlerOwnsItsDocuments appends to one document and checks that the next one is not
+// overwritten.
 func TestARawHandlerOwnsItsDocuments(t *testing.T) {
 	c := call{operation: admissionv1.Update, object: thePod, oldObject: thePod}
 	var kept []*review.Request

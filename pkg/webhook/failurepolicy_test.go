@@ -41,9 +41,8 @@ type outcome struct {
 	causes  []metav1.StatusCause
 }
 
-// outcomes are the ways a call can end, and what the API server makes of them. A denial is
-// the same under both policies; a failure is an error of the API server under Fail, and
-// nothing at all under Ignore.
+// outcomes lists how a call can end, and what the API server does then. A denial refuses under both
+// policies. A failure refuses under Fail and has no effect under Ignore.
 var outcomes = []outcome{
 	{reason: "nothing is wrong", make: around(admit)},
 	{reason: "a mutation or none", make: around(label)},
@@ -88,7 +87,7 @@ var outcomes = []outcome{
 		message: failedTo + `Post "{url}?timeout=10s": dial tcp {addr}: connect: connection refused`},
 }
 
-// misread is a projection that got a field wrong.
+// misread is a projection with a field of the wrong type.
 type misread struct {
 	Spec struct {
 		Containers string `json:"containers"`
@@ -160,7 +159,7 @@ func compare(t *testing.T, got *metav1.Status, code int32, reason metav1.StatusR
 
 type makeHook func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook
 
-// around makes hooks around a handler.
+// around returns hooks with the same handler.
 func around[T any](handler func(context.Context, *webhook.Request[T]) error) makeHook {
 	return func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {
 		if isMutating {

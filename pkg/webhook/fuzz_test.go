@@ -24,9 +24,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// FuzzHook sends anything to a whole hook: mutating ones for a built-in type, for unstructured
-// and for a projection, and a validating one. The answer is a review that the API server
-// accepts, with a patch that applies and does what the handler did, or a Status.
+// FuzzHook sends any body to mutating hooks for a built-in type, for unstructured and for a
+// projection, and to a validating hook. The answer must be a Status, or a review that the API
+// server accepts, with a patch that applies and makes the handler's changes.
 func FuzzHook(f *testing.F) {
 	for _, c := range seeds {
 		for _, version := range versions {
@@ -114,7 +114,7 @@ func fuzzProjection(p *podImages) error {
 
 type fuzzed func(t *testing.T, query, contentType string, body []byte)
 
-// fuzzedWith makes a hook that mutates, and the check that its patch means what it did.
+// fuzzedWith returns a mutating hook, and a check that its patch makes the same change.
 func fuzzedWith[T any](mutate func(*T) error, content func(*T) any) fuzzed {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "fuzz.example.com", Rules: everything},
 		func(_ context.Context, req *webhook.Request[T]) error {
@@ -157,7 +157,7 @@ func fuzzedWith[T any](mutate func(*T) error, content func(*T) any) fuzzed {
 	}
 }
 
-// judge returns the request and the patch of a call that was admitted.
+// judge returns the request and the patch of an admitted call.
 func judge(t *testing.T, a answer, body []byte, isMutating bool) (*review.Request, []byte) {
 	t.Helper()
 	if a.code != http.StatusOK {

@@ -64,7 +64,7 @@ func TestAnInternalFieldErrorIsAFailure(t *testing.T) {
 	}
 }
 
-func TestAHandlerTakesAStruct(t *testing.T) {
+func TestAHandlerNeedsAStructType(t *testing.T) {
 	const pointer = "the handler takes a Request[*v1.Pod], but an object decodes into a struct type only"
 	hook := webhook.Mutating(anything, func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
 	if err := hook.Check(); err == nil || err.Error() != pointer {
@@ -79,7 +79,7 @@ func TestAHandlerTakesAStruct(t *testing.T) {
 	}), call{object: thePod}).denied(t, call{object: thePod}, true)
 }
 
-func TestAHandlerIsThere(t *testing.T) {
+func TestAHookNeedsAHandler(t *testing.T) {
 	const missing = "webhook pods.example.com has no handler"
 	for _, hook := range []*webhook.Hook{webhook.Mutating[corev1.Pod](anything, nil), webhook.MutatingRaw(anything, nil)} {
 		if err := hook.Check(); err == nil || err.Error() != missing {
@@ -88,7 +88,7 @@ func TestAHandlerIsThere(t *testing.T) {
 	}
 }
 
-func TestRulesThatNothingMatchesAreRefused(t *testing.T) {
+func TestRulesThatMatchNothingAreInvalid(t *testing.T) {
 	for _, in := range []struct{ reason, group, version, resource, want string }{
 		{"the core group by a name that it has not", "core", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "core": the core group is written ""`},
 		{"a group with its version", "apps/v1", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "apps/v1": want a group such as "apps", without a version`},
@@ -108,7 +108,7 @@ func TestRulesThatNothingMatchesAreRefused(t *testing.T) {
 	}
 }
 
-func TestMetadataAsAWholeKeepsWhatNoWebhookMaySet(t *testing.T) {
+func TestReplacingMetadataKeepsItsFixedFields(t *testing.T) {
 	for _, object := range []string{`{}`, `{"metadata":null}`} {
 		for _, set := range []map[string]any{{"namespace": "kube-system"}, {"managedFields": []any{map[string]any{}}}} {
 			hook := webhook.Mutating(anything, func(_ context.Context, req *webhook.Request[unstructured.Unstructured]) error {
@@ -121,8 +121,9 @@ func TestMetadataAsAWholeKeepsWhatNoWebhookMaySet(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownOfABodyIsShort sends values as long as a body may be.
-func TestWhatIsShownOfABodyIsShort(t *testing.T) {
+// TestQuotedValuesAreShort sends values as long as a body may be. Messages quote only their
+// beginning.
+func TestQuotedValuesAreShort(t *testing.T) {
 	long := strings.Repeat("9", 1<<20)
 	for reason, c := range map[string]call{
 		"a number": {object: `{"spec":{"priority":` + long + `}}`},
@@ -146,7 +147,8 @@ func TestWhatIsShownOfABodyIsShort(t *testing.T) {
 	}
 }
 
-// TestReadingTheBodyCounts sends a body so late that its time is up, on a clock of its own.
+// TestReadingTheBodyCounts sends a body so late that the time of the call is over. It uses a fake
+// clock.
 func TestReadingTheBodyCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
@@ -174,7 +176,7 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-// TestServiceOfARegistrationIsCompleted leaves each part to the options in turn.
+// TestServiceOfARegistrationIsCompleted leaves out each part of the service in turn.
 func TestServiceOfARegistrationIsCompleted(t *testing.T) {
 	for _, in := range []struct{ reason, namespace, name, want string }{
 		{"nothing of its own", "", "", "shop/hooks"},

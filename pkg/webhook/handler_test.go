@@ -38,7 +38,7 @@ const (
 	removed = "the handler removed %s, which a webhook must not"
 )
 
-func TestWhatAHandlerMustNotChange(t *testing.T) {
+func TestFixedFieldsMustNotChange(t *testing.T) {
 	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"shop","managedFields":[{"manager":"kubectl"}]},"spec":{"containers":[]}}`
 	pod := func(change func(*corev1.Pod)) *webhook.Hook {
 		return mutating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error { change(req.Object); return nil })
@@ -98,8 +98,8 @@ func TestAMutatingHandlerMustLeaveAnObject(t *testing.T) {
 	want(t, got, `[{"op":"add","path":"/spec/nodeName","value":"n"}]`)
 }
 
-// TestAHandlerThatOutlivesItsDeadline goes on with its request while and after the answer is
-// written; the race detector watches.
+// TestAHandlerThatOutlivesItsDeadline uses the request in a handler during and after the answer.
+// The race detector would report shared memory.
 func TestAHandlerThatOutlivesItsDeadline(t *testing.T) {
 	// overrun calls change from the deadline on until a while after the answer was read, so
 	// that no handler decides before the hook answers for it.
@@ -152,8 +152,9 @@ func TestAHandlerThatOutlivesItsDeadline(t *testing.T) {
 	}
 }
 
-// expectOverrunAnswered asks one hook whose handler overruns, waits for the handler's end, and
-// reports whether it was called: on a busy machine, to read the call may take all the time there is.
+// expectOverrunAnswered calls a hook whose handler overruns, and waits until the handler ends. It
+// reports whether the handler was called: on a busy machine, reading the call may take all its
+// time.
 func expectOverrunAnswered(t *testing.T, hook func(answered <-chan struct{}, begin func() (end func())) *webhook.Hook) bool {
 	t.Helper()
 	answered := make(chan struct{})
@@ -178,7 +179,7 @@ func expectOverrunAnswered(t *testing.T, hook func(answered <-chan struct{}, beg
 	return true
 }
 
-func TestARawHandlerCannotChangeWhatIsAnswered(t *testing.T) {
+func TestARawHandlerCannotChangeTheAnsweredUID(t *testing.T) {
 	hook := webhook.ValidatingRaw(admissionregistrationv1.ValidatingWebhook{Name: "raw.example.com", Rules: everything},
 		func(_ context.Context, req *review.Request) (*review.Decision, error) {
 			req.UID, req.Version, req.Object = "other", review.V1beta1, nil
@@ -235,7 +236,7 @@ func TestTheContextOfAHandler(t *testing.T) {
 
 var duration = regexp.MustCompile(`"duration"="[0-9.]+[µm]?s"`)
 
-// TestLogs looks at the keys of each line, and for what must never be in one.
+// TestLogs checks the keys of each line, and that no line contains the object.
 func TestLogs(t *testing.T) {
 	const secret = "hunter2"
 	object := `{"metadata":{"name":"web","annotations":{"password":"` + secret + `"}},"spec":{"containers":[{"name":"app","env":[{"name":"TOKEN","value":"` + secret + `"}]}]}}`

@@ -31,7 +31,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// row runs the test of a table's row. The reason is its name: a row without one fails.
+// row runs a subtest for a row of a table. Its name is the reason of the row, which is required.
 func row(t *testing.T, reason string, test func(t *testing.T)) {
 	t.Helper()
 	if reason == "" {
@@ -40,7 +40,7 @@ func row(t *testing.T, reason string, test func(t *testing.T)) {
 	t.Run(reason, test)
 }
 
-// A call is one admission call. Its zero value creates a Pod, by v1.
+// A call is one admission call. Its zero value creates a Pod, with review version v1.
 type call struct {
 	version                    review.Version
 	uid                        string
@@ -53,7 +53,7 @@ type call struct {
 
 const thePod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"shop"},"spec":{"containers":[{"name":"app","image":"app:1"}]}}`
 
-// completed sets what is not set. An object of "null" stays null.
+// completed sets defaults. An object of "null" stays null.
 func (c call) completed() call {
 	c.version, c.uid = cmp.Or(c.version, review.V1), cmp.Or(c.uid, "u-1")
 	c.kind, c.resource = cmp.Or(c.kind, "/v1/Pod"), cmp.Or(c.resource, "/v1/pods")
@@ -64,7 +64,7 @@ func (c call) completed() call {
 	return c
 }
 
-// body writes the review as the API server does, with the documents byte for byte.
+// body returns the review as the API server writes it, with unchanged bytes of the documents.
 func (c call) body() []byte {
 	c = c.completed()
 	kind, resource := split(c.kind), split(c.resource)
@@ -84,7 +84,7 @@ func (c call) body() []byte {
 	return append(b, "}}\n"...)
 }
 
-// split takes "apps/v1/Deployment" apart; the core group is empty.
+// split parses "apps/v1/Deployment". The core group is empty.
 func split(text string) [3]string { return [3]string(strings.SplitN(text, "/", 3)) }
 
 func quoted(text string) string {
@@ -92,7 +92,7 @@ func quoted(text string) string {
 	return string(b)
 }
 
-// An answer is what came back over HTTP.
+// An answer is the HTTP response to a call.
 type answer struct {
 	code   int
 	header http.Header
@@ -112,8 +112,8 @@ func post(tb testing.TB, hook http.Handler, query, contentType string, body io.R
 	return postBy(tb, "HTTP/1.1", hook, query, contentType, body)
 }
 
-// postHTTP2 calls the hook as the server does for HTTP/2, where it leaves behind a handler that
-// overruns its deadline.
+// postHTTP2 calls the hook as the server does for HTTP/2, where a handler is left behind at its
+// deadline.
 func postHTTP2(tb testing.TB, hook http.Handler, query string, body []byte) answer {
 	tb.Helper()
 	return postBy(tb, "HTTP/2.0", hook, query, "application/json", bytes.NewReader(body))
@@ -130,8 +130,8 @@ func postBy(tb testing.TB, protocol string, hook http.Handler, query, contentTyp
 	return answer{code: w.Code, header: w.Header(), body: w.Body.Bytes()}
 }
 
-// accepted judges an answer with the API server's own code: it must be a review that answers
-// the call and passes VerifyAdmissionResponse.
+// accepted decodes an answer with the API server's own code. The review must belong to the call and
+// pass VerifyAdmissionResponse.
 func (a answer) accepted(tb testing.TB, c call, mutating bool) *webhookrequest.AdmissionResponse {
 	tb.Helper()
 	c = c.completed()
@@ -154,7 +154,7 @@ func (a answer) accepted(tb testing.TB, c call, mutating bool) *webhookrequest.A
 	return response
 }
 
-// allowed is accepted, and the answer admits; it returns the patched object.
+// allowed checks that the answer admits, and returns the patched object.
 func (a answer) allowed(tb testing.TB, c call, mutating bool) (patch, object string) {
 	tb.Helper()
 	response := a.accepted(tb, c, mutating)
@@ -176,7 +176,7 @@ func (a answer) allowed(tb testing.TB, c call, mutating bool) (patch, object str
 	return string(response.Patch), string(patched)
 }
 
-// denied is accepted, and the answer refuses with the status returned.
+// denied checks that the answer denies, and returns its status.
 func (a answer) denied(tb testing.TB, c call, mutating bool) *metav1.Status {
 	tb.Helper()
 	response := a.accepted(tb, c, mutating)
@@ -197,7 +197,7 @@ func wantJSON(tb testing.TB, got, want string) {
 	}
 }
 
-// failed says that the answer is a failure to decide, and returns its status.
+// failed checks that the answer is a failure to decide, and returns its status.
 func (a answer) failed(tb testing.TB) *metav1.Status {
 	tb.Helper()
 	status := &metav1.Status{}
@@ -212,8 +212,8 @@ func (a answer) failed(tb testing.TB) *metav1.Status {
 	return status
 }
 
-// reviewCodec is how the API server's webhook client reads answers: NewClientManager with the
-// two versions.
+// reviewCodec decodes answers like the API server's webhook client, NewClientManager with both
+// versions.
 var reviewCodec = func() runtime.Codec {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{admissionv1beta1.AddToScheme, admissionv1.AddToScheme} {
@@ -224,7 +224,7 @@ var reviewCodec = func() runtime.Codec {
 	return serializer.NewCodecFactory(scheme).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 }()
 
-// mutating and validating make hooks for Pods on every operation.
+// mutating and validating return hooks for Pods on every operation.
 func mutating(f func(context.Context, *webhook.Request[corev1.Pod]) error) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "pods.example.com", Rules: everything}, f)
 }
@@ -238,7 +238,7 @@ var everything = []admissionregistrationv1.RuleWithOperations{{
 	Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
 }}
 
-// both runs a test with a mutating and a validating hook around one handler.
+// both runs a test with a mutating and a validating hook that share a handler.
 func both(t *testing.T, f func(context.Context, *webhook.Request[corev1.Pod]) error, test func(t *testing.T, hook *webhook.Hook, isMutating bool)) {
 	t.Helper()
 	t.Run("mutating", func(t *testing.T) { test(t, mutating(f), true) })

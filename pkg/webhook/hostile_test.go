@@ -21,11 +21,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A nuisance is a client that does no call, until it has been cut off or ctx is done.
+// A nuisance is a client that makes no call. It goes on until it is disconnected or ctx is done.
 type nuisance func(ctx context.Context, e *endpoint) error
 
-// TestHostileClients has many of each at once, and honest calls meanwhile. Afterwards no
-// goroutine is left.
+// TestHostileClients runs many clients of each kind at once, and normal calls meanwhile. Afterwards
+// no goroutine is left.
 func TestHostileClients(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -80,7 +80,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// dialUntil connects to the server; the connection ends with ctx.
+// dialUntil connects to the server. The connection closes when ctx is done.
 func (e *endpoint) dialUntil(ctx context.Context) (net.Conn, func(), error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(e.url, "https://"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *endpoint) dialUntil(ctx context.Context) (net.Conn, func(), error) {
 	return conn, func() { stop(); _ = conn.Close() }, nil
 }
 
-// secured is dialUntil with a handshake.
+// secured is dialUntil with a TLS handshake.
 func (e *endpoint) secured(ctx context.Context, protocol string) (*tls.Conn, func(), error) {
 	raw, done, err := e.dialUntil(ctx)
 	if err != nil {
@@ -172,7 +172,7 @@ func garbage(ctx context.Context, e *endpoint) error {
 	return err
 }
 
-// resets begins calls over HTTP/2 and takes each back at once.
+// resets begins calls over HTTP/2 and resets each stream at once.
 func resets(ctx context.Context, e *endpoint) error {
 	conn, done, err := e.secured(ctx, "h2")
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// markedCall returns the body of a call in which every text bears a mark of its own. All have
-// the same length, so that memory of one that another uses shows.
+// markedCall returns the body of a call in which every text contains a mark. All marks have the
+// same length, so that reuse of another call's memory shows.
 func markedCall(mark string) []byte {
 	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + mark + `","labels":{"` + mark + `":"` + mark + `"},` +
 		`"managedFields":[{"manager":"` + mark + `","fieldsType":"FieldsV1","fieldsV1":{"f:` + mark + `":{}}}]},"new":{"` + mark + `":["` + mark + `"]},` +
@@ -40,7 +40,7 @@ func markedCall(mark string) []byte {
 	}.body()
 }
 
-// A keeper keeps what handlers were given, and looks at it again later.
+// A keeper keeps the values that handlers got, and compares them later.
 type keeper struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -48,8 +48,8 @@ type keeper struct {
 	answered sync.Map // by mark: the channels that are closed when there is an answer
 }
 
-// overrun is what the handlers of some calls do: they go on from the deadline until there is an
-// answer, so that none decides before the hook answers for it.
+// overrun is the handler of some calls: it runs from the deadline until the call is answered, so
+// that none decides before the hook answers.
 func (k *keeper) overrun(ctx context.Context, mark string) bool {
 	answered, overruns := k.answered.Load(mark)
 	if overruns {
@@ -64,7 +64,7 @@ type keepsake struct {
 	now              func() string
 }
 
-// keep remembers a thing by the text of it, which now makes in memory of its own.
+// keep stores a value by its text, which now copies.
 func (k *keeper) keep(what, mark string, now func() string) {
 	then := now()
 	k.check(what, mark, then)
@@ -73,7 +73,7 @@ func (k *keeper) keep(what, mark string, now func() string) {
 	k.kept = append(k.kept, keepsake{what, mark, then, now})
 }
 
-// check looks for the marks of other calls; all are of one length.
+// check looks for the marks of other calls. All marks have the same length.
 func (k *keeper) check(what, mark, text string) {
 	switch n := strings.Count(text, mark); {
 	case n == 0:
@@ -83,7 +83,7 @@ func (k *keeper) check(what, mark, text string) {
 	}
 }
 
-// done waits for what still runs and then compares.
+// done waits for the goroutines that still run, and then compares.
 func (k *keeper) done() {
 	synctest.Wait()
 	for _, s := range k.kept {
@@ -99,7 +99,7 @@ func asJSON(v any) string {
 	return fmt.Sprint(string(text), err)
 }
 
-// keepAll is a handler that keeps everything it can lay its hands on.
+// keepAll is a handler that keeps everything it can get.
 func keepAll[T any](k *keeper, change func(*T)) func(context.Context, *webhook.Request[T]) error {
 	return func(ctx context.Context, req *webhook.Request[T]) error {
 		mark := strings.Clone(req.Name)
@@ -137,7 +137,7 @@ func logged(ctx context.Context) string {
 	return sink.line("kept")
 }
 
-// look asks a request for its documents, during the call or after it.
+// look reads the documents of a request, during the call or after it.
 func look[T any](req *webhook.Request[T], overruns bool) []string {
 	var seen []string
 	fresh := *req
@@ -156,7 +156,7 @@ func look[T any](req *webhook.Request[T], overruns bool) []string {
 	return seen
 }
 
-// follow goes on looking while other calls are under way.
+// follow reads the documents again and again during other calls.
 func (k *keeper) follow(mark string, look func() []string) {
 	for range 4 {
 		for _, text := range look() {
@@ -166,7 +166,8 @@ func (k *keeper) follow(mark string, look func() []string) {
 	}
 }
 
-// A hoard has fields that hold bytes, one of a type that must copy what it reads and does not.
+// A hoard has fields that hold bytes. One has a type that keeps the bytes it decodes instead of a
+// copy.
 type hoard struct {
 	Metadata json.RawMessage `json:"metadata"`
 	Spec     hoarder         `json:"spec"`
@@ -191,9 +192,9 @@ func keepRaw(k *keeper) func(context.Context, *review.Request) (*review.Decision
 	}
 }
 
-// TestWhatAHandlerKeepsNeverChanges has 64 goroutines call one hook, whose handler keeps for
-// ever all that it is given. The first call of each overruns its deadline, and its handler asks
-// for the rest after the answer.
+// TestWhatAHandlerKeepsNeverChanges calls one hook from 64 goroutines. Its handler keeps everything
+// it gets. The first call of each goroutine overruns its deadline, and its handler reads the rest
+// after the answer.
 func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 	pods := func(k *keeper) *webhook.Hook {
 		return mutating(keepAll(k, func(p *corev1.Pod) { p.Spec.NodeName = p.Name }))
@@ -241,7 +242,7 @@ func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 	}
 }
 
-// call sends the calls of all goroutines and looks at the answers.
+// call makes the calls of all goroutines and checks the answers.
 func (k *keeper) call(send func(query, mark string) answer) {
 	var callers sync.WaitGroup
 	for caller := range 64 {
@@ -265,7 +266,7 @@ func (k *keeper) call(send func(query, mark string) answer) {
 	callers.Wait()
 }
 
-// A lastLine is a log sink that nobody reads, but for tests that ask it what it would write.
+// A lastLine is a log sink whose line is formatted only when a test asks for it.
 type lastLine struct{ keys []any }
 
 func (*lastLine) Init(logr.RuntimeInfo)          {}

@@ -24,13 +24,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// forAny returns a hook for T with these rules that admits all.
+// forAny returns a hook for T with these rules that admits every object.
 func forAny[T any](rules ...admissionregistrationv1.RuleWithOperations) *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "any.example.com", Rules: rules},
 		func(context.Context, *webhook.Request[T]) error { return nil })
 }
 
-func TestATypeTakesTheKindsThatItCanHold(t *testing.T) {
+func TestATypeAcceptsOnlyItsKinds(t *testing.T) {
 	every := everything[0]
 	for _, in := range []struct {
 		reason  string
@@ -87,9 +87,9 @@ func TestWithKindsDoesNotChangeTheHookItIsCalledOn(t *testing.T) {
 	ask(t, narrowed, deployment).failed(t)
 }
 
-// TestRulesAreReadAsTheAPIServerReadsThem compares every combination of these rules and
-// requests with the API server's own matcher.
-func TestRulesAreReadAsTheAPIServerReadsThem(t *testing.T) {
+// TestRulesMatchLikeTheAPIServer compares every combination of these rules and requests with the
+// API server's own matcher.
+func TestRulesMatchLikeTheAPIServer(t *testing.T) {
 	operations := []admissionregistrationv1.OperationType{"*", "CREATE", "UPDATE", "DELETE", "CONNECT"}
 	groups, versions := []string{"*", "", "apps"}, []string{"*", "v1", "v2"}
 	resources := []string{"*", "*/*", "pods", "pods/*", "pods/status", "*/status", "*/scale", "nodes"}
@@ -127,7 +127,7 @@ func TestRulesAreReadAsTheAPIServerReadsThem(t *testing.T) {
 	}
 }
 
-func TestARefusalByRuleSaysWhatTheRulesAre(t *testing.T) {
+func TestAnErrorAboutRulesListsThem(t *testing.T) {
 	hook := forAny[unstructured.Unstructured](webhook.OnWrite("apps", "v1", "deployments", "daemonsets"), webhook.OnDelete("", "v1", "pods"))
 	const rules = `its rules are [CREATE UPDATE] of ["deployments" "daemonsets"] in groups ["apps"] versions ["v1"]; [DELETE] of ["pods"] in groups [""] versions ["v1"]`
 	for c, subject := range map[call]string{
@@ -138,7 +138,7 @@ func TestARefusalByRuleSaysWhatTheRulesAre(t *testing.T) {
 	}
 }
 
-func TestRulesFitABuiltInType(t *testing.T) {
+func TestRulesMustFitABuiltInType(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		hook   *webhook.Hook

@@ -23,8 +23,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// turnedAway says that the answer asks for the call to be made again after that many seconds,
-// or not at all when empty.
+// turnedAway checks that the answer asks the client to repeat the call after this many seconds, or
+// not at all if empty.
 func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
 	tb.Helper()
 	if status := a.failed(tb); a.code != code || a.header.Get("Retry-After") != retryAfter || status.Code != int32(code) {
@@ -32,7 +32,7 @@ func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
 	}
 }
 
-// A doorman is a handler that says who has come and waits to be told to go on.
+// A doorman is a handler that announces each call and waits for a signal to go on.
 type doorman struct{ arrived, leave chan bool }
 
 func newDoorman() doorman { return doorman{make(chan bool), make(chan bool)} }
@@ -43,7 +43,7 @@ func (d doorman) handle(context.Context, *webhook.Request[corev1.Pod]) error {
 	return nil
 }
 
-// inBoth runs a test in a bubble with a client of each version of HTTP.
+// inBoth runs a test with a fake clock and a client, for each version of HTTP.
 func inBoth(t *testing.T, test func(t *testing.T, h2 bool)) {
 	t.Helper()
 	for _, h2 := range []bool{false, true} {
@@ -102,8 +102,8 @@ func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
 	})
 }
 
-// TestRoomComesBack has calls that end in every way, of more than there is room for at once.
-func TestRoomComesBack(t *testing.T) {
+// TestEveryCallReleasesItsPlace makes more calls than MaxInFlight, which end in every possible way.
+func TestEveryCallReleasesItsPlace(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 			switch req.Name {
@@ -132,7 +132,7 @@ func TestRoomComesBack(t *testing.T) {
 	})
 }
 
-// TestMaxInFlightBytes sends two bodies, of which there is room for not quite two.
+// TestMaxInFlightBytes sends two bodies that together are slightly too large.
 func TestMaxInFlightBytes(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		inBoth(t, func(t *testing.T, h2 bool) {
@@ -184,8 +184,9 @@ func TestMaxInFlightBytes(t *testing.T) {
 	}
 }
 
-// TestSmallCallsHoldLittle after large ones, whose memory they could use.
-func TestSmallCallsHoldLittle(t *testing.T) {
+// TestSmallCallsHoldLittleMemory checks that small calls do not hold the memory of earlier large
+// ones.
+func TestSmallCallsHoldLittleMemory(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newDoorman()
 		hook := mutating(d.handle)
@@ -209,12 +210,12 @@ func TestSmallCallsHoldLittle(t *testing.T) {
 	})
 }
 
-// onlyReader hides the length of what is read.
+// onlyReader hides the length of a body.
 type onlyReader struct{ io.Reader }
 
-// TestAnnouncedBytesCostNothing has clients announce much more than there may be, and send
-// next to nothing of it.
-func TestAnnouncedBytesCostNothing(t *testing.T) {
+// TestAnnouncedBytesTakeNoMemory has clients announce more than MaxInFlightBytes and send almost
+// nothing.
+func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)
 		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 32 << 20}, hook)
@@ -230,7 +231,7 @@ func TestAnnouncedBytesCostNothing(t *testing.T) {
 	})
 }
 
-// dialTLS returns a connection of HTTP/1.1.
+// dialTLS returns an HTTP/1.1 connection.
 func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 	tb.Helper()
 	dial := e.dial
@@ -250,8 +251,8 @@ func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 	return conn
 }
 
-// TestTheConnectionOfACallThatWasTurnedAwayStays for bodies of any size that the API server
-// sends often: it is asked to call again.
+// TestTheConnectionOfACallThatWasTurnedAwayStays checks bodies of the usual sizes: the API server
+// repeats the call on the same connection.
 func TestTheConnectionOfACallThatWasTurnedAwayStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -280,8 +281,8 @@ func TestTheConnectionOfACallThatWasTurnedAwayStays(t *testing.T) {
 	})
 }
 
-// TestASlowBodyEndsWithItsCall and does no harm to the calls that follow on the connection, nor
-// does a handler that is busy at the deadline for reading.
+// TestASlowBodyEndsWithItsCall checks that a slow body does no harm to later calls on the
+// connection, nor does a handler that is busy at the read deadline.
 func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r := &recorder{}
@@ -327,7 +328,8 @@ func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	})
 }
 
-// TestLimitsThatLeaveNoRoom are named once, however many hooks have them.
+// TestLimitsThatLeaveNoRoom checks that a body limit that is too high is reported once for all
+// hooks.
 func TestLimitsThatLeaveNoRoom(t *testing.T) {
 	_, config := certificate(t)
 	named := func(name string, most int64) *webhook.Hook {

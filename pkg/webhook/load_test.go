@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestLoad looks at a server whose handler is busy, left behind, and back.
+// TestLoad checks a server whose handler is busy, left behind, and back.
 func TestLoad(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newDoorman()
@@ -76,7 +76,8 @@ func TestTheLimitsAreLogged(t *testing.T) {
 	}
 }
 
-// TestDurationsAreReadableInJSON since slog would write nanoseconds, and zap seconds.
+// TestDurationsAreReadableInJSON checks that durations are logged as text: slog would write
+// nanoseconds, and zap seconds.
 func TestDurationsAreReadableInJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder

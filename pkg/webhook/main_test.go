@@ -11,8 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/leaks"
 )
 
-// TestMain silences the logger that hooks without one fall back to: here most calls fail on
-// purpose.
+// TestMain silences the default logger of hooks, since most calls here fail on purpose.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	log.SetOutput(io.Discard) // net/http's clients tell of answers that nobody asked for

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// memoryPipe returns the two ends of a connection with memory for what is written, as a network
-// has: the ends of a net.Pipe that tell each other that they close wait for each other.
+// memoryPipe returns the two ends of a connection with a buffer, as a network has. The ends of a
+// net.Pipe would wait for each other to close.
 func memoryPipe() (a, b net.Conn) {
 	one, other := newStream(), newStream()
 	return &memoryConn{one, other}, &memoryConn{other, one}

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A forgotten is the Go type of a custom resource for which nobody generated DeepCopyObject.
+// A forgotten is the Go type of a custom resource without a generated DeepCopyObject.
 type forgotten struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -40,25 +40,25 @@ func TestAnAPITypeWithoutDeepCopyObjectIsRefused(t *testing.T) {
 	want(t, fmt.Sprint(named.WithKinds().Check()), refusal)
 }
 
-// A node is part of itself.
+// A node contains itself.
 type node struct {
 	Children []*node           `json:"children,omitempty"`
 	Named    map[string]node   `json:"named,omitempty"`
 	Numbered map[int][2]string `json:"numbered,omitempty"`
 }
 
-// A touchy type reads and writes itself, so what it holds is nobody's business. It would panic.
+// A touchy type encodes itself, so its fields are not checked. Its methods panic.
 type touchy struct{ Done chan int }
 
 func (touchy) MarshalJSON() ([]byte, error) { panic("not now") }
 func (*touchy) UnmarshalJSON([]byte) error  { panic("not now") }
 
-// named is embedded without a name in JSON, so that its fields are those of the outer struct.
+// named is embedded without a name in JSON, so its fields become fields of the outer struct.
 type named struct {
 	metav1.ObjectMeta `json:"metadata"`
 }
 
-func TestTypesThatJSONHasNoPlaceFor(t *testing.T) {
+func TestTypesThatJSONCannotEncode(t *testing.T) {
 	hook := func(text string) string {
 		return "webhook any.example.com: the handler takes a Request[" + text
 	}

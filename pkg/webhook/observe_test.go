@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A recorder is an observer that keeps what it is told.
+// A recorder is an observer that keeps its observations.
 type recorder struct {
 	mu         sync.Mutex
 	begun      int
@@ -71,7 +71,7 @@ func (r *recorder) outcomes() (all []webhook.Outcome) {
 	return all
 }
 
-// one returns the one call that there was.
+// one returns the only observation.
 func (r *recorder) one(tb testing.TB) webhook.Observation {
 	tb.Helper()
 	r.mu.Lock()
@@ -84,7 +84,7 @@ func (r *recorder) one(tb testing.TB) webhook.Observation {
 
 type podHandler = func(context.Context, *webhook.Request[corev1.Pod]) error
 
-// TestOutcomes has a call of each kind, over both versions of HTTP.
+// TestOutcomes makes a call of each outcome, over both versions of HTTP.
 func TestOutcomes(t *testing.T) {
 	hangs := func(context.Context, *webhook.Request[corev1.Pod]) error { <-time.After(time.Hour); return nil }
 	for _, in := range []struct {
@@ -148,7 +148,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestWhatAnObserverIsTold(t *testing.T) {
+func TestFieldsOfAnObservation(t *testing.T) {
 	r := &recorder{}
 	hook := mutating(label).WithObserver(r)
 	c := call{name: "web", namespace: "shop", more: `"dryRun":true`}
@@ -191,7 +191,7 @@ func TestObserversOfRawAndMountedHooks(t *testing.T) {
 	}
 }
 
-// scripted is an observer of any behaviour.
+// scripted is an observer with configurable behaviour.
 type scripted func(context.Context) (context.Context, func(*webhook.Observation))
 
 func (s scripted) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
@@ -219,7 +219,7 @@ func TestObserversAreNested(t *testing.T) {
 	}
 }
 
-// TestObserverCancelsTheCall has an observer's context end before the handler does.
+// TestObserverCancelsTheCall has an observer whose context ends before the handler.
 func TestObserverCancelsTheCall(t *testing.T) {
 	ended := errors.New("by the observer")
 	hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
@@ -235,7 +235,7 @@ func TestObserverCancelsTheCall(t *testing.T) {
 	}
 }
 
-func TestObserversMayFail(t *testing.T) {
+func TestObserversMayPanic(t *testing.T) {
 	r, log := &recorder{}, &logbook{}
 	hook := mutating(label).WithObserver(
 		scripted(func(context.Context) (context.Context, func(*webhook.Observation)) { return nil, nil }),

@@ -24,7 +24,7 @@ import (
 
 var _ healthz.Checker = (&webhook.Server{}).Ready
 
-// TestReadyAsksTheSource and tells strangers only what came of it.
+// TestReadyAsksTheSource checks that public probes do not show the reason.
 func TestReadyAsksTheSource(t *testing.T) {
 	var ready atomic.Pointer[error]
 	notYet := errors.New("the Secret shop/certs does not exist")
@@ -71,7 +71,7 @@ func TestReadyAsksTheSource(t *testing.T) {
 	}
 }
 
-// TestReadinessIsLoggedWhenItChanges however often anybody asks.
+// TestReadinessIsLoggedWhenItChanges checks that the log does not grow with the number of probes.
 func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ready error
@@ -119,7 +119,7 @@ func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
 	})
 }
 
-// TestOpsGoOnUntilTheEnd asks for metrics and probes while the server stops.
+// TestOpsGoOnUntilTheEnd requests metrics and probes while the server stops.
 func TestOpsGoOnUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()

@@ -37,8 +37,8 @@ const (
 	aName      = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`
 )
 
-// refusedRegistrations are those that the API server would refuse, each with all that is said.
-// The place of every error begins with mutating[pods.example.com].
+// refusedRegistrations are registrations that the API server would refuse, with every error. The
+// path of each error begins with mutating[pods.example.com].
 var refusedRegistrations = []struct {
 	reason string
 	change func(*registration)
@@ -143,7 +143,7 @@ func mutatingFor(change func(*registration)) *webhook.Hook {
 	return webhook.Mutating(reg, label)
 }
 
-// A mux is the least that hooks can be mounted on.
+// A mux is a minimal Registrar.
 type mux map[string]http.Handler
 
 func (m mux) Register(path string, handler http.Handler) { m[path] = handler }
@@ -173,7 +173,7 @@ func TestRegistrationsTheAPIServerWouldRefuse(t *testing.T) {
 	}
 }
 
-func TestRegistrationsTheAPIServerTakes(t *testing.T) {
+func TestRegistrationsTheAPIServerAccepts(t *testing.T) {
 	for reason, change := range map[string]func(*registration){
 		"least":                func(*registration) {},
 		"unknown versions":     func(r *registration) { r.AdmissionReviewVersions = []string{"v9", "v1beta1"} },
@@ -197,7 +197,7 @@ func TestRegistrationsTheAPIServerTakes(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
+func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	bad := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "bad", TimeoutSeconds: new(int32(99))}, admit)
 	good := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "a.example.com", Rules: everything}, admit)
 	twin := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "a.example.com", Rules: everything, ClientConfig: service("n", "s", "/other", 0)}, admit)

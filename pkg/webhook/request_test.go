@@ -42,7 +42,7 @@ func validateWith[T any](t *testing.T, c call, f func(req *webhook.Request[T]) e
 	return ask(t, hook, c)
 }
 
-// A Widget is the Go type of a custom resource; its package has no version in its path.
+// A Widget is the Go type of a custom resource. The path of its package has no version.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -56,7 +56,7 @@ func (w *Widget) DeepCopyObject() runtime.Object { c := *w; return &c }
 
 const theWidget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","new":1},"spec":{"size":3,"new":[2],"parts":["a"]},"status":{"phase":"Ready"}}`
 
-// podImages is a projection: it names the images of a Pod and nothing else.
+// podImages is a projection of the images of a Pod.
 type podImages struct {
 	Spec struct {
 		Containers []struct {
@@ -66,7 +66,7 @@ type podImages struct {
 	} `json:"spec"`
 }
 
-func TestEverySortOfTypeIsDecodedAndPatchedAlike(t *testing.T) {
+func TestEveryKindOfTypeIsDecodedAndPatchedAlike(t *testing.T) {
 	t.Run("a built-in type", func(t *testing.T) {
 		patch, _ := mutateWith(t, call{object: `{"metadata":{"labels":{"a":"1"}},"spec":{"containers":[{"name":"app","new":1}],"new":2}}`},
 			func(req *webhook.Request[corev1.Pod]) error {
@@ -113,7 +113,8 @@ func want(t *testing.T, got, want string) {
 	}
 }
 
-// TestObjectsOfSubresourcesAndOperations asks hooks whose type is not that of the resource.
+// TestObjectsOfSubresourcesAndOperations calls hooks with objects of another type than the
+// resource.
 func TestObjectsOfSubresourcesAndOperations(t *testing.T) {
 	t.Run("scale", func(t *testing.T) {
 		c := call{operation: admissionv1.Update, kind: "autoscaling/v1/Scale", resource: "apps/v1/deployments", sub: "scale",
@@ -173,7 +174,7 @@ func TestObjectsOfSubresourcesAndOperations(t *testing.T) {
 	})
 }
 
-func TestOldObjectMustBeThereWhereTheOperationHasOne(t *testing.T) {
+func TestUpdateAndDeleteNeedAnOldObject(t *testing.T) {
 	for _, c := range []call{{operation: admissionv1.Delete}, {operation: admissionv1.Update, object: thePod}} {
 		a := validateWith(t, c, func(req *webhook.Request[corev1.Pod]) error { _, err := req.OldObject(); return err })
 		want(t, a.failed(t).Message, fmt.Sprintf("the request is a %s without an old object", c.operation))
@@ -315,7 +316,7 @@ func TestSideEffects(t *testing.T) {
 
 const undeclared = "the hook has a side effect but its registration says sideEffects: None; set it to NoneOnDryRun"
 
-// TestAdmissionRequestIsTheWholeRequest compares with what the API's own type decodes.
+// TestAdmissionRequestIsTheWholeRequest compares with a request that the API type decoded.
 func TestAdmissionRequestIsTheWholeRequest(t *testing.T) {
 	c := call{operation: admissionv1.Update, uid: "u-9", kind: "apps/v1/Deployment", resource: "apps/v1/deployments", sub: "status", name: "n", namespace: "s",
 		object: `{"metadata":{"name":"n"}}`, oldObject: `{"metadata":{}}`, options: `{"kind":"UpdateOptions"}`,

@@ -33,7 +33,7 @@ var (
 	_ webhook.Registrar              = crwebhook.Server(nil)
 )
 
-func TestStartSaysWhyItCannot(t *testing.T) {
+func TestStartReportsItsErrors(t *testing.T) {
 	_, good := certificate(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,7 +120,7 @@ func TestAServerClosesItsListener(t *testing.T) {
 	}
 }
 
-func TestPathsThatAreNoHook(t *testing.T) {
+func TestPathsWithoutAHook(t *testing.T) {
 	e := serve(t, webhook.Options{}, mutating(label))
 	for path, want := range map[string]string{
 		"/":                        "no hook is served at /",
@@ -198,8 +198,8 @@ func TestHTTPVersions(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsOutliveThoseOfTheAPIServer waits longer than the 90 s after which the API
-// server closes an idle connection: a server that did so first could lose a call.
+// TestIdleConnectionsOutliveThoseOfTheAPIServer waits longer than 90 s, after which the API server
+// closes an idle connection. If the webhook server closed it first, a call could be lost.
 func TestIdleConnectionsOutliveThoseOfTheAPIServer(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,11 +21,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A trickle is a call whose body comes a few bytes at a time, and the answer to it.
+// A trickle is a call whose body arrives a few bytes at a time, and its answer.
 type trickle struct{ answer chan answer }
 
-// trickle begins a call of which this much of the body comes at once, and then so many bytes a
-// second until there is an answer.
+// trickle begins a call with these first bytes of the body. The rest arrives at this rate, in bytes
+// per second, until there is an answer.
 func (e *endpoint) trickle(t *testing.T, hook *webhook.Hook, body []byte, first, perSecond int) trickle {
 	t.Helper()
 	in, out := io.Pipe()
@@ -66,7 +66,8 @@ func (e *endpoint) trickle(t *testing.T, hook *webhook.Hook, body []byte, first,
 	return trickle{got}
 }
 
-// TestSlowBodiesMakeRoom for calls, when they have all there is, and else are left alone.
+// TestSlowBodiesMakeRoom checks that slow bodies are evicted when there is no room for a call, and
+// only then.
 func TestSlowBodiesMakeRoom(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(admit)
@@ -107,8 +108,8 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 	})
 }
 
-// TestMaxInFlightHoldsWithSlowBodies has a call that took the place of one with a slow body: there
-// is no second place.
+// TestMaxInFlightHoldsWithSlowBodies evicts a slow body and checks that only one call takes its
+// place.
 func TestMaxInFlightHoldsWithSlowBodies(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newDoorman()
@@ -133,8 +134,8 @@ func TestMaxInFlightHoldsWithSlowBodies(t *testing.T) {
 	})
 }
 
-// TestABodyThatIsLargeIsNotSlow comes as fast as the network is, if that is not too bad.
-func TestABodyThatIsLargeIsNotSlow(t *testing.T) {
+// TestALargeBodyIsNotSlow sends a large body at the speed of an ordinary network.
+func TestALargeBodyIsNotSlow(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(admit)
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
@@ -151,8 +152,8 @@ func TestABodyThatIsLargeIsNotSlow(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesGiveTheirBytesBack when there are no more bytes for others.
-func TestSlowBodiesGiveTheirBytesBack(t *testing.T) {
+// TestSlowBodiesReleaseTheirBytes evicts slow bodies when MaxInFlightBytes is reached.
+func TestSlowBodiesReleaseTheirBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)
 		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
@@ -173,8 +174,9 @@ func TestSlowBodiesGiveTheirBytesBack(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesThatHoldTooLittle are left alone by a body that would not fit without them either.
-func TestSlowBodiesThatHoldTooLittle(t *testing.T) {
+// TestSmallSlowBodiesStay checks that slow bodies are not evicted if the new body would not fit
+// even then.
+func TestSmallSlowBodiesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
 		hook := mutating(d.handle)
@@ -203,8 +205,8 @@ func TestSlowBodiesThatHoldTooLittle(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesMakeRoomForConnections, those of calls and those that are read after the answer. The
-// connection of the API server stays.
+// TestSlowBodiesMakeRoomForConnections evicts slow bodies of calls, and slow rests that are read
+// after the answer. The connection of the API server stays.
 func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 	for _, inFlight := range []int{5, 100} {
 		row(t, fmt.Sprintf("%d calls at once", inFlight), func(t *testing.T) {
@@ -247,7 +249,7 @@ func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 	}
 }
 
-// TestTheAnswerToASlowBody is the last on its connection, which does not stay for long.
+// TestTheAnswerToASlowBody checks that the answer closes its connection soon.
 func TestTheAnswerToASlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { return errors.New("no") })

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stall opens an HTTP/2 connection that grants no window for answers, and asks for one every few
-// seconds. If it is to be known, it has a call first.
+// stall opens an HTTP/2 connection that never accepts answers, and sends a request every few
+// seconds. If known, it makes a call first.
 func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, known bool) {
 	t.Helper()
 	conn, err := e.dial(t.Context(), "", "")
@@ -85,9 +85,9 @@ func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, 
 	}()
 }
 
-// TestConnectionsThatAreBusyWithNothing go when there is no room for another: their clients do not
-// read the answers to what is no call, or have had the answer to a call.
-func TestConnectionsThatAreBusyWithNothing(t *testing.T) {
+// TestStalledConnectionsMakeRoom evicts connections whose clients do not read answers, either to
+// other requests or after the answer to a call.
+func TestStalledConnectionsMakeRoom(t *testing.T) {
 	for name, known := range map[string]bool{"strangers": false, "with a call": true} {
 		row(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -109,10 +109,10 @@ func TestConnectionsThatAreBusyWithNothing(t *testing.T) {
 	}
 }
 
-// patience is that of a server with a connection.
+// patience is how long the server waits for a connection without a call.
 const patience = time.Second
 
-// callAnew has a call over a new connection, which has to wait for no longer than that.
+// callAnew makes a call over a new connection, which may wait at most this long.
 func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration) {
 	t.Helper()
 	start, client := time.Now(), e.another()
@@ -123,8 +123,9 @@ func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration
 	}
 }
 
-// TestProbesBuyNoTime has connections that ask for something else than a call, all the time.
-func TestProbesBuyNoTime(t *testing.T) {
+// TestProbesDoNotProtectAConnection has connections that send other requests than calls all the
+// time.
+func TestProbesDoNotProtectAConnection(t *testing.T) {
 	for _, pause := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond} {
 		row(t, pause.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -153,9 +154,10 @@ func TestProbesBuyNoTime(t *testing.T) {
 	}
 }
 
-// TestARestThatIsKept belongs to a call that was turned away. The next call waits for it on the same
-// connection, which is not closed for another before it can have come.
-func TestARestThatIsKept(t *testing.T) {
+// TestAnUnreadRestKeepsItsConnection has a call that was turned away. The next call on the
+// connection waits for the rest of its body. The connection is not evicted before that call can
+// have arrived.
+func TestAnUnreadRestKeepsItsConnection(t *testing.T) {
 	for name, comes := range map[string]bool{"comes": true, "does not come": false} {
 		row(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAStopThatCutsCallsOff tells the connections that are idle all the same, and those that fall
-// silent meanwhile, and takes no longer than it may.
+// TestAStopThatCutsCallsOff checks that idle connections still get a close notice, also those that
+// become idle meanwhile, and that the stop takes no longer than DrainTimeout.
 func TestAStopThatCutsCallsOff(t *testing.T) {
 	for _, drain := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
 		row(t, drain.String(), func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestAStopThatCutsCallsOff(t *testing.T) {
 	}
 }
 
-// TestTheListenerClosesBeforeTheEnd of a stop with a call that takes all of its time, so that who
-// came late is told.
+// TestTheListenerClosesBeforeTheEnd has a call that takes all the time of the stop. Clients that
+// connect late must still get a close notice.
 func TestTheListenerClosesBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -110,8 +110,8 @@ func TestTheListenerClosesBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestACallOverHTTP2OnItsWayWhenItsConnectionEnds is made again by the client, since GOAWAY tells
-// that nobody has seen it.
+// TestACallOverHTTP2OnItsWayWhenItsConnectionEnds checks that the client repeats the call: GOAWAY
+// reports that the server did not process it.
 func TestACallOverHTTP2OnItsWayWhenItsConnectionEnds(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		row(t, fmt.Sprintf("it arrives: %t", arrives), func(t *testing.T) {
@@ -191,9 +191,9 @@ func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 	})
 }
 
-// TestASpareConnectionIsNotSlow for as long as it likes: from its first byte on it has the time for
-// headers.
-func TestASpareConnectionIsNotSlow(t *testing.T) {
+// TestAnUnusedConnectionIsNotSlow keeps a connection unused. The time for its headers begins with
+// its first byte.
+func TestAnUnusedConnectionIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := serveInMemory(t, webhook.Options{}, mutating(label))
 		conn := e.dialTLS(t)

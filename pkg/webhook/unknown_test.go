@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// newFields is a Pod with n fields that corev1.Pod has not.
+// newFields returns a Pod with n fields that corev1.Pod lacks.
 func newFields(n int) string {
 	var fields strings.Builder
 	for i := range n {
@@ -98,7 +98,7 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatIsNoneIsRefused(t *testing.T) {
+func TestAnUnknownPolicyIsInvalid(t *testing.T) {
 	for _, policy := range []webhook.UnknownFieldsPolicy{-1, 4, 17} {
 		both(t, admit, func(t *testing.T, hook *webhook.Hook, _ bool) {
 			odd := hook.WithUnknownFields(policy)

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestABodyThatIsSlowAfterItsAnswer belongs to a call that was answered without it. The answer
-// comes at once, and either it is the last on its connection or the next call gets one too.
+// TestABodyThatIsSlowAfterItsAnswer has a call that is answered before its body was read. The
+// answer comes at once. It closes the connection, or the next call on it is answered too.
 func TestABodyThatIsSlowAfterItsAnswer(t *testing.T) {
 	for _, in := range []struct {
 		reason      string
@@ -102,7 +102,8 @@ func receive(t *testing.T, from *bufio.Reader, code int, last bool) {
 	}
 }
 
-// TestABodyWithoutALengthThatWasTurnedAway does not keep its connection open.
+// TestABodyWithoutALengthThatWasTurnedAway checks that such a body does not keep its connection
+// open.
 func TestABodyWithoutALengthThatWasTurnedAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -123,8 +124,8 @@ func TestABodyWithoutALengthThatWasTurnedAway(t *testing.T) {
 	})
 }
 
-// TestACallAloneMayBeAsLargeAsItsHookAllows, also if there may be no more bytes than that.
-func TestACallAloneMayBeAsLargeAsItsHookAllows(t *testing.T) {
+// TestASingleCallMayUseTheWholeBodyLimit checks a hook whose body limit equals MaxInFlightBytes.
+func TestASingleCallMayUseTheWholeBodyLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)
 		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
@@ -136,9 +137,9 @@ func TestACallAloneMayBeAsLargeAsItsHookAllows(t *testing.T) {
 	})
 }
 
-// TestStrangersDoNotFillTheLog makes the same mistake many times. A handler's failure is logged
-// each time.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
+// TestClientsCannotFloodTheLog repeats the same invalid call. A handler's failure is logged each
+// time.
+func TestClientsCannotFloodTheLog(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		lines  int

@@ -25,7 +25,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A verdict is what an answer must be.
+// A verdict is the expected kind of an answer.
 type verdict string
 
 const (
@@ -34,11 +34,10 @@ const (
 	fails  verdict = "fails"
 )
 
-// TestEveryAnswerIsOneTheAPIServerAccepts calls hooks whose handlers return, change and say
-// random things. Whatever they do, the answer is either a review that passes the API server's
-// own VerifyAdmissionResponse, in both versions, or a Status with an HTTP error; and it is the
-// one of the two that the returned error asks for.
-func TestEveryAnswerIsOneTheAPIServerAccepts(t *testing.T) {
+// TestTheAPIServerAcceptsEveryAnswer calls hooks with random handlers. Every answer must be a
+// review that passes the API server's VerifyAdmissionResponse, in both versions, or a Status with
+// an HTTP error, as the returned error requires.
+func TestTheAPIServerAcceptsEveryAnswer(t *testing.T) {
 	const n = 2_000
 	count := map[verdict]int{}
 	for seed := range uint64(n) {
@@ -103,17 +102,17 @@ func check(t *testing.T, c call, a answer, isMutating bool, want verdict, after 
 	}
 }
 
-// A generator makes random handlers.
+// A generator builds random handlers.
 type generator struct{ *rand.Rand }
 
 func (g generator) text() string {
 	return []string{"no", "a longer text with \"quotes\" & <signs>", "", " ", "two\nlines", "tab\tand \x00", "bad \xff", "é😀\u2028", strings.Repeat("word ", 100)}[g.IntN(9)]
 }
 
-// valid is a text that survives JSON.
+// valid returns a text that survives JSON.
 func (g generator) valid() string { return strings.ToValidUTF8(g.text(), "\uFFFD") }
 
-// result returns an error, or panics, and what the answer must be. A panic fails.
+// result returns an error, or panics, and the expected answer. A panic is a failure.
 func (g generator) result() (verdict, error) {
 	switch g.IntN(10) {
 	case 0:
@@ -127,12 +126,12 @@ func (g generator) result() (verdict, error) {
 	return tree.verdict(), tree.err
 }
 
-// careless panics when a nil of it is read.
+// careless is an error that panics if it is nil.
 type careless struct{ text string }
 
 func (c *careless) Error() string { return c.text }
 
-// An errorTree is an error and what its leaves are, in the order in which errors.As sees them.
+// An errorTree is an error and its leaves, in the order of errors.As.
 type errorTree struct {
 	err    error
 	leaves []leaf
@@ -148,8 +147,8 @@ const (
 	serverLeaf // any other API error
 )
 
-// verdict states the rule: a denial anywhere denies; so do field errors with nothing else
-// beside them; else the first API error counts, if it is the client's fault.
+// verdict states the rule. A denial anywhere denies, and so do field errors alone. Otherwise the
+// first API error counts, if its code is 4xx.
 func (e errorTree) verdict() verdict {
 	allFields := true
 	for _, l := range e.leaves {

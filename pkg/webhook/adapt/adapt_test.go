@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/adapt"
 )
 
-// pods implements controller-runtime's interfaces; every method does what its fields say.
+// pods implements the interfaces of controller-runtime. Each method does what its field says.
 type pods struct {
 	err      error
 	warnings admission.Warnings
@@ -66,8 +66,8 @@ var (
 	validating = admissionregistrationv1.ValidatingWebhook{Name: "v.example.com", Rules: everything}
 )
 
-// ask sends one review and returns the response; it fails the test on an HTTP error unless
-// wantCode says so.
+// ask sends one review and returns the response. It fails the test on an HTTP error other than
+// wantCode.
 func ask(t *testing.T, hook http.Handler, operation, object, oldObject string, wantCode int) admissionv1.AdmissionResponse {
 	t.Helper()
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},` +
@@ -171,7 +171,7 @@ func TestHandlers(t *testing.T) {
 	ask(t, adapt.MutatingHandler(mutating, respond(broken)), "CREATE", podA, "null", 500)
 }
 
-// A CustomDefaulter knows its object as a runtime.Object only.
+// A CustomDefaulter gets its object as a runtime.Object.
 func TestDeprecatedDefaulterThroughTheHandler(t *testing.T) {
 	wh := admission.WithCustomDefaulter(clientgoscheme.Scheme, &corev1.Pod{}, custom{})
 	resp := ask(t, adapt.MutatingHandler(mutating, wh.Handler), "CREATE", podA, "null", 200)

@@ -38,7 +38,7 @@ func (teamValidator) ValidateDelete(context.Context, *corev1.ConfigMap) (admissi
 	return nil, nil
 }
 
-// The validator stays as it is; the registration is what its marker comment said.
+// The validator needs no change. The registration replaces the marker comment of controller-gen.
 func ExampleValidator() {
 	hook := adapt.Validator(admissionregistrationv1.ValidatingWebhook{
 		Name:  "team.example.com",

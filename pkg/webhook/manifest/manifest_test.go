@@ -50,7 +50,8 @@ func ExampleV1beta1() {
 	// Output: admissionregistration.k8s.io/v1beta1 Fail Equivalent 10
 }
 
-// TestV1beta1SaysTheSame: read as v1, the JSON of the old object is that of the new one, but for what v1 fills in.
+// TestV1beta1SaysTheSame decodes the JSON of the v1beta1 object as v1. It must equal the v1 object,
+// apart from defaults.
 func TestV1beta1SaysTheSame(t *testing.T) {
 	const seed = 1
 	fill := randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3)
@@ -103,7 +104,7 @@ func reread[T any](t *testing.T, from any, _ T) T {
 	return into
 }
 
-// TestV1beta1IsExplicit: no field is left to what v1beta1 fills in.
+// TestV1beta1IsExplicit checks that no field is left to the defaults of v1beta1.
 func TestV1beta1IsExplicit(t *testing.T) {
 	rule := webhook.OnCreate("", "v1", "pods")
 	rule.Scope = nil
@@ -186,7 +187,7 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-func TestNothingStaysNothing(t *testing.T) {
+func TestNilConfigurationsStayNil(t *testing.T) {
 	m, v, err := manifest.Static(nil, nil)
 	om, ov, oldErr := manifest.V1beta1(nil, nil)
 	if m != nil || v != nil || om != nil || ov != nil || err != nil || oldErr != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// A test of a hook sees what the API server sees: the decision, the patch, the failure.
+// A test of a hook gets what the API server gets: the decision, the patch or the failure.
 func Example() {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "policy.example.com",
@@ -37,7 +37,7 @@ func Example() {
 	// normal
 }
 
-// exampleTB stands in for the *testing.T that a test has and an example has not.
+// exampleTB replaces the *testing.T of a test, which an example does not have.
 type exampleTB struct{ testing.TB }
 
 func (*exampleTB) Helper()                  {}

@@ -71,7 +71,7 @@ func TestDocumentsAreAsTheAPIServerSendsThem(t *testing.T) {
 	}
 }
 
-func TestANilOfAnyTypeIsNoObject(t *testing.T) {
+func TestATypedNilIsNoObject(t *testing.T) {
 	var none *corev1.Pod
 	for _, old := range []any{none, json.RawMessage(nil), []byte(nil), map[string]any(nil)} {
 		req := webhooktest.Request(t, admissionv1.Create, podKind, "pods", `{"metadata":{"name":"web"}}`, old)
@@ -106,7 +106,7 @@ func TestRequestOfASubresource(t *testing.T) {
 	}
 }
 
-// fatal is a testing.TB that notes the end of its test instead of ending it.
+// fatal is a testing.TB that records the end of its test instead of ending it.
 type fatal struct {
 	testing.TB
 	text string
@@ -116,8 +116,8 @@ func (f *fatal) Helper()                      {}
 func (f *fatal) Fatal(args ...any)            { f.text = fmt.Sprint(args...); panic(f) }
 func (f *fatal) Fatalf(s string, args ...any) { f.text = fmt.Sprintf(s, args...); panic(f) }
 
-// TestWhatFailsATest runs what is not as the caller said it would be.
-func TestWhatFailsATest(t *testing.T) {
+// TestUnexpectedAnswersFailTheTest calls each helper with an answer that it does not expect.
+func TestUnexpectedAnswersFailTheTest(t *testing.T) {
 	pod := webhooktest.Request(t, admissionv1.Create, podKind, "pods", `{}`, nil)
 	for _, row := range []struct {
 		reason, want string

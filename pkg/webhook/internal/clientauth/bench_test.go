@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// An admitter is an authenticator with a request that it lets pass.
+// An admitter is an authenticator and a request that it accepts.
 type admitter struct {
 	name string
 	*Authenticator
@@ -60,12 +60,12 @@ func admitters(tb testing.TB) []admitter {
 	return all
 }
 
-// onConnection returns the request as it comes on a new connection.
+// onConnection returns the request as the first one on a new connection.
 func (a admitter) onConnection(ctx context.Context) *http.Request {
 	return a.bare.WithContext(a.ConnContext(ctx))
 }
 
-// A certificate is verified once for a connection, so later calls on it cost next to nothing.
+// A certificate is verified once per connection, so later calls cost almost nothing.
 func TestAllocsOfCheck(t *testing.T) {
 	for _, a := range admitters(t) {
 		r := a.onConnection(t.Context())

@@ -13,12 +13,12 @@ import (
 	"github.com/admitkit/admitkit/internal/reload"
 )
 
-// presented returns a request with this Authorization.
+// presented returns a request with this Authorization header.
 func presented(authorization string) *http.Request {
 	return &http.Request{Header: http.Header{"Authorization": {authorization}}}
 }
 
-// inFile holds one value, as a file does.
+// inFile returns credentials with one value, as if read from a file.
 func inFile[T any](t *testing.T, value T) *reload.Files[T] {
 	files := reload.New(reload.Options[T]{Parse: func([][]byte) (T, error) { return value, nil }})
 	if err := files.Load(); err != nil {
@@ -27,8 +27,8 @@ func inFile[T any](t *testing.T, value T) *reload.Files[T] {
 	return files
 }
 
-// FuzzTokenFile: a file that is taken lets in each of its lines as it is written, and nothing
-// that is near.
+// FuzzTokenFile checks that a valid file accepts each of its lines exactly as written, and nothing
+// similar.
 func FuzzTokenFile(f *testing.F) {
 	for _, seed := range []string{"", "a", "# a\nb\r\n\nc==", "# a\nabcdefgh-12345678\r\n\nABCDEFGH-12345678==\n", "a b", "token,user,uid", "\ufeffa", "a\x00", "é", "Bearer a", "\u00a0a"} {
 		f.Add([]byte(seed))
@@ -96,7 +96,7 @@ func checkParsed(t *testing.T, content []byte, found secrets, err error) {
 	}
 }
 
-// FuzzCAFile: a file that is taken has at least one certificate, and none that is only begun.
+// FuzzCAFile checks that a valid file has at least one certificate and no incomplete one.
 func FuzzCAFile(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\naaaa\n-----END CERTIFICATE-----\n"))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A late body ends after a while.
+// A lateBody ends after a delay.
 type late struct{ after time.Duration }
 
 func (l late) Read([]byte) (int, error) { <-time.After(l.after); return 0, io.EOF }
