@@ -28,7 +28,7 @@ import (
 	_ "github.com/admitkit/admitkit/pkg/patch" // bounds what the copies of a patch add up to, as the API server does
 )
 
-// A query is one call of a webhook.
+// A query describes one call of a webhook.
 type query struct {
 	version   string // of the review; empty: the first that the webhook declares
 	operation admissionv1.Operation
@@ -54,8 +54,8 @@ type answer struct {
 	Exchange // for the report
 }
 
-// ask calls the webhook as the API server does, checks the answer by the API server's own rules
-// (request.VerifyAdmissionResponse), applies the patch as it does, and takes the object in.
+// ask calls the webhook as the API server does, checks the response with the API server's own code
+// (request.VerifyAdmissionResponse), applies the patch as it does, and decodes and defaults the result.
 func (r *run) ask(w *webhook, to caller, q query) *answer {
 	r.calls++
 	a := &answer{}
@@ -103,7 +103,7 @@ func (q *query) sent() json.RawMessage {
 	return nil
 }
 
-// typeOf says what an answer is that is no review.
+// typeOf describes a response that is not an AdmissionReview.
 func typeOf(gvk schema.GroupVersionKind) string {
 	switch {
 	case gvk.Empty():
@@ -116,7 +116,7 @@ func typeOf(gvk schema.GroupVersionKind) string {
 	return fmt.Sprintf("has the kind %s of %s", gvk.Kind, gvk.GroupVersion())
 }
 
-// read decodes and checks the response.
+// read decodes and verifies the response.
 func (a *answer) read(q query, uid types.UID, response []byte) {
 	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
 		asJSON, err := yaml.YAMLToJSON(response) // the API server looks at the content, too
@@ -159,7 +159,7 @@ func (a *answer) read(q query, uid types.UID, response []byte) {
 	}
 }
 
-// apply applies the patch (mutatingDispatcher.callAttrMutatingHook) and takes in what it makes.
+// apply applies the patch as mutatingDispatcher.callAttrMutatingHook does, and decodes the result.
 func (a *answer) apply(k *objects.Kind, q query) {
 	if len(a.patch) == 0 {
 		a.after, a.patched = q.object, q.sent()
@@ -231,8 +231,8 @@ func appendDocument(dst, doc []byte) []byte {
 	return append(dst, doc...)
 }
 
-// mostResponse bounds what a report keeps of an answer.
+// mostResponse bounds the bytes of a response in a report.
 const mostResponse = 64 << 10
 
-// clipped is a copy of what fits: what does not is not to be kept.
+// clipped returns a copy of at most mostResponse bytes, so that the rest can be freed.
 func clipped(b []byte) []byte { return bytes.Clone(b[:min(len(b), mostResponse)]) }

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// A caller sends a body to a webhook's server.
+// A caller sends a request body to a webhook.
 type caller interface {
 	call(ctx context.Context, body []byte) (status int, answer []byte, err error)
 }
 
-// An instance is a handler in this process. It is made when it is called first: many are never.
+// An instance is a handler in this process. It is created at its first call, because many instances are never called.
 type instance struct {
 	newHandler func() http.Handler
 	handler    http.Handler
 	trouble    *trouble
 }
 
-// made makes the handler. That this fails is the author's mistake in the test, and ends the run.
+// made creates the handler. A panic or a nil handler is a mistake in the test and ends the run.
 func (c *instance) made() (handler http.Handler, err error) {
 	if c.handler != nil {
 		return c.handler, nil
@@ -76,8 +76,8 @@ func (c *instance) call(ctx context.Context, body []byte) (status int, answer []
 	}
 }
 
-// served is a request as a server hands it to its handler. The server does not know the deadline of its
-// client, only that it has gone: that is when the context ends, or when the function is called.
+// served returns the request as a server passes it to its handler. A server does not know the client's deadline. The
+// request's context ends when the client's does, or when the returned function is called.
 func served(r *http.Request) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	stop := context.AfterFunc(r.Context(), cancel)
@@ -99,7 +99,7 @@ func (c *instance) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// newRequest is what the API server sends.
+// newRequest returns the HTTP request that the API server sends.
 func newRequest(ctx context.Context, url string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -114,7 +114,7 @@ func newRequest(ctx context.Context, url string, body []byte) (*http.Request, er
 	return r, nil
 }
 
-// timeLeft is what the API server tells a webhook of its deadline: whole seconds, rounded up.
+// timeLeft returns the timeout parameter that the API server sends: whole seconds, rounded up.
 func timeLeft(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -123,7 +123,7 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max((time.Until(deadline) + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// A recorder keeps what a handler answers.
+// A recorder records a handler's response.
 type recorder struct {
 	header http.Header
 	code   int

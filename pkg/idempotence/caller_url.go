@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A urlCaller calls a server.
+// A urlCaller calls a webhook at a URL.
 type urlCaller struct {
 	client   *http.Client
 	url      string
@@ -33,8 +33,8 @@ const (
 	beforeRetry = time.Second
 )
 
-// plainClient is for those who give none: as the API server's, but it never asks the environment
-// for a proxy, which is there for other servers than one under test.
+// plainClient is the default client. It resembles the API server's but ignores the environment's proxy, which is not
+// meant for a server under test.
 var plainClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext:         quickack.Dial,
@@ -45,7 +45,7 @@ var plainClient = sync.OnceValue(func() *http.Client {
 	}}
 })
 
-// call calls once more where that may be the network's fault: a law is not broken by a cable.
+// call repeats a call whose connection broke, because a network fault must not fail a law.
 func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	status, answer, code, err := c.try(ctx, body)
 	switch {
@@ -64,7 +64,7 @@ func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer [
 	return status, answer, err
 }
 
-// again waits before another try, and reports whether there is to be one.
+// again waits before another attempt and reports whether there should be one.
 func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
 	if c.trouble != nil {
 		c.trouble.repeats++
@@ -79,7 +79,7 @@ func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// try makes one call. The code is set if no connection was made.
+// try makes one call. It returns a code if no connection could be made.
 func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []byte, code ReasonCode, err error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})

@@ -14,12 +14,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Case is an input of a law: all that is needed to check it again.
+// A Case is an input of a law. It has everything that is needed to check it again.
 type Case struct {
 	Law       Law                     `json:"law"`
 	Kind      schema.GroupVersionKind `json:"-"` // of Object
 	Operation admissionv1.Operation   `json:"operation"`
-	// Object is x.
+	// Object is x, the object of the request.
 	Object any `json:"object"`
 	// Old is the stored object that x is an update of. Without it, x is new, unless the law is about
 	// updates itself.
@@ -37,8 +37,8 @@ type Case struct {
 // A Variant is one of several checks of a law.
 type Variant string
 
-// edited applies edits to an object and has the API server take in what comes out. It is false
-// where an edit is none, or the API server would refuse the object.
+// edited applies edits to an object, then decodes and defaults the result. It reports false if an edit has no effect or
+// the API server would reject the result.
 func (r *run) edited(o *objects.Object, edits []Edit) (*objects.Object, bool) {
 	doc := o.Doc
 	for _, e := range edits {
@@ -51,7 +51,7 @@ func (r *run) edited(o *objects.Object, edits []Edit) (*objects.Object, bool) {
 	return r.valid(doc)
 }
 
-// valid takes in a document, if the API server would: as a new object, or as one that is stored.
+// valid decodes and defaults a document as a new or a stored object. It reports false if the API server would reject it.
 func (r *run) valid(doc any) (*objects.Object, bool) {
 	o, err := r.kind.Object(r.kind.AsSent(doc, r.operation != admissionv1.Create))
 	if err != nil || len(r.kind.Problems(o)) > 0 {
@@ -60,7 +60,7 @@ func (r *run) valid(doc any) (*objects.Object, bool) {
 	return o, true
 }
 
-// refusalOf says why a document is not valid.
+// refusalOf returns the reasons for which the API server would reject a document.
 func (r *run) refusalOf(doc any) string {
 	o, err := r.kind.Object(r.kind.AsSent(doc, r.operation != admissionv1.Create))
 	if err != nil {

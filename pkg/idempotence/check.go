@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Variables of the environment that Check heeds more than its options, for the lines that a report prints.
+// Environment variables that override the options of Check. The lines that a report prints use them.
 const (
 	// replayVariable names a file with the one case that is to be tried.
 	replayVariable = "ADMITKIT_REPLAY"
@@ -47,10 +47,9 @@ func (o Options) fromEnvironment() (Options, error) {
 	return o, errors.Join(err, other)
 }
 
-// Check tests a subject in a Go test, and fails the test with a report if it breaks a law, or if
-// too little could be tried to tell. Cases that fail are stored, see [Store]. The context of the
-// test ends the run. ADMITKIT_SEED and ADMITKIT_OBJECTS in the environment count for more than the
-// options, so that a run with a random seed can be made again.
+// Check tests a subject in a Go test. It fails the test with a report if a law fails or is inconclusive. Failing cases
+// are stored, see Options.Store. The test's context ends the run. The environment variables ADMITKIT_SEED and
+// ADMITKIT_OBJECTS override the options, to repeat a run with a random seed.
 func Check(t testing.TB, subject Subject, options Options) *Report {
 	t.Helper()
 	ofTest := internals{bubble: bubbleOf(t), progress: func(text string) { t.Helper(); t.Log(text) }}
@@ -85,7 +84,7 @@ func Check(t testing.TB, subject Subject, options Options) *Report {
 	return report
 }
 
-// wordingOf gives a report the lines that run a test again.
+// wordingOf returns the wording of a Go test's report: the lines that run the test again.
 func wordingOf(t testing.TB) Wording {
 	command := commandOf(t)
 	return Wording{
@@ -96,7 +95,7 @@ func wordingOf(t testing.TB) Wording {
 	}
 }
 
-// bubbleOf has functions called where time passes at once, or is nil.
+// bubbleOf returns a function that runs others with a fake clock, or nil.
 func bubbleOf(t testing.TB) func(func(context.Context)) {
 	test, ok := t.(*testing.T)
 	if !ok {
@@ -105,7 +104,7 @@ func bubbleOf(t testing.TB) func(func(context.Context)) {
 	return func(f func(context.Context)) { synctest.Test(test, func(t *testing.T) { f(t.Context()) }) }
 }
 
-// commandOf is the command that runs a test again.
+// commandOf returns the command that runs a test again.
 func commandOf(t testing.TB) string {
 	path, tags := ".", ""
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, ".test") {

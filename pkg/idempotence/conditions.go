@@ -26,13 +26,13 @@ var compiler = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// adminMay is for conditions that ask what the user may do: the user is in system:masters.
+// adminMay authorizes everything for conditions that use the authorizer, because the user is in system:masters.
 var adminMay = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 	return authorizer.DecisionAllow, "", nil
 })
 
-// conditions are the matchConditions of a webhook, evaluated by the API server's own code. An error
-// is what rejects the request under failurePolicy Fail.
+// conditions are the matchConditions of a webhook, evaluated by the API server's own code. An error rejects the request
+// under failurePolicy Fail.
 type conditions func(ctx context.Context, k *objects.Kind, q *query) (matches bool, err error)
 
 func (w *webhook) compile() conditions {
@@ -50,7 +50,7 @@ func (w *webhook) compile() conditions {
 	}
 }
 
-// attributes are what the API server knows of a request.
+// attributes are the API server's attributes of a request.
 func attributes(k *objects.Kind, q *query) (*admission.VersionedAttributes, error) {
 	object, old := k.RuntimeObject(q.object), k.RuntimeObject(q.old)
 	var options runtime.Object = &metav1.CreateOptions{}
@@ -66,8 +66,8 @@ func attributes(k *objects.Kind, q *query) (*admission.VersionedAttributes, erro
 	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins()))
 }
 
-// unmatched is what comes of a condition that cannot be evaluated under failurePolicy Fail: the
-// request is rejected, and the webhook has no part in it. Ignore leaves the webhook out.
+// unmatched is the result if a condition cannot be evaluated under failurePolicy Fail: the API server rejects the request
+// without calling the webhook. Under Ignore it skips the webhook.
 func unmatched(w *webhook, err error) *answer {
 	return &answer{message: fmt.Sprintf("a matchCondition of webhook %q: %v", w.Name, err)}
 }

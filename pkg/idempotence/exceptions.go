@@ -10,14 +10,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// intended reports whether an exception covers a change: what happens at its path or below it, and to the
-// parents that come and go with what is there.
+// intended reports whether an exception covers a change: at its path or below it, or of a parent that is added or removed
+// together with it.
 func (r *run) intended(law Law, c tree.Change) bool {
 	return r.needing(func() bool { return r.covered(law, c) })
 }
 
-// needing takes note of the exceptions that are looked at, if the answer is that they cover something: one that
-// covers only a part of it is not needed.
+// needing records the exceptions that answer used, if it returned true. An exception that covers only a part of a change is
+// not needed.
 func (r *run) needing(answer func() bool) bool {
 	if len(r.opts.exceptions) == 0 {
 		return false
@@ -44,7 +44,7 @@ func (r *run) covered(law Law, c tree.Change) bool {
 	return false
 }
 
-// allExcepted reports whether there is nothing in a value but what exceptions are for.
+// allExcepted reports whether exceptions cover every part of a value.
 func (r *run) allExcepted(law Law, at tree.Path, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -65,7 +65,7 @@ func (r *run) allExcepted(law Law, at tree.Path, value any) bool {
 	return false
 }
 
-// leadsTo reports whether an exception is for something that may be in the value at a path.
+// leadsTo reports whether an exception's path may lead into the value at a path.
 func (r *run) leadsTo(law Law, at tree.Path) bool {
 	found := false
 	for i, e := range r.opts.exceptions {
@@ -76,7 +76,7 @@ func (r *run) leadsTo(law Law, at tree.Path) bool {
 	return found
 }
 
-// others are the elements of a list that no exception is for, in order.
+// others returns the keys of the list elements without an exception, in order.
 func (r *run) others(law Law, at tree.Path, value any) (keys []string) {
 	list, _ := value.([]any)
 	for _, element := range list {
@@ -87,8 +87,8 @@ func (r *run) others(law Law, at tree.Path, value any) (keys []string) {
 	return keys
 }
 
-// notNeeded tells of exceptions that nothing was excepted by. Those for rivals have nothing to match, and of a law
-// that was not looked at, nobody knows.
+// notNeeded notes the exceptions that covered nothing. It skips those for rivals, which have no path, and those of laws
+// without a verdict.
 func (r *Report) notNeeded() {
 	for i, e := range r.Exceptions {
 		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {
@@ -97,7 +97,7 @@ func (r *Report) notNeeded() {
 	}
 }
 
-// decided reports whether it is known if a law holds; with none, any.
+// decided reports whether law has a verdict. With law empty, it reports whether any law has one.
 func (r *Report) decided(law Law) bool {
 	return slices.ContainsFunc(r.Laws, func(l LawResult) bool {
 		return (law == "" || l.Law == law) && l.Verdict != Inconclusive && l.Verdict != NotApplicable

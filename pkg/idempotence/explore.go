@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// explore makes objects and has the laws look at them, the simplest first.
+// explore generates objects, the simplest first, and checks the laws on them.
 func (r *run) explore() {
 	r.inputs.restrict(&r.opts)
 	r.divideReplicas()
@@ -64,8 +64,8 @@ func (r *run) explore() {
 	}
 }
 
-// divideReplicas sends another object to each replica, as in a cluster, where none has seen what the
-// others have.
+// divideReplicas sends a different object to each replica, so that the replicas have different histories as in a
+// cluster.
 func (r *run) divideReplicas() {
 	if !r.opts.uses(objectsBefore) {
 		return
@@ -84,7 +84,7 @@ func (r *run) divideReplicas() {
 	}
 }
 
-// one checks all laws for one object.
+// one checks all laws on one object.
 func (r *run) one(random *rand.Rand, i int, x *objects.Object, out *outcome, before []any) {
 	try := func(law Law, change func(c *Case)) {
 		c := &Case{Law: law, Object: x.Doc}
@@ -138,14 +138,14 @@ func (r *run) one(random *rand.Rand, i int, x *objects.Object, out *outcome, bef
 	}
 }
 
-// manifestAgain has L6 look at a manifest that is applied again: as it was written, without defaults.
+// manifestAgain checks L6 on a manifest that is applied again as it was written, without defaults.
 func (r *run) manifestAgain(doc any) {
 	if r.opts.uses(manifestsAgain) {
 		r.try(&Case{Law: L6, Object: doc, Variant: sameAgain})
 	}
 }
 
-// tryParts has L5, and L1 and L2, look at objects that hold part of the result, or what looks like it.
+// tryParts checks L5, L1 and L2 on objects that hold a part of the result or something similar.
 func (r *run) tryParts(x *objects.Object, changes []tree.Change, try func(Law, func(*Case))) {
 	for _, edits := range r.partialResults(x, changes) {
 		try(L5, func(c *Case) { c.Edits = edits })
@@ -157,7 +157,7 @@ func (r *run) tryParts(x *objects.Object, changes []tree.Change, try func(Law, f
 	}
 }
 
-// tryEdits has L4a and L4b look at what others do between two calls.
+// tryEdits checks L4a and L4b on edits of others between two calls.
 func (r *run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []tree.Change, try func(Law, func(*Case))) {
 	var additions []Edit
 	if r.opts.uses(strangersAdd) {
@@ -200,8 +200,7 @@ func (r *run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	}
 }
 
-// try checks a case, unless its law is known to be broken in that way, and makes what it finds
-// small.
+// try checks a case and shrinks a violation. It skips a law that is known to fail in the same way.
 func (r *run) try(c *Case) {
 	if r.over() || slices.Contains(r.opts.without, c.Law) || r.broken[c.Law] {
 		return
@@ -225,12 +224,12 @@ func (r *run) try(c *Case) {
 	r.report.found(v)
 }
 
-// partialResults are the edits of the families in use that put parts of a result into an object.
+// partialResults returns the edits that put parts of a result into an object.
 func (r *run) partialResults(x *objects.Object, changes []tree.Change) [][]Edit {
 	return edits.PartialResults(x.Doc, changes, r.opts.uses(partsOfResults), r.opts.uses(alikeParts))
 }
 
-// additions are what others may add to an object of the kind.
+// additions returns the edits by which others may add to an object of the kind.
 func (r *run) additions(random *rand.Rand, doc any) []Edit {
 	all := edits.Additions(random, doc, r.kind.GoType == nil)
 	if r.kind.Custom != nil || r.kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
@@ -240,7 +239,7 @@ func (r *run) additions(random *rand.Rand, doc any) []Edit {
 	return all
 }
 
-// legal leaves out the edits after which the API server would refuse the object.
+// legal returns the edits after which the API server accepts the object.
 func (r *run) legal(x *objects.Object, edits []Edit) (legal []Edit) {
 	for _, e := range edits {
 		if _, ok := r.edited(x, append(slices.Clone(legal), e)); ok {

@@ -12,17 +12,17 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// updatedObjects are how many objects are also updated, and after them one of so many.
+// updatedObjects is the number of first objects that are also updated; after them every updatedObjects-th is.
 const updatedObjects, oneOfUpdated = 6, 8
 
-// Bounds for what is tried with one update: much of it, the creation has shown already.
+// Bounds for the cases of one update. The creation has covered many of them already.
 const (
 	mostUpdateParts     = 8
 	mostUpdateMeddling  = 8
 	mostUpdateAdditions = 6
 )
 
-// tryLater has the laws look at what comes after the creation of an object.
+// tryLater checks the laws on requests after an object's creation.
 func (r *run) tryLater(random *rand.Rand, i int, x, result *objects.Object) {
 	if r.handles(admissionv1.Delete) && r.opts.uses(deletionRequests) {
 		r.try(&Case{Law: L2, Object: x.Doc, Variant: deletionRequest})
@@ -45,8 +45,8 @@ func (r *run) tryLater(random *rand.Rand, i int, x, result *objects.Object) {
 	}
 }
 
-// tryUpdate has the laws of reinvocation look at an update of an object. It reports whether the webhook
-// changes anything in it.
+// tryUpdate checks the laws of reinvocation on an update of an object. It reports whether the webhook changes the
+// object.
 func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 	leave, ok := r.enter(old)
 	if !ok {

@@ -2,7 +2,7 @@
 
 package idempotence
 
-// A FailureMode is how a webhook breaks a law.
+// A FailureMode is a way in which a law fails.
 type FailureMode string
 
 // The failure modes.

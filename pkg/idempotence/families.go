@@ -2,8 +2,8 @@
 
 package idempotence
 
-// A family is a sort of input. A test disables each of them, and some known bug must escape then:
-// a family without which nothing does is not worth its time.
+// A family is a class of inputs. A test disables each family and requires that a known bug is then missed: otherwise the
+// family would not be worth its time.
 type family string
 
 const (
@@ -41,5 +41,5 @@ var families = []family{
 	noNamespace, olderObjects, deletions, manifestsAgain, updatesOfObjects, deletionRequests, builtinRivals, declaredRivals,
 }
 
-// uses reports whether a family is in use.
+// uses reports whether a family is enabled.
 func (o *options) uses(f family) bool { return !o.unused[f] }

@@ -17,17 +17,17 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// violation makes a finding.
+// violation returns a finding about the case.
 func (r *run) violation(c *Case, mode FailureMode, text string, outcomes ...*outcome) *Violation {
 	found := *c
 	found.Kind, found.Operation = r.kind.GroupVersionKind, r.operation
 	v := &Violation{Law: c.Law, FailureMode: mode, Verdict: Fails, Summary: text, Case: found}
-	// Most findings are steps on the way to a smaller one, so the details wait.
+	// Shrinking produces many findings, so the details are added to the last one only.
 	v.details = func() { r.detail(v, outcomes) }
 	return v
 }
 
-// detail has a finding tell all that a reader wants to know.
+// detail adds the cause, the fix, the calls and the difference to a finding.
 func (r *run) detail(v *Violation, outcomes []*outcome) {
 	v.Kind = kindName(v.Case.Kind)
 	told := explain(v.Law, v.FailureMode)
@@ -59,7 +59,7 @@ func (r *run) detail(v *Violation, outcomes []*outcome) {
 	}
 }
 
-// howItFailed says in a sentence what the server did instead of an answer, if that tells where to look.
+// howItFailed describes what the server did instead of responding, or returns "".
 func howItFailed(outcomes []*outcome) string {
 	for _, o := range outcomes {
 		for _, a := range o.calls {
@@ -81,7 +81,7 @@ func kindName(gvk schema.GroupVersionKind) string {
 	return apiVersion + " " + kind
 }
 
-// compared are the two objects that ought to be the same.
+// compared returns the two objects that should be equal.
 func compared(v *Violation, o []*outcome) (from, to *objects.Object) {
 	n := len(o)
 	switch v.FailureMode {
@@ -104,7 +104,7 @@ func compared(v *Violation, o []*outcome) (from, to *objects.Object) {
 	return nil, nil
 }
 
-// shown are the changes that a finding is about.
+// shown returns the changes that a finding reports.
 func (r *run) shown(v *Violation, from, to *objects.Object) []tree.Change {
 	return slices.DeleteFunc(r.differences(v.Law, from, to), func(c tree.Change) bool {
 		switch v.FailureMode {
@@ -119,10 +119,10 @@ func (r *run) shown(v *Violation, from, to *objects.Object) []tree.Change {
 	})
 }
 
-// inSequence are the ways in which only the last request is to blame.
+// inSequence holds the failure modes for which only the last request is relevant.
 var inSequence = []FailureMode{FailureGrows, FailureChanges, FailureNeverSettles, FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureNotTheSame}
 
-// mark points out the operations that make the difference.
+// mark marks the operations that cause the difference.
 func (v *Violation) mark(changes []tree.Change, requests int) {
 	for i := range v.Calls {
 		c := &v.Calls[i]
@@ -140,8 +140,7 @@ func (v *Violation) mark(changes []tree.Change, requests int) {
 	}
 }
 
-// markProblems points out the operations that made what the API server refuses, or that cannot be
-// applied.
+// markProblems marks the operations that the API server rejects, or that cannot be applied.
 func (v *Violation) markProblems(requests int) {
 	paths := problemPaths(v.Summary)
 	for i := range v.Calls {
@@ -159,8 +158,8 @@ func (v *Violation) markProblems(requests int) {
 	}
 }
 
-// eachOperation applies the patch of a call one operation at a time. After the one that does not
-// apply, for which after is nil, there are no more. pointer is the path, with an index for "-".
+// eachOperation applies the patch of a call one operation at a time. It stops at an operation that does not apply, for
+// which after is nil. pointer is the operation's path, with an index for "-".
 func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer string)) {
 	operations, err := jsonpatch.DecodePatch(c.Patch)
 	if err != nil {
@@ -191,7 +190,7 @@ func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer st
 
 var problemPath = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9]*(?:\.[a-zA-Z][a-zA-Z0-9]*|\[[^\]]*\])+): (?:Invalid|Duplicate|Required|Forbidden|Not found|Unsupported|Too)`)
 
-// problemPaths finds the field paths in what the API server says, as JSON pointers.
+// problemPaths returns the field paths in the API server's messages as JSON pointers.
 func problemPaths(text string) (pointers []string) {
 	for _, match := range problemPath.FindAllStringSubmatch(text, -1) {
 		var b strings.Builder
@@ -215,16 +214,16 @@ func problemPaths(text string) (pointers []string) {
 	return pointers
 }
 
-// A Difference is what should not be: how two objects differ.
+// A Difference is how two objects differ that should be equal.
 type Difference struct {
-	// From and To say which two objects they are.
+	// From and To name the two objects.
 	From    string   `json:"from"`
 	To      string   `json:"to"`
 	Changes []Change `json:"changes"`
 }
 
-// A Change is a part of a difference: at a field path, something is added, removed, replaced, or
-// in another order (moved).
+// A Change is one part of a difference: at a field path, a value is added, removed, replaced, or moved within its
+// list.
 type Change struct {
 	Kind string          `json:"kind"`
 	Path string          `json:"path"`

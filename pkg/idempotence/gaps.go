@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// checkGaps reports why there can be no time gaps.
+// checkGaps returns an error if the options do not allow time gaps.
 func (o *options) checkGaps(subject Subject) error {
 	if len(o.gaps) == 0 {
 		o.bubble = nil
@@ -32,10 +32,10 @@ func (o *options) checkGaps(subject Subject) error {
 	return nil
 }
 
-// anotherTime is a way to check L3: the same request, later.
+// anotherTime is a variant of L3: the same request later.
 const anotherTime Variant = "another time"
 
-// standsTime sends a request again after a while.
+// standsTime checks L3 with the same request after a time gap.
 func (r *run) standsTime(c *Case, x *objects.Object) (found *Violation) {
 	if r.opts.bubble == nil {
 		return nil
@@ -58,10 +58,10 @@ func (r *run) standsTime(c *Case, x *objects.Object) (found *Violation) {
 	return found
 }
 
-// progressEvery is after how many objects a run tells how far it is.
+// progressEvery is the number of objects between two progress lines.
 const progressEvery = 100
 
-// tell says how far the run is.
+// tell logs the progress of the run.
 func (r *run) tell(i int) {
 	if done := i + 1; done%progressEvery == 0 && r.opts.progress != nil {
 		r.opts.progress(fmt.Sprintf("%s: %d of %d objects, %s, %s", kindName(r.kind.GroupVersionKind), done, r.opts.objects,

@@ -14,12 +14,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// enoughUnanswered is how many objects it takes to tell a webhook that never answers from one that does so for
-// an object.
+// enoughUnanswered is the number of objects after which a webhook without any response counts as hanging.
 const enoughUnanswered = 3
 
-// hangs reports whether the webhook answers nothing from the first object on, and has the run end then: each
-// call would take all the time that it has.
+// hangs reports whether the webhook has never responded, and then ends the run, because every further call would take
+// its whole timeout.
 func (r *run) hangs(x *objects.Object, out *outcome) bool {
 	if !out.late() || len(r.report.Kinds) > 0 {
 		return false
@@ -54,5 +53,5 @@ func (r *run) hangs(x *objects.Object, out *outcome) bool {
 	return true
 }
 
-// late reports whether the last call had no answer in its time.
+// late reports whether the last call timed out.
 func (o *outcome) late() bool { return len(o.calls) > 0 && o.calls[len(o.calls)-1].Exchange.late }

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// inputs makes the objects of one kind.
+// inputs generates the objects of one kind.
 type inputs struct {
 	samples   []map[string]any
 	made      generate.Generator
@@ -40,7 +40,7 @@ func newInputs(k *objects.Kind, samples []sample) *inputs {
 	return in
 }
 
-// restrict leaves out families.
+// restrict disables families.
 func (in *inputs) restrict(o *options) {
 	if !o.uses(givenSamples) && in.made.Schema != nil {
 		in.samples = nil
@@ -54,8 +54,8 @@ func (in *inputs) restrict(o *options) {
 	in.furnished = o.uses(furnishedObject)
 }
 
-// object makes the i-th object: of the samples in turns, if there are any. First come the samples as
-// they are, or an object with nothing in it, and then one with a bit of everything.
+// object generates the i-th object, from the samples in turn if there are any. The first objects are the samples
+// themselves, or a minimal object. The next has every kind of field.
 func (in *inputs) object(random *rand.Rand, i int) any {
 	var sample map[string]any
 	n := len(in.samples)
@@ -78,16 +78,16 @@ func (in *inputs) object(random *rand.Rand, i int) any {
 	return object
 }
 
-// fullEvery is how often an object of a custom resource has all that its schema has.
+// fullEvery is the interval at which an object of a custom resource has all fields of its schema.
 const fullEvery = 4
 
-// isFull reports whether it is the turn of such an object.
+// isFull reports whether the i-th object has all fields of its schema.
 func (in *inputs) isFull(turn int) bool {
 	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }
 
-// given reports whether a value is one of a sample's, and so may be there to be changed, or
-// is made like one.
+// given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change
+// it.
 func (in *inputs) given(p tree.Path) bool {
 	p = slices.Clone(p)
 	for i := range p {
@@ -101,7 +101,7 @@ func (in *inputs) given(p tree.Path) bool {
 	return false
 }
 
-// same reports whether the schema knows two elements of a list as one.
+// same reports whether two list elements have equal keys by the schema.
 func (in *inputs) same(list tree.Path, a, b any) bool {
 	return in.made.Schema != nil && in.made.Schema.Same(list, a, b)
 }

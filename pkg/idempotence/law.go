@@ -2,10 +2,9 @@
 
 package idempotence
 
-// A Law is one that a webhook keeps if it is safe to call again. F(x) is one whole call for the
-// object x: encode it, call the webhook, check the answer, apply the patch, decode, default. g is
-// what another party may do to the object between two calls. ≡ is equality up to the order of
-// list elements.
+// A Law is a condition that every webhook meets that is safe to call again. F(x) is one whole call with the object x:
+// encode x, call the webhook, verify the response, apply the patch, decode and default the result. g is an edit of the
+// object by another party between two calls. ≡ is equality up to the order of list elements.
 type Law string
 
 // The laws.
@@ -14,7 +13,7 @@ const (
 	L1 Law = "L1"
 	// L2: if x is allowed, F(x) is; no panic and no server error for any valid x.
 	L2 Law = "L2"
-	// L3: the same request makes the same object, on every instance, whatever it did before.
+	// L3: the same request gives the same object, on every instance and after any other requests.
 	L3 Law = "L3"
 	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and there are no more
 	// containers and volumes in it than in F(F(g(x))).
@@ -42,10 +41,10 @@ const (
 	L12 Law = "L12"
 )
 
-// Laws are all of them, in order.
+// Laws lists all laws in order.
 var Laws = []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
 
-// check has a law look at a case. What comes out once the run's time is up is nobody's fault.
+// check checks a case. It ignores a result that comes after the run's budget has ended.
 func (r *run) check(c *Case) *Violation {
 	r.checks++
 	r.tellStep(c.Law)

@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// standsEdits is L4a.
+// standsEdits checks L4a.
 func (r *run) standsEdits(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -50,8 +50,8 @@ func (r *run) standsEdits(c *Case) *Violation {
 	return r.accumulates(c, x, first, second)
 }
 
-// deniedLater compares with an object that was edited before the webhook ever saw it: what is denied then,
-// too, may be denied.
+// deniedLater reports whether the webhook denies an object after an edit but not if the edit came before the first
+// call.
 func (r *run) deniedLater(c *Case, x *objects.Object, first, second *outcome) *Violation {
 	early, ok := r.edited(x, c.Edits)
 	if !ok || second.fault != "" {
@@ -89,7 +89,7 @@ func (r *run) accumulates(c *Case, x *objects.Object, first, second *outcome) *V
 	return nil
 }
 
-// parts counts containers and volumes.
+// parts counts the containers and volumes.
 func parts(doc any) (n int) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		switch p.Last() {
@@ -100,7 +100,7 @@ func parts(doc any) (n int) {
 	return n
 }
 
-// treatsLateAlike is L4b.
+// treatsLateAlike checks L4b.
 func (r *run) treatsLateAlike(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -150,7 +150,7 @@ func atFront(edits []Edit) bool {
 	return slices.ContainsFunc(edits, func(e Edit) bool { return e.Front })
 }
 
-// addsOnly reports whether the API server's defaults make no more of additions than they are.
+// addsOnly reports whether the API server's defaults change nothing besides the additions.
 func addsOnly(before, after *objects.Object, edits []Edit) bool {
 	return !slices.ContainsFunc(tree.Changes(before.Doc, after.Doc), func(c tree.Change) bool {
 		return !slices.ContainsFunc(edits, func(e Edit) bool { return c.Path.HasPrefix(e.Path) || e.Path.HasPrefix(c.Path) })

@@ -8,11 +8,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// nextSecond is a way to look for webhooks that read the clock. What they write is seldom finer than a
-// second, and most calls of a run may be in one.
+// nextSecond is a variant of L3 that finds webhooks that read the clock. They mostly write whole seconds, and many calls of
+// a run happen in one second.
 const nextSecond Variant = "next second"
 
-// A stopwatch remembers a call, and when it was.
+// A stopwatch records a call and its time.
 type stopwatch struct {
 	at   time.Time
 	x    *objects.Object
@@ -25,7 +25,7 @@ func (w *stopwatch) start(x *objects.Object, call *outcome) {
 	}
 }
 
-// staysSame is L3 for a call that comes later.
+// staysSame checks L3 with a later call.
 func (r *run) staysSame(c *Case, x *objects.Object) *Violation {
 	if r.clock.x == nil || !sameMap(r.clock.x.Doc, c.Object) {
 		r.clock = stopwatch{}

@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// Ways to look for webhooks that do not expect what comes after the creation of an object.
+// Variants that find webhooks which do not expect requests after an object's creation.
 const (
 	// afterCreation is for L1 and L2: updates that change nothing.
 	afterCreation Variant = "after creation"
@@ -17,7 +17,7 @@ const (
 	deletionRequest Variant = "deletion request"
 )
 
-// stored is x as it is stored, after what the webhook does when it is created.
+// stored returns x as it is stored after its creation, with the webhook's changes.
 func (r *run) stored(x *objects.Object) (*objects.Object, bool) {
 	if r.operation == admissionv1.Create {
 		out := r.first(x)
@@ -30,7 +30,7 @@ func (r *run) stored(x *objects.Object) (*objects.Object, bool) {
 	return r.valid(x.Doc)
 }
 
-// standsUpdates is L1 and L2 for the updates of what the webhook itself has made.
+// standsUpdates checks L1 and L2 on updates of the webhook's own result.
 func (r *run) standsUpdates(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok || r.operation != admissionv1.Create || !r.handles(admissionv1.Update) {
@@ -60,7 +60,7 @@ func (r *run) standsUpdates(c *Case) *Violation {
 	return nil
 }
 
-// allowsUpdate is L2 for an update of what the webhook has made. A webhook may deny updates altogether.
+// allowsUpdate checks L2 on an update of the webhook's result. A webhook may deny all updates.
 func (r *run) allowsUpdate(c *Case, x *objects.Object, created, update *outcome) *Violation {
 	if v := r.failed(c, update); v != nil {
 		return v
@@ -75,7 +75,7 @@ func (r *run) allowsUpdate(c *Case, x *objects.Object, created, update *outcome)
 	return r.violation(c, FailureDenied, "it allows the object and then denies an update of what it made of it: "+update.message, created, update)
 }
 
-// standsDeletion is L2 for a DELETE.
+// standsDeletion checks L2 on a DELETE.
 func (r *run) standsDeletion(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok || !r.handles(admissionv1.Delete) {

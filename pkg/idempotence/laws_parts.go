@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// completesParts is L5.
+// completesParts checks L5.
 func (r *run) completesParts(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -54,8 +54,8 @@ func (r *run) completesParts(c *Case) *Violation {
 	return r.unchanged(c, out, again)
 }
 
-// missing tells what the webhook adds to the object as a rule, but not here. Where what is there is
-// not exactly a part of the result, the user may have asked for something else with it.
+// missing describes what the webhook normally adds to the object but did not add here. It ignores values that are not
+// exactly a part of the result, because the user may want something else.
 func (r *run) missing(c *Case, x *objects.Object, plain, out *outcome) *Violation {
 	change, found := r.leftOut(c.Law, x, plain, out)
 	if !found {
@@ -68,7 +68,7 @@ func (r *run) missing(c *Case, x *objects.Object, plain, out *outcome) *Violatio
 	return v
 }
 
-// leftOut finds something of a result that is not in another one.
+// leftOut returns a part of a result that another result lacks.
 func (r *run) leftOut(law Law, x *objects.Object, plain, out *outcome) (tree.Change, bool) {
 	for _, change := range edits.Single(tree.Changes(x.Doc, plain.after.Doc)) {
 		if change.Kind == tree.Added && !tree.Has(out.after.Doc, change.Path) && !elsewhere(out.after.Doc, change) && !r.intended(law, change) {
@@ -78,8 +78,8 @@ func (r *run) leftOut(law Law, x *objects.Object, plain, out *outcome) (tree.Cha
 	return tree.Change{}, false
 }
 
-// mayBeInput reports whether something that was there before the call is not what the webhook would
-// have put there, so that the user may want something else.
+// mayBeInput reports whether a value that existed before the call differs from the webhook's, so that the user may want
+// something else.
 func (r *run) mayBeInput(c *Case, plain *outcome) bool {
 	return slices.ContainsFunc(c.Edits, func(e Edit) bool {
 		at := e.Path
@@ -91,8 +91,8 @@ func (r *run) mayBeInput(c *Case, plain *outcome) bool {
 	})
 }
 
-// inOneStruct reports whether the user has set another field of the struct in which something is left out: a
-// webhook may fill in such a struct as a whole, or not at all.
+// inOneStruct reports whether the user has set another field of the struct in which a part is missing. A webhook may fill in
+// such a struct as a whole or not at all.
 func (r *run) inOneStruct(c *Case, at tree.Path) bool {
 	unit := structOf(at)
 	if unit == nil || edits.IsNote(at) || r.isMap(unit) {
@@ -101,8 +101,8 @@ func (r *run) inOneStruct(c *Case, at tree.Path) bool {
 	return slices.ContainsFunc(c.Edits, func(e Edit) bool { return e.What == Put && e.Path.HasPrefix(unit) })
 }
 
-// structOf is the path to the struct in a spec or in an element of a list that a path leads into, such as
-// the resources of a container.
+// structOf returns the path of the struct in a spec or list element that contains a path, such as a container's
+// resources.
 func structOf(p tree.Path) tree.Path {
 	for i := len(p) - 2; i > 0; i-- {
 		if above := p[i-1]; !p[i].Element && (above.Element || above.Name == "spec") {
@@ -112,7 +112,7 @@ func structOf(p tree.Path) tree.Path {
 	return nil
 }
 
-// isMap reports whether the members of an object have free names.
+// isMap reports whether an object is a map, so that its members can have any name.
 func (r *run) isMap(p tree.Path) bool {
 	if r.inputs.made.Schema == nil {
 		return false
@@ -121,8 +121,8 @@ func (r *run) isMap(p tree.Path) bool {
 	return collection == generate.Map
 }
 
-// notesWhatItDid reports whether an annotation is left out only where the user has set fields that the
-// webhook fills in when they are not set: it may say what was filled in.
+// notesWhatItDid reports whether an annotation is missing only if the user has set fields that the webhook fills in
+// otherwise. The annotation may list the fields that were filled in.
 func (r *run) notesWhatItDid(c *Case, x *objects.Object, plain *outcome) bool {
 	var elements []Edit
 	for _, e := range c.Edits {
@@ -145,8 +145,7 @@ func (r *run) notesWhatItDid(c *Case, x *objects.Object, plain *outcome) bool {
 	return !found
 }
 
-// elsewhere reports whether a container that is missing is one of another sort: the name is what
-// identifies it.
+// elsewhere reports whether a missing container exists in another list of containers, by its name.
 func elsewhere(doc any, change tree.Change) bool {
 	if len(change.Path) < 2 || !strings.HasSuffix(strings.ToLower(change.Path.Last()), "containers") {
 		return false
@@ -160,7 +159,7 @@ func elsewhere(doc any, change tree.Change) bool {
 	return false
 }
 
-// misused tells of a volume of the user's that the webhook mounts as if it were its own.
+// misused describes a volume of the user that the webhook mounts as its own, or returns "".
 func (r *run) misused(c *Case, part *objects.Object, plain, out *outcome) *Violation {
 	var found *Violation
 	tree.Lists(part.Doc, func(p tree.Path, list []any) {
@@ -184,8 +183,8 @@ func (r *run) misused(c *Case, part *objects.Object, plain, out *outcome) *Viola
 	return found
 }
 
-// pointsAt tells of a variable that points to a path where the webhook's volume would be, and where the user
-// has mounted another.
+// pointsAt describes a new variable with a path at which the user has mounted another volume than the webhook's, or returns
+// "".
 func (r *run) pointsAt(c *Case, part *objects.Object, plain, out *outcome) (found *Violation) {
 	tree.Lists(part.Doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumeMounts" || found != nil {
@@ -208,7 +207,7 @@ func (r *run) pointsAt(c *Case, part *objects.Object, plain, out *outcome) (foun
 	return found
 }
 
-// newVariable finds a variable that was not there before, and of which the value is in a directory.
+// newVariable returns a new variable whose value is a path in a directory.
 func newVariable(before, after any, env tree.Path, directory string) string {
 	value, _ := tree.Get(after, env)
 	list, _ := value.([]any)
@@ -223,7 +222,7 @@ func newVariable(before, after any, env tree.Path, directory string) string {
 	return ""
 }
 
-// mounts counts the mounts of a volume.
+// mounts counts a volume's mounts.
 func mounts(doc any, volume string) (n int) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumeMounts" {

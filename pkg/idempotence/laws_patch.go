@@ -7,7 +7,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// keepsUnknown is L9: the fields of Edits are none that the Go types of today have.
+// keepsUnknown checks L9. The case's edits add fields that no Go type has.
 func (r *run) keepsUnknown(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -53,8 +53,8 @@ func (r *run) keepsUnknown(c *Case) *Violation {
 	return rounded
 }
 
-// sameAsFloats reports whether two values are one to those who read all numbers as floats, as
-// encoding/json does. That is wrong for integers above 2^53, which few fields hold.
+// sameAsFloats reports whether two values are equal to a reader that reads all numbers as floats, as encoding/json does. Such
+// a reader changes integers above 2^53.
 func sameAsFloats(a, b any) bool {
 	return tree.Equal(asFloats(a), asFloats(b))
 }
@@ -79,7 +79,7 @@ func asFloats(v any) any {
 	return v
 }
 
-// patchesWell is L10.
+// patchesWell checks L10.
 func (r *run) patchesWell(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
