@@ -56,7 +56,7 @@ if [[ -n $skipped ]]; then
 	go vet $skipped || status=1
 fi
 lint=$(hack/tools/build.sh golangci-lint)
-# shellcheck disable=SC2046
-"$lint" run --new-from-rev="$base" $(sed "s|^$module|.|" <<<"$changed") || status=1
+# shellcheck disable=SC2086 # one word for each package
+"$lint" run --new-from-rev="$base" ${changed//$module/.} || status=1
 echo "quick: NOT RUN: tests that need an API server${skipped:+, and of the packages that take minutes}; make test runs all"
 exit "$status"

@@ -109,11 +109,15 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, server *apiserver.S
 	if err := cmd.Start(); err != nil {
 		return problem.New("cannot run the command: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	var waitErr error // written before ended is closed
+	ended := make(chan struct{})
+	go func() {
+		waitErr = cmd.Wait()
+		close(ended)
+	}()
 	select {
-	case err := <-ended:
-		return exitOf(err)
+	case <-ended:
+		return exitOf(waitErr)
 	case <-server.Done():
 		_ = cmd.Process.Kill() // the process may have ended already
 		<-ended
@@ -122,13 +126,14 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, server *apiserver.S
 	}
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Kill} {
 		select {
-		case err := <-ended:
-			return exitOf(err)
+		case <-ended:
+			return exitOf(waitErr)
 		case <-time.After(grace):
 			_ = cmd.Process.Signal(signal) // the process may have ended already
 		}
 	}
-	return exitOf(<-ended)
+	<-ended
+	return exitOf(waitErr)
 }
 
 // exitOf returns the error that ends this program with the exit code of the command.
