@@ -13,15 +13,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Fuzz holds a subject against the laws in a fuzz target:
+// Fuzz tests a subject in a fuzz target:
 //
 //	func FuzzHook(f *testing.F) { idempotence.Fuzz(f, subject, idempotence.Options{}) }
 //
-// With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits by which new code of the webhook is
-// reached; without -fuzz, some objects are tried in a second or so. What breaks a law is made small and
-// reported as [Check] does; go test keeps the input, and prints the line that tries it again. A webhook
-// that changes none of the objects fails: give it Samples. Budget is for one input. Objects,
-// Replay, Store, TimeGaps and APIServer are for Check.
+// With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits that reach new code of the webhook. Without -fuzz, Fuzz checks some
+// objects in about a second. A violation is shrunk and reported as [Check] does. go test stores the input and prints the
+// line that runs it again. Fuzz fails if the webhook changes none of the objects: give it Samples. Budget applies to one input. Fuzz
+// ignores Objects, Replay, Store, TimeGaps and APIServer.
 func Fuzz(f *testing.F, subject Subject, options Options) {
 	f.Helper()
 	z, err := newFuzzer(subject, options)
@@ -45,7 +44,7 @@ func Fuzz(f *testing.F, subject Subject, options Options) {
 	})
 }
 
-// A fuzzer makes of bytes one object, and has laws look at it.
+// A fuzzer derives one object from bytes and checks laws on it.
 type fuzzer struct {
 	opts    options
 	subject Subject
@@ -74,7 +73,7 @@ func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
 	return z, err
 }
 
-// awake reports whether the webhook changes anything.
+// awake reports whether the webhook changes any object.
 func (z *fuzzer) awake(ctx context.Context) error {
 	tried := 0
 	for i := range DefaultObjects {
@@ -94,10 +93,10 @@ func (z *fuzzer) awake(ctx context.Context) error {
 	return &Error{Reason: Reason{Code: ReasonSamplesNeeded, Kind: kindName(z.kinds[0].GroupVersionKind), Because: []Reason{{Code: ReasonChangedNone, Of: tried}}}}
 }
 
-// changesOnly has no law look at the object: what is of interest is whether the webhook changes it.
+// changesOnly checks no law, only whether the webhook changes the object.
 const changesOnly = 0xff
 
-// seeds are inputs to start from: all laws with some objects, and each law on its own.
+// seeds returns the first inputs: all laws with some objects, and each law on its own.
 func (z *fuzzer) seeds() (all [][]byte) {
 	for n := range z.kinds {
 		for shape := range 6 {
@@ -110,8 +109,8 @@ func (z *fuzzer) seeds() (all [][]byte) {
 	return all
 }
 
-// try has laws look at an object. The first byte says which laws (0: all), the second how the object comes
-// about, the third of which kind it is; from the others comes what is random.
+// try checks laws on one object. The first byte selects the laws (0: all), the second how the object is generated, the third its kind. The
+// remaining bytes replace randomness.
 func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
 	defer cancel()
@@ -140,8 +139,8 @@ func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	return report, nil
 }
 
-// shape says which number an object has that comes about in one of the ways: a sample as it is, the
-// one with a bit of everything, or at random.
+// shape returns the index of an object that is generated in the selected way: an unchanged sample, one with every kind of field, or a random
+// one.
 func (in *inputs) shape(choice int) (i int) {
 	n := max(len(in.samples), 1)
 	switch choice % 8 {
@@ -153,7 +152,7 @@ func (in *inputs) shape(choice int) (i int) {
 	return n + 1 + choice/8
 }
 
-// look has the laws look at the i-th object.
+// look checks the laws on the i-th object.
 func (r *run) look(random *rand.Rand, i int) {
 	doc := r.inputs.object(random, i)
 	x, ok := r.valid(doc)
@@ -171,8 +170,8 @@ func (r *run) look(random *rand.Rand, i int) {
 	}
 }
 
-// choices is a source of what is random that a fuzzer steers: two bytes decide what a number below 256 or
-// a fraction is. What the input does not say is always the same.
+// choices is a source of randomness that a fuzzer controls: two bytes decide a number below 256 or a fraction. After the end of the input all
+// values are constant.
 type choices struct {
 	input []byte
 	more  *rand.PCG
@@ -187,8 +186,7 @@ func (c *choices) next() byte {
 	return b
 }
 
-// Uint64 has one byte where rand.IntN looks (at the lower end for powers of two), and another where
-// rand.Float64 does.
+// Uint64 puts one byte where rand.IntN reads it (at the lower end, for powers of two), and another where rand.Float64 reads it.
 func (c *choices) Uint64() uint64 {
 	n := c.more.Uint64()
 	if len(c.input) == 0 {
@@ -200,7 +198,7 @@ func (c *choices) Uint64() uint64 {
 	return n | b<<whole | b | uint64(c.next())<<fraction
 }
 
-// findings is a report without what is said of a whole run.
+// findings returns a report without the statements about a whole run.
 func (r *Report) findings() string {
 	p := printer{report: r}
 	for _, v := range r.Findings {

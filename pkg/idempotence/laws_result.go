@@ -14,14 +14,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A memo is what was found out about the object that most cases are about.
+// A memo caches the results for the object of the current cases.
 type memo struct {
 	doc    any
 	object *objects.Object
 	first  *outcome // of the first call of a fresh instance
 }
 
-// object returns x of a case, if it is valid.
+// object returns x of a case, or nil if it is not valid.
 func (r *run) object(c *Case) (*objects.Object, bool) {
 	if r.memo.object != nil && sameMap(c.Object, r.memo.doc) {
 		return r.memo.object, true
@@ -33,8 +33,7 @@ func (r *run) object(c *Case) (*objects.Object, bool) {
 	return x, ok
 }
 
-// first is F(x) of a fresh instance. Laws other than those of the first calls themselves (L1 to L3)
-// need not make it anew.
+// first returns F(x) of a fresh instance. L1 to L3 call the webhook anew; other laws use the cached result.
 func (r *run) first(x *objects.Object) *outcome {
 	if r.memo.object != x {
 		return r.f(r.fresh(), query{object: x})
@@ -45,7 +44,7 @@ func (r *run) first(x *objects.Object) *outcome {
 	return r.memo.first
 }
 
-// keepsResult is L1.
+// keepsResult checks L1.
 func (r *run) keepsResult(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -62,7 +61,7 @@ func (r *run) keepsResult(c *Case) *Violation {
 	return r.unchanged(c, first, r.f(s, query{object: first.after}))
 }
 
-// unchanged tells what a call did to what the one before it made.
+// unchanged checks that a call does not change the previous call's result.
 func (r *run) unchanged(c *Case, before, again *outcome) *Violation {
 	if !again.ok() {
 		return nil // L2
@@ -90,7 +89,7 @@ func changeMode(changes []tree.Change) FailureMode {
 	return FailureChanges
 }
 
-// summary names a few changes.
+// summary describes the first few changes.
 func summary(changes []tree.Change) string {
 	var texts []string
 	for i, c := range changes {
@@ -108,7 +107,7 @@ func summary(changes []tree.Change) string {
 	return strings.Join(texts, ", ")
 }
 
-// brief is a value, not longer than is good for a sentence.
+// brief returns a value as text, clipped for a sentence.
 func brief(v any) string {
 	text := string(tree.Encode(v))
 	const most = 60
@@ -118,7 +117,7 @@ func brief(v any) string {
 	return text
 }
 
-// neverFails is L2.
+// neverFails checks L2.
 func (r *run) neverFails(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -139,8 +138,7 @@ func (r *run) neverFails(c *Case) *Violation {
 	return nil
 }
 
-// failed tells of an answer that is none. What is wrong with its envelope or its patch are
-// matters of L8 and L10.
+// failed reports a call without a decision. Faults of the envelope belong to L8, faults of the patch to L10.
 func (r *run) failed(c *Case, o *outcome) *Violation {
 	if o.fault == "" || o.faultOf != L2 {
 		return nil
@@ -148,11 +146,11 @@ func (r *run) failed(c *Case, o *outcome) *Violation {
 	return r.violation(c, FailureServerError, "the webhook fails: "+textutil.FirstLine(o.fault), o)
 }
 
-// repeats is how often a request is sent to see whether the answers agree. Go does not shuffle
-// small maps evenly: of two keys, one order comes back in 88 % of the runs.
+// repeats is the number of times that a request is sent to compare the responses. Go does not shuffle small maps evenly: one
+// of the two orders of two keys appears in 88 % of the iterations.
 const repeats = 110
 
-// isPure is L3.
+// isPure checks L3.
 func (r *run) isPure(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -204,13 +202,13 @@ func (r *run) isPure(c *Case) *Violation {
 	return nil
 }
 
-// withoutNamespace is a way to look for webhooks that read metadata.namespace.
+// withoutNamespace is a variant of L3 that finds webhooks which read metadata.namespace.
 const withoutNamespace Variant = "without namespace"
 
 // variantFew repeats a request only a few times.
 const variantFew Variant = "few"
 
-// readsNamespace compares with an object without metadata.namespace, as API servers of old sent it.
+// readsNamespace compares with an object without metadata.namespace, as old API servers sent it.
 func (r *run) readsNamespace(c *Case, x *objects.Object, first *outcome) *Violation {
 	doc, ok := tree.Remove(x.Doc, edits.Metadata.Member("namespace"))
 	if !ok || !first.ok() {
@@ -230,7 +228,7 @@ func (r *run) readsNamespace(c *Case, x *objects.Object, first *outcome) *Violat
 	return v
 }
 
-// sameAnswer compares two answers to one request.
+// sameAnswer compares two responses to one request.
 func (r *run) sameAnswer(c *Case, first, again *outcome, how string) *Violation {
 	switch {
 	case first.ok() != again.ok():
@@ -254,7 +252,7 @@ func (o *outcome) verdict() string {
 	return "denied (" + o.message + ")"
 }
 
-// sameMap reports whether two documents are one piece of memory.
+// sameMap reports whether two documents are the same map in memory.
 func sameMap(a, b any) bool {
 	x, isMap := a.(map[string]any)
 	y, areMaps := b.(map[string]any)

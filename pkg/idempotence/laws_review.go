@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// dryRuns is L7.
+// dryRuns checks L7.
 func (r *run) dryRuns(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok || !r.takesDryRuns() {
@@ -31,13 +31,13 @@ func (r *run) dryRuns(c *Case) *Violation {
 	return r.sameAs(c, never, r.f(s, query{object: x}), "the call after a dry run")
 }
 
-// takesDryRuns reports whether the API server calls all webhooks of this kind in a dry run: with one that it
-// does not call, it rejects the dry run.
+// takesDryRuns reports whether the API server calls all webhooks in a dry run. It rejects a dry run that would need a webhook
+// with side effects.
 func (r *run) takesDryRuns() bool {
 	return !slices.ContainsFunc(r.subject.webhooks, func(w *webhook) bool { return w.handles(r.kind, r.operation) && !w.dryRuns() })
 }
 
-// sameAs compares a call with one that is as good as the same.
+// sameAs checks that two equivalent requests have the same result.
 func (r *run) sameAs(c *Case, plain, other *outcome, what string) *Violation {
 	switch {
 	case r.impure:
@@ -53,7 +53,7 @@ func (r *run) sameAs(c *Case, plain, other *outcome, what string) *Violation {
 	return nil
 }
 
-// observe asks the user's observer what the webhook has written outside.
+// observe returns the state that the webhook writes outside of the object, from Options.Observe.
 func (r *run) observe() []byte {
 	if r.opts.observe == nil {
 		return nil
@@ -65,7 +65,7 @@ func (r *run) observe() []byte {
 	return text
 }
 
-// readsAll is L8.
+// readsAll checks L8.
 func (r *run) readsAll(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
@@ -105,7 +105,7 @@ func (r *run) readsAll(c *Case) *Violation {
 	return r.sameAs(c, first, r.f(r.fresh(), query{object: x, raw: otherwise(x.Doc)}), "another encoding of the object")
 }
 
-// readsVersion compares the answer to a review of a version.
+// readsVersion compares the result of a review in another version.
 func (r *run) readsVersion(c *Case, x *objects.Object, first *outcome, s servers, version string) *Violation {
 	out := r.f(s, query{object: x, version: version})
 	if out.fault != "" && out.faultOf == L8 {
@@ -114,8 +114,8 @@ func (r *run) readsVersion(c *Case, x *objects.Object, first *outcome, s servers
 	return r.sameAs(c, first, out, "a review of version "+version)
 }
 
-// otherwise encodes a document in another way: members backwards, white space, and escapes in
-// annotations. Quantities, for one, do not understand escapes.
+// otherwise encodes a document differently: members in reverse order, white space, and escapes in annotations. Escapes are
+// used only there, because the decoders of some types, such as Quantity, do not understand them.
 func otherwise(v any) []byte {
 	var out bytes.Buffer
 	writeOtherwise(&out, v, false)
@@ -157,7 +157,7 @@ func writeOtherwise(out *bytes.Buffer, v any, escapes bool) {
 	}
 }
 
-// writeText may write each letter e as an escape.
+// writeText writes a string and may write each letter e as an escape.
 func writeText(out *bytes.Buffer, text string, escapes bool) {
 	encoded := tree.Encode(text)
 	if escapes && !bytes.ContainsRune(encoded, '\\') {

@@ -12,10 +12,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostRounds is how often two webhooks take turns before they are said never to settle.
+// mostRounds is the number of rounds after which two webhooks count as never settling.
 const mostRounds = 8
 
-// settles is L12.
+// settles checks L12.
 func (r *run) settles(c *Case) *Violation {
 	x, rival, ok := r.contest(c)
 	if !ok {
@@ -42,7 +42,7 @@ func (r *run) settles(c *Case) *Violation {
 	return r.violation(c, FailureNeverSettles, who+": "+summary(changes), shown...)
 }
 
-// lastMove finds the last turn in a history that does not settle that changes something.
+// lastMove returns the last turn that changes the object, in a history that does not settle.
 func (r *run) lastMove(law Law, history []*outcome) (i int, changes []tree.Change) {
 	for i = len(history) - 1; i > 2; i-- {
 		if changes = r.differences(law, history[i-1].after, history[i].after); len(changes) > 0 {
@@ -52,12 +52,12 @@ func (r *run) lastMove(law Law, history []*outcome) (i int, changes []tree.Chang
 	return i, changes
 }
 
-// moves reports whether a turn but the first changes something.
+// moves reports whether any turn after the first changes the object.
 func (r *run) moves(law Law, history []*outcome, i int) bool {
 	return len(r.differences(law, history[i-1].after, history[i].after)) > 0
 }
 
-// commutes is L11.
+// commutes checks L11.
 func (r *run) commutes(c *Case) *Violation {
 	x, rival, ok := r.contest(c)
 	if !ok {
@@ -90,12 +90,12 @@ func (r *run) commutes(c *Case) *Violation {
 	return v
 }
 
-// writes reports whether a call changed what is at a path.
+// writes reports whether a call changed the value at a path.
 func writes(after, x *objects.Object, p tree.Path) bool {
 	return slices.ContainsFunc(tree.Changes(x.Doc, after.Doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
 }
 
-// only has a member of the subject stand for it, until what is returned is called.
+// only reduces the subject to one of its webhooks until the returned function is called.
 func (r *run) only(member *Subject) (undo func()) {
 	whole, known := r.subject, r.memo
 	if member != nil {
@@ -104,15 +104,15 @@ func (r *run) only(member *Subject) (undo func()) {
 	return func() { r.subject, r.memo = whole, known }
 }
 
-// contest finds x and the rival of a case.
+// contest returns x and the rival of a case.
 func (r *run) contest(c *Case) (x *objects.Object, rival rival, ok bool) {
 	x, valid := r.object(c)
 	rival, known := r.rivals[c.Rival]
 	return x, rival, valid && known
 }
 
-// alternate has the webhook and the rival take turns until neither changes the object. It
-// returns no history where a call did not come through.
+// alternate calls the webhook and the rival in turns until neither changes the object. It returns no history if a call
+// fails.
 func (r *run) alternate(x *objects.Object, other rival, otherFirst bool) (last *objects.Object, history []*outcome, settled bool) {
 	s := r.fresh()
 	call := other.start(r)

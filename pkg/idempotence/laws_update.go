@@ -14,14 +14,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// The ways to break L6.
+// The failure modes of L6.
 const (
 	olderObject Variant = "older object"
 	deletion    Variant = "deletion"
 	sameAgain   Variant = "same manifest again"
 )
 
-// updates is L6.
+// updates checks L6.
 func (r *run) updates(c *Case) *Violation {
 	if c.Variant == sameAgain {
 		return r.takesAgain(c)
@@ -40,7 +40,7 @@ func (r *run) updates(c *Case) *Violation {
 	return r.leavesImmutable(c, x)
 }
 
-// leavesImmutable updates an annotation of an object that is older than the webhook.
+// leavesImmutable checks an update of an annotation of an object that is older than the webhook.
 func (r *run) leavesImmutable(c *Case, x *objects.Object) *Violation {
 	updated, ok := r.edited(x, []Edit{{What: Put, Path: edits.TouchedAnnotation, Value: "yes"}})
 	if !ok || len(r.kind.UpdateProblems(updated, x)) > 0 {
@@ -56,7 +56,7 @@ func (r *run) leavesImmutable(c *Case, x *objects.Object) *Violation {
 	return nil
 }
 
-// letsGo removes the last finalizer of an object that is being deleted.
+// letsGo checks the removal of the last finalizer of an object that is being deleted.
 func (r *run) letsGo(c *Case, x *objects.Object) *Violation {
 	const finalizer = "example.com/cleanup"
 	old, ok := r.edited(x, []Edit{
@@ -102,7 +102,7 @@ func addsFinalizer(before, after *objects.Object) bool {
 	return false
 }
 
-// takesAgain applies the manifest again that the object was created from.
+// takesAgain checks that applying the object's manifest again changes nothing.
 func (r *run) takesAgain(c *Case) *Violation {
 	manifest, ok := r.kind.ManifestOf(c.Object)
 	if !ok || !r.handles(admissionv1.Update) {
@@ -140,8 +140,7 @@ func (r *run) takesAgain(c *Case) *Violation {
 	return nil
 }
 
-// sameQuantity reports whether two texts are one quantity: which of them is written, when a manifest says the
-// other, is for whoever encodes it.
+// sameQuantity reports whether two strings are equal quantities, which an encoder may spell either way.
 func sameQuantity(a, b any) bool {
 	x, isText := a.(string)
 	y, also := b.(string)
@@ -153,7 +152,7 @@ func sameQuantity(a, b any) bool {
 	return err == nil && other == nil && p.Cmp(q) == 0
 }
 
-// applied is what a manifest makes of a stored object. The API server may refuse it yet.
+// applied returns the stored object after an apply of the manifest. The API server may still reject it.
 func (r *run) applied(manifest any, stored *objects.Object) (*objects.Object, bool) {
 	doc, ok := r.kind.Apply(manifest, stored.Doc)
 	if !ok {
@@ -163,8 +162,8 @@ func (r *run) applied(manifest any, stored *objects.Object) (*objects.Object, bo
 	return o, err == nil
 }
 
-// appliesDifferently reports whether a manifest that is applied again changes the object, webhook or
-// not: names that a list has twice, such as variables may have, are merged into one.
+// appliesDifferently reports whether applying a manifest again changes the object even without the webhook: an apply merges
+// list elements with the same name, for example variables.
 func (r *run) appliesDifferently(manifest any) bool {
 	plain, ok := r.valid(manifest)
 	if !ok {
@@ -174,7 +173,7 @@ func (r *run) appliesDifferently(manifest any) bool {
 	return !ok || !tree.Equal(plain.Doc, again.Doc)
 }
 
-// createdFrom is what a manifest is stored as when it is applied for the first time.
+// createdFrom returns the stored object after the first apply of a manifest.
 func (r *run) createdFrom(manifest any) (*objects.Object, bool) {
 	create := r.operation
 	r.operation = admissionv1.Create
@@ -190,8 +189,8 @@ func (r *run) createdFrom(manifest any) (*objects.Object, bool) {
 	return out.after, true
 }
 
-// settled is an update that changes nothing: what the webhook did not do when the object was created,
-// it does then.
+// settled returns the object after an update without a change, in which the webhook may do what it did not do at
+// creation.
 func (r *run) settled(s servers, created *objects.Object) (*outcome, bool) {
 	stored, ok := r.valid(created.Doc)
 	if !ok {

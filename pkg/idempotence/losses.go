@@ -10,9 +10,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// lost tells what of the object a call has removed. What is in a sample may be there for the
-// webhook to remove, and what is in an element of its own is its to set, so about that there is only
-// advice.
+// lost describes what a call has removed from the object. A removed value of a sample, or of the webhook's own element, is only
+// advice: the webhook may be meant to remove it.
 func (r *run) lost(c *Case, before *objects.Object, out *outcome, when string) *Violation {
 	gone := slices.DeleteFunc(losses(r.differences(c.Law, before, out.after), out.after.Doc, r.inputs.same), func(gone tree.Change) bool {
 		return r.intended(c.Law, gone)
@@ -42,8 +41,8 @@ func (r *run) lost(c *Case, before *objects.Object, out *outcome, when string) *
 	return v
 }
 
-// losses are the changes that leave less than there was. An element that is changed is not lost: what
-// it had may be. same tells what is one element by the keys of a list.
+// losses returns the changes that remove values. A changed element is not a loss, but its removed members may be. same reports
+// whether two elements have equal keys.
 func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
 	instead := map[int]bool{} // indexes of what has taken the place of another
 	for _, c := range changes {
@@ -64,8 +63,7 @@ func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any
 	return gone
 }
 
-// stillThere is what an element has become that has the keys of one that is added, by the schema of a list of
-// which the names of members tell nothing.
+// stillThere returns the added element with the same keys as a removed one, by the list's schema.
 func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, a, b any) bool) (any, bool) {
 	if len(c.Path) == 0 || c.Kind != tree.Removed || !c.Path[len(c.Path)-1].Element {
 		return nil, false
@@ -79,11 +77,11 @@ func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, 
 	return nil, false
 }
 
-// unions are fields of which an object has one: to set another is to change it.
+// unions lists groups of fields of which an object has exactly one, so that setting another one replaces it.
 var unions = [][]string{{"value", "valueFrom"}, {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}}
 
-// overwritten reports whether a field went because another has been chosen, such as the value of a
-// variable instead of a reference.
+// overwritten reports whether a field was removed because another field of its union was set, such as a variable's value in
+// place of a reference.
 func overwritten(after any, p tree.Path) bool {
 	last := p[len(p)-1]
 	for _, fields := range unions {
@@ -94,7 +92,7 @@ func overwritten(after any, p tree.Path) bool {
 	return false
 }
 
-// replaced reports whether an element is not lost but changed: there is another one in its place.
+// replaced reports whether another element took the place of a removed one.
 func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 	if last := c.Path[len(c.Path)-1]; !last.Element || c.Path.Last() == "finalizers" {
 		return false
@@ -112,11 +110,11 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 	return false
 }
 
-// knownBy are the fields by which people know things of which an API knows no key.
+// knownBy lists fields that identify list elements to users although the API has no key for them.
 var knownBy = []string{"name", "key", "ip", "host", "path", "topologyKey", "mountPath", "type", "containerPort", "port"}
 
-// similar reports whether two elements are one and the same to those who wrote them: they are known by
-// the same, and have most in common.
+// similar reports whether two elements are the same to their author: they have equal identifying fields and share most
+// members.
 func similar(a, b any) bool {
 	from, isObject := a.(map[string]any)
 	to, areObjects := b.(map[string]any)
@@ -156,8 +154,8 @@ func similar(a, b any) bool {
 	return sure || 2*same > all
 }
 
-// ofOthers reports whether two elements of one type are about things of different names, such as the metrics
-// of two resources.
+// ofOthers reports whether two elements of one type refer to different names, such as the metrics of two
+// resources.
 func ofOthers(a, b map[string]any) bool {
 	if a["type"] == nil || !tree.Equal(a["type"], b["type"]) {
 		return false
@@ -172,7 +170,7 @@ func ofOthers(a, b map[string]any) bool {
 	return false
 }
 
-// isRewritten reports whether a value is made of another: it has the other in it, or is of the same flag.
+// isRewritten reports whether a value is derived from another: it contains it or sets the same flag.
 func isRewritten(a, b any) bool {
 	from, isText := a.(string)
 	to, areTexts := b.(string)
@@ -183,8 +181,8 @@ func isRewritten(a, b any) bool {
 	return strings.Contains(to, from) || strings.Contains(from, to) && to != "" || hasValue && strings.HasPrefix(to, flag+"=")
 }
 
-// isOwn reports whether a path leads into something that is the webhook's to set: into a container or a
-// volume that it adds where it is missing, or into the command of a container, which is one value.
+// isOwn reports whether a path leads into a part that the webhook may set: a container or volume that it adds if it is missing, or
+// a container's command, which is one value.
 func (r *run) isOwn(before *objects.Object, p tree.Path) bool {
 	for i, step := range p {
 		if !step.Element && step.Name == "command" {
@@ -209,14 +207,14 @@ func (r *run) isOwn(before *objects.Object, p tree.Path) bool {
 	return false
 }
 
-// nameIn is the name of the object at a path.
+// nameIn returns the name of the object at a path.
 func nameIn(doc any, p tree.Path) string {
 	value, _ := tree.Get(doc, p.Member("name"))
 	name, _ := value.(string)
 	return name
 }
 
-// namesOf collects the names of elements.
+// namesOf returns the names of elements.
 func namesOf(value any, names map[string]bool) {
 	switch value := value.(type) {
 	case []any:
@@ -230,7 +228,7 @@ func namesOf(value any, names map[string]bool) {
 	}
 }
 
-// allNamed reports whether all elements have one of the names.
+// allNamed reports whether each element has one of the names.
 func allNamed(value any, names map[string]bool) bool {
 	found := map[string]bool{}
 	namesOf(value, found)

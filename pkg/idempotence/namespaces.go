@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// places are the namespaces of a run.
+// places holds the namespaces of a run.
 type places struct {
 	own       string // of objects that name none
 	known     map[string]labels.Set
@@ -50,7 +50,7 @@ func newPlaces(subject Subject, given []*corev1.Namespace) (*places, error) {
 	return p, nil
 }
 
-// satisfy adds to the labels of a namespace that is made up what a selector asks for.
+// satisfy adds the labels that a selector requires to a generated namespace.
 func (p *places) satisfy(selector labels.Selector) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -66,8 +66,7 @@ func (p *places) satisfy(selector labels.Selector) {
 	}
 }
 
-// invented is the name of a namespace that the selectors select, as far as one can be made up: they
-// may ask for a name.
+// invented returns a name for a generated namespace that the selectors match. They may require a certain name.
 func (p *places) invented() string {
 	if name := p.wanted[corev1.LabelMetadataName]; name != "" && name != "true" {
 		return name
@@ -84,7 +83,7 @@ func (p *places) invented() string {
 	return objects.TestNamespace
 }
 
-// selected reports whether all webhooks are called in a namespace.
+// selected reports whether the namespaceSelectors of all webhooks match a namespace.
 func (p *places) selected(name string) bool {
 	for _, selector := range p.selectors {
 		if !selector.Matches(p.labelsOf(name)) {
@@ -101,8 +100,8 @@ func (p *places) labelsOf(name string) labels.Set {
 	return labels.Merge(p.wanted, labels.Set{corev1.LabelMetadataName: name})
 }
 
-// selects reports whether the namespaceSelector has a webhook called for an object
-// (predicates/namespace.Matcher): always if it is in no namespace; a Namespace's labels are its own.
+// selects reports whether the namespaceSelector matches an object's namespace (predicates/namespace.Matcher). It always matches a
+// cluster-scoped object. For a Namespace, its own labels count.
 func (p *places) selects(w *webhook, k *objects.Kind, q *query) bool {
 	selector, ok := p.selectors[w]
 	if !ok { // a rival

@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// problems are what the API server refuses a result for that no exception is for.
+// problems returns the API server's reasons to reject a result, without those that exceptions cover.
 func (r *run) problems(law Law, result *objects.Object) []string {
 	problems := r.kind.Problems(result)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
@@ -22,7 +22,7 @@ func (r *run) problems(law Law, result *objects.Object) []string {
 	})
 }
 
-// refused is a finding about a result that the API server refuses.
+// refused returns a finding about a result that the API server rejects.
 func (r *run) refused(c *Case, when string, problems []string, outcomes ...*outcome) *Violation {
 	v := r.violation(c, FailureInvalid, when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
@@ -31,7 +31,7 @@ func (r *run) refused(c *Case, when string, problems []string, outcomes ...*outc
 	return v
 }
 
-// pathOf is the path that a JSON pointer is in a document.
+// pathOf returns the path of a JSON pointer in a document.
 func pathOf(doc any, pointer string) (p tree.Path) {
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)

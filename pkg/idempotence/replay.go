@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// replay has the laws look at stored cases of the run's kind.
+// replay checks the stored cases of the run's kind.
 func (r *run) replay(cases []*storedCase) {
 	for _, c := range cases {
 		if c.Case.Kind == r.kind.GroupVersionKind && !r.over() {
@@ -18,7 +18,7 @@ func (r *run) replay(cases []*storedCase) {
 	}
 }
 
-// leftOut notes the cases of kinds that the run did not come to.
+// leftOut records the stored cases that the run did not check.
 func (r *Report) leftOut(cases []*storedCase, over bool) {
 	for _, c := range cases {
 		if !slices.ContainsFunc(r.Replayed, func(one Replayed) bool { return one.File == c.file }) {
@@ -31,7 +31,7 @@ func (r *Report) leftOut(cases []*storedCase, over bool) {
 	}
 }
 
-// doubtReplays has stored cases that could not be tried make the run incomplete: somebody relies on them.
+// doubtReplays makes the run incomplete if a stored case could not be checked, because its author relies on it.
 func (r *Report) doubtReplays(o options) {
 	for _, c := range r.Replayed {
 		if _, allowed := o.allows(c.Law); c.Verdict == Inconclusive && !allowed && !slices.Contains(o.without, c.Law) {
@@ -95,7 +95,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	return result
 }
 
-// counted counts an object, and what the webhook does with it.
+// counted counts an object and the webhook's result for it.
 func (r *run) counted(x *objects.Object) {
 	r.objects++
 	if out := r.f(r.fresh(), query{object: x}); out.ok() {

@@ -37,7 +37,7 @@ type Report struct {
 	Webhooks []string `json:"webhooks"`
 	Kinds    []string `json:"kinds"`
 	Seed     int64    `json:"seed"`
-	// Objects is how many valid objects were tried, Allowed how many of them the webhook allows,
+	// Objects is the number of valid objects, Allowed the number of these that the webhook allows,
 	// and Changed how many it changes.
 	Objects int `json:"objects"`
 	// MaxObjects is the number of objects that were asked for, see Options.Objects.
@@ -79,8 +79,7 @@ type LawResult struct {
 	Reason *Reason `json:"reason,omitempty"`
 }
 
-// A Replayed is a stored case that was tried again: the law holds now, or does not, or it is
-// inconclusive.
+// A Replayed is the result of a stored case: its law passes now, fails, or is inconclusive.
 type Replayed struct {
 	File    string  `json:"file"`
 	Law     Law     `json:"law,omitempty"`
@@ -88,20 +87,20 @@ type Replayed struct {
 	Reason  *Reason `json:"reason,omitempty"`
 }
 
-// A Violation is a law that is broken, and the smallest case found that breaks it.
+// A Violation is a law that fails, with the smallest failing case that was found.
 type Violation struct {
 	Law  Law    `json:"law"`
 	Kind string `json:"kind"`
-	// FailureMode is how the law is broken.
+	// FailureMode is the way in which the law fails.
 	FailureMode FailureMode `json:"failureMode"`
 	Verdict     Verdict     `json:"verdict"`
-	// Summary says what happened, Cause what is likely behind it, Fix what usually helps.
+	// Summary says what happened, Cause the likely cause, and Fix the usual fix.
 	Summary string     `json:"summary"`
 	Cause   string     `json:"cause"`
 	Fix     string     `json:"fix"`
 	Case    Case       `json:"case"`
 	Calls   []Exchange `json:"calls"`
-	// Difference is between two objects that should be the same, if that is what is wrong.
+	// Difference is how two objects differ that should be equal, or nil.
 	Difference *Difference `json:"difference,omitempty"`
 	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
 	File string `json:"file,omitempty"`
@@ -123,7 +122,7 @@ type Exchange struct {
 	Status        int                   `json:"status"`
 	Response      Text                  `json:"response,omitempty"`
 	Patch         json.RawMessage       `json:"patch,omitempty"`
-	// Offending are the operations of the patch, counted from 0, that make the difference.
+	// Offending lists the operations of the patch, counted from 0, that cause the finding.
 	Offending []int  `json:"offending,omitempty"`
 	Outcome   string `json:"outcome"`
 
@@ -131,19 +130,19 @@ type Exchange struct {
 	late  bool // or not there at all, when the webhook's time was up
 }
 
-// Text is what came over the wire.
+// Text is a response body as it was received.
 type Text []byte
 
-// MarshalText writes the text as it is.
+// MarshalText implements encoding.TextMarshaler. It returns the text unchanged.
 func (t Text) MarshalText() ([]byte, error) { return t, nil }
 
-// UnmarshalText reads it.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (t *Text) UnmarshalText(text []byte) error {
 	*t = append((*t)[:0], text...)
 	return nil
 }
 
-// finish notes for the report what became of a call.
+// finish records the result of a call for the report.
 func (a *answer) finish() {
 	if json.Valid(a.patch) {
 		a.Patch = a.patch
@@ -172,7 +171,7 @@ func (r *Report) found(v *Violation) {
 	r.Findings = append(r.Findings, v)
 }
 
-// OK reports whether no law is broken. Advice is none.
+// OK reports whether no law fails. Advice does not count.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(v *Violation) bool { return v.Verdict != Advice })
 }

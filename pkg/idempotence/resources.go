@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// named gives a custom resource the name that the rules have for it, and the scope.
+// named sets a custom resource's name and scope from the rules.
 func (s Subject) named(k *objects.Kind) *objects.Kind {
 	if k.GoType == nil {
 		s.pluralize(k)
@@ -21,7 +21,7 @@ func (s Subject) named(k *objects.Kind) *objects.Kind {
 	return k
 }
 
-// guessesScope reports whether nothing says that a custom resource is in namespaces, as it is taken to be.
+// guessesScope reports whether a custom resource is only assumed to be namespaced.
 func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
 	if k.GoType != nil || k.Custom != nil || !k.Namespaced {
 		return false
@@ -39,7 +39,7 @@ func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
 	})
 }
 
-// inClusterOnly reports whether the rules for a resource are all for such as are in no namespace.
+// inClusterOnly reports whether all rules for a resource have the scope Cluster.
 func (s Subject) inClusterOnly(k *objects.Kind) bool {
 	found := false
 	for _, w := range s.webhooks {
@@ -56,8 +56,8 @@ func (s Subject) inClusterOnly(k *objects.Kind) bool {
 	return found
 }
 
-// pluralize takes the plural from the rules. English does not tell how the author of the definition
-// wrote it: gateways, or gatewaies.
+// pluralize takes a kind's plural from the rules, because grammar does not decide it: the definition may say gateways or
+// gatewaies.
 func (s Subject) pluralize(k *objects.Kind) {
 	var names []string
 	for _, w := range s.webhooks {
@@ -80,7 +80,7 @@ func (s Subject) pluralize(k *objects.Kind) {
 	}
 }
 
-// kindOf returns a kind as its definition or the rules describe it.
+// kindOf returns a kind by its definition or by the rules.
 func (o *options) kindOf(subject Subject, gvk schema.GroupVersionKind) *objects.Kind {
 	k := objects.KindOf(gvk)
 	d := o.defined[gvk]

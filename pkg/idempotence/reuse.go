@@ -8,20 +8,20 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// A call of a server takes a while, and several laws look at what becomes of the same object: F(x), and F of that.
-// Of a server there are no fresh instances, so that the same request would go to the same place once more.
-// What the same request comes to is the matter of L3, for which nothing is reused.
+// Calls of a server are slow, and several laws check the same object: F(x), and F of that. A server has no fresh
+// instances, so a repeated request would reach the same process. Whether equal requests have equal results is the matter
+// of L3, which reuses nothing.
 
-// reusing are the laws that take what an earlier case of one of them was answered.
+// reusing lists the laws that reuse the responses of each other's cases.
 var reusing = []Law{L1, L2, L5, L10}
 
-// mostReused bounds how many outcomes are kept: those of an object come one after the other.
+// mostReused bounds the cached results. The cases of one object follow each other.
 const mostReused = 16
 
-// reuse is what servers answered to earlier cases, and to the case that is looked at, which makes its own calls.
+// reuse caches the results of earlier cases, and separately those of the current case, which makes its own calls.
 type reuse struct{ earlier, now map[objects.Digest]*outcome }
 
-// reusable is the key of a request that may have been made before, or that may be made again.
+// reusable is the cache key of a request.
 func (r *run) reusable(q query) (key objects.Digest, ok bool) {
 	if r.unshared || !slices.Contains(reusing, r.law) || r.kind.Old != nil ||
 		q.object == nil || q.old != nil || q.raw != nil || q.dryRun || q.version != "" || q.operation != r.operation ||
@@ -31,7 +31,7 @@ func (r *run) reusable(q query) (key objects.Digest, ok bool) {
 	return objects.DigestOf(q.object.Raw), true
 }
 
-// keep has later cases find what the one that is done was answered.
+// keep moves the results of the finished case to the cache.
 func (u *reuse) keep() {
 	if len(u.earlier)+len(u.now) > mostReused {
 		u.earlier = nil

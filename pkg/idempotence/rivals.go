@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// A rival is another party that changes objects.
+// A rival is another webhook or party that changes objects.
 type rival struct {
 	name string
 	// stranger is one that knows nothing of the webhook, and that nobody declared.
@@ -22,7 +22,7 @@ type rival struct {
 	start func(r *run) func(*objects.Object) *outcome
 }
 
-// allRivals are those declared, the members of the subject, and some that every webhook has to live with.
+// allRivals returns the declared rivals, the other webhooks of the subject, and some rivals that are common in clusters.
 func (r *run) allRivals() map[string]rival {
 	rivals := map[string]rival{}
 	add := func(other rival) {
@@ -52,7 +52,7 @@ func (r *run) allRivals() map[string]rival {
 	return rivals
 }
 
-// takesPart has a subject act as a rival.
+// takesPart returns a rival that calls a subject.
 func (s Subject) takesPart(r *run) func(*objects.Object) *outcome {
 	other := *r
 	other.subject = s
@@ -67,7 +67,7 @@ func (s Subject) takesPart(r *run) func(*objects.Object) *outcome {
 	}
 }
 
-// strangely has an edit act as a rival.
+// strangely returns a rival that makes an edit.
 func (r *run) strangely(change func(doc any) any) func(*objects.Object) *outcome {
 	return func(o *objects.Object) *outcome {
 		next, ok := r.valid(change(o.Doc))

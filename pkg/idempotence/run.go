@@ -16,9 +16,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Run tests a subject and reports what it found. An error means that it could not be tested; a
-// webhook that breaks laws is a report. It makes the same calls in the same order for the same
-// subject and options, one at a time.
+// Run tests a subject and returns a report. It fails with an [*Error] only if the subject cannot be tested; failed laws are in
+// the report. It makes one call at a time, and the same calls in the same order for the same subject and
+// options.
 func Run(ctx context.Context, subject Subject, options Options) (*Report, error) {
 	return runWith(ctx, subject, options, internals{})
 }
@@ -81,7 +81,7 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 	return report, nil
 }
 
-// prepare makes the subject and the rivals ready to be called, and finds the kinds of objects to make.
+// prepare checks the subject and the rivals and returns the kinds of objects to generate.
 func (o *options) prepare(subject Subject, t *trouble) (Subject, []*objects.Kind, error) {
 	subject, err := subject.checked(t)
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
@@ -106,7 +106,7 @@ func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, re
 	return r
 }
 
-// fewestObjects are made of a kind, however many kinds there are.
+// fewestObjects is the least number of objects per kind.
 const fewestObjects = 6
 
 // A run tests a subject with objects of one kind.
@@ -153,7 +153,7 @@ func (r *run) firstOperation() admissionv1.Operation {
 	return admissionv1.Update
 }
 
-// kindsOf are the kinds of the samples and definitions, or else the built-in kinds that the rules name.
+// kindsOf returns the kinds of the samples and definitions, or else the built-in kinds that the rules name.
 func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
 	var kinds []*objects.Kind
 	seen := map[schema.GroupVersionKind]bool{}
@@ -187,7 +187,7 @@ func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
 	return kinds, nil
 }
 
-// usualKinds are the kinds that webhooks mutate most: those with a Pod template, and some more.
+// usualKinds lists the kinds that webhooks mutate most often: those with a Pod template, and some others.
 var usualKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -213,7 +213,7 @@ func gvkOf(doc any) (schema.GroupVersionKind, error) {
 	return gv.WithKind(kind), nil
 }
 
-// differences are the changes from a to b that no exception allows.
+// differences returns the changes from a to b without those that exceptions cover.
 func (r *run) differences(law Law, a, b *objects.Object) []tree.Change {
 	if string(a.Raw) == string(b.Raw) {
 		return nil
@@ -221,12 +221,12 @@ func (r *run) differences(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool { return r.intended(law, c) })
 }
 
-// content are the differences that are more than another order of elements.
+// content returns the differences that are not only another order of elements.
 func (r *run) content(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(r.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
 }
 
-// excepted reports whether what happens at a path is intended.
+// excepted reports whether an exception covers a path.
 func (r *run) excepted(law Law, path tree.Path) bool {
 	found := false
 	for i, e := range r.opts.exceptions {
@@ -237,7 +237,7 @@ func (r *run) excepted(law Law, path tree.Path) bool {
 	return found
 }
 
-// over reports whether the run has to end.
+// over reports whether the run must end.
 func (r *run) over() bool { return r.ctx.Err() != nil || r.trouble.ends() }
 
 // asError returns err as an Error, with a code if it has none yet.

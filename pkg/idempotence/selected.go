@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// excludedBy names the selectors and conditions for which the webhooks are not called for an object.
+// excludedBy names the selectors and conditions that exclude an object.
 func (r *run) excludedBy(x *objects.Object) []string {
 	q := query{operation: r.operation, object: x}
 	var reasons []string

@@ -10,13 +10,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// setOnce reports whether two results differ only in what the webhook writes once and then leaves alone, by
-// design: a note of what it found at its first call, or what it sets unless there is something. With
-// additions at the front, it may also be what it sets in the first of some elements.
+// setOnce reports whether two results differ only in values that the webhook writes once and then keeps by design: a note of
+// what it found at its first call, or a default for a missing value. If elements were added at the front, it may
+// also be a value that it sets in the first of several elements.
 //
-// So it is if the webhook, once all that is taken back which it wrote where the results differ, goes on
-// to make the other result; settle is how it goes on. What it has forgotten stays forgotten then,
-// because there is nothing to take back.
+// To decide that, setOnce takes back every value that the webhook wrote where the results differ, and calls the webhook again
+// (settle). The difference is set once if that gives the other result. A value that the webhook has dropped cannot be
+// taken back.
 func (r *run) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
 	differences := slices.DeleteFunc(r.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
 	if len(differences) == 0 {
@@ -44,7 +44,7 @@ func (r *run) setOnce(law Law, x, first, late, fresh *objects.Object, front bool
 	return ok && at != nil && !slices.ContainsFunc(r.content(law, at, fresh), func(d tree.Change) bool { return !isKeptNote(first, at, d) })
 }
 
-// twice is F(F(x)), or nil.
+// twice returns F(F(x)), or nil if a call fails.
 func (r *run) twice(x *objects.Object) *objects.Object {
 	s := r.fresh()
 	for range 2 {
@@ -56,7 +56,7 @@ func (r *run) twice(x *objects.Object) *objects.Object {
 	return x
 }
 
-// takeBack undoes a change.
+// takeBack reverts a change.
 func takeBack(doc any, did tree.Change) (any, bool) {
 	switch did.Kind {
 	case tree.Added:
@@ -67,8 +67,8 @@ func takeBack(doc any, did tree.Change) (any, bool) {
 	return nil, false
 }
 
-// isKeptNote reports whether a difference is the value of an annotation or a label that has been the same
-// since the first call.
+// isKeptNote reports whether a difference is in the value of an annotation or label that did not change since the first
+// call.
 func isKeptNote(first, late *objects.Object, d tree.Change) bool {
 	was, had := tree.Get(first.Doc, d.Path)
 	is, has := tree.Get(late.Doc, d.Path)

@@ -8,10 +8,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostShrinks bounds how many smaller cases are tried for one finding.
+// mostShrinks bounds the smaller cases that are checked for one finding.
 const mostShrinks = 400
 
-// shrink looks for the smallest case that breaks the law in the same way.
+// shrink looks for the smallest case with the same failure mode.
 func (r *run) shrink(v *Violation) *Violation {
 	if v.Case.Variant == nextSecond {
 		return v // each try takes a second
@@ -35,7 +35,7 @@ func (r *run) shrink(v *Violation) *Violation {
 	return v
 }
 
-// shrinkLists leaves out edits and earlier objects.
+// shrinkLists removes edits and earlier objects from the case.
 func shrinkLists(v **Violation, fails func(Case) bool) (smaller bool) {
 	for i := len((*v).Case.Edits) - 1; i >= 0; i-- {
 		c := (*v).Case
@@ -55,7 +55,7 @@ func shrinkLists(v **Violation, fails func(Case) bool) (smaller bool) {
 	return smaller
 }
 
-// shrinkObject leaves out parts of the object, the largest first.
+// shrinkObject removes parts of the object, the largest first.
 func shrinkObject(v **Violation, fails func(Case) bool) (smaller bool) {
 	for _, p := range removable((*v).Case.Object) {
 		c := (*v).Case
@@ -73,7 +73,7 @@ func shrinkObject(v **Violation, fails func(Case) bool) (smaller bool) {
 	return smaller
 }
 
-// removable are the paths of what an object may do without, the largest parts first.
+// removable returns the paths of optional parts of an object, the largest first.
 func removable(doc any) (paths []tree.Path) {
 	sizes := map[string]int{}
 	var walk func(p tree.Path, v any)

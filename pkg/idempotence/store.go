@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A storedCase is a file.
+// A storedCase is the content of a case's file.
 type storedCase struct {
 	Webhooks    []string    `json:"webhooks"`
 	FailureMode FailureMode `json:"failureMode"`
@@ -27,7 +27,7 @@ type storedCase struct {
 	file string
 }
 
-// UnmarshalJSON reads a case. Integers stay what they are.
+// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
 func (c *Case) UnmarshalJSON(text []byte) error {
 	type plain Case
 	wire := struct {
@@ -85,7 +85,7 @@ func readCase(file string) (*storedCase, error) {
 	return c, nil
 }
 
-// storedCases reads what the run is to try first. What cannot be read is noted in the report.
+// storedCases reads the stored cases, which the run checks first. It notes unreadable files in the report.
 func (r *Report) storedCases(o options) ([]*storedCase, error) {
 	if o.only != "" {
 		c, err := readCase(o.only)
@@ -107,7 +107,7 @@ func (r *Report) storedCases(o options) ([]*storedCase, error) {
 	return cases, err
 }
 
-// folderOf is a folder's name for webhooks.
+// folderOf returns the folder's name for the webhooks.
 func folderOf(webhooks []string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '.' || c == '-' || c == '+' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
@@ -117,7 +117,7 @@ func folderOf(webhooks []string) string {
 	}, strings.Trim(strings.Join(webhooks, "+"), "."))
 }
 
-// store writes the cases that fail and are in no file.
+// store writes the failing cases that are not stored yet.
 func (r *Report) store(o options) {
 	for _, v := range r.Findings {
 		if v.Verdict == Advice {

@@ -20,11 +20,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Subject is the webhook, or the webhooks, to be tested. Make one with [Handler], [URL] or
-// [Together].
+// A Subject is the webhook, or several webhooks, under test. [Handler], [URL] and [Together] return one.
 type Subject struct{ webhooks []*webhook }
 
-// A webhook is a registration and who answers for it.
+// A webhook is a registration and the handler or URLs that serve it.
 type webhook struct {
 	admissionregistrationv1.MutatingWebhook
 	newHandler func() http.Handler // of one in this process
@@ -36,7 +35,7 @@ type webhook struct {
 	trouble   *trouble // of the run
 }
 
-// fresh is an instance that has seen no calls, as far as there can be one.
+// fresh returns an instance without earlier calls, if the webhook runs in this process.
 func (w *webhook) fresh() caller {
 	if !w.inProcess {
 		return w.replicas[0]
@@ -44,24 +43,22 @@ func (w *webhook) fresh() caller {
 	return &instance{newHandler: w.newHandler, trouble: w.trouble}
 }
 
-// Handler is a webhook served in this process. newHandler makes an instance, as a restart of the
-// server does: what it keeps outside of what it returns is shared by all instances. It is called
-// thousands of times, so make what is slow to make and keeps no requests in mind (a scheme, a client,
-// templates) outside of it. The registration tells what the webhook is called for; its
-// clientConfig is not used.
+// Handler returns a subject that is served in this process. newHandler creates an instance, like a restart of the server: state
+// outside of the returned handler is shared by all instances. The harness calls newHandler thousands of times, so create
+// slow parts that keep no state of requests (a scheme, a client, templates) outside of it. The registration says when
+// the webhook is called; its clientConfig is ignored.
 func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler func() http.Handler) Subject {
 	return Subject{[]*webhook{{
 		MutatingWebhook: registration, inProcess: true, newHandler: newHandler,
 	}}}
 }
 
-// URL is a webhook that is served elsewhere. Several URLs are replicas of one webhook, which must
-// agree (L3). The client trusts the server's certificate; without a client, that has to be one that
-// this machine trusts, and no proxy is used. Redirects are followed as the API server does.
+// URL returns a subject that a server provides. Several URLs are replicas of one webhook, which must agree (L3). client must trust
+// the server's certificate. With a nil client this machine must trust it, and no proxy is used. Redirects are followed
+// as the API server does.
 //
-// A server that cannot be reached from the start is an error of [Run], and one that goes away later
-// makes the report incomplete: neither breaks a law. A call of which the connection breaks is made
-// once more.
+// If the server cannot be reached at the start, [Run] fails. If it becomes unreachable later, the report is incomplete. Neither fails a
+// law. A call whose connection breaks is repeated once.
 func URL(registration admissionregistrationv1.MutatingWebhook, client *http.Client, urls ...string) Subject {
 	if client == nil {
 		client = plainClient()
@@ -73,8 +70,8 @@ func URL(registration admissionregistrationv1.MutatingWebhook, client *http.Clie
 	return Subject{[]*webhook{w}}
 }
 
-// Together are webhooks that serve one cluster, in this order: the set must be safe to call again,
-// too, and each is a rival of the others.
+// Together returns a subject of several webhooks that serve one cluster, in this order. The whole set must be safe to call again, and
+// each webhook is a rival of the others.
 func Together(subjects ...Subject) Subject {
 	var all Subject
 	for _, s := range subjects {
@@ -83,7 +80,7 @@ func Together(subjects ...Subject) Subject {
 	return all
 }
 
-// checked returns a subject that is ready to be called, apart from the one that others may use.
+// checked returns a validated copy of the subject.
 func (s Subject) checked(t *trouble) (Subject, error) {
 	webhooks := make([]*webhook, len(s.webhooks))
 	for i, w := range s.webhooks {
@@ -124,7 +121,7 @@ func (s Subject) check() error {
 	return errors.Join(errs...)
 }
 
-// checkServer tells what is wrong with what answers for the webhook.
+// checkServer returns an error if the handler, the client or the URLs are unusable.
 func (w *webhook) checkServer() error {
 	switch {
 	case w.inProcess && w.newHandler == nil:
@@ -141,7 +138,7 @@ func (w *webhook) checkServer() error {
 	return nil
 }
 
-// handles reports whether the registration has the webhook called for an operation on a resource.
+// handles reports whether the rules match an operation on a resource.
 func (w *webhook) handles(k *objects.Kind, operation admissionv1.Operation) bool {
 	for _, rule := range w.Rules {
 		if hasOrAll(rule.Operations, admissionregistrationv1.OperationType(operation), admissionregistrationv1.OperationAll) &&
@@ -155,8 +152,8 @@ func (w *webhook) handles(k *objects.Kind, operation admissionv1.Operation) bool
 	return false
 }
 
-// objectSelector reads a selector: none is one that selects everything, as the API server's
-// defaults have it.
+// objectSelector parses the objectSelector. Without one it matches everything, as the API server's defaults
+// say.
 func objectSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -164,8 +161,7 @@ func objectSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// selects reports whether the objectSelector has the webhook called (predicates/object.Matcher): it
-// matches the object, or the old one.
+// selects reports whether the objectSelector matches the object or the old object (predicates/object.Matcher).
 func (w *webhook) selects(objects ...*objects.Object) bool {
 	for _, o := range objects {
 		if o == nil {
@@ -188,8 +184,8 @@ func hasOrAll[T comparable](list []T, one, all T) bool {
 	return slices.Contains(list, one) || slices.Contains(list, all)
 }
 
-// versions are the review versions that the webhook declares and the API server knows, the one
-// it sends first.
+// versions returns the review versions that the webhook declares and the API server supports. The API server sends the
+// first.
 func (w *webhook) versions() []string {
 	var known []string
 	for _, v := range w.AdmissionReviewVersions {
@@ -203,7 +199,7 @@ func (w *webhook) versions() []string {
 	return known
 }
 
-// timeout is how long the API server waits for an answer.
+// timeout returns how long the API server waits for a response.
 func (w *webhook) timeout() time.Duration {
 	if w.TimeoutSeconds == nil {
 		return 10 * time.Second // the default of v1

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// subresourcesOnly are the resources of the rules, if all of them are subresources: for such a webhook
-// there are no objects.
+// subresourcesOnly returns the resources of the rules if all are subresources. The harness generates no objects for
+// those.
 func (s Subject) subresourcesOnly() (names []string) {
 	for _, w := range s.webhooks {
 		for _, rule := range w.Rules {

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// WriteText writes the report for a person, in colours if asked for.
+// WriteText writes the report for a person, with terminal colours if colour is set.
 func (r *Report) WriteText(w io.Writer, colour bool) error {
 	p := printer{colour: colour, report: r}
 	for _, v := range r.Findings {
@@ -42,7 +42,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	return err
 }
 
-// WriteJSON writes the report for a program.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -66,7 +66,7 @@ const (
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.text, format, args...) }
 
-// paint makes a text visible, and paints it.
+// paint escapes control characters in a text and colours it.
 func (p *printer) paint(colour, text string) string {
 	text = textutil.Visible(text)
 	if !p.colour || colour == "" {
@@ -75,7 +75,7 @@ func (p *printer) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// headings are what is printed of a verdict.
+// headings maps each verdict to its heading and colour.
 var headings = map[Verdict]string{Fails: "FAILS", Impure: "IMPURE", Advice: "ADVICE"}
 
 func (p *printer) finding(v *Violation) {
@@ -155,7 +155,7 @@ func (p *printer) calls(v *Violation) {
 	}
 }
 
-// about says in a few words what a call is for.
+// about describes the purpose of a call.
 func (c *Exchange) about() string {
 	text := c.About
 	if text == "" {
@@ -171,7 +171,7 @@ func (c *Exchange) about() string {
 	return text
 }
 
-// operationsOf writes the operations of a patch, one a line.
+// operationsOf writes the operations of a patch, one per line.
 func operationsOf(patch json.RawMessage) (lines []string) {
 	var operations []struct {
 		Op, Path, From string
@@ -205,8 +205,8 @@ func compact(raw []byte) string {
 // longestValue is the length at which a value is clipped.
 const longestValue = 240
 
-// width is how long the lines of running text are.
+// width is the line width of running text.
 const width = 80
 
-// hanging writes a text after head in wrapped lines, indented as far as head is wide. Only head may have colours.
+// hanging writes a text after head in wrapped lines, indented by the width of head. Only head may have colours.
 func (p *printer) hanging(head, text string) { p.printf("%s", textutil.Wrap(head, text, width)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// difference writes the changes by field path, what one object has and what the other has.
+// difference writes the changes by field path with both objects' values.
 func (p *printer) difference(d *Difference) {
 	if d == nil {
 		return
@@ -30,7 +30,7 @@ func (p *printer) difference(d *Difference) {
 	}
 }
 
-// order writes a list of which only the order differs, by what its elements are known by.
+// order writes a list that differs only in order, by the keys of its elements.
 func (p *printer) order(c Change) {
 	path := tree.Path{}
 	for _, name := range strings.Split(c.Path, ".") {
@@ -52,10 +52,10 @@ func (p *printer) order(c Change) {
 	p.printf("    %s\n", p.paint(green, "+ "+c.Path+": "+names(c.New)))
 }
 
-// longValue is how long a value may be to stand on one line with its path.
+// longValue is the length up to which a value is written on one line with its path.
 const longValue = 70
 
-// side writes what one of the objects has at a path: a long value field by field.
+// side writes one object's value at a path, a long value field by field.
 func (p *printer) side(colour, sign, path string, raw []byte) {
 	if raw == nil {
 		return
@@ -74,7 +74,7 @@ func (p *printer) side(colour, sign, path string, raw []byte) {
 	})
 }
 
-// marks are what the verdicts are called in the table of the laws.
+// marks maps each verdict to its word in the table of laws.
 var marks = map[Verdict]struct{ text, colour string }{
 	Passes:        {"passes", green},
 	Fails:         {"fails", red},
@@ -87,7 +87,7 @@ var marks = map[Verdict]struct{ text, colour string }{
 // verdictOrder is the order of the verdicts in the table.
 var verdictOrder = []Verdict{Fails, Impure, Inconclusive, Passes, NotApplicable}
 
-// laws writes for each kind which laws hold and which do not, one verdict and one reason a line.
+// laws writes the verdicts for each kind, one verdict and reason per line.
 func (p *printer) laws(r *Report) {
 	for _, kind := range r.Kinds {
 		p.printf("%s\n", p.paint(bold, kind))
@@ -101,7 +101,7 @@ func (p *printer) laws(r *Report) {
 	}
 }
 
-// linesOf are the laws of a kind that have a verdict, those of one reason together.
+// linesOf returns the laws of a kind with a verdict, grouped by reason.
 func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	var reasons []string
 	laws := map[string]string{}
@@ -126,13 +126,13 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	return lines
 }
 
-// count writes how much was tried.
+// count writes the number of objects, checks and calls.
 func (p *printer) count(r *Report) {
 	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", textutil.Visible(strings.Join(r.Webhooks, ", ")),
 		textutil.Count(r.Objects, "object"), r.Allowed, r.Changed, textutil.Count(r.Checks, "check"), textutil.Count(r.Calls, "call"), r.Seed)
 }
 
-// replays writes what came of the cases that were found earlier.
+// replays writes the results of the stored cases.
 func (p *printer) replays(r *Report) {
 	for _, c := range r.Replayed {
 		switch c.Verdict {
@@ -148,14 +148,14 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
-// A beginning is a law to mend before those that come after it, and why.
+// A beginning is a law to fix before the following ones, with the reason.
 type beginning struct {
 	law  Law
 	mode FailureMode // empty means any
 	why  string
 }
 
-// beginnings are in order: no answer, another one each time, one that cannot be used, a second call; then the rest.
+// beginnings lists first the laws about missing, changing and unusable responses, then the one about the second call, then the rest.
 var beginnings = func() []beginning {
 	all := []beginning{
 		{L2, FailureServerError, "where there is no answer, there is nothing to say of the others"},
@@ -170,7 +170,7 @@ var beginnings = func() []beginning {
 	return all
 }()
 
-// whereToBegin says which finding to mend first: one mistake often breaks several laws.
+// whereToBegin says which finding to fix first, because one mistake often fails several laws.
 func (p *printer) whereToBegin(r *Report) {
 	broken := map[Law]bool{}
 	for _, v := range r.Findings {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// trouble is what ends a run and is no fault of the webhook's answers. A run and its rivals share it.
+// trouble records an error that ends a run and is not the webhook's fault. A run and its rivals share it.
 type trouble struct {
 	// err says why there is nothing to test: the handler cannot be made, the server never answered.
 	err *Error
@@ -24,10 +24,10 @@ type trouble struct {
 	repeats int
 }
 
-// ends reports whether no more calls are to be made.
+// ends reports whether the run must make no more calls.
 func (t *trouble) ends() bool { return t != nil && (t.err != nil || t.lost != nil || t.hung) }
 
-// cannotReach notes that there is no connection to a server.
+// cannotReach records that a server cannot be reached.
 func (t *trouble) cannotReach(url string, code ReasonCode, err error, answered bool) {
 	switch err := (&Error{Reason: Reason{Code: code, URL: url, Detail: err.Error()}, cause: err}); {
 	case t == nil || t.ends():
@@ -70,14 +70,13 @@ func unreachableCode(err error) ReasonCode {
 	return ""
 }
 
-// brokeOff reports whether a connection ended before there was an answer. A server that panics
-// does that, and so does one that is restarted.
+// brokeOff reports whether a connection ended before the response, as when a server panics or restarts.
 func brokeOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection")
 }
 
-// apiServerFailed is the error of a run whose API server cannot be used.
+// apiServerFailed returns the error of a run whose API server cannot be used.
 func apiServerFailed(err error) *Error {
 	return &Error{Reason: Reason{Code: ReasonAPIServerFailed, Detail: err.Error()}, cause: err}
 }

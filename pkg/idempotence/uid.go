@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A webhook may take a uid for the name of one request for ever, so that none may come twice: in this
-// process, or in others that call the same server.
+// A webhook may remember the uid of a request forever. So no uid may appear twice, in this process or in others that call the
+// same server.
 var (
 	lastUID   atomic.Uint64
 	uidPrefix = func() string {
@@ -27,13 +27,13 @@ const uidLength = len("00000000-0000-4000-8000-000000000000")
 
 func newUID() types.UID { return types.UID(fmt.Sprintf("%s%012x", uidPrefix, lastUID.Add(1))) }
 
-// What a report has in place of uids, so that reports of the same run are the same.
+// Placeholders for uids in a report, so that two reports of the same run are equal.
 const (
 	thisUID  = "00000000-0000-4000-8000-000000000001" // of the request that is answered
 	otherUID = "00000000-0000-4000-8000-000000000000"
 )
 
-// withoutUIDs is a text for the report, and a copy.
+// withoutUIDs returns a copy of a text with placeholders for uids.
 func withoutUIDs(text []byte, uid types.UID) []byte {
 	return anyUID.ReplaceAllFunc(text, func(found []byte) []byte {
 		if string(found) == string(uid) {
@@ -43,7 +43,7 @@ func withoutUIDs(text []byte, uid types.UID) []byte {
 	})
 }
 
-// reported is what a report has of an answer.
+// reported returns the part of a response that a report keeps.
 func reported(response []byte, uid types.UID) []byte {
 	return clipped(withoutUIDs(response[:min(len(response), mostResponse+uidLength)], uid))
 }

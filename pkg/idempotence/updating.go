@@ -8,22 +8,22 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// An updated is the object that the updates of some cases are of.
+// An updated caches the object that several cases update.
 type updated struct {
 	doc  any
 	old  *objects.Object
 	memo memo // of these cases
 }
 
-// asUpdate has all that follows be about updates, of an old object if it is not nil, until the function
-// is called that it returns.
+// asUpdate turns the following calls into updates, of old if it is not nil, until the returned function is
+// called.
 func (r *run) asUpdate(old *objects.Object) (leave func()) {
 	operation, was, known := r.operation, r.kind.Old, r.memo
 	r.operation, r.kind.Old, r.memo = admissionv1.Update, old, memo{}
 	return func() { r.operation, r.kind.Old, r.memo = operation, was, known }
 }
 
-// enter is asUpdate for a case's old object. It is false where that is not valid.
+// enter calls asUpdate with a case's old object. It reports false if that is not valid.
 func (r *run) enter(doc any) (leave func(), ok bool) {
 	if !sameMap(r.updated.doc, doc) {
 		back := r.asUpdate(nil)
@@ -41,7 +41,7 @@ func (r *run) enter(doc any) (leave func(), ok bool) {
 	}, true
 }
 
-// lookAtUpdate has a law look at a case about updates.
+// lookAtUpdate checks a case with an old object.
 func (r *run) lookAtUpdate(c *Case) *Violation {
 	leave, ok := r.enter(c.Old)
 	if !ok {

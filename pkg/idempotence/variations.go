@@ -9,11 +9,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// mostVaried are the objects that are tried with all that could be otherwise in them.
+// mostVaried is the number of objects that are checked with all variations.
 const mostVaried = 3
 
-// tryAlike has the laws look at objects that are like one that was written in all but one thing, and at
-// what comes of it when another party makes that difference later.
+// tryAlike checks the laws on objects that differ from a sample in one value, and on edits that make that difference
+// later.
 func (r *run) tryAlike(doc any, result *objects.Object) {
 	var all [][]Edit
 	if r.opts.uses(singleSettings) {

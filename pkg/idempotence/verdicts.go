@@ -13,11 +13,10 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// enough is the number of objects that a webhook must change, and of cases of a law that must be
-// decided, for a verdict.
+// enough is the number of changed objects, and of decided cases of a law, that a verdict requires.
 const enough = 3
 
-// add adds the results of the run of one kind.
+// add adds the results for one kind.
 func (r *Report) add(of *run) {
 	name := kindName(of.kind.GroupVersionKind)
 	r.Kinds = append(r.Kinds, name)
@@ -36,7 +35,7 @@ func (r *Report) add(of *run) {
 	}
 }
 
-// doubt makes the run incomplete because of an inconclusive law, unless that is allowed.
+// doubt makes the run incomplete because of an inconclusive law, unless an Allowance covers it.
 func (r *Report) doubt(of *run, l LawResult) {
 	allowance, allowed := of.opts.allows(l.Law)
 	because := []Reason{*l.Reason}
@@ -66,10 +65,10 @@ func addOnce(texts []string, text string) []string {
 	return append(texts, text)
 }
 
-// needed is enough, or the number of objects if that is lower.
+// needed returns enough, or the number of objects if that is lower.
 func (r *run) needed() int { return min(enough, max(1, r.opts.objects)) }
 
-// verdict returns the verdict on a law, and the reason if it is not simply passed or failed.
+// verdict returns the verdict on a law, and a reason if it neither passes nor fails.
 func (r *run) verdict(law Law) (Verdict, *Reason) {
 	switch reason := r.exempt(law); {
 	case r.broken[law] && law == L3:
@@ -107,7 +106,7 @@ func (r *run) exempt(law Law) *Reason {
 	return nil
 }
 
-// nothingFor is why a law has no cases although the webhook changes objects.
+// nothingFor returns why a law has no cases although the webhook changes objects.
 var nothingFor = map[Law]ReasonCode{
 	L4a: ReasonNothingToEdit,
 	L4b: ReasonNothingToAdd,
@@ -142,7 +141,7 @@ func (r *run) tooLittle(law Law) *Reason {
 	return nil
 }
 
-// withDenials adds the number of denied objects, and the first message.
+// withDenials adds the number of denied objects and the first message to a reason.
 func (r *run) withDenials(reason Reason) *Reason {
 	if r.denial != "" {
 		reason.Denied, reason.Detail = r.objects-r.allowed, textutil.FirstLine(r.denial)

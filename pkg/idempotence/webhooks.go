@@ -12,11 +12,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// servers are one instance of each webhook of the subject.
+// servers holds one instance of each webhook of the subject.
 type servers []caller
 
-// fresh makes instances that have seen no calls. Laws that are not about memory get the same ones
-// again: it may be slow to make them.
+// fresh returns instances without earlier calls. Laws that are not about memory get used instances, because creating them may be
+// slow.
 func (r *run) fresh() servers {
 	if r.law != "" && !slices.Contains(onAnyInstance, r.law) || r.unshared {
 		return r.subject.servers()
@@ -27,8 +27,8 @@ func (r *run) fresh() servers {
 	return slices.Clone(r.shared)
 }
 
-// onAnyInstance are the laws that hold or break in single calls. What they find on an instance that has
-// seen other cases has to come out on a fresh one, too.
+// onAnyInstance lists the laws that pass or fail in single calls. A violation on a used instance must also appear on a fresh
+// one.
 var onAnyInstance = []Law{L2, L8, L9, L10}
 
 func (s Subject) servers() servers {
@@ -39,14 +39,14 @@ func (s Subject) servers() servers {
 	return all
 }
 
-// An outcome is F(x): what one API request comes to.
+// An outcome is F(x), the result of one API request.
 type outcome struct {
 	*answer           // of the last call, which decided
 	calls   []*answer // all of them
 	patched bool      // by any
 }
 
-// f is F: it has the API server run a request through the webhooks of the subject.
+// f computes F: it sends a request through the webhooks of the subject as the API server does.
 func (r *run) f(s servers, q query) *outcome {
 	if r.over() {
 		return &outcome{answer: &answer{fault: "the run is over", faultOf: L2}}
@@ -114,7 +114,7 @@ func (r *run) request(s servers, q query) *outcome {
 	return out
 }
 
-// heard notes that the webhook had its say: about x itself, or about what a law makes of it.
+// heard records that the webhook decided about x, or about an object that a law derived from x.
 func (r *run) heard(q query, out *outcome) {
 	switch {
 	case len(out.calls) == 0 && r.plain > 0:
@@ -127,5 +127,5 @@ func (r *run) heard(q query, out *outcome) {
 	}
 }
 
-// ok reports whether the request came through.
+// ok reports whether the request was admitted without a failure.
 func (o *outcome) ok() bool { return o.allowed && o.fault == "" }
