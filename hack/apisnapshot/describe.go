@@ -57,7 +57,7 @@ func describe(dir string) (string, error) {
 	return p.text.String(), p.err
 }
 
-// printer writes declarations, and keeps the first error.
+// printer writes declarations and keeps the first error.
 type printer struct {
 	fset *token.FileSet
 	text strings.Builder
@@ -98,7 +98,8 @@ func (p *printer) decl(decl ast.Decl) {
 	}
 }
 
-// blankLines are left where comments were; a comment must not change a snapshot.
+// blankLines matches the blank lines that removed comments leave. A comment must not change a
+// snapshot.
 var blankLines = regexp.MustCompile(`\n\n+`)
 
 func sorted(set map[string]bool) []string {

@@ -47,8 +47,8 @@ func run(root string, write bool, out io.Writer) error {
 	return compare(have, want, out)
 }
 
-// snapshots describes every package below dir, by the name of its snapshot:
-// pkg/webhook is webhook.txt, pkg/certs/certstest is certs-certstest.txt.
+// snapshots describes every package below dir, keyed by snapshot name. For example, pkg/webhook is
+// webhook.txt and pkg/certs/certstest is certs-certstest.txt.
 func snapshots(dir string) (map[string]string, error) {
 	all := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -109,7 +109,7 @@ func writeAll(dir string, have, want map[string]string) error {
 
 var errDiffers = errors.New("docs/api is not the exported API; look at the difference, then run 'make api' and commit it with a line in CHANGELOG.md")
 
-// compare prints how each snapshot in have differs from the one in want.
+// compare prints the differences between the snapshots in have and want.
 func compare(have, want map[string]string, out io.Writer) error {
 	names := map[string]bool{}
 	for name := range have {
@@ -136,7 +136,7 @@ func compare(have, want map[string]string, out io.Writer) error {
 	return nil
 }
 
-// diff asks git, which every checkout has, for a unified difference.
+// diff returns a unified difference. It calls git, which every checkout needs anyway.
 func diff(name, have, want string) (string, error) {
 	dir, err := os.MkdirTemp("", "apisnapshot")
 	if err != nil {

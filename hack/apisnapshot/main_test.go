@@ -78,7 +78,7 @@ type Opener interface {
 }
 `
 
-// repository writes a tree with the packages given by path below pkg/.
+// repository writes a tree of packages, given by their path below pkg/.
 func repository(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

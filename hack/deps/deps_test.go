@@ -16,8 +16,8 @@ import (
 
 const module = "github.com/admitkit/admitkit"
 
-// layers names, for each package below pkg/, which others it may need,
-// directly or not. Packages below one of these belong to its layer.
+// layers lists, for each package below pkg/, the packages that it may import directly or
+// indirectly. A package below one of these belongs to its layer.
 var layers = map[string][]string{
 	"patch":         nil,
 	"review":        {"patch"},
@@ -33,8 +33,8 @@ var layers = map[string][]string{
 	"lint":        {"patch", "review", "certs", "chain"},
 }
 
-// inner names, for packages below internal/, which packages below pkg/ they may need. One that is
-// not listed needs none: it is below all of them. The command line tool may need any of them.
+// inner lists, for packages below internal/, the packages below pkg/ that they may import. A
+// package that is not listed may import none. The command line tool may import any.
 var inner = map[string][]string{
 	"received": {"patch", "review"}, // patches against the bytes of a request
 }
@@ -67,7 +67,8 @@ var heavy = []struct {
 	},
 }
 
-// edges are heavy packages for users. No package of this module may need them.
+// edges are packages with heavy dependencies, for users only. No package of this module may import
+// them.
 var edges = []string{module + "/pkg/webhook/adapt"}
 
 func TestImportsFlowDownward(t *testing.T) {
@@ -207,13 +208,13 @@ func (g graph) own(dir string) []string {
 	return paths
 }
 
-// reachable returns what from needs, nearest first, without from itself.
+// reachable returns the packages that from imports directly or indirectly, nearest first.
 func (g graph) reachable(from string) []string {
 	order, _ := g.walk(from)
 	return order[1:]
 }
 
-// why returns a shortest chain of imports.
+// why returns a shortest chain of imports between two packages.
 func (g graph) why(from, to string) string {
 	_, importer := g.walk(from)
 	chain := []string{to}
@@ -239,7 +240,7 @@ func (g graph) walk(from string) (order []string, importer map[string]string) {
 	return order, importer
 }
 
-// layerOf returns the first element below pkg/.
+// layerOf returns the first path element below pkg/.
 func layerOf(path string) string {
 	layer, _, _ := strings.Cut(strings.TrimPrefix(path, module+"/pkg/"), "/")
 	return layer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command specs lists what a Ginkgo JSON report tells, one spec per line, and
-// fails unless every spec ran and passed.
+// Command specs lists the specs in a Ginkgo JSON report, one per line. It fails unless every spec
+// ran and passed.
 package main
 
 import (

@@ -46,7 +46,7 @@ func (r *Resource) Default(u *unstructured.Unstructured) {
 	structuraldefaulting.Default(u.Object, r.schema(u.GroupVersionKind().Version))
 }
 
-// schema is nil for a version that is none.
+// schema returns the structural schema of a version, or nil for an unknown version.
 func (r *Resource) schema(version string) *structuralschema.Structural {
 	if v := r.Versions[version]; v != nil {
 		return v.schema

@@ -127,7 +127,7 @@ func newVersion(d *apiextensionsv1.CustomResourceDefinition, name string) (*Vers
 	return v, nil
 }
 
-// deprecation is the API server's warning of a deprecated version.
+// deprecation returns the API server's warning for a deprecated version.
 func deprecation(d *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) string {
 	if v.DeprecationWarning != nil {
 		return *v.DeprecationWarning
@@ -139,7 +139,7 @@ func deprecation(d *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.
 	return text
 }
 
-// newest is the newest served version that is not deprecated, if it is newer than old.
+// newest returns the newest served version that is not deprecated, or "" if none is newer than old.
 func newest(d *apiextensionsv1.CustomResourceDefinition, old string) string {
 	best := ""
 	for _, v := range d.Spec.Versions {

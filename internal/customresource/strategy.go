@@ -33,7 +33,7 @@ func (v *Version) PrepareForUpdate(u, old *unstructured.Unstructured, subresourc
 	}
 }
 
-// prepareForStatus keeps nothing of an update of the status but that.
+// prepareForStatus restores everything except the status from the old object.
 func (v *Version) prepareForStatus(u, old *unstructured.Unstructured) {
 	status, ok := u.Object["status"]
 	managed := u.GetManagedFields()

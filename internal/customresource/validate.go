@@ -79,8 +79,8 @@ func ValidateType(u *unstructured.Unstructured, want schema.GroupVersionKind) fi
 	return errs
 }
 
-// validateEmbedded checks the metadata of objects in the object. The function that does so is given a
-// context by newer libraries only.
+// validateEmbedded checks the metadata of embedded objects. Only newer versions of the library
+// function take a context.
 func (v *Version) validateEmbedded(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
@@ -91,7 +91,8 @@ func (v *Version) validateEmbedded(ctx context.Context, u *unstructured.Unstruct
 	return field.ErrorList{field.InternalError(nil, errors.New("the library's validation of embedded metadata is unknown"))}
 }
 
-// validateRules is not done for objects that the rules may not be able to read.
+// validateRules evaluates the CEL rules, unless earlier errors could make the object unreadable for
+// them.
 func (v *Version) validateRules(ctx context.Context, before field.ErrorList, u, old *unstructured.Unstructured, opts ...cel.Option) field.ErrorList {
 	if v.rules == nil {
 		return nil
@@ -110,7 +111,7 @@ func (v *Version) validateRules(ctx context.Context, before field.ErrorList, u, 
 	return errs
 }
 
-// validateScale checks what the scale subresource reads.
+// validateScale checks the fields that the scale subresource reads.
 func (v *Version) validateScale(u *unstructured.Unstructured, spec bool) field.ErrorList {
 	if v.scale == nil {
 		return nil

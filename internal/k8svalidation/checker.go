@@ -37,30 +37,30 @@ func (c *checker) notNegative(at *field.Path, child string, n int64) {
 	}
 }
 
-// notNegativeIf is notNegative for a number that may be missing.
+// notNegativeIf is notNegative for an optional number.
 func notNegativeIf[T int32 | int64](c *checker, at *field.Path, child string, n *T) {
 	if n != nil {
 		c.notNegative(at, child, int64(*n))
 	}
 }
 
-// enum checks that v is one of the allowed values. The empty one is allowed: either it means
-// something, or it has a default.
+// enum checks that v is one of the allowed values. It allows the empty value, which has a meaning
+// or a default.
 func enum[T ~string](c *checker, at *field.Path, child string, v T, allowed ...T) {
 	if v != "" && !slices.Contains(allowed, v) {
 		c.add(field.NotSupported(at.Child(child), v, slices.Clone(allowed)))
 	}
 }
 
-// enumIf is enum for a value that may be missing; if it is there it may not be empty.
+// enumIf is enum for an optional value. A value that is present must not be empty.
 func enumIf[T ~string](c *checker, at *field.Path, child string, v *T, allowed ...T) {
 	if v != nil && !slices.Contains(allowed, *v) {
 		c.add(field.NotSupported(at.Child(child), *v, slices.Clone(allowed)))
 	}
 }
 
-// seen are the keys of a list that must not repeat. Lists are short mostly, and then looking
-// through them costs less than a map.
+// seen holds the keys of a list whose keys must be unique. Most lists are short, so a linear search
+// costs less than a map.
 type seen[K comparable] struct {
 	few  []K
 	many map[K]bool

@@ -70,7 +70,8 @@ func defaultDaemonSet(o *appsv1.DaemonSet) {
 	defaultTemplate(&spec.Template)
 }
 
-// setEntry leaves the map as it is, which others may share, and puts a copy in its place.
+// setEntry replaces the map with a copy that has the entry, because other objects may share the
+// map.
 func setEntry(m *map[string]string, key, value string) {
 	c := make(map[string]string, len(*m)+1)
 	maps.Copy(c, *m)
@@ -101,7 +102,8 @@ func defaultJob(o *batchv1.Job) {
 	defaultJobSpec(spec)
 }
 
-// defaultJobSpec is for Jobs and for the jobs in CronJobs, of which fewer fields are filled in.
+// defaultJobSpec sets the defaults of a Job, or of the job template of a CronJob, which has fewer
+// defaults.
 func defaultJobSpec(spec *batchv1.JobSpec) {
 	if policy := spec.PodFailurePolicy; policy != nil {
 		for _, rule := range policy.Rules {

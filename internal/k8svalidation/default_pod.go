@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// setDefault points p to the default if it points nowhere.
+// setDefault sets p to a pointer to the default if p is nil.
 func setDefault[T any](p **T, value T) {
 	if *p == nil {
 		*p = &value
@@ -63,8 +63,8 @@ func dropInitContainers(annotations *map[string]string) {
 	}
 }
 
-// requestLimits asks for as much as the limit where a container says only the limit. Only the
-// containers of a Pod are treated so, not those of a template.
+// requestLimits copies a limit to the request if a container has no request for the resource. It
+// applies to Pods, not to templates.
 func requestLimits(r *corev1.ResourceRequirements) {
 	if r.Limits == nil {
 		return
@@ -178,7 +178,7 @@ func defaultHTTPGet(get *corev1.HTTPGetAction) {
 	}
 }
 
-// roundUp rounds quantities to thousandths, the finest the API server keeps.
+// roundUp rounds quantities up to thousandths, the precision that the API server stores.
 func roundUp(list corev1.ResourceList) {
 	for name, quantity := range list {
 		quantity.RoundUp(resource.Milli)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// defaultPodResources completes the resources of a Pod as a whole, where it has any, from those
-// of its containers.
+// defaultPodResources completes the pod-level resources, if there are any, from those of the
+// containers.
 func defaultPodResources(spec *corev1.PodSpec) {
 	r := spec.Resources
 	if r == nil || len(r.Limits) == 0 && len(r.Requests) == 0 {
@@ -50,8 +50,8 @@ func addMissing(list *corev1.ResourceList, name corev1.ResourceName, q resource.
 	(*list)[name] = q.DeepCopy()
 }
 
-// aggregate is what all containers take together at the worst moment: the regular ones with the
-// sidecars, or one init container with the sidecars started before it.
+// aggregate returns the highest total of the containers' resources. It is the larger of two sums:
+// regular containers plus sidecars, or one init container plus the sidecars started before it.
 func aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range spec.Containers {

@@ -13,8 +13,8 @@ const (
 	defaultTokenSeconds = int64(60 * 60)
 )
 
-// sources counts the types that a volume has: one, if it is right. A type that a newer library
-// adds counts, too.
+// sources counts the volume types that are set. A valid volume has one. Types that a newer library
+// adds count, too.
 func sources(source *corev1.VolumeSource) int {
 	n := 0
 	v := reflect.ValueOf(source).Elem()
@@ -74,7 +74,7 @@ func defaultProjected(p *corev1.ProjectedVolumeSource) {
 	}
 }
 
-// defaultStorage is for the volume types of storage systems.
+// defaultStorage sets the defaults of volume types for storage systems.
 func defaultStorage(v *corev1.VolumeSource) {
 	if v.ISCSI != nil {
 		fill(&v.ISCSI.ISCSIInterface, "default")

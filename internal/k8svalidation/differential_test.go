@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// limits are reasons for which the API server refuses and this package does not, on purpose.
+// limits are rejections by the API server that this package leaves out on purpose.
 var limits = []struct{ why, reason string }{
 	{"an admission plugin sets the service account", `serviceAccountToken: Forbidden: must not be specified when serviceAccountName`},
 	{"needs a parser of schedules", `^spec\.schedule: Invalid`},
@@ -28,13 +28,13 @@ var limits = []struct{ why, reason string }{
 	{"depends on other fields of indexed Jobs", `spec\.(maxFailedIndexes|completions|parallelism|backoffLimitPerIndex): `},
 }
 
-// paths that the API server gives otherwise, without a reason that helps anybody.
+// renamed matches paths that differ from the API server's without harm to users.
 var renamed = regexp.MustCompile(`nodePublishSecretRef\.name$|serviceAccountToken\.path$|^spec\.template$|^spec\.selector$|resources\[storage\]$`)
 
-// count counts the outcomes of the objects in a test.
+// count counts the results for the objects of a test.
 type count struct{ asked, accepted, refused, limited int }
 
-// compare holds what this package says of an object against what the API server did.
+// compare checks that this package and the API server agree on an object.
 func (n *count) compare(t *testing.T, name string, obj, stored runtime.Object, errs field.ErrorList, refusal error) {
 	t.Helper()
 	n.asked++
@@ -79,8 +79,8 @@ func isLimit(refusal error) bool {
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
-// names reports whether the API server names a field, or one that it is in. Indexes may differ:
-// a StatefulSet's volumes are put together from two lists, and some are left out there.
+// names reports whether the API server's error names the field or one of its parents. Indexes may
+// differ, because a StatefulSet merges two lists of volumes.
 func names(refusal error, path string) bool {
 	path = index.ReplaceAllString(path, "")
 	for _, reason := range refusals(refusal) {
@@ -93,8 +93,8 @@ func names(refusal error, path string) bool {
 	return false
 }
 
-// cases is how many random objects the tests try; more of them by ADMITKIT_BUILTIN_CASES, others
-// by ADMITKIT_BUILTIN_SEED.
+// cases returns the range of seeds to test. ADMITKIT_BUILTIN_CASES sets the count and
+// ADMITKIT_BUILTIN_SEED the first seed.
 func cases(t *testing.T, usual int) (first, n uint64) {
 	t.Helper()
 	first, n = 1, uint64(usual)
@@ -162,7 +162,7 @@ func TestRandomUpdatesAgreeWithTheAPIServer(t *testing.T) {
 	t.Logf("%+v", n)
 }
 
-// change makes one random edit outside of what identifies an object.
+// change makes one random edit that keeps the identity of an object.
 func change(r *rand.Rand, object tree) string {
 	var list []edit
 	edits("", object, nil, &list)

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostCases are about what a Pod has of its host: namespaces, users, the operating system.
+// hostCases cover host settings of a Pod: namespaces, users, and the operating system.
 var hostCases = []podCase{
 	{"own users", func(pod *corev1.Pod, _ *corev1.Container) { pod.Spec.HostUsers = new(false) }, ""},
 	{"own users in the network of the host", func(pod *corev1.Pod, _ *corev1.Container) {

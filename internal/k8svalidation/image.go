@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pullPolicy is the policy for an image that has none: Always for what may change any time,
-// which is the tag latest and no tag at all. A name that is none counts as one with a tag.
+// pullPolicy returns the default policy for an image: Always for the tag latest or no tag. An
+// invalid name counts as one with a tag.
 func pullPolicy(image string) corev1.PullPolicy {
 	name, _, digest := strings.Cut(image, "@")
 	tag := name[strings.LastIndexByte(name, '/')+1:]
@@ -21,7 +21,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullAlways
 }
 
-// maxRepository is the length of a repository with the host it is on.
+// maxRepository is the maximum length of a repository, including its host.
 const maxRepository = 255
 
 const (
@@ -37,7 +37,7 @@ var (
 	identifierPattern = regexp.MustCompile(`^[a-f0-9]{64}$`)
 )
 
-// isReference reports whether an image is one by the grammar of the OCI distribution.
+// isReference reports whether image is a valid reference by the grammar of the OCI distribution.
 func isReference(image string) bool {
 	if identifierPattern.MatchString(image) {
 		return false
@@ -47,7 +47,7 @@ func isReference(image string) bool {
 	return found != nil && len(host)+1+len(found[1]) <= maxRepository && hostPattern.MatchString(host)
 }
 
-// splitHost takes the first part for a host only where it looks like one.
+// splitHost splits off the first part of a name if it looks like a host.
 func splitHost(image string) (host, remainder string) {
 	const hub = "docker.io"
 	host, remainder, found := strings.Cut(image, "/")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// objects are the full ones, decoded.
+// objects returns the objects of full as Go values.
 func objects(t testing.TB) []runtime.Object {
 	t.Helper()
 	var list []runtime.Object

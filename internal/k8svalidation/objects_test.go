@@ -21,8 +21,8 @@ import (
 // A tree is an object as decoded JSON.
 type tree = map[string]any
 
-// full returns an object of each kind with nearly every field that the package looks at. The
-// order is that of the files.
+// full returns an object of each kind with nearly every field that the package validates, in file
+// order.
 func full(t testing.TB) []tree {
 	t.Helper()
 	pod := trees(t, "testdata/pod.yaml")[0]
@@ -79,7 +79,7 @@ func copied(v any) any {
 	return c
 }
 
-// typed decodes the tree as the API server does. It fails for what the type cannot hold.
+// typed decodes the tree as the API server does. It fails if the tree does not fit the type.
 func typed(object tree) (runtime.Object, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -95,7 +95,7 @@ type edit struct {
 	do   func(*rand.Rand) string
 }
 
-// edits returns what can be changed at random in a tree.
+// edits lists the random edits that are possible in a tree.
 func edits(path string, v any, set func(any), list *[]edit) {
 	switch v := v.(type) {
 	case tree:
@@ -139,7 +139,7 @@ func edits(path string, v any, set func(any), list *[]edit) {
 	}
 }
 
-// isMapPath reports whether the keys of an object are the user's.
+// isMapPath reports whether users choose the keys of the object at the path.
 func isMapPath(path string) bool {
 	for _, name := range []string{"labels", "annotations", "matchLabels", "nodeSelector", "requests", "limits", "data", "stringData", "binaryData", "spec.selector"} {
 		if strings.HasSuffix(path, "."+name) {
@@ -164,7 +164,7 @@ func oddNumber(r *rand.Rand) float64 {
 	return numbers[r.IntN(len(numbers))]
 }
 
-// generated returns a random object: a full one with parts left out and changed.
+// generated returns a random object: a full one with some parts removed and others changed.
 func generated(seed uint64, from []tree) (tree, []string) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	object := from[0]
@@ -206,8 +206,8 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	return object, log
 }
 
-// isRight keeps the preparation of an object from breaking it. That it relies on what it tests
-// makes objects more alike at worst.
+// isRight reports whether an object is still valid, so that its preparation does not break it. It
+// uses the code under test, which at worst makes the objects less varied.
 func isRight(object tree) bool {
 	obj, err := typed(object)
 	return err == nil && len(Validate(obj)) == 0

@@ -71,8 +71,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// create asks for obj to be created, as a dry run, and returns what would be stored, or nothing
-// if there is one of that name.
+// create creates obj as a dry run and returns the result. It returns nil if the name already
+// exists.
 func (s server) create(t *testing.T, obj runtime.Object) (runtime.Object, error) {
 	t.Helper()
 	stored := obj.DeepCopyObject().(client.Object)
@@ -86,7 +86,7 @@ func (s server) create(t *testing.T, obj runtime.Object) (runtime.Object, error)
 	return stored, err
 }
 
-// update asks for the object of that name to be replaced, as a dry run.
+// update replaces the object with the same name, as a dry run.
 func (s server) update(t *testing.T, obj runtime.Object) (runtime.Object, error) {
 	t.Helper()
 	updated := obj.DeepCopyObject().(client.Object)
@@ -97,7 +97,7 @@ func (s server) update(t *testing.T, obj runtime.Object) (runtime.Object, error)
 	return updated, err
 }
 
-// withIdentity decodes an object and makes it a new version of old.
+// withIdentity decodes an object and gives it the identity of old.
 func withIdentity(object tree, old runtime.Object) (runtime.Object, error) {
 	obj, err := typed(object)
 	if err != nil {
@@ -111,7 +111,8 @@ func withIdentity(object tree, old runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// keepMade keeps what the API server has made, as every client does that edits what it read.
+// keepMade copies the fields that the API server generated from old to obj, as clients do that edit
+// what they read.
 func keepMade(obj, old runtime.Object) {
 	switch o := obj.(type) {
 	case *batchv1.Job:
@@ -130,12 +131,12 @@ func keepMade(obj, old runtime.Object) {
 	}
 }
 
-// isRefusal tells the refusal of an object from a failure.
+// isRefusal reports whether err rejects the object, as opposed to a failed request.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
 }
 
-// refusals are the reasons that the API server gives, each with its field.
+// refusals lists the reasons of the API server's rejection, each with its field.
 func refusals(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
@@ -150,8 +151,7 @@ func refusals(err error) []string {
 
 func reasons(err error) string { return strings.Join(refusals(err), "\n\t") }
 
-// defaulted turns an object into what Default answers for: the rest is set when an object is
-// stored.
+// defaulted removes the fields that the API server sets at storage, which Default does not set.
 func defaulted(t *testing.T, obj runtime.Object) tree {
 	t.Helper()
 	data, err := json.Marshal(obj)
@@ -209,7 +209,7 @@ func defaulted(t *testing.T, obj runtime.Object) tree {
 	return object
 }
 
-// madeLabels are those of the pods of a Job.
+// madeLabels are the labels that the API server generates for the pods of a Job.
 var madeLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
 func removeEntry(parent tree, name string, keys ...string) {
@@ -222,7 +222,7 @@ func removeEntry(parent tree, name string, keys ...string) {
 	}
 }
 
-// namespace makes one for the objects of a test.
+// namespace creates a namespace for the objects of a test.
 func (s server) namespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{}
@@ -233,7 +233,7 @@ func (s server) namespace(t *testing.T) string {
 	return namespace.Name
 }
 
-// storedObjects creates the full objects, and some that updates treat in other ways.
+// storedObjects creates the full objects, and some for which updates have special rules.
 func (s server) storedObjects(t *testing.T) []runtime.Object {
 	t.Helper()
 	namespace := s.namespace(t)

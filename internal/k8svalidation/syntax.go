@@ -25,7 +25,8 @@ func badSubdomain(s string) []string {
 	return validation.IsDNS1123Subdomain(s)
 }
 
-// plainDNS reports whether s is letters, digits, and single hyphens and dots between them.
+// plainDNS reports whether s consists of letters and digits with single hyphens or dots between
+// them.
 func plainDNS(s string, most int, dots bool) bool {
 	if s == "" || len(s) > most {
 		return false
@@ -44,8 +45,7 @@ func plainDNS(s string, most int, dots bool) bool {
 	return !between
 }
 
-// badLabelKey is for the keys of labels; those of annotations are right if they are so in lower
-// case.
+// badLabelKey validates label keys. The keys of annotations are converted to lower case first.
 func badLabelKey(s string) []string {
 	prefix, name, found := strings.Cut(s, "/")
 	if !found {
@@ -64,7 +64,7 @@ func badLabelValue(s string) []string {
 	return validation.IsValidLabelValue(s)
 }
 
-// plainWord reports whether s can be a label's value: letters, digits, and "-_." between them.
+// plainWord reports whether s is a valid label value: letters and digits with "-_." between them.
 func plainWord(s string) bool {
 	if s == "" || len(s) > validation.LabelValueMaxLength || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
 		return false
@@ -81,7 +81,7 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// badEnvName allows what API servers allow since v1.32.
+// badEnvName returns errors for names that API servers since v1.32 reject.
 func badEnvName(s string) []string {
 	for i := range len(s) {
 		if c := s[i]; !isAlphanumeric(c) && c != '_' {

@@ -138,8 +138,8 @@ func (c *checker) jobUpdate(spec, old *batchv1.JobSpec) {
 	c.immutable(specPath, "template", &spec.Template, was)
 }
 
-// suspended is the old template with what may change before pods are made. Of this, a cluster
-// may allow less.
+// suspended returns the old template with the changes that a suspended Job allows. Some clusters
+// allow fewer changes.
 func suspended(t, old *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	was := old.DeepCopy()
 	was.Labels, was.Annotations = t.Labels, t.Annotations
@@ -150,8 +150,8 @@ func suspended(t, old *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return was
 }
 
-// takeNodeAffinity makes the node affinity of spec that of another, so that comparing them shows
-// other differences only. What spec points to is its own.
+// takeNodeAffinity replaces the node affinity of spec with that of other, so that a comparison
+// finds only other differences. It does not modify shared pointers.
 func takeNodeAffinity(spec, other *corev1.PodSpec) {
 	if other.Affinity != nil && spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
@@ -198,7 +198,7 @@ func (c *checker) locked(child string, v, old any) {
 	}
 }
 
-// serviceUpdate allows an address to be left out: then it stays.
+// serviceUpdate checks a Service. An omitted cluster IP keeps its value.
 func (c *checker) serviceUpdate(spec, old *corev1.ServiceSpec) {
 	external := corev1.ServiceTypeExternalName
 	if spec.Type != external && old.Type != external && spec.ClusterIP != "" && old.ClusterIP != "" && spec.ClusterIP != old.ClusterIP {
@@ -206,7 +206,8 @@ func (c *checker) serviceUpdate(spec, old *corev1.ServiceSpec) {
 	}
 }
 
-// claimUpdate lets sizes and classes alone, which depend on whether the claim is bound.
+// claimUpdate checks a claim, except sizes and classes: their rules depend on whether the claim is
+// bound.
 func (c *checker) claimUpdate(spec, old *corev1.PersistentVolumeClaimSpec) {
 	was := old.DeepCopy()
 	was.Resources.Requests = spec.Resources.Requests

@@ -32,7 +32,7 @@ func (c *checker) podUpdate(pod, old *corev1.Pod) {
 	}
 }
 
-// podAnnotations looks at those that hold security settings and the origin of a Pod.
+// podAnnotations checks the annotations for security settings and for the origin of a Pod.
 func (c *checker) podAnnotations(now, was map[string]string) {
 	for _, maps := range [...][2]map[string]string{{now, was}, {was, now}} {
 		for key, value := range maps[0] {
@@ -58,7 +58,7 @@ func (c *checker) deadlineUpdate(now, was *int64) {
 	}
 }
 
-// tolerationsUpdate lets tolerationSeconds change.
+// tolerationsUpdate checks tolerations. Only tolerationSeconds may change in an existing one.
 func (c *checker) tolerationsUpdate(now, was []corev1.Toleration) {
 	for i := range was {
 		if !tolerated(now, was[i]) {
@@ -89,7 +89,7 @@ func (c *checker) gatesUpdate(now, was []corev1.PodSchedulingGate) {
 	}
 }
 
-// frozen compares what is left when all that may change is taken from the new spec.
+// frozen copies the mutable fields from the old spec and then requires that the specs are equal.
 func (c *checker) frozen(spec, old *corev1.PodSpec) {
 	was := old.DeepCopy()
 	for i := range was.Containers {
@@ -117,7 +117,8 @@ func (c *checker) frozen(spec, old *corev1.PodSpec) {
 		" and terminationGracePeriodSeconds (to 1 if it was negative); changed: "+strings.Join(changed(spec, was), ", ")))
 }
 
-// nodeSelectorUpdate is for Pods with gates: their selectors may become narrower.
+// nodeSelectorUpdate checks Pods with scheduling gates. Their node selector may only become
+// narrower.
 func (c *checker) nodeSelectorUpdate(now, was map[string]string) {
 	for key, value := range was {
 		if other, ok := now[key]; !ok || other != value {
@@ -135,7 +136,8 @@ func requiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// nodeTermsUpdate is for Pods with gates, too: each term may get more requirements.
+// nodeTermsUpdate checks Pods with scheduling gates. Each node selector term may only gain
+// requirements.
 func (c *checker) nodeTermsUpdate(now, was []corev1.NodeSelectorTerm) {
 	at := specPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	if len(was) > 0 && len(now) != len(was) {

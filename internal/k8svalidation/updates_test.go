@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// podUpdates start from a Pod that has two tolerations and 100 s.
+// podUpdates start from a Pod with two tolerations and an activeDeadlineSeconds of 100.
 var podUpdates = []podCase{
 	{"nothing", func(*corev1.Pod, *corev1.Container) {}, ""},
 	{"metadata", func(pod *corev1.Pod, _ *corev1.Container) {
@@ -142,8 +142,8 @@ func TestValidateOtherUpdates(t *testing.T) {
 	}
 }
 
-// setSelector makes a selector another one that is right, and reports whether there is one that
-// may not change.
+// setSelector changes a selector to another valid one. It reports whether obj has an immutable
+// selector.
 func setSelector(obj any) bool {
 	other := &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "front"}}
 	switch o := obj.(type) {

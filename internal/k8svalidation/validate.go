@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// object checks an object that is to be created.
+// object validates an object for a create.
 func (c *checker) object(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -30,7 +30,7 @@ func (c *checker) object(obj runtime.Object) {
 	}
 }
 
-// named returns the metadata of a kind and what its names are like.
+// named returns the metadata of an object and the rule for the names of its kind.
 func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -73,7 +73,7 @@ func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
 	return nil, nameRule{}
 }
 
-// content checks all but the metadata.
+// content validates everything except the metadata.
 func (c *checker) content(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *corev1.Pod:

@@ -76,7 +76,7 @@ func (p *podCheck) hasContainer(name string) bool {
 	return false
 }
 
-// container checks what all three sorts have in common.
+// container checks the fields that regular, init and ephemeral containers share.
 func (p *podCheck) container(at *field.Path, c *corev1.Container) {
 	if c.Name == "" {
 		p.required(at.Child("name"), "")
@@ -155,8 +155,8 @@ func (p *podCheck) hostPorts(at *field.Path, c *corev1.Container, taken *seen[st
 	}
 }
 
-// mounts checks that each mount has a volume and a path of its own. One volume may be mounted
-// several times.
+// mounts checks that each mount names a volume and has a unique path. A volume may have several
+// mounts.
 func (p *podCheck) mounts(at *field.Path, c *corev1.Container) {
 	var names, paths, devices, devicePaths seen[string]
 	list := at.Child("volumeMounts")
@@ -225,7 +225,7 @@ func isPrivileged(c *corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
-// descending checks a path below some folder.
+// descending checks that a path is relative and does not leave its folder.
 func (c *checker) descending(at *field.Path, child, path string) {
 	if strings.HasPrefix(path, "/") {
 		c.invalid(at.Child(child), path, "must be a relative path")

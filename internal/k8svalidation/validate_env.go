@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// environment allows a name to come again: the last value counts.
+// environment checks variables. A name may repeat, and then the last value counts.
 func (p *podCheck) environment(at *field.Path, c *corev1.Container) {
 	for i := range c.Env {
 		e := &c.Env[i]
@@ -91,7 +91,7 @@ func (p *podCheck) envFrom(at *field.Path, from *corev1.EnvFromSource) {
 	}
 }
 
-// envRef checks a name that the API server, here, takes for the beginning of one.
+// envRef checks a reference by the rule for name prefixes, as the API server does here.
 func (p *podCheck) envRef(at *field.Path, name string) {
 	if name == "" {
 		p.required(at.Child("name"), "")
@@ -152,7 +152,7 @@ func (p *podCheck) resourceRef(at *field.Path, ref *corev1.ResourceFieldSelector
 	}
 }
 
-// divisors are the units that a resource can be told in.
+// divisors returns the valid divisors for a resource.
 func divisors(resource string) []string {
 	if strings.HasSuffix(resource, ".cpu") {
 		return []string{"1m", "1"}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkHost looks at what a Pod shares with its host.
+// checkHost checks the settings that a Pod shares with its host.
 func (p *podCheck) checkHost() {
 	spec := p.spec
 	p.hostnameOverride()
@@ -34,7 +34,7 @@ func (p *podCheck) checkHost() {
 	})
 }
 
-// mostHostname is how long a name may be that Linux takes for its own.
+// mostHostname is the maximum length of a host name in Linux.
 const mostHostname = 64
 
 func (p *podCheck) hostnameOverride() {
@@ -102,7 +102,7 @@ func (p *podCheck) sysctls(at *field.Path, list []corev1.Sysctl) {
 	}
 }
 
-// sysctlNamespace is the namespace of the kernel that a sysctl is of, if it is known.
+// sysctlNamespace returns the kernel namespace of a sysctl, if it is known.
 func sysctlNamespace(name string) string {
 	// The API server takes slashes for dots, unless a dot comes first.
 	if i := strings.IndexAny(name, "./"); i >= 0 && name[i] == '/' {

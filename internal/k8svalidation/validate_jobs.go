@@ -29,7 +29,7 @@ func isIndexed(spec *batchv1.JobSpec) bool {
 	return spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion
 }
 
-// manualSelector checks a selector that the API server does not make.
+// manualSelector checks a selector that the user wrote, not the API server.
 func (c *checker) manualSelector(spec *batchv1.JobSpec) {
 	if spec.Selector == nil {
 		c.required(specPath.Child("selector"), "")
@@ -89,7 +89,7 @@ func (c *checker) cronJob(o *batchv1.CronJob) {
 	}
 }
 
-// newCronJob checks what an existing one may keep.
+// newCronJob checks rules that apply only to new CronJobs.
 func (c *checker) newCronJob(o *batchv1.CronJob) {
 	const mostName = 52 // eleven letters are added for each Job
 	if len(o.Name) > mostName {

@@ -36,7 +36,7 @@ func (c *checker) metadata(m *metav1.ObjectMeta, rule nameRule) {
 	c.references(at, m)
 }
 
-// references checks what other objects and controllers hold an object by.
+// references checks owner references and finalizers.
 func (c *checker) references(at *field.Path, m *metav1.ObjectMeta) {
 	if len(m.OwnerReferences) > 0 {
 		c.errs = append(c.errs, apivalidation.ValidateOwnerReferences(distinct(m.OwnerReferences), at.Child("ownerReferences"))...)
@@ -68,7 +68,7 @@ func (c *checker) generateName(at *field.Path, prefix string, rule nameRule) {
 	c.invalid(at, prefix, bad...)
 }
 
-// begun turns the beginning of a name into a name, the way apimachinery does it.
+// begun turns a name prefix into a name, as apimachinery does.
 func begun(prefix string) string {
 	if n := len(prefix); n > 1 && prefix[n-1] == '-' {
 		return prefix[:n-2] + "a"
@@ -105,7 +105,7 @@ func (c *checker) annotations(at *field.Path, annotations map[string]string) {
 	}
 }
 
-// distinct leaves out owners that come again, as the API server does.
+// distinct removes duplicate owners, as the API server does.
 func distinct(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	list := owners[:0:0]
 	for _, owner := range owners {

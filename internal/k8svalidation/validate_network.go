@@ -157,7 +157,7 @@ func (c *checker) backend(at *field.Path, b *networkingv1.IngressBackend) {
 	c.backendPort(at, &b.Service.Port)
 }
 
-// bucket checks a backend that is an object of any kind.
+// bucket checks an Ingress backend that refers to an object of any kind.
 func (c *checker) bucket(at *field.Path, ref *corev1.TypedLocalObjectReference) {
 	if ref.APIGroup != nil {
 		c.invalid(at.Child("apiGroup"), *ref.APIGroup, badSubdomain(*ref.APIGroup)...)
@@ -166,7 +166,7 @@ func (c *checker) bucket(at *field.Path, ref *corev1.TypedLocalObjectReference) 
 	c.segment(at.Child("name"), ref.Name)
 }
 
-// segment checks a text that can be a part of a URL's path.
+// segment checks that a text can be a segment of a URL path.
 func (c *checker) segment(at *field.Path, text string) {
 	if text == "" {
 		c.required(at, "")

@@ -12,7 +12,7 @@ const (
 	notOnLinux   = "windows options cannot be set for a linux pod"
 )
 
-// checkOS looks at settings that one operating system lacks.
+// checkOS rejects settings that the operating system of the Pod lacks.
 func (p *podCheck) checkOS() {
 	p.hostProcess()
 	os := p.spec.OS
@@ -31,7 +31,7 @@ func (p *podCheck) checkOS() {
 	}
 }
 
-// eachContainer calls f for containers of all sorts.
+// eachContainer calls f for regular, init and ephemeral containers.
 func (p *podCheck) eachContainer(f func(at *field.Path, c *corev1.Container)) {
 	for i := range p.spec.InitContainers {
 		f(p.at.Child("initContainers").Index(i), &p.spec.InitContainers[i])
@@ -93,7 +93,7 @@ func (p *podCheck) windows() {
 	})
 }
 
-// hostProcess checks that either all containers are processes of a Windows host, or none.
+// hostProcess checks that either all containers or no containers are Windows host processes.
 func (p *podCheck) hostProcess() {
 	var ofPod *bool
 	if s := p.spec.SecurityContext; s != nil && s.WindowsOptions != nil {

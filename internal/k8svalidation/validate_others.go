@@ -49,7 +49,7 @@ func (c *checker) secret(o *corev1.Secret) {
 	c.secretType(o)
 }
 
-// secretType checks that what a type is for is there.
+// secretType checks that a Secret has the data that its type requires.
 func (c *checker) secretType(o *corev1.Secret) {
 	has := func(key string) bool {
 		_, data := o.Data[key]

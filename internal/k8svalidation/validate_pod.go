@@ -47,8 +47,8 @@ func (c *checker) podSpec(pod *corev1.Pod) {
 	p.check()
 }
 
-// template checks a pod template. The kinds that keep their pods running allow one restart
-// policy and no deadline.
+// template checks a pod template. With runsForever, it allows only the restart policy Always and no
+// deadline.
 func (c *checker) template(at *field.Path, t *corev1.PodTemplateSpec, runsForever bool) {
 	c.labelsAndAnnotations(at, &t.ObjectMeta) // the paths lack "metadata" in the API server, too
 	spec := at.Child("spec")
@@ -187,7 +187,7 @@ func (p *podCheck) checkHostNetwork() {
 	}
 }
 
-// checkClaims is for resource claims.
+// checkClaims checks resource claims.
 func (p *podCheck) checkClaims() {
 	for i, claim := range p.spec.ResourceClaims {
 		at := p.at.Child("resourceClaims").Index(i)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// serving checks what regular containers and sidecars may have.
+// serving checks probes and lifecycle handlers, which only regular containers and sidecars may
+// have.
 func (p *podCheck) serving(at *field.Path, c *corev1.Container) {
 	if c.Lifecycle != nil {
 		p.lifecycle(at.Child("lifecycle"), c.Lifecycle)
@@ -34,7 +35,7 @@ func (p *podCheck) serving(at *field.Path, c *corev1.Container) {
 	}
 }
 
-// notServing forbids them to other containers.
+// notServing rejects probes and lifecycle handlers in other containers.
 func (p *podCheck) notServing(at *field.Path, c *corev1.Container, why string) {
 	for _, part := range [...]struct {
 		child string
@@ -73,7 +74,8 @@ func (p *podCheck) lifecycle(at *field.Path, l *corev1.Lifecycle) {
 	}
 }
 
-// handler checks that there is exactly one and that it is right. A second one is not looked at.
+// handler checks that exactly one handler is set and that it is valid. It does not validate a
+// second one.
 func (p *podCheck) handler(at *field.Path, h *corev1.LifecycleHandler, grpc *corev1.GRPCAction) {
 	n := 0
 	first := func(child string, set bool) bool {

@@ -38,7 +38,7 @@ func (p *podCheck) containerResources(at *field.Path, r *corev1.ResourceRequirem
 	}
 }
 
-// requirements checks quantities, and that no more is asked for than allowed.
+// requirements checks quantities, and that no request exceeds its limit.
 func (c *checker) requirements(at *field.Path, r *corev1.ResourceRequirements, badName func(string) []string) {
 	pages, base := false, false
 	note := func(name corev1.ResourceName) {
@@ -88,8 +88,8 @@ func isWholePages(name corev1.ResourceName, q resource.Quantity) bool {
 	return err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && page.Value() > 0 && q.Value()%page.Value() == 0
 }
 
-// isNative reports whether a resource is one of Kubernetes', which may be promised more than
-// once, not one that somebody has added.
+// isNative reports whether Kubernetes itself defines the resource. Only native resources can be
+// overcommitted.
 func isNative(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
@@ -126,7 +126,7 @@ func badPodResource(name string) []string {
 	return []string{"is not supported for a pod as a whole"}
 }
 
-// checkPodResources is for the resources of the pod as a whole.
+// checkPodResources checks the resources of the Pod as a whole.
 func (p *podCheck) checkPodResources() {
 	if p.spec.Overhead != nil {
 		p.requirements(p.at.Child("overhead"), &corev1.ResourceRequirements{Limits: p.spec.Overhead}, badContainerResource)

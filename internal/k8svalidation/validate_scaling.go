@@ -24,7 +24,7 @@ func (c *checker) disruptionBudget(o *policyv1.PodDisruptionBudget) {
 	enumIf(c, specPath, "unhealthyPodEvictionPolicy", spec.UnhealthyPodEvictionPolicy, policyv1.IfHealthyBudget, policyv1.AlwaysAllow)
 }
 
-// autoscaler refuses to begin with no replicas, which is a setting of the cluster that none has yet.
+// autoscaler checks an autoscaler. A new one must not have minReplicas 0, which needs a feature gate.
 func (c *checker) autoscaler(o *autoscalingv2.HorizontalPodAutoscaler) {
 	spec := &o.Spec
 	least := int32(1)
@@ -56,7 +56,7 @@ func (c *checker) autoscaler(o *autoscalingv2.HorizontalPodAutoscaler) {
 
 var scaleTargetPath = specPath.Child("scaleTargetRef")
 
-// scaleTargetGroup checks that a group is named, which older objects need not do.
+// scaleTargetGroup requires the API group of the target. Older objects may lack it.
 func (c *checker) scaleTargetGroup(ref *autoscalingv2.CrossVersionObjectReference) {
 	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err == nil && gv.Group == "" {
 		c.invalid(scaleTargetPath.Child("apiVersion"), ref.APIVersion, "apiVersion must specify API group")
@@ -79,7 +79,7 @@ func (c *checker) reference(at *field.Path, ref *autoscalingv2.CrossVersionObjec
 	}
 }
 
-// metric checks that one source is there, that of the type.
+// metric checks that a metric has exactly the source that its type names.
 func (c *checker) metric(at *field.Path, m *autoscalingv2.MetricSpec) {
 	sources := map[autoscalingv2.MetricSourceType]struct {
 		name string
@@ -145,7 +145,7 @@ func (c *checker) metricSource(at *field.Path, m *autoscalingv2.MetricSpec) {
 	}
 }
 
-// wrong names the value that a target lacks, or has too much.
+// wrong returns the name of the value that a target lacks or must not have, or "".
 func wrong(lacks bool, missing string, both bool, surplus string) string {
 	switch {
 	case lacks:
@@ -156,7 +156,8 @@ func wrong(lacks bool, missing string, both bool, surplus string) string {
 	return ""
 }
 
-// target checks what a metric is to be; wrong is the value that does not suit its source, if any.
+// target checks the target of a metric. wrong names the value that does not fit the metric's
+// source, if any.
 func (c *checker) target(at *field.Path, t *autoscalingv2.MetricTarget, wrong string) {
 	at = at.Child("target")
 	switch t.Type {

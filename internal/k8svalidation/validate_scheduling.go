@@ -31,7 +31,7 @@ func (p *podCheck) checkScheduling() {
 	}
 }
 
-// tolerations allows equal ones.
+// tolerations checks tolerations. Duplicates are allowed.
 func (p *podCheck) tolerations(at *field.Path, list []corev1.Toleration) {
 	for i := range list {
 		t := &list[i]
@@ -139,7 +139,7 @@ func (p *podCheck) nodeValues(at *field.Path, term *corev1.NodeSelectorTerm) {
 	}
 }
 
-// nodeTerm does not look at values: in a preference they may be anything.
+// nodeTerm checks a term without its values, because a preference may have any.
 func (p *podCheck) nodeTerm(at *field.Path, term *corev1.NodeSelectorTerm) {
 	for i, r := range term.MatchExpressions {
 		at := at.Child("matchExpressions").Index(i)

@@ -34,7 +34,7 @@ func (p *podCheck) checkVolumes() {
 	}
 }
 
-// volume checks the source. None is right: it becomes an emptyDir.
+// volume checks the source of a volume. Without a source it becomes an emptyDir.
 func (p *podCheck) volume(at *field.Path, v *corev1.Volume) {
 	if sources(&v.VolumeSource) > 1 {
 		for _, name := range sourceNames(&v.VolumeSource)[1:] {
@@ -79,7 +79,7 @@ func (p *podCheck) volume(at *field.Path, v *corev1.Volume) {
 	}
 }
 
-// sourceNames are the types that a volume has, emptyDir first.
+// sourceNames lists the types that are set in a volume, emptyDir first.
 func sourceNames(source *corev1.VolumeSource) []string {
 	var names []string
 	v := reflect.ValueOf(source).Elem()
@@ -95,14 +95,14 @@ func sourceNames(source *corev1.VolumeSource) []string {
 	return names
 }
 
-// present checks a text that must not be empty.
+// present requires a text that is not empty.
 func (c *checker) present(at *field.Path, parent, child, text string) {
 	if text == "" {
 		c.required(at.Child(parent, child), "")
 	}
 }
 
-// mode checks the mode of files.
+// mode checks file permission bits.
 func (c *checker) mode(at *field.Path, child string, mode *int32) {
 	if mode != nil && (*mode < 0 || *mode > 0o777) {
 		c.invalid(at.Child(child), *mode, "must be a number between 0 and 0777 (octal), both inclusive")
@@ -144,7 +144,7 @@ func (p *podCheck) hostPath(at *field.Path, h *corev1.HostPathVolumeSource) {
 		corev1.HostPathFileOrCreate, corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)
 }
 
-// claimRef checks that a claim is not one that the Pod makes itself, for another volume.
+// claimRef rejects the name of a claim that the Pod creates for another of its volumes.
 func (p *podCheck) claimRef(at *field.Path, name string) {
 	p.present(at, "persistentVolumeClaim", "claimName", name)
 	if p.podName == "" {
@@ -174,7 +174,7 @@ func (p *podCheck) file(at *field.Path, f *corev1.DownwardAPIVolumeFile) {
 	}
 }
 
-// projected checks that the files of all sources have paths of their own.
+// projected checks that no two sources write the same path.
 func (p *podCheck) projected(at *field.Path, v *corev1.ProjectedVolumeSource) {
 	p.mode(at, "defaultMode", v.DefaultMode)
 	var paths seen[string]

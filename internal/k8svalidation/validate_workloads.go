@@ -46,7 +46,7 @@ func (c *checker) deployment(o *appsv1.Deployment) {
 	}
 }
 
-// share checks a number of pods or a part of all in per cent.
+// share checks a number of pods or a percentage.
 func (c *checker) share(at *field.Path, child string, v *intstr.IntOrString, part bool) {
 	switch {
 	case v == nil:
@@ -66,7 +66,7 @@ func percent(v *intstr.IntOrString) int {
 
 func isNone(v *intstr.IntOrString) bool { return v != nil && percent(v) == 0 }
 
-// selects checks that a selector is there, is right, and matches the pods that the template makes.
+// selects checks that a selector is present, valid, and matches the labels of the pod template.
 func (c *checker) selects(s *metav1.LabelSelector, podLabels map[string]string) {
 	at := specPath.Child("selector")
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
@@ -150,8 +150,8 @@ func (c *checker) statefulSet(o *appsv1.StatefulSet) {
 	}
 }
 
-// identified is the template with what the controller gives to each pod: a host name, and a
-// volume for each claim instead of one of that name.
+// identified returns the template with the fields that the controller sets in each pod: the host
+// name, and a volume for each volume claim template.
 func identified(spec *appsv1.StatefulSetSpec) corev1.PodTemplateSpec {
 	t := spec.Template
 	t.Spec.Hostname, t.Spec.Subdomain = "", ""

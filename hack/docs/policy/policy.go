@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy has the hooks of the console transcripts in the guides. They act by the name of the
-// ConfigMap, and in some namespaces on Pods.
+// Package policy has the hooks for the console transcripts in the guides. The name of the ConfigMap
+// selects what they do. In some namespaces they also handle Pods.
 package policy
 
 import (
@@ -68,7 +68,7 @@ func mutating(name, namespace string) admissionregistrationv1.MutatingWebhook {
 	}
 }
 
-// decide does what the name of the ConfigMap says.
+// decide returns the decision that the name of the ConfigMap selects.
 func decide(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) error {
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "teams"}, "red")
 	switch req.Object.Name {
