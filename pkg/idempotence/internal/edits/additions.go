@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Additions are edits with which others add something of their own, and nothing else.
+// Additions returns edits by which other parties only add values of their own.
 func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	for _, meta := range allMetadata(doc) {
 		edits = append(edits,
@@ -47,7 +47,7 @@ func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	return append(edits, Edit{What: Insert, Path: Finalizers, Value: "rival.example.com/added"})
 }
 
-// LegalDuplicates are legal duplicates: elements that have most in common, but are not the same.
+// LegalDuplicates returns edits that add legal near-duplicates: elements that share most members with another one.
 func LegalDuplicates(doc any) (edits []Edit) {
 	if fields, _ := doc.(map[string]any); fields["kind"] == "Service" && fields["apiVersion"] == "v1" {
 		port := func(protocol string) any {
@@ -84,7 +84,7 @@ func LegalDuplicates(doc any) (edits []Edit) {
 	return edits
 }
 
-// LikeRemoved are elements like those that the webhook removes, and one behind them that is not.
+// LikeRemoved returns edits that add elements like those that the webhook removes, followed by a different one.
 func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	for _, c := range changes {
 		element, ok := tree.Clone(c.Old).(map[string]any)
@@ -125,7 +125,7 @@ func customAdditions(doc any) (edits []Edit) {
 // mostMade bounds how many additions are made by the types.
 const mostMade = 8
 
-// MadeAdditions are additions wherever a type or a definition has a list or a map.
+// MadeAdditions returns generated additions to the lists and maps of a type or definition.
 func MadeAdditions(random *rand.Rand, made generate.Generator, doc any) (edits []Edit) {
 	object, ok := doc.(map[string]any)
 	if !ok || made.Schema == nil {
@@ -169,7 +169,7 @@ func fullContainer() map[string]any {
 // largeInteger is one that a float64 cannot hold.
 const largeInteger = 1<<53 + 1
 
-// UnknownFields are fields that no Go type of today has: in the spec and in elements of lists.
+// UnknownFields returns edits that add fields which no Go type has, in the spec and in list elements.
 func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	put := func(at tree.Path) {
 		n := len(edits)

@@ -14,13 +14,13 @@ import (
 type Edit struct {
 	What EditKind `json:"what"`
 	Path Path     `json:"path"`
-	// Value is put at the path, or into the list there.
+	// Value is put at the path or inserted into the list there.
 	Value any `json:"value,omitempty"`
-	// Front has an element put before the others.
+	// Front inserts an element before the others.
 	Front bool `json:"front,omitempty"`
 }
 
-// A Path leads to a part of an object.
+// A Path identifies a part of an object.
 type Path = tree.Path
 
 // An EditKind is a kind of edit.
@@ -48,7 +48,7 @@ func (e Edit) String() string {
 	return fmt.Sprintf("%s %s", e.What, e.Path)
 }
 
-// Apply returns the edited document, or false where the edit is none.
+// Apply returns the edited document, or false if the edit has no effect.
 func (e Edit) Apply(doc any) (any, bool) {
 	switch e.What {
 	case Put:
@@ -83,7 +83,7 @@ func hasElement(path tree.Path, value, element any) bool {
 	return slices.ContainsFunc(list, func(e any) bool { return tree.Identity(path, e) == identity })
 }
 
-// UnmarshalJSON reads an edit. Integers stay what they are.
+// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
 func (e *Edit) UnmarshalJSON(text []byte) error {
 	type plain Edit
 	wire := struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Neighbours are well-behaved webhooks that only look after their own parts.
+// Neighbours returns rivals that behave well: webhooks that only maintain their own parts.
 var Neighbours = map[string]func(doc any) any{
 	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
 	"inserts a sidecar" + FrontRival: func(doc any) any { return withSidecar(doc, true) },
@@ -66,7 +66,7 @@ func kept(doc any, first bool) any {
 	return doc
 }
 
-// FrontRival ends the names of those that put their parts before others.
+// FrontRival is the suffix of the names of rivals that insert their parts before others.
 const FrontRival = " first"
 
 const (
@@ -96,7 +96,7 @@ func rivalContainer() map[string]any {
 	return map[string]any{"name": rivalName, "image": "registry.example.com/rival:1"}
 }
 
-// ContainerLists are the paths of the lists of containers of a document.
+// ContainerLists returns the paths of a document's lists of containers.
 func ContainerLists(doc any) (paths []tree.Path) {
 	tree.Lists(doc, func(p tree.Path, _ []any) {
 		if p.Last() == "containers" {

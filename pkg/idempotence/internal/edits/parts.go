@@ -15,7 +15,7 @@ import (
 // mostParts bounds how many parts of one result are taken apart.
 const mostParts = 16
 
-// PartialResults are edits that put part of a result into the object, or what looks like a part.
+// PartialResults returns edits that put a part of a result, or something similar, into the object.
 func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
@@ -44,7 +44,7 @@ func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 // mostPartial bounds how many objects with parts there are.
 const mostPartial = 64
 
-// Single takes apart the lists and maps that are new as a whole.
+// Single splits additions of whole lists and maps into additions of single values.
 func Single(changes []tree.Change) (out []tree.Change) {
 	for _, c := range changes {
 		list, isList := c.New.([]any)
@@ -155,7 +155,7 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 // mostImages is how many images are always changed.
 const mostImages = 2
 
-// ByOthers are edits of others to a result: to the webhook's parts and to the user's.
+// ByOthers returns edits of other parties to a result: to the webhook's parts and to the user's.
 func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {

@@ -16,7 +16,7 @@ import (
 //go:embed settings.yaml
 var settingsFile []byte
 
-// KnownSettings are the lists of settings.yaml.
+// KnownSettings holds the lists of settings.yaml.
 var KnownSettings = sync.OnceValue(func() map[string]any {
 	encoded, err := yaml.YAMLToJSONStrict(settingsFile)
 	if err == nil {
@@ -64,7 +64,7 @@ func eachSetting(doc any, f func(members Fields, at ...tree.Path)) {
 	}
 }
 
-// NewSettings are what users may set where nothing is, each one as the edits that make it.
+// NewSettings returns the edits for each setting that a user could add.
 func NewSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit
@@ -99,7 +99,7 @@ func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	return edits
 }
 
-// OtherSettings are those in the place of what is there, or of some of it.
+// OtherSettings returns the edits for settings that replace existing ones.
 func OtherSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit

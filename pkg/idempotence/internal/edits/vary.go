@@ -12,9 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Variations are documents like one that a user gave, each of them with one thing missing, empty, or
-// another: what a sample shows, others need not have. Where nobody knows what is valid, that is
-// so for labels and annotations only.
+// Variations returns copies of a sample in which one value is missing, empty, or different, because other objects need not have the
+// sample's values. If the valid values are unknown, it varies only labels and annotations.
 func Variations(doc any, knowsValid bool) (list [][]Edit) {
 	add := func(what EditKind, p tree.Path, value any) {
 		list = append(list, []Edit{{What: what, Path: p, Value: value}})

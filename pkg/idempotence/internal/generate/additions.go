@@ -11,18 +11,18 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// An Addition is something that a stranger could add to an object: an element of a list, or a
-// member of a map.
+// An Addition is a value that another party could add to an object: an element of a list or a member of a
+// map.
 type Addition struct {
-	// At is the list or the map, which may not be there yet.
+	// At is the path of the list or map, which may not exist yet.
 	At tree.Path
-	// Name is that of a member of a map, "" for an element.
+	// Name is the name of a map's member, "" for a list element.
 	Name  string
 	Value any
 }
 
-// Apply returns the object with the addition, an element at the end of its list. It shares with obj what
-// is not on the way.
+// Apply returns the object with the addition. An element goes to the end of its list. The result shares unchanged parts with
+// obj.
 func (a Addition) Apply(obj map[string]any) (map[string]any, bool) {
 	var out any
 	var ok bool
@@ -35,16 +35,16 @@ func (a Addition) Apply(obj map[string]any) (map[string]any, bool) {
 	return o, ok
 }
 
-// Places returns where in an object a stranger could add something, in the order of the names: lists
-// and maps that are there, and those that are not but whose parent is.
+// Places returns where in an object another party could add a value, sorted: existing lists and maps, and missing ones whose parent
+// exists.
 func (g *Generator) Places(obj map[string]any) []tree.Path {
 	var out []tree.Path
 	g.visit(obj, nil, func(p *place) { out = append(out, p.path) })
 	return out
 }
 
-// Addition returns something that a stranger could add at one of the Places: of no key that is there, and
-// valid in the object. It returns false if there is nothing.
+// Addition returns a valid value with a new key for one of the [Generator.Places]. It reports false if there is
+// none.
 func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Addition, bool) {
 	var found *place
 	g.visit(obj, at, func(p *place) {
@@ -68,7 +68,7 @@ func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Ad
 	return Addition{}, false
 }
 
-// A place is a list or a map, the object that has it, and what is around that.
+// A place is a list or a map, with its object and what is around it.
 type place struct {
 	path           tree.Path
 	node           *node

@@ -9,7 +9,7 @@ import (
 
 type object = map[string]any
 
-// A build is the making of one object.
+// A build generates one object.
 type build struct {
 	*Generator
 	r *rand.Rand

@@ -14,9 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// ForCRD returns the schema of a version of a custom resource. Objects made by it are checked as the API
-// server checks them, rules in CEL among that. Where no value can be found, for a pattern or a rule
-// that random values do not meet, give samples.
+// ForCRD returns the schema of one version of a custom resource. Generated objects are validated as the API server does, CEL rules
+// included. Samples are needed where random values do not match a pattern or satisfy a rule.
 func ForCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Schema, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {

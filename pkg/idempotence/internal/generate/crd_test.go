@@ -83,7 +83,7 @@ func TestCustomResourcesAreValid(t *testing.T) {
 	}
 }
 
-// Every member of the schema is there in some object, and every value of its enums.
+// Some object has each member of the schema and each value of its enums.
 func TestCustomResourcesHaveEveryMember(t *testing.T) {
 	g := crdGenerator(t, "widgets")
 	seen := map[string]bool{}
@@ -174,7 +174,7 @@ func TestForCRDSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A backup is a custom resource that its author has as a Go type.
+// A backup is a custom resource with a Go type.
 type backup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generate makes the inputs of the harness: valid objects of a kind with the shapes that webhooks
-// break on, fields that no type knows, and what a stranger could add to an object.
+// Package generate generates the inputs of the harness: valid objects of a kind with the properties on which webhooks fail, fields that
+// no type knows, and values that another party could add to an object.
 //
-// A [Schema] tells what a document of a kind may hold, from a Go type ([ForType]) or from the definition
-// of a custom resource ([ForCRD]). A [Generator] makes objects of it:
+// A [Schema] describes the documents of a kind, from a Go type ([ForType]) or from the definition of a custom resource
+// ([ForCRD]). A [Generator] generates its objects:
 //
 //		g := &generate.Generator{Schema: generate.ForType(reflect.TypeFor[corev1.Pod]()), Namespace: "default"}
 //		pod, traits := g.Object(r, sample)
@@ -17,10 +17,10 @@
 //	    is what.
 //	  - [Schema.Keys] tells how the elements of a list are told apart.
 //
-// Pods, the kinds with a pod template, and a few more of the core API are known by heart: what is made
-// of them the API server accepts, if it does not ask for a service account that is not there. Other
-// built-in kinds need a sample; only their metadata gets traits. Objects of other Go types are filled by
-// their tags, and custom resources by their schema, checked with the code of the API server.
+// The package has rules for Pods, the kinds with a Pod template, and some other core kinds. The API server accepts their generated
+// objects, unless it requires a ServiceAccount that does not exist. Other built-in kinds need a sample, and only their metadata
+// varies. Objects of other Go types are filled by their tags, and custom resources by their schema, validated with the API
+// server's code.
 //
-// All is a function of the source of random numbers, math/rand/v2, and of the arguments.
+// Every result depends only on the source of random numbers (math/rand/v2) and the arguments.
 package generate

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A sample, a stranger's volume, and fields that no type knows.
+// A sample, a volume of another party, and fields that no type knows.
 func Example() {
 	g := &generate.Generator{Schema: generate.ForType(reflect.TypeFor[corev1.Pod]())}
 	r := rand.New(rand.NewPCG(7, 0))

@@ -43,8 +43,8 @@ func (b *build) without(n *node, o object, name string) bool {
 	return slices.ContainsFunc(n.limits.oneOf, func(members []string) bool { return !hasAll(o, members) && slices.Contains(members, name) })
 }
 
-// Full returns an object, or the sample, with all that its schema has: two elements in each list, and of
-// each enum the value whose turn it is. Where rules forbid that, it has less.
+// Full returns an object, or the sample, with all fields of its schema, two elements in each list, and the next value of each enum. It
+// omits fields where rules forbid them.
 func (g *Generator) Full(r *rand.Rand, sample map[string]any, turn int) (obj map[string]any) {
 	most := 0
 	for _, filling := range []float64{1, 0.9, 0.75, 0.5} {

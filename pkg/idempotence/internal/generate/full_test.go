@@ -66,7 +66,7 @@ func TestFullObjects(t *testing.T) {
 	}
 }
 
-// What makes a custom resource one is seldom missing, although all of it may be.
+// The fields that characterise a custom resource are rarely missing, although all are optional.
 func TestOptionalMembersAreThere(t *testing.T) {
 	g := nested(t)
 	with, deep := 0, 0

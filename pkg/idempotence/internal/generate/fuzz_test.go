@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Patterns that custom resources have: a text is found for each.
+// Typical patterns of custom resources. The generator must find a matching text for each.
 func TestPatternsAreMatched(t *testing.T) {
 	for _, pattern := range []string{
 		`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`, `^([0-9]+)(\.[0-9]+)?(s|m|h)$`, `^(sha256:)?[a-f0-9]{64}$`,
@@ -30,8 +30,8 @@ func TestPatternsAreMatched(t *testing.T) {
 	}
 }
 
-// FuzzForCRD takes schemas from strangers: what is made of those that are schemas is valid, or there is
-// no way to make something valid, and it ends.
+// FuzzForCRD generates objects for arbitrary schemas. Generation must end, with a valid object or with an
+// error.
 func FuzzForCRD(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{"a":{"type":"string","pattern":"^a{3,}$"}}}}}`,

@@ -10,16 +10,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Generator makes objects of one kind. It keeps nothing between calls and is safe for concurrent
-// use.
+// A Generator generates objects of one kind. It keeps no state and is safe for concurrent use.
 type Generator struct {
 	Schema *Schema
 	// Namespace is where objects are created. Some have it in their metadata, others do not; if it is
 	// empty, none do.
 	Namespace string
-	// Update is set for objects that exist already, and so may have what none can be created with.
+	// Update is set for stored objects, which may have fields that the API server forbids at creation.
 	Update bool
-	// Without are the traits that no object is given.
+	// Without lists traits that no object gets.
 	Without map[string]bool
 }
 
@@ -29,9 +28,8 @@ var densities = []float64{0, 0.03, 0.08, 0.08, 0.2, 0.2, 0.6}
 // attempts are how often an object is made anew because it is not valid, each time with less in it.
 const attempts = 4
 
-// Object returns a random valid object: the sample, if there is one, with random traits added, and the
-// names of these. A sample is not changed, and nothing that it has is missing or other in the object;
-// one that is not valid makes objects that are not.
+// Object returns a random valid object and the names of its traits. If there is a sample, the object is the sample with random traits
+// added: it keeps every value of the sample. An invalid sample gives invalid objects.
 func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]any, traits []string) {
 	density, filling := densities[r.IntN(len(densities))], mostFilling
 	for range attempts {
@@ -135,7 +133,7 @@ func claimTemplates(obj object) (names []string) {
 	return names
 }
 
-// Traits returns the names of all traits that objects of the kind may have, sorted.
+// Traits returns the names of all traits of the kind, sorted.
 func (g *Generator) Traits() []string {
 	names := map[string]bool{}
 	collect := func(choices []choice) {

@@ -68,7 +68,7 @@ func TestEveryTraitAppears(t *testing.T) {
 	}
 }
 
-// The values of the enums of pods, as they stand in the documents.
+// The values of a Pod's enums in the generated documents.
 func TestEveryEnumValueAppears(t *testing.T) {
 	want := map[string][]string{
 		"restartPolicy": {"Always", "OnFailure", "Never"}, "dnsPolicy": {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"},

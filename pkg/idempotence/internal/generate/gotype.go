@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// ForType returns the schema of a Go type: a struct, or a pointer to one. What its tags do not say it
-// does not know: for a custom resource whose definition has enums, limits or patterns use [ForCRD].
+// ForType returns the schema of a struct type, or of a pointer to one. The schema has only what the tags say. For a custom resource whose
+// definition has enums, limits or patterns, use [ForCRD].
 func ForType(t reflect.Type) *Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A kind is what is known of a built-in type.
+// A kind has the rules for one built-in type.
 type kind struct {
 	// make returns the least valid object, metadata apart.
 	make func(*build) object

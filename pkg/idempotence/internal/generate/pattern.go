@@ -25,7 +25,7 @@ type matcher struct {
 	more int // how long the text should be at least
 }
 
-// What a schema asks for at least is made up to these bounds; longer texts and lists need a sample.
+// These bound the minimal lengths that the generator satisfies. Longer texts and lists need a sample.
 const (
 	mostText  = 2000
 	mostItems = 1000

@@ -57,7 +57,7 @@ func TestCustomResourcesWithoutATrait(t *testing.T) {
 	}
 }
 
-// A sample may rule a trait out.
+// A sample may exclude a trait.
 func TestTraitsFitTheSample(t *testing.T) {
 	port := object{"containerPort": int64(80)}
 	container := func(name string, more object) object {
@@ -90,7 +90,7 @@ func TestTraitsFitTheSample(t *testing.T) {
 	}
 }
 
-// The pods of a StatefulSet have volumes that their template does not name.
+// The Pods of a StatefulSet have volumes that their template does not list.
 func TestClaimTemplatesAreMounted(t *testing.T) {
 	g := generator(reflect.TypeFor[appsv1.StatefulSet]())
 	for seed := range uint64(seeds) {

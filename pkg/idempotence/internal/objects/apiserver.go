@@ -27,7 +27,7 @@ import (
 // watcher is the webhook by which the harness learns what webhooks get to see of an object.
 const watcher = "watcher.idempotence.admitkit.dev"
 
-// Connect connects to the API server, if there is one, until the function is called that it returns.
+// Connect connects to the API server, if there is one. The returned function disconnects.
 func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) (chain.Engine, func() error, error) {
 	if server == nil {
 		return nil, func() error { return nil }, nil
@@ -65,7 +65,7 @@ func allow(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// A RealServer takes in the objects of a kind by a real API server.
+// A RealServer defaults and validates the objects of a kind with a real API server.
 type RealServer struct {
 	Ctx     context.Context
 	Engine  chain.Engine
@@ -166,7 +166,7 @@ func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 // irrelevantLimits concern audit annotations and webhooks that were not called. The harness uses neither.
 var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnknown, chain.MutatedDerived}
 
-// NamespaceOf is the namespace that a document names, or else another.
+// NamespaceOf returns the namespace in a document, or else the given one.
 func NamespaceOf(doc any, other string) string {
 	if name, ok := tree.Get(doc, edits.Metadata.Member("namespace")); ok && name != "" {
 		text, _ := name.(string)

@@ -19,14 +19,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A definition is a version of a custom resource.
+// A definition is one version of a custom resource.
 type definition struct {
 	resource *customresource.Resource
 	version  *customresource.Version
 	Schema   *generate.Schema
 }
 
-// Definitions are the versions of custom resources, by their kinds.
+// Definitions holds the versions of custom resources by kind.
 type Definitions map[schema.GroupVersionKind]*definition
 
 // Add compiles the served versions of a CustomResourceDefinition.
@@ -53,7 +53,7 @@ func (d Definitions) Kinds() []schema.GroupVersionKind {
 	return slices.SortedFunc(maps.Keys(d), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Define makes the kind that of a custom resource with a definition.
+// Define sets the kind's custom resource if it has a definition.
 func (k *Kind) Define(d *definition) {
 	k.Custom, k.GoType = d, nil
 	k.Resource.Resource, k.Namespaced = d.resource.Definition.Spec.Names.Plural, d.version.Namespaced

@@ -22,26 +22,25 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Kind is what the objects of a run are.
+// A Kind describes the objects of a run.
 type Kind struct {
 	schema.GroupVersionKind
 	Resource metav1.GroupVersionResource
-	// GoType is nil for custom resources, which are text to the API server.
+	// GoType is nil for custom resources, which the API server handles without a Go type.
 	GoType reflect.Type
 	// Custom is the definition of a custom resource, if there is one.
 	Custom *definition
-	// Namespaced kinds have their objects in namespaces, in this one if they name none.
+	// Namespaced says that objects have a namespace. Namespace is the one of objects that name none.
 	Namespaced bool
 	Namespace  string
-	// Old is what the objects of an update take the place of.
+	// Old is the stored object of an update.
 	Old    *Object
 	Memory Memory
 	// Server is a real API server, if there is one.
 	Server *RealServer
 }
 
-// KindOf finds out about a kind. Only built-in ones have a Go type: the API server has none for
-// the others.
+// KindOf returns the kind for a GVK. Only built-in kinds have a Go type.
 func KindOf(gvk schema.GroupVersionKind) *Kind {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	k := &Kind{GroupVersionKind: gvk, Resource: metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}, Namespace: TestNamespace}
@@ -65,7 +64,7 @@ type Object struct {
 	refusals []string
 }
 
-// Object has the API server take in a document: decode, default, encode again.
+// Object decodes, defaults and encodes a document as the API server does.
 func (k *Kind) Object(doc any) (*Object, error) {
 	raw := tree.Encode(doc)
 	if k.GoType == nil && k.Custom == nil && k.Server == nil {
@@ -74,7 +73,7 @@ func (k *Kind) Object(doc any) (*Object, error) {
 	return k.TakeIn(raw)
 }
 
-// TakeIn is object for a document as text.
+// TakeIn is [Kind.Object] for an encoded document.
 func (k *Kind) TakeIn(raw []byte) (*Object, error) {
 	key := DigestOf(raw)
 	if o, ok := k.Memory.objects.get(key); ok {
@@ -119,7 +118,7 @@ func (k *Kind) modelled(raw []byte) (*Object, error) {
 	return &Object{Raw: raw, Doc: doc, Typed: typed}, err
 }
 
-// Problems are what the API server would refuse the object for: as a new one, or as an update.
+// Problems returns the API server's reasons to reject the object, as a new one or as an update.
 func (k *Kind) Problems(o *Object) []string {
 	if o.judged && o.against == k.Old {
 		return o.refused
@@ -138,7 +137,7 @@ func (k *Kind) Problems(o *Object) []string {
 	return o.refused
 }
 
-// UpdateProblems are what the API server would refuse an update for.
+// UpdateProblems returns the API server's reasons to reject an update.
 func (k *Kind) UpdateProblems(o, old *Object) []string {
 	switch {
 	case k.Server != nil:
@@ -161,13 +160,13 @@ var Builtins = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// TestNamespace is where objects are that say nothing else, if the selectors allow it.
+// TestNamespace is the namespace of objects that name none, if the selectors allow it.
 const TestNamespace = "shop"
 
 // IsNamespace reports whether k is the kind Namespace.
 func (k *Kind) IsNamespace() bool { return k.Group == "" && k.Resource.Resource == "namespaces" }
 
-// NamespaceOf is the namespace of a request: for a Namespace, that itself.
+// NamespaceOf returns the namespace of a request. For a Namespace it is its own name.
 func (k *Kind) NamespaceOf(objects ...*Object) string {
 	switch {
 	case k.IsNamespace():

@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// ManifestOf is the file that a user may apply again and again: it has a name, and nothing that only the
-// API server sets.
+// ManifestOf returns a manifest that a user may apply repeatedly: it has a name, and no field that only the API server
+// sets.
 func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
 	fields, ok := k.AsSent(doc, false).(map[string]any)
 	if !ok {
@@ -35,9 +35,9 @@ func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
 	return fields, true
 }
 
-// Apply is what kubectl, whose code it calls, makes of a stored object with the manifest that was applied before,
-// too. Only what the manifest says is set. Lists of built-in kinds are merged by the keys of
-// their Go types, or replaced; those of custom resources are replaced.
+// Apply returns the result of a client-side apply by kubectl's own code, from the stored object, the new manifest and the one that was
+// applied before. Lists of built-in kinds are merged by the keys of their Go types, or replaced. Lists of custom
+// resources are replaced.
 func (k *Kind) Apply(manifest, stored any) (any, bool) {
 	said, current := tree.Encode(manifest), tree.Encode(stored)
 	var merged []byte

@@ -9,8 +9,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// Memory remembers what came of documents and patches. A run sends one object many times, and gets
-// the same patch for it. Objects do not change, so that one may stand for all that are the same.
+// Memory caches decoded documents and applied patches, because a run sends one object many times and gets the same patch. Objects are
+// immutable, so equal ones can be shared.
 type Memory struct {
 	objects recall[Digest, *Object]   // by the text that was taken in
 	patched recall[[2]Digest, []byte] // by the text, and the patch of it
@@ -65,7 +65,7 @@ func (t *Memory) Patch(operations jsonpatch.Patch, patch, doc []byte) ([]byte, e
 	return out, err
 }
 
-// ApplyPatch applies a patch. The library that the API server uses panics at some.
+// ApplyPatch applies a patch with the API server's library and turns the library's panics into errors.
 func ApplyPatch(operations jsonpatch.Patch, doc []byte) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

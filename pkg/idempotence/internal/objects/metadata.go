@@ -8,8 +8,8 @@ import (
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
-// SystemFields are the members of metadata that the API server sets. What a client sends of them with a
-// new object is gone before a webhook sees it (rest.WipeObjectMetaSystemFields), or is refused.
+// SystemFields lists the members of metadata that the API server sets. It drops or rejects a client's values for a new object before a
+// webhook sees it (rest.WipeObjectMetaSystemFields).
 var SystemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
 // ofStored are those of an object that is stored. They are the same in each call, as what does not differ
@@ -18,8 +18,8 @@ var ofStored = map[string]any{
 	"uid": "7d3f0a52-95c1-4a0e-8f0b-2c1d5e6a9b10", "creationTimestamp": "2026-01-02T03:04:05Z", "resourceVersion": "1000",
 }
 
-// AsSent is a document as a webhook gets to see it: in its namespace, and without what the API server has
-// not set yet, or with it.
+// AsSent returns a document as the API server sends it to a webhook: with its namespace, and with or without the system
+// fields.
 func (k *Kind) AsSent(doc any, isStored bool) any {
 	object, ok := doc.(map[string]any)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// RuntimeObject is an object in Go: unstructured for a custom resource.
+// RuntimeObject returns the object as a Go value, which is unstructured for a custom resource.
 func (k *Kind) RuntimeObject(o *Object) runtime.Object {
 	if o == nil {
 		return nil
@@ -24,7 +24,7 @@ func (k *Kind) RuntimeObject(o *Object) runtime.Object {
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// KnowsValid reports whether it is known what the API server refuses.
+// KnowsValid reports whether the kind's validation is known.
 func (k *Kind) KnowsValid() bool {
 	switch {
 	case k.Custom != nil, k.Server != nil:

@@ -13,7 +13,7 @@ type elementStep struct {
 	Nth int    `json:"nth,omitempty"`
 }
 
-// MarshalJSON writes the steps: ["spec","containers",{"element":"name=web"},"image"].
+// MarshalJSON returns the steps: ["spec","containers",{"element":"name=web"},"image"].
 func (p Path) MarshalJSON() ([]byte, error) {
 	steps := make([]any, len(p))
 	for i, s := range p {
@@ -24,7 +24,7 @@ func (p Path) MarshalJSON() ([]byte, error) {
 	return json.Marshal(steps)
 }
 
-// UnmarshalJSON reads them.
+// UnmarshalJSON implements json.Unmarshaler.
 func (p *Path) UnmarshalJSON(text []byte) error {
 	var steps []json.RawMessage
 	if err := json.Unmarshal(text, &steps); err != nil {

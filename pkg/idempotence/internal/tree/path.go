@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Path leads to a value of a document.
+// A Path identifies a value in a document.
 type Path []Step
 
-// A Step leads into an object, to the member with a name, or into a list, to an element.
+// A Step leads to a named member of an object or to an element of a list.
 type Step struct {
 	Name string // of a member
 	// Key is the identity of an element, such as "name=web", and Nth how many elements before it
@@ -22,15 +22,15 @@ type Step struct {
 	Element bool
 }
 
-// Member is the path to a member of the object at p.
+// Member returns the path of a member of the object at p.
 func (p Path) Member(name string) Path { return append(slices.Clip(p), Step{Name: name}) }
 
-// Element is the path to an element of the list at p.
+// Element returns the path of an element of the list at p.
 func (p Path) Element(key string, nth int) Path {
 	return append(slices.Clip(p), Step{Key: key, Nth: nth, Element: true})
 }
 
-// String writes the path as Kubernetes writes field paths:
+// String returns the path in the form of Kubernetes' field paths:
 // spec.containers[name=web].image, metadata.annotations[example.com/a].
 func (p Path) String() string {
 	var b strings.Builder
@@ -51,7 +51,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Last is the name of the last member on the way.
+// Last returns the last member name in the path.
 func (p Path) Last() string {
 	for _, s := range slices.Backward(p) {
 		if !s.Element {
@@ -140,7 +140,7 @@ func Pointer(doc any, p Path) (string, bool) {
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // knownKeys are the fields that tell the elements of a list apart, by the name of the list.
-// They are the merge keys of the core types (patchMergeKey, listMapKey), where that is not the name.
+// They are the merge keys of the core types (patchMergeKey, listMapKey) other than the name.
 var knownKeys = map[string][]string{
 	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "hostAliases": {"ip"}, "ownerReferences": {"uid"},
 	"ports": {"containerPort", "port", "protocol"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
@@ -150,8 +150,8 @@ var knownKeys = map[string][]string{
 // usualValues are those of keys that may be left out. What fills them in does not make another element.
 var usualValues = map[string]string{"protocol": "TCP", "whenUnsatisfiable": "DoNotSchedule"}
 
-// Identity is what tells an element of the list at a path from the others: the values of its
-// keys, or its name, or all of it where it has none.
+// Identity returns what identifies an element of the list at a path: the values of its keys, else its name, else the whole
+// element.
 func Identity(list Path, element any) string {
 	object, ok := element.(map[string]any)
 	if !ok {

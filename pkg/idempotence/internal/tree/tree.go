@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree compares and edits JSON documents as Kubernetes means them: an element of a list is
-// the one with the same name, mount path or port, wherever in the list it stands.
+// Package tree compares and edits JSON documents by Kubernetes' rules: list elements with the same name, mount path or port are the
+// same element, whatever their index.
 //
 // A document is what sigs.k8s.io/json decodes: map[string]any, []any, string, bool, int64, float64
-// and nil. No function changes a document that it is given, but for those that say so.
+// and nil. Functions do not change their arguments unless their comment says so.
 package tree
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/admitkit/admitkit/internal/decode"
 )
 
-// Decode reads a document.
+// Decode decodes a document.
 func Decode(raw []byte) (any, error) {
 	var v any
 	err := decode.Unmarshal(raw, &v)
 	return v, err
 }
 
-// Encode writes a document, members sorted.
+// Encode encodes a document with sorted members.
 func Encode(v any) []byte { return appendValue(make([]byte, 0, 256), v) }
 
 func appendValue(dst []byte, v any) []byte {
@@ -94,7 +94,7 @@ func appendOdd(dst []byte, v any) []byte {
 	return append(dst, bytes.TrimRight(out.Bytes(), "\n")...)
 }
 
-// Clone copies a document.
+// Clone returns a deep copy of a document.
 func Clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -113,7 +113,7 @@ func Clone(v any) any {
 	return v
 }
 
-// Equal reports whether two documents are the same.
+// Equal reports whether two documents are equal.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -162,7 +162,7 @@ func Sorted(v any) any {
 	return v
 }
 
-// Size counts the values of a document.
+// Size returns the number of values in a document.
 func Size(v any) (n int) {
 	switch v := v.(type) {
 	case map[string]any:
