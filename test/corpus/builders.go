@@ -20,16 +20,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// A tree is a document without types.
+// A tree is a decoded JSON document.
 type tree = map[string]any
 
-// registered changes the registration.
+// registered returns the case with a changed registration.
 func (c Case) registered(change func(w *admissionregistrationv1.MutatingWebhook)) Case {
 	change(&c.Webhook)
 	return c
 }
 
-// onlyLabelled has the API server call for the objects that have the label.
+// onlyLabelled adds an object selector for the label.
 func onlyLabelled(key, value string) func(w *admissionregistrationv1.MutatingWebhook) {
 	return func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
@@ -44,7 +44,7 @@ func neverReinvoked(w *admissionregistrationv1.MutatingWebhook) {
 	w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
 }
 
-// kindCase is a case of a webhook for any kind, in creates and updates.
+// kindCase returns a case for creates and updates of any kind.
 func kindCase(name, groupVersion, resource string, h http.Handler) Case {
 	group, version, found := strings.Cut(groupVersion, "/")
 	if !found {
@@ -55,12 +55,12 @@ func kindCase(name, groupVersion, resource string, h http.Handler) Case {
 	return c
 }
 
-// onKind is a case of a webhook that changes a Go value.
+// onKind returns a case of a webhook that changes a Go value.
 func onKind[T any](name, groupVersion, resource string, change func(r *review.Request, object *T) error) Case {
 	return kindCase(name, groupVersion, resource, typed(change))
 }
 
-// onTemplates is a case of a webhook that treats Pod templates as Pods.
+// onTemplates returns a case of a webhook that treats Pod templates as Pods.
 func onTemplates[T any](name, groupVersion, resource string, template func(object *T) *corev1.PodTemplateSpec, e edit) Case {
 	return onKind(name, groupVersion, resource, func(r *review.Request, object *T) error {
 		t := template(object)
@@ -71,8 +71,7 @@ func onTemplates[T any](name, groupVersion, resource string, template func(objec
 	})
 }
 
-// mapped is a handler that changes the document as it is, without types. Numbers stay as they are
-// written.
+// mapped returns a handler that changes the untyped document. It keeps numbers as they are written.
 func mapped(change func(r *review.Request, doc tree) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		decoder := json.NewDecoder(bytes.NewReader(r.Object))
@@ -92,7 +91,7 @@ func mapped(change func(r *review.Request, doc tree) error) handler {
 	}
 }
 
-// An op is an operation as it is written by hand.
+// An op is a hand-written patch operation.
 type op struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -100,8 +99,8 @@ type op struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// byHand is a handler with nothing but the standard library and the API types: it reads the
-// review, and writes the operations and the answer.
+// byHand returns a handler that uses only the standard library and the API types. It decodes the
+// review, and encodes the operations and the response.
 func byHand(decide func(r *admissionv1.AdmissionRequest, doc tree) ([]op, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
@@ -138,15 +137,15 @@ func byHand(decide func(r *admissionv1.AdmissionRequest, doc tree) ([]op, error)
 	})
 }
 
-// ofHandler makes no difference between instances.
+// ofHandler returns the same handler for every instance.
 func ofHandler(h http.Handler) func() http.Handler { return func() http.Handler { return h } }
 
-// pointerToken writes a name for a JSON pointer.
+// pointerToken escapes a name for a JSON pointer.
 func pointerToken(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// at returns the member that is an object, and makes it if it is missing.
+// at returns the object at a path of doc. It creates missing objects.
 func at(doc tree, names ...string) tree {
 	for _, name := range names {
 		next, ok := doc[name].(tree)
@@ -159,7 +158,7 @@ func at(doc tree, names ...string) tree {
 	return doc
 }
 
-// textAt looks up a text.
+// textAt returns the string at a path of doc, or "".
 func textAt(doc tree, names ...string) string {
 	s, _ := member[string](doc, names...)
 	return s
@@ -177,7 +176,7 @@ func objectsAt(doc tree, names ...string) []tree {
 	return out
 }
 
-// appContainers are the regular containers.
+// appContainers returns the regular containers.
 func appContainers(p *corev1.Pod) []*corev1.Container {
 	var all []*corev1.Container
 	for i := range p.Spec.Containers {
@@ -196,7 +195,7 @@ func labelledPod(key, value string) *corev1.Pod {
 	return p
 }
 
-// readsV1 reports whether a review is of v1. The body can be read again.
+// readsV1 reports whether a review is of v1. The body can be read again afterwards.
 func readsV1(req *http.Request) bool {
 	body, err := io.ReadAll(req.Body)
 	req.Body = io.NopCloser(bytes.NewReader(body))

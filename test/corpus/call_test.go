@@ -21,10 +21,10 @@ import (
 	webhookrequest "k8s.io/apiserver/pkg/admission/plugin/webhook/request"
 )
 
-// An object is a document as it is between two calls.
+// An object is the decoded JSON of an object between two calls.
 type object = map[string]any
 
-// A call is one whole call as the API server makes it.
+// A call is one request as the API server sends it.
 type call struct {
 	version   string // v1 if empty
 	operation string // CREATE if empty
@@ -33,7 +33,7 @@ type call struct {
 	old       object
 }
 
-// A result is what came of a call.
+// A result is the result of a call.
 type result struct {
 	object  object
 	patch   []byte
@@ -71,7 +71,7 @@ func request(c call) []byte {
 	return body
 }
 
-// do makes a call. An error is what the API server would call a failed call, or a server error.
+// do makes a call. It returns an error if the API server would report a failed call.
 func do(h http.Handler, c call) (result, error) {
 	sent := request(c)
 	req := httptest.NewRequest(http.MethodPost, "/?timeout=10s", bytes.NewReader(sent))
@@ -126,7 +126,7 @@ func applied(doc object, raw []byte) (object, error) {
 	return out, json.Unmarshal(after, &out)
 }
 
-// created makes a call that must be allowed, and returns the object.
+// created makes a call that must be allowed, and returns the patched object.
 func created(h http.Handler, doc object) (object, error) {
 	r, err := do(h, call{object: doc})
 	if err == nil && !r.allowed {
@@ -137,7 +137,7 @@ func created(h http.Handler, doc object) (object, error) {
 
 var errDenied = errors.New("denied")
 
-// twice checks L1 and L2 on one object. That the first call denies it is no fault.
+// twice checks L1 and L2 on one object. A denial in the first call is not an error.
 func twice(h http.Handler, doc object) error {
 	one, err := do(h, call{object: doc})
 	if err != nil || !one.allowed {
@@ -155,7 +155,7 @@ func twice(h http.Handler, doc object) error {
 	return invalid(one.object)
 }
 
-// invalid is what the API server would refuse, of what the patterns do wrong.
+// invalid returns the validation error of the API server for mistakes that the patterns make.
 func invalid(doc object) error {
 	if doc["kind"] == "Widget" {
 		return repeated("name", listAt(doc, "spec", "steps"), listAt(doc, "spec", "stores"))
@@ -224,7 +224,7 @@ func repeated(key string, lists ...[]object) error {
 	return nil
 }
 
-// podOf is the Pod in a document, or the template of one.
+// podOf returns the Pod in a document, or its Pod template.
 func podOf(doc object) object {
 	if template, ok := member[object](doc, "spec", "template"); ok {
 		return template
@@ -243,7 +243,7 @@ func listAt(doc object, names ...string) []object {
 	return out
 }
 
-// parse reads a document, and copies one.
+// parse decodes a JSON document.
 func parse(text string) object {
 	var doc object
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -262,7 +262,7 @@ func text(v any) string {
 
 func clone(doc object) object { return parse(text(doc)) }
 
-// same reports equality up to the order of list elements.
+// same reports whether a and b are equal except for the order of list elements.
 func same(a, b any) bool { return reflect.DeepEqual(sorted(a), sorted(b)) }
 
 func sorted(v any) any {
@@ -283,7 +283,7 @@ func sorted(v any) any {
 	return v
 }
 
-// lost names something of before that is not in after.
+// lost returns the path of a value in before that after lacks, or "".
 func lost(before, after any, at string) string {
 	switch before := before.(type) {
 	case object:
@@ -312,7 +312,7 @@ func lost(before, after any, at string) string {
 	return ""
 }
 
-// identity tells which element of a list it is.
+// identity returns a key for a list element.
 func identity(e any) string {
 	o, ok := e.(object)
 	if !ok {

@@ -51,7 +51,7 @@ func movesInitFirst(c corev1.Container) edit {
 	}
 }
 
-// first returns the list with the container at the front: the one that is there, or a new one.
+// first moves or adds the container to the front of the list.
 func first(list []corev1.Container, c corev1.Container) []corev1.Container {
 	i := slices.IndexFunc(list, func(other corev1.Container) bool { return other.Name == c.Name })
 	if i >= 0 {

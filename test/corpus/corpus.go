@@ -44,7 +44,7 @@ type Case struct {
 	Observe func() any
 }
 
-// An Exception is something that a webhook does on purpose.
+// An Exception declares intentional behavior of a webhook.
 type Exception struct {
 	// Path is a JSON pointer, where "*" stands for any list element or key.
 	Path string
@@ -75,13 +75,13 @@ func HeldOut() (correct, broken []Case) {
 		slices.Concat(listMistakes(), invalidResults(), sharedStates(), brokenValues(), userParts(), otherKinds(), crashes())
 }
 
-// breaks names the laws.
+// breaks returns the case with the laws that it breaks.
 func (c Case) breaks(laws ...string) Case {
 	c.Laws = laws
 	return c
 }
 
-// on replaces the operations of the registration.
+// on returns the case with other operations in its registration.
 func (c Case) on(operations ...admissionregistrationv1.OperationType) Case {
 	c.Webhook.Rules = slices.Clone(c.Webhook.Rules)
 	for i := range c.Webhook.Rules {
@@ -112,15 +112,15 @@ func (c Case) against(rivals ...edit) Case {
 	return c
 }
 
-// onPods is a case of a webhook for new Pods.
+// onPods returns a case of a webhook for new Pods.
 func onPods(name string, e edit) Case { return podCase(name, func() http.Handler { return pods(e) }) }
 
-// podCase is a case of any handler for new Pods.
+// podCase returns a case of any handler for new Pods.
 func podCase(name string, newHandler func() http.Handler) Case {
 	return Case{Name: name, Webhook: registration(name, "", "pods", admissionregistrationv1.Create), New: newHandler}
 }
 
-// onDeployments is a case of a webhook for the Pod templates of Deployments.
+// onDeployments returns a case of a webhook for the Pod templates of Deployments.
 func onDeployments(name string, e edit) Case {
 	return deploymentCase(name, deployments(e))
 }

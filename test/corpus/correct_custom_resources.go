@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C47 to C60: correct webhooks for custom resources, and some that are odd in how they work.
+// C47 to C60: correct webhooks for custom resources, and some with unusual implementations.
 
 func correctCustomResources() []Case {
 	return []Case{
@@ -71,7 +71,7 @@ func tracedSteps(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// A newWidget knows what an older one does not.
+// A newWidget has fields that an older widget type lacks.
 type newWidget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -133,7 +133,7 @@ func secureGateway(_ *review.Request, doc tree) error {
 	return nil
 }
 
-// A gateway is what the webhook has to know of it.
+// A gateway has only the fields that the webhook needs.
 type gateway struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -161,7 +161,7 @@ func gatewayTimeouts(_ *review.Request, g *gateway) error {
 	return nil
 }
 
-// registersOutside tells a registry of each Service, if it will be stored.
+// registersOutside registers each Service in an external registry, except in dry runs.
 func registersOutside() Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onKind("C54 Service: registered outside, not in a dry run", "v1", "services", func(r *review.Request, s *corev1.Service) error {
@@ -175,7 +175,7 @@ func registersOutside() Case {
 	return c
 }
 
-// slots gives each Pod the next slot, once.
+// slots assigns each Pod the next slot, once.
 func slots() Case {
 	return podCase("C55 takes a slot once, declared", func() http.Handler {
 		var last atomic.Int64
@@ -221,7 +221,7 @@ func warned(e *envelope) {
 	e.Response["auditAnnotations"] = map[string]string{"agent": "mounted"}
 }
 
-// twoKinds serves Pods and Deployments, and keeps what it looked up in a cache by namespace.
+// twoKinds serves Pods and Deployments, and caches its lookups by namespace.
 func twoKinds() Case {
 	c := podCase("C60 Pods and Deployments, settings from a cache", func() http.Handler {
 		var settings sync.Map

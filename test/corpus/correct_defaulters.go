@@ -41,7 +41,7 @@ func correctDefaulters() []Case {
 
 const ownMirror = "mirror.example.com/"
 
-// mirrored moves images that name no registry. The mirror's own name has a dot.
+// mirrored adds the mirror to images without a registry. The mirror's own name has a dot.
 func mirrored(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		host, _, found := strings.Cut(c.Image, "/")
@@ -80,7 +80,7 @@ func restricted(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// escalates reports whether the API server refuses to forbid it.
+// escalates reports whether the API server requires privilege escalation to stay allowed.
 func escalates(s *corev1.SecurityContext) bool {
 	return ptr.Deref(s.Privileged, false) || s.Capabilities != nil && slices.ContainsFunc(s.Capabilities.Add, func(c corev1.Capability) bool {
 		return strings.TrimPrefix(string(c), "CAP_") == "SYS_ADMIN"
@@ -156,7 +156,7 @@ func prefersPool(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// onPlainPods has the API server look for the field first.
+// onPlainPods adds a match condition, so that the API server checks the field before it calls.
 func onPlainPods(w *admissionregistrationv1.MutatingWebhook) {
 	w.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "no-class", Expression: "!has(object.spec.priorityClassName) || object.spec.priorityClassName == ''"},
@@ -188,7 +188,7 @@ func fewDots(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// requestsFromLimits requests half of each CPU limit that a node can have.
+// requestsFromLimits requests half of each CPU limit, if a node can have that much.
 func requestsFromLimits(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.Resources != nil {
 		return nil
@@ -224,7 +224,7 @@ func hostAliased(_ *review.Request, doc tree) error {
 	return nil
 }
 
-// gated leaves alone what has a node already: the API server does not hold it back.
+// gated skips Pods that already have a node, because the API server rejects gates for them.
 func gated(_ *review.Request, p *corev1.Pod) error {
 	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
 	if p.Spec.NodeName == "" && !slices.Contains(p.Spec.SchedulingGates, own) {

@@ -20,7 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C61 to C72: correct webhooks that follow what others do later, near to what is wrong.
+// C61 to C72: correct webhooks that react to later changes of others. They are similar to broken
+// ones.
 
 func correctFollowers() []Case {
 	return []Case{
@@ -41,7 +42,7 @@ func correctFollowers() []Case {
 	}
 }
 
-// sumRequested is over the containers of others, so it grows with them only.
+// sumRequested sums the requests of foreign containers, so its result changes only with them.
 func sumRequested(r *review.Request, p *corev1.Pod) error {
 	sum := resource.Quantity{}
 	for _, c := range appContainers(p) {
@@ -81,7 +82,7 @@ func heapFromLimit(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// secondVolumeName finds what it made before, whatever the user removed since.
+// secondVolumeName finds its own earlier volume, even if the user removed other volumes since.
 func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
 	const at = "/run/settings"
 	names := []string{"settings", "settings-of-agent"}
@@ -100,7 +101,7 @@ func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
 	return denial("the names of the settings are taken")
 }
 
-// everything is a webhook for all kinds, which labels what it sees.
+// everything is a webhook that labels objects of all kinds.
 func everything() Case {
 	c := kindCase("C65 labels whatever it is", "v1", "pods", mapped(func(_ *review.Request, doc tree) error {
 		at(doc, "metadata", "labels")["example.com/seen"] = "yes"
@@ -138,7 +139,7 @@ func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
 	return nil
 }
 
-// testsFirst makes sure that the object is the one that it saw.
+// testsFirst begins its patch with a test operation for the object that it received.
 func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	for i, c := range objectsAt(doc, "spec", "containers") {
@@ -152,7 +153,8 @@ func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// switchedOffLater leaves what it injected before: to remove it is up to the user.
+// switchedOffLater keeps an injected container when the feature is switched off. The user removes
+// it.
 func switchedOffLater(r *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent.example.com/inject"] != "true" {
 		return nil
@@ -160,7 +162,7 @@ func switchedOffLater(r *review.Request, p *corev1.Pod) error {
 	return tokenMounted(r, p)
 }
 
-// tolerationSeconds fills in what may change in an update, too.
+// tolerationSeconds sets a default in a field that updates may change.
 func tolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.Effect == corev1.TaintEffectNoExecute && t.TolerationSeconds == nil {
@@ -171,7 +173,7 @@ func tolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// spreadSelector fills in a field of elements that have no name.
+// spreadSelector sets a default in list elements without names.
 func spreadSelector(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.TopologySpreadConstraints {
 		if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
@@ -182,7 +184,7 @@ func spreadSelector(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// portProtocols fills in a field of elements of elements, neither of which has a name.
+// portProtocols sets a default in nested list elements without names.
 func portProtocols(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	for i := range n.Spec.Egress {
 		if len(n.Spec.Egress[i].Ports) == 0 {
@@ -203,7 +205,7 @@ func preferringPod() *corev1.Pod {
 	return p
 }
 
-// poolOfPreference makes a preference stronger, in elements that have no name.
+// poolOfPreference raises the weight of a preference, in list elements without names.
 func poolOfPreference(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
 		return nil

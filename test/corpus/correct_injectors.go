@@ -86,7 +86,8 @@ func meshProxy(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// proxyFirst inserts its container before the others, once, and waits for it to be ready.
+// proxyFirst inserts its container before the others, once, with a hook that waits until it is
+// ready.
 func proxyFirst(_ *review.Request, doc tree) error {
 	if textAt(doc, "metadata", "annotations", "proxy.example.com/inject") != "enabled" {
 		return nil
@@ -121,7 +122,8 @@ func secretsAgent(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, shared, "/run/agent-secrets")
 }
 
-// runtimeSidecar reads the user's annotation in every call, so that the sidecar follows it.
+// runtimeSidecar reads the user's annotation in every call, so that the sidecar follows its
+// changes.
 func runtimeSidecar(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["runtime.example.com/enabled"] != "true" {
 		return nil
@@ -182,7 +184,7 @@ func workloadIdentity(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// attachedNetwork adds a network to a list that others write, too.
+// attachedNetwork adds a network to a list that other webhooks extend, too.
 func attachedNetwork(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
 	annotations, _ := member[tree](doc, "metadata", "annotations")
@@ -220,7 +222,8 @@ func logShipper(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// probesThroughAgent keeps what it replaced. What cannot be read it writes anew.
+// probesThroughAgent stores the probes that it replaced. It overwrites a stored value that it
+// cannot decode.
 func probesThroughAgent(_ *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/probed-ports"
 	var ports map[string]string
@@ -261,7 +264,7 @@ func initFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return []op{{Op: "add", Path: "/spec/initContainers", Value: []any{own}}}, nil
 }
 
-// caMounted leaves a container alone that has its own certificates.
+// caMounted skips a container that has its own certificates.
 func caMounted(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, configVolume("private-ca", "ca-bundle")); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C27 to C46: correct webhooks for other kinds than Pods.
+// C27 to C46: correct webhooks for kinds other than Pods.
 
 func correctOtherKinds() []Case {
 	return []Case{
@@ -67,7 +67,7 @@ func nativeSidecar(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// cleansUp changes what may change in a Job that runs.
+// cleansUp changes a field that stays mutable while a Job runs.
 func cleansUp(_ *review.Request, j *batchv1.Job) error {
 	if j.Spec.TTLSecondsAfterFinished == nil {
 		j.Spec.TTLSecondsAfterFinished = ptr.To[int32](3600)
@@ -76,7 +76,7 @@ func cleansUp(_ *review.Request, j *batchv1.Job) error {
 	return nil
 }
 
-// queued holds back what its controller has not let go. The template of a Job cannot change.
+// queued suspends Jobs until its controller releases them. The template of a Job is immutable.
 func queued(r *review.Request, j *batchv1.Job) error {
 	if j.Annotations["queue.example.com/admitted"] != "true" {
 		j.Spec.Suspend = ptr.To(true)
@@ -106,8 +106,8 @@ func internalBalancer(_ *review.Request, s *corev1.Service) error {
 	return nil
 }
 
-// metricsPort knows its port by number and protocol. Names must be unique, and there must be some:
-// it gives way.
+// metricsPort finds its port by number and protocol. Port names must be unique, so it chooses
+// another name if its own is taken.
 func metricsPort(_ *review.Request, s *corev1.Service) error {
 	own := corev1.ServicePort{Name: "metrics", Port: 9090, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(9090)}
 	if s.Spec.Type == corev1.ServiceTypeExternalName || slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
@@ -207,7 +207,7 @@ func slowDown(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error
 	return nil
 }
 
-// dnsAllowed looks for its whole rule.
+// dnsAllowed searches for its complete rule.
 func dnsAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	own := networkingv1.NetworkPolicyEgressRule{Ports: []networkingv1.NetworkPolicyPort{
 		{Protocol: ptr.To(corev1.ProtocolUDP), Port: ptr.To(intstr.FromInt32(53))},
@@ -231,7 +231,7 @@ func unhealthyMayGo(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
 	return nil
 }
 
-// teamLabels does not touch a label of the template that the selector may select by.
+// teamLabels skips a template label that the selector may use.
 func teamLabels(r *review.Request, d *appsv1.Deployment) error {
 	const key = "example.com/team"
 	setKey(&d.Labels, key, "team-of-"+r.Namespace)

@@ -45,7 +45,7 @@ func correctRewrites() []Case {
 	}
 }
 
-// revised injects what the revision has that the user asks for.
+// revised injects the sidecar revision that the user requests.
 func revised(_ *review.Request, p *corev1.Pod) error {
 	revision := p.Annotations["agent/revision"]
 	if revision == "" {
@@ -127,7 +127,7 @@ func hashesOnce(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// configuresOne gives the address to the first container, unless one has it.
+// configuresOne sets the address in the first container, unless some container has it.
 func configuresOne(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if findEnv(&p.Spec.Containers[i], "AGENT_ADDRESS") != nil {
@@ -144,7 +144,7 @@ func firstConfiguredWith(p *corev1.Pod, name, value string) error {
 	return nil
 }
 
-// defaultPullSecret leaves Pods alone that have one.
+// defaultPullSecret skips Pods that have a pull secret.
 func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.ImagePullSecrets) == 0 {
 		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry-default"}}
@@ -152,7 +152,7 @@ func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// notesLimits notes what it did, as the API server's LimitRanger does.
+// notesLimits records its changes in an annotation, as the API server's LimitRanger does.
 func notesLimits(_ *review.Request, p *corev1.Pod) error {
 	var set []string
 	for i := range p.Spec.Containers {
@@ -181,7 +181,7 @@ func stampsOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// probesByAgent has the agent probe what is probed by a connection.
+// probesByAgent replaces TCP probes with probes through the agent.
 func probesByAgent(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -196,7 +196,7 @@ func probesByAgent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// enforcesSidecar has its container be what it says, whoever put it there.
+// enforcesSidecar restores its container, whoever added it.
 func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; c.Name == side().Name {
@@ -218,13 +218,14 @@ func simpleAnnotated(key, value string) *corev1.Pod {
 	return samplePod(map[string]string{key: value}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
 }
 
-// sortsArguments has the steps in the order of their names.
+// sortsArguments sorts the steps by name.
 func sortsArguments(w *widget) error {
 	slices.SortStableFunc(w.Spec.Steps, func(a, b step) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
-// movesPort makes place for the agent, and notes where the application is.
+// movesPort moves the application to another port to free its port for the agent, and records the
+// new port.
 func movesPort(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostNetwork {
 		return nil
@@ -256,7 +257,8 @@ func enforcesMode(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// respectsContainer takes a container with the name for the user's own agent, that needs nothing.
+// respectsContainer treats an existing container with its name as the user's own agent and leaves
+// it unchanged.
 func respectsContainer(_ *review.Request, p *corev1.Pod) error {
 	if c := container(p, side().Name); c != nil && c.Image != side().Image {
 		return nil
@@ -265,7 +267,7 @@ func respectsContainer(_ *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(nil, p)
 }
 
-// pointsThere leaves a path alone that is taken, and trusts that there is a token.
+// pointsThere keeps an existing mount at its path and assumes that it contains a token.
 func pointsThere(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, token()); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C73 to C82: correct webhooks that add to, or set one value in, elements that have no name.
+// C73 to C82: correct webhooks that add, or set one value in, list elements without names.
 
 func correctUnnamedElements() []Case {
 	return []Case{

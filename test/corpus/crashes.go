@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B71 to B85: crashes on legal objects, and more parts that are not where they are expected.
+// B71 to B85: crashes on legal objects, and further parts at unexpected positions.
 
 func crashes() []Case {
 	return []Case{
@@ -46,7 +46,8 @@ func hashedVolumes(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, emptyDir("scratch-"+hash(p.Spec.Volumes)[:8]), "/scratch-"+hash(p.Spec.Volumes)[:8])
 }
 
-// lastVolumeIsOwn appends its volume, or brings up to date what it takes for it.
+// lastVolumeIsOwn appends its volume, or updates the last volume because it assumes that it is its
+// own.
 func lastVolumeIsOwn(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil {
@@ -64,7 +65,7 @@ func lastVolumeIsOwn(r *review.Request) (patch.Patch, error) {
 	return nil, nil
 }
 
-// mountsByVolume forgets that a volume can be mounted at several paths.
+// mountsByVolume assumes that a container mounts a volume only once.
 func mountsByVolume(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		c.VolumeMounts = byName(c.VolumeMounts, func(m corev1.VolumeMount) string { return m.Name })
@@ -179,7 +180,7 @@ func secretReferences(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// volumeByContent makes a volume more where somebody changed its own.
+// volumeByContent adds another volume if somebody changed its own.
 func volumeByContent(_ *review.Request, p *corev1.Pod) error {
 	want := configVolume("settings", "agent-settings")
 	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
@@ -194,7 +195,7 @@ func volumeByContent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// tokenAsText writes what the API server turns into data and does not keep.
+// tokenAsText writes stringData, which the API server moves to data.
 func tokenAsText(_ *review.Request, s *corev1.Secret) error {
 	if s.Type == corev1.SecretTypeOpaque && s.StringData["agent-token"] == "" {
 		if s.StringData == nil {

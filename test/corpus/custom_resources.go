@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// Some of the patterns again, for a custom resource.
+// Some of the patterns for a custom resource.
 
 func customResourcePatterns() []Case {
 	return []Case{
@@ -43,7 +43,7 @@ func customResourceLookalikes() []Case {
 	}
 }
 
-// WidgetCRD is the definition of the custom resource that some of the cases are for.
+// WidgetCRD returns the definition of the custom resource in some of the cases.
 func WidgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	crd := new(apiextensionsv1.CustomResourceDefinition)
 	if err := yaml.UnmarshalStrict([]byte(widgetCRD), crd); err != nil {
@@ -111,7 +111,7 @@ spec:
                           store: {type: string, minLength: 1}
 `
 
-// A widget is older than its definition: it has neither the retries nor the timeout of a step.
+// A widget is older than its definition: it lacks the retries and the timeout of a step.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 )
 
-// The sample is valid, and the API server prunes nothing of it, before and after a correct webhook.
+// TestWidgetsFitTheirDefinition checks that the sample is valid, and that the API server prunes no
+// field of it, before and after a correct webhook.
 func TestWidgetsFitTheirDefinition(t *testing.T) {
 	var props apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(

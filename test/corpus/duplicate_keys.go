@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P24: what has one name is not one thing.
+// P24: list elements that share a name but are different.
 
 func duplicateKeyPatterns() []Case {
 	return []Case{
@@ -31,7 +31,7 @@ func duplicateKeyLookalikes() []Case {
 	}
 }
 
-// byName keeps the place of the first element of each name and the value of the last.
+// byName keeps the position of the first element of each name and the value of the last.
 func byName[T any, K comparable](list []T, name func(T) K) []T {
 	places := map[K]int{}
 	var out []T
@@ -68,8 +68,7 @@ func agentPort() corev1.ContainerPort {
 	return corev1.ContainerPort{ContainerPort: 9090, Protocol: corev1.ProtocolTCP}
 }
 
-// portsByNumber leaves Pods in the network of their node alone, where ports of two containers
-// conflict.
+// portsByNumber skips Pods in the host network, where the ports of two containers can conflict.
 func portsByNumber(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostNetwork {
 		return nil
@@ -92,7 +91,7 @@ func portOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// ensurePort compares what the API server takes for the key of a port.
+// ensurePort compares the fields that the API server uses as the key of a port.
 func ensurePort(c *corev1.Container) {
 	same := func(port corev1.ContainerPort) bool {
 		return port.ContainerPort == agentPort().ContainerPort && cmp.Or(port.Protocol, corev1.ProtocolTCP) == agentPort().Protocol

@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P01 and P02: whatever is appended without looking is there twice.
+// P01 and P02: handlers that append without a check, and so append twice.
 
 func growthPatterns() []Case {
 	return []Case{
@@ -153,7 +153,8 @@ func ensuredEnvFrom(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// isAgentEnv takes a source with a prefix for another one: it gives other variables.
+// isAgentEnv reports whether e is the agent's source. The same source with a prefix gives other
+// variables.
 func isAgentEnv(s corev1.EnvFromSource) bool {
 	return s.Prefix == "" && s.ConfigMapRef != nil && s.ConfigMapRef.Name == agentEnvFrom().ConfigMapRef.Name
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// A handler answers a review with a patch of its own making, which is sent as it is.
+// A handler answers a review with a patch, which is sent unchanged.
 type handler func(r *review.Request) (patch.Patch, error)
 
 // An edit changes a Pod, or the template of a Pod.
 type edit func(r *review.Request, p *corev1.Pod) error
 
-// A denial is the error of a handler that refuses the object. Any other one is a failure.
+// A denial is an error that rejects the object. Any other error is a failure of the webhook.
 type denial string
 
 func (d denial) Error() string { return string(d) }
@@ -61,7 +61,7 @@ func (h handler) decide(r *review.Request) (*review.Decision, patch.Patch, error
 	return review.Allow(), p, err
 }
 
-// typed is a handler that changes a Go value. What the type does not know stays as it is.
+// typed returns a handler that changes a Go value. It keeps fields that the type lacks.
 func typed[T any](change func(r *review.Request, object *T) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		var base received.Document
@@ -88,7 +88,8 @@ func deployments(e edit) handler {
 	})
 }
 
-// document is a handler that reads the object as it is written, and writes its operations by hand.
+// document returns a handler that decodes the object without types and returns hand-written
+// operations.
 func document(operations func(doc map[string]any) patch.Patch) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		var doc map[string]any
@@ -99,7 +100,7 @@ func document(operations func(doc map[string]any) patch.Patch) handler {
 	}
 }
 
-// add is the operation that puts a value in.
+// add returns an add operation.
 func add(at patch.Pointer, value any) patch.Operation {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -108,7 +109,7 @@ func add(at patch.Pointer, value any) patch.Operation {
 	return patch.Operation{Op: patch.Add, Path: at, Value: raw}
 }
 
-// member looks up a value below doc. A null is as good as nothing.
+// member returns the value at a path below doc. A null counts as missing.
 func member[T any](doc map[string]any, names ...string) (value T, ok bool) {
 	var at any = doc
 	for _, name := range names {
@@ -119,7 +120,7 @@ func member[T any](doc map[string]any, names ...string) (value T, ok bool) {
 	return value, ok
 }
 
-// put sets doc[names[0]][names[1]]… to a value, with the parents that are missing.
+// put returns an operation that sets doc[names[0]][names[1]]… and creates missing parents.
 func put(doc map[string]any, value any, names ...string) patch.Operation {
 	var at patch.Pointer
 	for i, name := range names {

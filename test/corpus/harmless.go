@@ -15,7 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// N1 to N4 and N7: odd, and right. N5 is with P25, N6 and N9 with P18, N8 with P24, N10 to N12 with P21.
+// N1 to N4 and N7: unusual but correct. N5 is with P25, N6 and N9 with P18, N8 with P24, N10 to N12
+// with P21.
 
 func harmless() []Case {
 	return []Case{
@@ -42,7 +43,7 @@ func policy(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// deniesConflict cannot serve a Pod in the namespaces of its node.
+// deniesConflict rejects Pods in a host namespace, which it cannot serve.
 func deniesConflict(r *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostPID || p.Annotations["agent/mode"] == "off" {
 		return denial("the agent needs a process namespace of its own")
@@ -51,7 +52,7 @@ func deniesConflict(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// shuffledCase sends its operations in varying order.
+// shuffledCase returns its operations in varying order.
 func shuffledCase() Case {
 	return documentCase("N3 operations in varying order", func(doc map[string]any) patch.Patch {
 		var p, parents patch.Patch
@@ -105,10 +106,10 @@ func limitsFromMap(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// most is how many answers are remembered.
+// most is the maximum number of cached responses.
 const most = 256
 
-// cachingCase remembers its answers by the object that they are for.
+// cachingCase caches its responses by object.
 func cachingCase() Case {
 	return podCase("N7 caches its answers", func() http.Handler {
 		var mu sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B15 to B24: legal objects that lead to invalid ones, and to crashes.
+// B15 to B24: webhooks that make legal objects invalid, or crash on them.
 
 func invalidResults() []Case {
 	return []Case{
@@ -30,7 +30,8 @@ func invalidResults() []Case {
 	}
 }
 
-// labelFromTag takes what is behind the first colon: of a registry with a port, that is more.
+// labelFromTag takes the text after the first colon as the tag. This is wrong for a registry with a
+// port.
 func labelFromTag(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) == 0 {
 		return nil
@@ -115,7 +116,7 @@ func gateAlways(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// secondController makes the Pod a part of its group. Pods of a ReplicaSet have a controller.
+// secondController adds its group as a controller. Pods of a ReplicaSet already have one.
 func secondController(_ *review.Request, p *corev1.Pod) error {
 	own := metav1.OwnerReference{
 		APIVersion: "example.com/v1", Kind: "Group", Name: "shop", UID: "3c1d7c52-0f53-4cc0-9f5e-8f6a6f1f2b10", Controller: ptr.To(true),

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M41 to M44: what goes wrong only once an object is there.
+// M41 to M44: failures that occur only after the object was created.
 
 func lifecyclePatterns() []Case {
 	return []Case{
@@ -46,7 +46,7 @@ func onUpdate(e edit) edit {
 	}
 }
 
-// refusesInUpdates meets its own variable there.
+// refusesInUpdates rejects its own variable in updates.
 func refusesInUpdates(r *review.Request, p *corev1.Pod) error {
 	if r.Operation == admissionv1.Update {
 		return refusesOwnEnv(r, p)
@@ -75,7 +75,7 @@ func withArgument(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// needsObject is a handler that takes for granted that there is an object.
+// needsObject is a handler that assumes that every request has an object.
 type needsObject struct{ handler }
 
 func (h needsObject) ServeHTTP(w http.ResponseWriter, req *http.Request) {

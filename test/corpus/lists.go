@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B01 to B14: lists and structs that grow, lose something, or are looked for in the wrong place.
+// B01 to B14: lists and structs that grow, lose a value, or are searched at the wrong position.
 
 func listMistakes() []Case {
 	return []Case{
@@ -105,7 +105,7 @@ func resourcesReplaced(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// requirementInTerms restricts what there is: terms are alternatives.
+// requirementInTerms adds a requirement to each existing term, because terms are alternatives.
 func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
 	own := corev1.NodeSelectorRequirement{Key: "example.com/tenant", Operator: corev1.NodeSelectorOpIn, Values: []string{"shop"}}
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -119,8 +119,8 @@ func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// shiftedPlaces inserts its container first, and then adds a variable at the places that the other
-// containers had before.
+// shiftedPlaces inserts its container first. It then adds a variable at the old indexes of the
+// other containers.
 func shiftedPlaces(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	if !named(doc, "agent") {
@@ -173,7 +173,7 @@ func removesMissing(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return nil, nil
 }
 
-// envRewritten sends the whole list of variables.
+// envRewritten replaces the whole list of variables.
 func envRewritten(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil {

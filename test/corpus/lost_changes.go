@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// V31 to V37: broken webhooks that a harness misses if it is too kind to what is changed, to what is
-// written once, or to what others do to objects.
+// V31 to V37: broken webhooks. A harness misses them if it is too lenient about changed values,
+// values written once, or changes by others.
 
 func lostChangePatterns() []Case {
 	return []Case{
@@ -81,7 +81,7 @@ func mountsOnce(_ *review.Request, p *corev1.Pod) error {
 	return tokenMounted(nil, p)
 }
 
-// tellsSidecar makes the sidecar once, with what is known then.
+// tellsSidecar configures the sidecar once, with the values known at that time.
 func tellsSidecar(_ *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, side().Name) {
 		return nil

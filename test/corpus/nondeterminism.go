@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P17, P22 and P23: the answer depends on something that is not in the request.
+// P17, P22 and P23: the response depends on something outside the request.
 
 func nondeterministicPatterns() []Case {
 	return []Case{
@@ -45,7 +45,7 @@ func nondeterministicLookalikes() []Case {
 	}
 }
 
-// settings are several, so that their order is seldom the same.
+// settings returns several entries, so that the order of iteration usually varies.
 func settings() map[string]string {
 	return map[string]string{"A": "1", "B": "2", "C": "3", "D": "4"}
 }
@@ -76,7 +76,7 @@ func mapIntoMap(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// counterCase is a handler with a counter of calls.
+// counterCase returns a case of a handler that counts its calls.
 func counterCase(name string, change func(p *corev1.Pod, n int64)) Case {
 	return podCase(name, func() http.Handler {
 		var calls atomic.Int64
@@ -93,7 +93,7 @@ func setPort(p *corev1.Pod, port int) {
 	}
 }
 
-// setEnvValue enforces a value, but not over a reference: that would take the user's key away.
+// setEnvValue sets a value, but keeps a variable with a reference, to preserve the user's key.
 func setEnvValue(c *corev1.Container, name, value string) {
 	if e := findEnv(c, name); e == nil || e.ValueFrom == nil {
 		setEnv(c, name, value)
@@ -105,7 +105,7 @@ func constantPort(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// derivedPort takes what no webhook changes.
+// derivedPort derives the port from a value that no webhook changes.
 func derivedPort(r *review.Request, p *corev1.Pod) error {
 	setPort(p, 15000+len(r.Namespace))
 	return nil

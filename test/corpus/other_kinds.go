@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B49 to B60 and B63 to B70: broken webhooks for other kinds than Pods.
+// B49 to B60 and B63 to B70: broken webhooks for kinds other than Pods.
 
 func otherKinds() []Case {
 	return []Case{
@@ -128,7 +128,7 @@ func jobTraced(_ *review.Request, j *batchv1.Job) error {
 	return nil
 }
 
-// immutableData may not be changed once it is stored, not even by a webhook.
+// immutableData changes data that is immutable after creation, even for webhooks.
 func immutableData(_ *review.Request, c *corev1.ConfigMap) error {
 	if _, taken := c.BinaryData["ca.crt"]; !taken {
 		setKey(&c.Data, "ca.crt", "-----BEGIN CERTIFICATE-----")
@@ -172,7 +172,7 @@ func frozenWhenDeleted(_ *review.Request, w *widget) error {
 	return nil
 }
 
-// oneVersion reads one version of reviews, and is registered for two.
+// oneVersion decodes one version of reviews but is registered for two.
 func oneVersion() Case {
 	inner := pods(tokenMounted)
 	return podCase("B60 registered for v1beta1, reads v1 only", func() http.Handler {
@@ -199,7 +199,7 @@ func secretElsewhere(_ *review.Request, a *corev1.ServiceAccount) error {
 	return nil
 }
 
-// tierSelected chooses among volumes. A claim that is there keeps what it has.
+// tierSelected adds a selector to a claim that has none and no data source.
 func tierSelected(_ *review.Request, c *corev1.PersistentVolumeClaim) error {
 	if c.Spec.Selector == nil && c.Spec.DataSource == nil && c.Spec.DataSourceRef == nil {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "gold"}}
@@ -230,7 +230,7 @@ func saysUpdated(r *review.Request, doc tree) error {
 	return nil
 }
 
-// floatNumbers sends back the specification as it was decoded, with one field more.
+// floatNumbers returns the decoded specification with one more field.
 func floatNumbers(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	spec, ok := member[tree](doc, "spec")
 	if !ok || spec["class"] != nil {

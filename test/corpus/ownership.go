@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P04 and P12: the handler takes its own output for the user's, or the user's for its own.
+// P04 and P12: the handler mistakes its own output for the user's, or the reverse.
 
 func ownershipPatterns() []Case {
 	return []Case{
@@ -97,7 +97,7 @@ func rivalFillsNil(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// defaultUser sets the uid of the sidecar where nobody has.
+// defaultUser sets the uid of the sidecar if it is missing.
 func defaultUser(p *corev1.Pod, uid int64) {
 	c := container(p, side().Name)
 	if c == nil || isWindows(p) {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P13 to P16 and P25: patches that do not say what was meant.
+// P13 to P16 and P25: patches with unintended operations.
 
 func patchDocumentPatterns() []Case {
 	return []Case{
@@ -59,7 +59,7 @@ func isOK(doc map[string]any, at []string) bool {
 	return ok == "yes"
 }
 
-// with appends to a copy.
+// with returns a copy of the path with names appended.
 func with(at []string, names ...string) []string { return append(at[:len(at):len(at)], names...) }
 
 func replacesMap(at ...string) func(map[string]any) patch.Patch {
@@ -84,7 +84,7 @@ func setup() corev1.Container {
 	return corev1.Container{Name: "setup", Image: "registry.example.com/setup:v1"}
 }
 
-// named reports whether a container has the name.
+// named reports whether doc has a container with the name.
 func named(doc map[string]any, name string) bool {
 	for _, list := range []string{"initContainers", "containers"} {
 		elements, _ := member[[]any](doc, "spec", list)
@@ -145,7 +145,7 @@ func annotateDeployment(d *appsv1.Deployment) {
 	d.Spec.Template.Annotations["agent/ok"] = "yes"
 }
 
-// roundTrip compares what came with what its own type can hold.
+// roundTrip generates its patch from the received document and the encoding of its own type.
 func roundTrip[T any](change func(*T)) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		object := new(T)
@@ -161,8 +161,8 @@ func roundTrip[T any](change func(*T)) handler {
 	}
 }
 
-// diffBeforeAfter compares two encodings of the same type. What they have in common may not be in
-// the document, so the paths must be checked by whoever changes more than annotations.
+// diffBeforeAfter compares two encodings of the same type. The document may lack values that both
+// have. So handlers that change more than annotations must check the paths.
 func diffBeforeAfter[T any](change func(*T)) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		object := new(T)
@@ -182,7 +182,7 @@ func diffBeforeAfter[T any](change func(*T)) handler {
 	}
 }
 
-// legacy finds the places of the elements of a list whose name begins with "legacy-".
+// legacy returns the indexes of the elements whose name begins with "legacy-".
 func legacy(list []any) []int {
 	var places []int
 	for i, e := range list {
@@ -207,7 +207,7 @@ func removesAscending(doc map[string]any) patch.Patch {
 	return p
 }
 
-// removesDescending removes the mounts, too: without their volumes the Pod would be refused.
+// removesDescending also removes the mounts. Without their volumes the Pod would be invalid.
 func removesDescending(doc map[string]any) patch.Patch {
 	var p patch.Patch
 	removeFrom := func(at patch.Pointer, list []any) {

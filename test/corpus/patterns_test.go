@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What the objects of the tests look like.
+// The Pods of the tests.
 const (
 	plain     = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"},"spec":{"containers":[{"name":"app","image":"app:v1"}]}}`
 	rich      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","annotations":{"team":"shop"},"labels":{}},"spec":{"futureField":{"a":1},"dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler","initContainers":[{"name":"prepare","image":"prepare:v1","futureField":1}],"containers":[{"name":"app","image":"app:v1","command":["serve"],"env":[{"name":"LEVEL","value":"info"},{"name":"LEVEL","value":"debug"}],"ports":[{"containerPort":53,"protocol":"TCP"},{"containerPort":53,"protocol":"UDP"}],"resources":{"limits":{"memory":"1.5Gi"},"requests":{"cpu":"2"}},"readinessProbe":{"httpGet":{"port":8080}},"volumeMounts":[{"name":"data","mountPath":"/var/data"}]},{"name":"app-two","image":"two:v1","futureField":2}],"volumes":[{"name":"data","emptyDir":{}}],"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"},{"key":"gpu","operator":"Exists","effect":"NoExecute"}]}}`
@@ -22,10 +22,10 @@ const (
 	legacies  = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"app:v1"}],"volumes":[{"name":"legacy-a","emptyDir":{}},{"name":"legacy-b","emptyDir":{}},{"name":"keep","emptyDir":{}}%s]}}`
 )
 
-// A probe looks for one kind of fault, on one input.
+// A probe tests for one kind of fault with one input.
 type probe func(c Case) error
 
-// probes are the smallest inputs of the patterns, by number.
+// probes maps pattern numbers to their smallest failing inputs.
 var probes = map[string][]probe{
 	"P01": {again}, "P02": {again}, "P03": {again}, "P04": {again}, "P06": {again}, "P07": {again}, "P08": {again}, "P09": {again},
 	"P05": {again, freshly},
@@ -91,13 +91,14 @@ func TestLookalikesAreFine(t *testing.T) {
 	}
 }
 
-// excused are the differences that are declared, or advice.
+// excused reports whether err is a difference that the case declares, or that only results in
+// advice.
 func excused(c Case, err error) bool {
 	var d difference
 	return errors.As(err, &d) && (len(c.Exceptions) > 0 || c.Advice)
 }
 
-// A difference is between two objects that should be the same.
+// A difference describes how two objects differ that should be equal.
 type difference string
 
 func (d difference) Error() string { return string(d) }
@@ -126,7 +127,7 @@ func TestEveryNumberIsThere(t *testing.T) {
 	}
 }
 
-// inputs are objects of the kind that the case is for.
+// inputs returns objects of the kind that the case handles.
 func inputs(c Case) []object {
 	switch c.Webhook.Rules[0].Resources[0] {
 	case "widgets":
@@ -186,7 +187,8 @@ func valid(c Case, doc object) error {
 	return invalid(r.object)
 }
 
-// freshly is the same call to fresh instances: enough of them to see the order of a map of four.
+// freshly sends the same call to new instances, often enough to detect the iteration order of a map
+// with four entries.
 func freshly(c Case) error {
 	doc := inputs(c)[0]
 	want, err := do(c.New(), call{object: doc})
@@ -205,7 +207,7 @@ func freshly(c Case) error {
 	return nil
 }
 
-// addedLater is law L4b for a container, or a step, at either end.
+// addedLater tests law L4b with a new container, or step, at either end of the list.
 func addedLater(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		for _, front := range []bool{false, true} {
@@ -248,7 +250,7 @@ func withStranger(doc object, front bool) object {
 	return doc
 }
 
-// keeps looks for things of the user that are gone after one call.
+// keeps checks that one call removes nothing of the user's.
 func keeps(c Case) error { return each(c, keep) }
 
 func keep(c Case, doc object) error {
@@ -268,7 +270,7 @@ func keep(c Case, doc object) error {
 	return nil
 }
 
-// withoutLegacy is the object without what P25 and N5 remove on purpose.
+// withoutLegacy removes the parts that P25 and N5 remove on purpose.
 func withoutLegacy(doc object) object {
 	doc = clone(doc)
 	spec, _ := doc["spec"].(object)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// side is the container that the sidecar injectors inject.
+// side returns the container that the sidecar injectors add.
 func side() corev1.Container {
 	return corev1.Container{Name: "agent", Image: "registry.example.com/agent:v1"}
 }
@@ -39,7 +39,7 @@ func container(p *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// nameTaken reports whether no new container can have the name.
+// nameTaken reports whether a new container cannot have the name.
 func nameTaken(p *corev1.Pod, name string) bool {
 	return container(p, name) != nil ||
 		slices.ContainsFunc(p.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
@@ -66,14 +66,14 @@ func findEnv(c *corev1.Container, name string) *corev1.EnvVar {
 	return nil
 }
 
-// ensureEnv leaves a variable of the user alone.
+// ensureEnv adds a variable unless the container has one with the name.
 func ensureEnv(c *corev1.Container, name, value string) {
 	if findEnv(c, name) == nil {
 		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 }
 
-// setEnv enforces a value.
+// setEnv sets a variable and replaces an existing value.
 func setEnv(c *corev1.Container, name, value string) {
 	if e := findEnv(c, name); e != nil {
 		e.Value, e.ValueFrom = value, nil
@@ -89,7 +89,7 @@ func annotate(p *corev1.Pod, key, value string) {
 	p.Annotations[key] = value
 }
 
-// ensureVolume recognises the own volume by name and content.
+// ensureVolume adds a volume. It recognizes its own by name and content.
 func ensureVolume(p *corev1.Pod, want corev1.Volume) error {
 	for _, v := range p.Spec.Volumes {
 		if v.Name != want.Name {
@@ -104,7 +104,7 @@ func ensureVolume(p *corev1.Pod, want corev1.Volume) error {
 	return nil
 }
 
-// ensureMount recognises the own mount by its path.
+// ensureMount adds a mount. It recognizes its own by path.
 func ensureMount(c *corev1.Container, want corev1.VolumeMount) error {
 	for _, d := range c.VolumeDevices {
 		if samePath(d.DevicePath, want.MountPath) {
@@ -126,7 +126,7 @@ func ensureMount(c *corev1.Container, want corev1.VolumeMount) error {
 
 func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
 
-// ensureMounted is ensureVolume, and ensureMount in every container.
+// ensureMounted calls ensureVolume, and ensureMount for every container.
 func ensureMounted(p *corev1.Pod, v corev1.Volume, at string) error {
 	if err := ensureVolume(p, v); err != nil {
 		return err
@@ -139,7 +139,7 @@ func ensureMounted(p *corev1.Pod, v corev1.Volume, at string) error {
 	return nil
 }
 
-// sameSource compares volumes before and after the API server filled in the defaults.
+// sameSource reports whether two sources are equal apart from the API server's defaults.
 func sameSource(a, b corev1.VolumeSource) bool {
 	return equality.Semantic.DeepEqual(defaulted(a), defaulted(b))
 }
@@ -174,10 +174,10 @@ func configVolume(name, config string) corev1.Volume {
 	}}}
 }
 
-// isWindows reports whether the API server refuses the security settings of Linux.
+// isWindows reports whether the API server rejects Linux security settings for the Pod.
 func isWindows(p *corev1.Pod) bool { return p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows }
 
-// samplePod is a Pod that a user gives.
+// samplePod returns a Pod as a user would create it.
 func samplePod(annotations map[string]string, spec corev1.PodSpec) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

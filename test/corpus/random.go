@@ -31,14 +31,14 @@ func Random(seed int64) (correct Case, buggy func(i int) (Case, bool)) {
 	}
 }
 
-// A part is one of the edits of a random handler.
+// A part is one edit of a random handler.
 type part struct {
 	name   string
 	ensure edit
 	bugs   []bug
 }
 
-// A bug is a way to break a part. The laws are those that may be named for it.
+// A bug is one way to break a part. The harness may report any of its laws.
 type bug struct {
 	name string
 	laws []string
@@ -49,14 +49,14 @@ func broken(name string, e edit, laws ...string) bug {
 	return bug{name: name, laws: laws, new: func() edit { return e }}
 }
 
-// A mould has what the parts of one handler are made with.
+// A mould has the inputs for the parts of one handler.
 type mould struct {
 	*rand.Rand
 	word string   // of this part
 	own  []string // the names of the containers that the parts add
 }
 
-// A maker makes a part. No two parts of a handler are of one maker, so that they do not write the
+// A maker generates a part. Each part of a handler has a different maker, so that no two write the
 // same field.
 type maker func(m *mould) part
 
@@ -94,7 +94,7 @@ func describe(parts []part, at int, how string) string {
 	return strings.Join(names, ", ")
 }
 
-// composed is the handler of all parts, one of them broken.
+// composed returns a handler with all parts, of which the one at the index has the bug.
 func composed(name string, parts []part, at int, b bug) Case {
 	c := podCase(name, func() http.Handler {
 		edits := make([]edit, len(parts))
@@ -118,13 +118,13 @@ func composed(name string, parts []part, at int, b bug) Case {
 	return c
 }
 
-// others are the containers that no part of the handler added. What is done to them alone does
-// not depend on the order of the parts.
+// others returns the containers that no part of the handler added. An edit of only these does not
+// depend on the order of the parts.
 func (m *mould) others(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
 }
 
-// each is an edit of every container that is not the handler's own.
+// each returns an edit of every container in m.others.
 func (m *mould) each(change func(c *corev1.Container) error) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range m.others(p) {
@@ -136,7 +136,7 @@ func (m *mould) each(change func(c *corev1.Container) error) edit {
 	}
 }
 
-// early is an edit of every container that is left out when the first one looks done.
+// early returns a bug that skips the edit if any of the other containers already has it.
 func (m *mould) early(done func(c *corev1.Container) bool, e edit) bug {
 	return broken("early return", func(r *review.Request, p *corev1.Pod) error {
 		if slices.ContainsFunc(m.others(p), done) {
@@ -146,7 +146,7 @@ func (m *mould) early(done func(c *corev1.Container) bool, e edit) bug {
 	}, "L4b", "L5")
 }
 
-// denied is an edit that refuses Pods.
+// denied returns an edit that rejects Pods.
 func denied(when func(p *corev1.Pod) bool, e edit) bug {
 	return broken("refuses its own output", func(r *review.Request, p *corev1.Pod) error {
 		if when(p) {

@@ -13,7 +13,7 @@ import (
 
 var containerParts = []maker{envPart, envMapPart, envFromPart, tokenPart, argsPart, imagePart, limitPart, securityPart}
 
-// envName makes the name of a variable of a word.
+// envName returns the word as the name of a variable.
 func (m *mould) envName() string { return strings.ToUpper(strings.ReplaceAll(m.word, "-", "_")) }
 
 func envPart(m *mould) part {
@@ -47,7 +47,7 @@ func envPart(m *mould) part {
 	}}
 }
 
-// envMapPart ensures several variables in a fixed order.
+// envMapPart adds several variables in a fixed order.
 func envMapPart(m *mould) part {
 	names := []string{m.envName() + "_A", m.envName() + "_B", m.envName() + "_C", m.envName() + "_D"}
 	values := map[string]string{}
@@ -91,7 +91,7 @@ func envFromPart(m *mould) part {
 	return part{name: "envFrom", ensure: ensure, bugs: []bug{broken("guard removed", m.each(blind), "L1"), m.early(has, ensure)}}
 }
 
-// tokenPart puts a token into a variable that others write to.
+// tokenPart adds a token to a variable that others extend, too.
 func tokenPart(m *mould) part {
 	name, token := m.envName()+"_OPTS", "-"+m.word
 	extend := func(c *corev1.Container) error {

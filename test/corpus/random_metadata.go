@@ -14,7 +14,7 @@ import (
 
 var metadataParts = []maker{labelPart, annotationPart, nodeSelectorPart, hashPart}
 
-// mapBugs are the ways to break an entry in a map.
+// mapBugs returns the ways to break an entry in a map.
 func mapBugs(in func(p *corev1.Pod) *map[string]string, key, value string) []bug {
 	return []bug{
 		broken("replaces the map", func(_ *review.Request, p *corev1.Pod) error {
@@ -56,7 +56,7 @@ func setsKey(in func(p *corev1.Pod) *map[string]string, key, value string) edit 
 	}
 }
 
-// ensuresKey leaves the value of somebody else alone.
+// ensuresKey sets an entry of a map unless it exists.
 func ensuresKey(in func(p *corev1.Pod) *map[string]string, key, value string) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if _, ok := (*in(p))[key]; !ok {

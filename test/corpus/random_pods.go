@@ -13,7 +13,7 @@ import (
 
 var podParts = []maker{volumePart, sidecarPart, initPart, tolerationPart, pullSecretPart, hostAliasPart}
 
-// changes is an edit that cannot fail.
+// changes returns an edit that cannot fail.
 func changes(change func(p *corev1.Pod)) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		change(p)
@@ -70,7 +70,7 @@ func volumePart(m *mould) part {
 	}}
 }
 
-// containerPart ensures a container in one of the lists.
+// containerPart adds a container to one of the lists.
 func containerPart(m *mould, name string, list func(p *corev1.Pod) *[]corev1.Container) part {
 	c := corev1.Container{Name: m.word, Image: m.word + ":v1"}
 	blind := changes(func(p *corev1.Pod) { *list(p) = append(*list(p), c) })
@@ -120,7 +120,7 @@ func pullSecretPart(m *mould) part {
 	}}
 }
 
-// hostAliasPart gives an address a name. Others may have given it theirs.
+// hostAliasPart adds a host name for an address. Others may use the same address.
 func hostAliasPart(m *mould) part {
 	own := corev1.HostAlias{IP: fmt.Sprintf("192.0.2.%d", 1+m.IntN(200)), Hostnames: []string{m.word + ".example.com"}}
 	find := func(p *corev1.Pod) int {

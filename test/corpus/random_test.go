@@ -69,7 +69,7 @@ func TestRandomBuggy(t *testing.T) {
 	}
 }
 
-// TestEveryBug has each part alone, with each of its bugs.
+// TestEveryBug tests each part by itself with each of its bugs.
 func TestEveryBug(t *testing.T) {
 	for i, newPart := range slices.Concat(metadataParts, containerParts, podParts) {
 		m := newMould(int64(i))
@@ -94,7 +94,7 @@ func newMould(seed int64) *mould {
 	return &mould{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), word: "word-a", own: []string{"word-a"}}
 }
 
-// wrong looks for anything that is wrong.
+// wrong returns the first fault that any probe finds.
 func wrong(c Case) error {
 	for _, p := range []probe{again, freshly, addedLater, keeps, resembling} {
 		if err := p(c); err != nil {
@@ -104,7 +104,7 @@ func wrong(c Case) error {
 	return nil
 }
 
-// resembling calls with objects that hold what looks like parts of the handler's own.
+// resembling calls with objects whose parts resemble those of the handler.
 func resembling(c Case) error {
 	h := c.New()
 	for _, before := range []object{parse(plain), parse(rich)} {
@@ -129,7 +129,7 @@ func resembling(c Case) error {
 	return nil
 }
 
-// usesOthers looks for new mounts of a volume that the user brought with other content.
+// usesOthers checks for new mounts of a user's volume that has different content.
 func usesOthers(h http.Handler, doc object) error {
 	r, err := do(h, call{object: doc})
 	if err != nil || !r.allowed {
@@ -143,7 +143,7 @@ func usesOthers(h http.Handler, doc object) error {
 	return nil
 }
 
-// resemblances put into a document what looks like something in the document after a call.
+// resemblances add parts to a document that resemble parts that the call added.
 var resemblances = map[string]func(doc, after object){
 	"containers in the other list": func(doc, after object) {
 		spec := doc["spec"].(object)
@@ -197,7 +197,7 @@ var resemblances = map[string]func(doc, after object){
 	},
 }
 
-// fresh are the elements of a list that were not there before.
+// fresh returns the elements of a list in after that before lacks.
 func fresh(before, after object, names ...string) []object {
 	var out []object
 	old, _ := member[[]any](before, names...)

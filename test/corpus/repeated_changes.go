@@ -15,7 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M01 to M11: the second call does something again, in ways that the patterns of the public list do not show.
+// M01 to M11: the second call changes something again, in ways that the numbered patterns do not
+// cover.
 
 func repeatedChangePatterns() []Case {
 	return []Case{
@@ -66,7 +67,7 @@ func toggled(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// shortenedTo keeps so much of the beginning of long labels, and their hash.
+// shortenedTo shortens long labels to a prefix and a hash.
 func shortenedTo(begin int) edit {
 	const most = 20
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -111,7 +112,7 @@ func requested(minded bool) edit {
 	}
 }
 
-// summarized lists the keys of the annotations of the template, in one of them.
+// summarized writes the keys of the template's annotations into one annotation.
 func summarized(without string) func(*review.Request, *appsv1.Deployment) error {
 	return func(_ *review.Request, d *appsv1.Deployment) error {
 		t := &d.Spec.Template
@@ -147,7 +148,7 @@ func finalized(minded bool) edit {
 	}
 }
 
-// spread ensures a constraint, and has its own idea of which are the same.
+// spread adds a constraint. same decides which constraints are equal.
 func spread(same func(a, b corev1.TopologySpreadConstraint) bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		own := corev1.TopologySpreadConstraint{
@@ -165,7 +166,7 @@ func samePointers(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.LabelSelector == b.LabelSelector
 }
 
-// sameKeys compares what the API server wants to be there once.
+// sameKeys compares the fields that the API server requires to be unique.
 func sameKeys(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P20: the right patch in the wrong envelope.
+// P20: a correct patch in an incorrect AdmissionReview.
 
 func envelopePatterns() []Case {
 	return []Case{
@@ -49,19 +49,19 @@ func envelopeLookalikes() []Case {
 	}
 }
 
-// An envelope is an AdmissionReview that says what it is told to.
+// An envelope is an AdmissionReview with arbitrary fields.
 type envelope struct {
 	APIVersion string         `json:"apiVersion,omitempty"`
 	Kind       string         `json:"kind,omitempty"`
 	Response   map[string]any `json:"response"`
 }
 
-// envelopeCase is the mounted token, written into an envelope that spoil may change.
+// envelopeCase is the mounted token in an envelope that spoil may change.
 func envelopeCase(name string, spoil func(*envelope)) Case {
 	return envelopesCase(name, func() func(*envelope) { return spoil })
 }
 
-// envelopesCase is envelopeCase with what each instance knows for itself.
+// envelopesCase is envelopeCase with separate state for each instance.
 func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
 	return podCase(name, func() http.Handler {
 		spoil := newSpoil()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What the users of the held-out webhooks give: kinds that the harness does not make up.
+// Sample objects for the held-out webhooks, of kinds that the harness does not generate.
 
 func metaOf(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "shop"}}
@@ -88,21 +88,21 @@ func sampleBudget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// zeroWidget wants no retries: the default is another number.
+// zeroWidget sets retries to 0, which is not the default.
 func zeroWidget() *unstructured.Unstructured {
 	w := sampleWidget()
 	at(w.Object, "spec")["retries"] = int64(0)
 	return w
 }
 
-// numberWidget has a number where others have a text.
+// numberWidget has a number in a field that is usually a string.
 func numberWidget() *unstructured.Unstructured {
 	w := sampleWidget()
 	at(w.Object, "spec")["memory"] = int64(1000)
 	return w
 }
 
-// limitedPod has limits of both kinds.
+// limitedPod has CPU and memory limits.
 func limitedPod() *corev1.Pod {
 	limits := corev1.ResourceList{corev1.ResourceMemory: overhead.DeepCopy(), corev1.ResourceCPU: resource.MustParse("2")}
 	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1", Resources: corev1.ResourceRequirements{Limits: limits}}}})

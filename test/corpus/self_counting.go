@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P06: a count or a hash that its own parts go into.
+// P06: a count or hash that includes the handler's own parts.
 
 func selfCountingPatterns() []Case {
 	return []Case{
@@ -56,7 +56,7 @@ func hashesOthers(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// foreign returns the sorted names of the containers that have none of the own names.
+// foreign returns the sorted names of the containers that are not in own.
 func foreign(p *corev1.Pod, own ...string) []string {
 	var names []string
 	for _, c := range p.Spec.Containers {

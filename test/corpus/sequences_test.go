@@ -8,7 +8,7 @@ import (
 	"reflect"
 )
 
-// immutable is an UPDATE of a Pod that is older than the webhook.
+// immutable sends an UPDATE of a Pod that is older than the webhook.
 func immutable(c Case) error {
 	old := parse(plain)
 	if c.Webhook.Rules[0].Resources[0] == "deployments" {
@@ -37,7 +37,7 @@ func immutable(c Case) error {
 	return nil
 }
 
-// deletion is the UPDATE that takes the last finalizers away.
+// deletion sends the UPDATE that removes the last finalizers.
 func deletion(c Case) error {
 	if len(c.Webhook.Rules[0].Operations) < 2 {
 		return nil
@@ -57,7 +57,7 @@ func deletion(c Case) error {
 	return nil
 }
 
-// dryRun looks at what is outside after a dry run.
+// dryRun checks the external state after a dry run.
 func dryRun(c Case) error {
 	if c.Observe == nil {
 		return nil
@@ -79,7 +79,7 @@ func dryRun(c Case) error {
 	return nil
 }
 
-// dryRunAnswer compares a dry run with the call that follows.
+// dryRunAnswer compares the response of a dry run with that of the next call.
 func dryRunAnswer(c Case) error {
 	h := c.New()
 	dry, err := do(h, call{object: parse(plain), dryRun: true})
@@ -96,7 +96,7 @@ func dryRunAnswer(c Case) error {
 	return nil
 }
 
-// dryRunLeaves compares the answers with and without a dry run before.
+// dryRunLeaves compares the responses with and without an earlier dry run.
 func dryRunLeaves(c Case) error {
 	want, err := do(c.New(), call{object: parse(plain)})
 	if err != nil {
@@ -116,7 +116,7 @@ func dryRunLeaves(c Case) error {
 	return nil
 }
 
-// bothVersions sends the same in every version that the registration names.
+// bothVersions sends the same request in every review version of the registration.
 func bothVersions(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		var ends []object
@@ -138,7 +138,7 @@ func bothVersions(c Case) error {
 	})
 }
 
-// versionsInTurn is law L8 for one instance that is sent reviews of all versions.
+// versionsInTurn tests law L8 with one instance that receives all review versions.
 func versionsInTurn(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		h := c.New()
@@ -151,7 +151,7 @@ func versionsInTurn(c Case) error {
 	})
 }
 
-// alternating is laws L11 and L12: four rounds with each rival, from both sides.
+// alternating tests laws L11 and L12: four rounds with each rival, from both sides.
 func alternating(c Case) error {
 	for _, rival := range c.Rivals {
 		ends := []object{}
@@ -185,7 +185,7 @@ func settled(order []http.Handler, doc object) (object, error) {
 	return doc, nil
 }
 
-// namespaceFilled compares a Pod with metadata.namespace with one without.
+// namespaceFilled compares a Pod that has metadata.namespace with one that lacks it.
 func namespaceFilled(c Case) error {
 	var seen []any
 	for _, namespace := range []any{"shop", nil} {

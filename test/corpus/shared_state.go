@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B25 to B32: answers that depend on other things than the request.
+// B25 to B32: responses that depend on more than the request.
 
 func sharedStates() []Case {
 	return []Case{
@@ -31,7 +31,7 @@ func sharedStates() []Case {
 	}
 }
 
-// sharedTemplate appends to the variables of a template that all Pods have in common.
+// sharedTemplate appends to the variables of a template that all Pods share.
 func sharedTemplate() http.Handler {
 	var mu sync.Mutex
 	template := side()
@@ -49,7 +49,7 @@ func sharedTemplate() http.Handler {
 	})
 }
 
-// remembersByName forgets that the Pods of a ReplicaSet have no name yet.
+// remembersByName caches by name, but new Pods of a ReplicaSet have no name yet.
 func remembersByName() http.Handler {
 	var known sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
@@ -81,7 +81,7 @@ func leastUsedZone() http.Handler {
 	})
 }
 
-// mapChecksum is over settings of its own, so only the order is new.
+// mapChecksum hashes its own settings, in an order that varies.
 func mapChecksum(_ *review.Request, p *corev1.Pod) error {
 	var b strings.Builder
 	for name, value := range settings() {
@@ -96,7 +96,7 @@ func traced(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// placeholderCached asks a vault once for each namespace.
+// placeholderCached requests a secret from a vault once for each namespace.
 func placeholderCached() http.Handler {
 	var tokens sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
@@ -121,7 +121,7 @@ func otherInDryRun(r *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, secretVolume("tok", name), "/tok")
 }
 
-// guardedInCreates minds dry runs where it makes something, but not where it brings it up to date.
+// guardedInCreates skips the side effect of dry runs for creates, but not for updates.
 func guardedInCreates() Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onKind("B32 Service: dry runs of updates write", "v1", "services", func(r *review.Request, s *corev1.Service) error {
@@ -137,7 +137,7 @@ func guardedInCreates() Case {
 	return c.breaks("L7")
 }
 
-// B33 to B38: what is made of the value before, and what two webhooks of a kind do to each other.
+// B33 to B38: values derived from earlier values, and conflicts between two webhooks of a kind.
 
 func brokenValues() []Case {
 	return []Case{
@@ -194,7 +194,7 @@ func searchDomain(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// firstSecret relies on the order in which secrets are tried.
+// firstSecret relies on the order in which pull secrets are tried.
 func firstSecret(name string) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		own := corev1.LocalObjectReference{Name: name}

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P19: a dry run that leaves something behind, or gets another answer.
+// P19: a dry run that leaves a side effect, or gets a different response.
 
 func sideEffectPatterns() []Case {
 	return []Case{
@@ -39,13 +39,13 @@ func sideEffectLookalikes() []Case {
 	}
 }
 
-// noneOnDryRun lets the API server call for dry runs.
+// noneOnDryRun declares sideEffects NoneOnDryRun, so that the API server calls for dry runs.
 func noneOnDryRun(c Case) Case {
 	c.Webhook.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun)
 	return c
 }
 
-// secrets stands in for what is stored in a cluster.
+// secrets stands in for the Secrets stored in a cluster.
 type secrets struct {
 	mu     sync.Mutex
 	writes map[string]int
@@ -63,7 +63,7 @@ func (s *secrets) snapshot() any {
 	return maps.Clone(s.writes)
 }
 
-// writes is a handler that stores a Secret and mounts it.
+// writes returns a case of a handler that stores a Secret and mounts it.
 func writes(name string, when func(r *review.Request) bool) Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onPods(name, func(r *review.Request, p *corev1.Pod) error {
@@ -76,8 +76,8 @@ func writes(name string, when func(r *review.Request) bool) Case {
 	return c
 }
 
-// allocates gives every object a number. In a dry run it shows the next one, and keeps it if it is
-// guarded.
+// allocates assigns a number to every object. If guarded, a dry run shows the next number
+// without allocating it.
 func allocates(name string, guarded bool) Case {
 	return noneOnDryRun(podCase(name, func() http.Handler {
 		var last atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P18: an UPDATE is not a CREATE.
+// P18: handlers that treat an UPDATE like a CREATE.
 
 const (
 	create = admissionregistrationv1.Create

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B39 to B48, B61 and B62: parts of the user's, and parts of its own that it does not expect.
+// B39 to B48, B61 and B62: mistakes with the user's parts, or with unexpected states of its own.
 
 func userParts() []Case {
 	return []Case{
@@ -108,7 +108,7 @@ func portsAtFirst(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// doneByStatus keeps a hash of its settings, and does everything again only for new ones.
+// doneByStatus stores a hash of its settings, and applies them again only if the hash differs.
 func doneByStatus(r *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/settings-hash"
 	want := hash(settings())
@@ -143,7 +143,7 @@ func sharesProcesses(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// reliesOnOwn keeps the level of its sidecar at that of the Pod.
+// reliesOnOwn sets the level of its sidecar to that of the Pod.
 func reliesOnOwn(_ *review.Request, p *corev1.Pod) error {
 	if !nameTaken(p, "log-shipper") {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
@@ -160,7 +160,7 @@ func reliesOnOwn(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// peersBefore tells each container the addresses of those before it.
+// peersBefore gives each container the addresses of the containers before it.
 func peersBefore(_ *review.Request, p *corev1.Pod) error {
 	var before []string
 	for _, c := range appContainers(p) {

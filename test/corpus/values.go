@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P03, P07, P08 and P09: the new value is made of the old one, which is the handler's own the
-// second time.
+// P03, P07, P08 and P09: the new value derives from the old one, which in the second call is the
+// handler's own.
 
 func valuePatterns() []Case {
 	return []Case{
@@ -43,7 +43,7 @@ func valueLookalikes() []Case {
 	}
 }
 
-// unless guards an edit.
+// unless returns an edit that is skipped if done returns true.
 func unless(done func(p *corev1.Pod) bool, e edit) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		if done(p) {
@@ -81,7 +81,7 @@ func tokenOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// extended appends a token to others.
+// extended appends a token to a list of tokens.
 func extended(value, token string) string {
 	if value == "" {
 		return token
@@ -191,8 +191,8 @@ func hasLimit(c *corev1.Container) bool {
 	return ok
 }
 
-// limitFromOriginal remembers what the user asked for. An annotation that cannot be that is
-// written anew.
+// limitFromOriginal stores the user's original limit in an annotation. It overwrites an invalid
+// annotation.
 func limitFromOriginal(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if !hasLimit(c) || p.Spec.Resources != nil {
@@ -223,8 +223,8 @@ func limitIfAbsent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// defaultLimit sets a limit, or what is requested where that is more: a request above the limit
-// is refused.
+// defaultLimit sets a limit, or the request if that is higher. The API server rejects a request
+// above the limit.
 func defaultLimit(c *corev1.Container, name corev1.ResourceName, limit resource.Quantity) {
 	if _, ok := c.Resources.Limits[name]; ok {
 		return

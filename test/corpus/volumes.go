@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P05, P10, P11 and P26: volumes with the wrong names, and mounts that are missed or taken.
+// P05, P10, P11 and P26: volumes with wrong names, and mounts that are missing or whose path is
+// taken.
 
 func volumePatterns() []Case {
 	return []Case{
@@ -82,7 +83,7 @@ func pathUnchecked(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// pathChecked leaves a container alone that has something else at the path.
+// pathChecked skips a container that has another mount at the path.
 func pathChecked(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, token()); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M12 to M34: what the handler relies on is not always so.
+// M12 to M34: handlers with an assumption that does not always hold.
 
 func wrongAssumptionPatterns() []Case {
 	return []Case{
@@ -146,7 +146,7 @@ func appendsBlindly(doc map[string]any) patch.Patch {
 	return patch.Patch{add("/spec/initContainers/-", setup())}
 }
 
-// testsDefault moves Pods from the usual scheduler to its own.
+// testsDefault moves Pods from the default scheduler to its own.
 func testsDefault(looks bool) func(doc map[string]any) patch.Patch {
 	usual := json.RawMessage(`"default-scheduler"`)
 	return func(doc map[string]any) patch.Patch {
@@ -160,7 +160,7 @@ func testsDefault(looks bool) func(doc map[string]any) patch.Patch {
 	}
 }
 
-// replacesContainer writes the first container as its types know it.
+// replacesContainer replaces the first container with the encoding of its Go type.
 func replacesContainer(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil || len(p.Spec.Containers) == 0 {
@@ -185,7 +185,7 @@ func podSwitchedOff() *corev1.Pod {
 	return samplePod(map[string]string{"agent/mode": "off"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
 }
 
-// learns gives all Pods the name of the first container that it saw.
+// learns gives all Pods the name of the first container that it received.
 func learns() http.Handler {
 	var once sync.Once
 	var name string
@@ -196,7 +196,7 @@ func learns() http.Handler {
 	})
 }
 
-// remembers keeps answers by what they depend on.
+// remembers caches responses by the inputs that it assumes they depend on.
 func remembers() http.Handler {
 	var known sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
@@ -233,7 +233,7 @@ func namesItself(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// selects has the Deployment select by a label that it gives the Pods.
+// selects makes the Deployment select by a label that it adds to the Pods.
 func selects(_ *review.Request, d *appsv1.Deployment) error {
 	if d.Spec.Selector == nil {
 		return nil
@@ -248,7 +248,7 @@ func sortsContainers(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// envFirst puts a variable before all others, and may keep it there.
+// envFirst puts a variable before all others. With keep, it also moves an existing one to the front.
 func envFirst(keep bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
@@ -275,7 +275,8 @@ func sidecarLast(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// firstIsOwn inserts its container before the others, and does not look where it is later.
+// firstIsOwn inserts its container at the front. Later it assumes that the first container is its
+// own.
 func firstIsOwn(r *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, side().Name) {
 		if len(p.Spec.Containers) > 0 {
@@ -286,7 +287,7 @@ func firstIsOwn(r *review.Request, p *corev1.Pod) error {
 	return movesFirst(side())(r, p)
 }
 
-// firstConfigured is about one container: which one is up to the order.
+// firstConfigured configures one container, chosen by order.
 func firstConfigured(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) > 0 {
 		ensureEnv(&p.Spec.Containers[0], "AGENT_PORT", "15000")
@@ -309,7 +310,7 @@ func sourceByName(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// notesRegistry notes, once, where each image is from, or what it is called there.
+// notesRegistry records the registry of each image once, or with name the image's name there.
 func notesRegistry(name bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
@@ -327,8 +328,8 @@ func notesRegistry(name bool) edit {
 	}
 }
 
-// mayNotEscalate forbids containers to gain privileges, which the API server refuses for one that has them
-// all, and for one with CAP_SYS_ADMIN.
+// mayNotEscalate forbids privilege escalation. The API server rejects this for privileged
+// containers and for those with CAP_SYS_ADMIN.
 func mayNotEscalate(look bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
@@ -354,7 +355,7 @@ func podWithPort() *corev1.Pod {
 	return samplePod(map[string]string{"agent/port": "9000"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
 }
 
-// believesNumber writes the port that an annotation asks for.
+// believesNumber writes the port from an annotation.
 func believesNumber(blindly bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		text, ok := p.Annotations["agent/port"]
