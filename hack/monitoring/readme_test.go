@@ -97,7 +97,7 @@ func operands(t *testing.T, text string) []string {
 
 // The page names the classes of handshakes that pkg/webhook tells apart.
 func TestPageNamesEveryClass(t *testing.T) {
-	source, err := os.ReadFile("../../pkg/webhook/connectionlog.go")
+	source, err := os.ReadFile("../../pkg/webhook/internal/server/connectionlog.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Gone waits until there are at most before goroutines, and reports whether that happened in time.
-// Goroutines that were told to end need a moment.
+// Gone waits until at most before goroutines run, and reports whether that happened in time. A
+// goroutine that was stopped needs a moment to end.
 func Gone(before int, patience time.Duration) bool {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; {
 		if time.Now().After(deadline) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quickack dials servers that send an answer in two segments, the headers and then the body, as
-// Python's http.server and others do. With Nagle's algorithm on their side, the second one waits until the first
-// is acknowledged, which this side would put off for 40 ms, in each call.
+// Package quickack dials servers that send an answer in two segments, first the headers and then
+// the body, such as Python's http.server. With Nagle's algorithm, such a server sends the second
+// segment only after the client has acknowledged the first. Without this package, the client delays
+// the acknowledgement by 40 ms in every call.
 package quickack
 
 import (
@@ -11,7 +12,8 @@ import (
 	"syscall"
 )
 
-// Dial is for http.Transport.DialContext: what comes in is acknowledged at once, where the system can do that.
+// Dial is for http.Transport.DialContext. Its connections acknowledge received data at once, if the
+// system supports that.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
@@ -30,7 +32,8 @@ type conn struct {
 	raw syscall.RawConn
 }
 
-// Read acknowledges what it reads. The system forgets that it was asked to, so it is asked each time.
+// Read acknowledges what it reads. It sets the socket option in each call, because the system
+// resets it.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if err == nil {

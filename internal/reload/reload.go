@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reload keeps what a few files say up to date while a program runs.
+// Package reload keeps a value up to date with the files that it is read from.
 //
-// Files are compared by content, never by time: mounted Secrets change by a swap of symbolic
-// links, and two writes may fall into one tick of a file system's clock.
+// Files are compared by content, never by time: mounted Secrets change by a swap of symbolic links,
+// and two writes may have the same time stamp.
 package reload
 
 import (
@@ -20,31 +20,30 @@ import (
 	"time"
 )
 
-// DefaultInterval is how often files are read again, unless a caller knows better.
+// DefaultInterval is the default time between two reads.
 const DefaultInterval = 10 * time.Second
 
-// DefaultMaxBytes bounds a file: a Secret holds no more than 1 MiB.
+// DefaultMaxBytes is the largest file by default, in bytes. A Secret holds no more than 1 MiB.
 const DefaultMaxBytes = 1 << 20
 
-// DefaultPause is how long what has changed must stay the same to be taken.
+// DefaultPause is how long changed files must stay the same by default before they are used.
 const DefaultPause = 250 * time.Millisecond
 
-// Options say what to read. Paths and Parse are required.
+// Options configure Files. Paths and Parse are required.
 type Options[T any] struct {
-	// Paths are read together, in this order.
+	// Paths are the files, which are read together in this order.
 	Paths []string
-	// Parse turns the contents, in the order of Paths, into a value. It should depend on
-	// nothing else: contents that have not changed are not parsed again. It need not name the
-	// files in its errors.
+	// Parse converts the contents, in the order of Paths, into a value. It should depend on nothing
+	// else, since unchanged contents are not parsed again. Its errors need not name the files.
 	Parse func(contents [][]byte) (T, error)
-	// MaxBytes bounds each file, [DefaultMaxBytes] when zero.
+	// MaxBytes is the largest size of each file, in bytes. Zero means [DefaultMaxBytes].
 	MaxBytes int64
-	// Pause is how far apart the two looks are at files that have changed, [DefaultPause] when
-	// zero: half of a file that is written in place must not pass for all of it.
+	// Pause is the time between two reads of changed files, so that half of a file that is being
+	// written is not used. Zero means [DefaultPause].
 	Pause time.Duration
-	// Report, unless nil, is called with nil when there is a new value or the old one is in
-	// order again, and with an error when the files cannot be used any longer or for another
-	// reason than before: not once in every interval. It must not call Load.
+	// Report, if set, is called with nil when there is a new value or the old one is valid again.
+	// It is called with an error when the files become invalid or the reason changes, and not after
+	// every read. It must not call Load.
 	Report func(error)
 }
 
@@ -56,7 +55,7 @@ type Files[T any] struct {
 
 	mu     sync.Mutex // held by Load
 	digest [sha256.Size]byte
-	parsed error // what came of the contents of that digest
+	parsed error // the parse error of the contents with this digest
 
 	good    atomic.Pointer[version[T]]
 	trouble atomic.Pointer[error]
@@ -68,7 +67,7 @@ type version[T any] struct {
 	digest     [sha256.Size]byte
 }
 
-// New returns Files that have not been read: call Load.
+// New returns Files that have not been read yet: call Load.
 func New[T any](o Options[T]) *Files[T] {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -79,7 +78,7 @@ func New[T any](o Options[T]) *Files[T] {
 	return &Files[T]{opts: o, readFile: readFile}
 }
 
-// Get returns the last good value and how many there have been with it: zero before the first.
+// Get returns the last valid value and its generation: 1 for the first value, and zero before it.
 func (f *Files[T]) Get() (value T, generation int) {
 	if v := f.good.Load(); v != nil {
 		return v.value, v.generation
@@ -87,7 +86,7 @@ func (f *Files[T]) Get() (value T, generation int) {
 	return value, 0
 }
 
-// Err returns why the files could not be used when they were last read, nil if they could.
+// Err returns why the last read failed, or nil.
 func (f *Files[T]) Err() error {
 	if err := f.trouble.Load(); err != nil {
 		return *err
@@ -95,8 +94,8 @@ func (f *Files[T]) Err() error {
 	return nil
 }
 
-// Run reads the files once in every interval until ctx is done. Zero means [DefaultInterval];
-// negative means never.
+// Run reads the files once in every interval until ctx is done. Zero means [DefaultInterval].
+// Negative means never.
 func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 	if interval < 0 {
 		<-ctx.Done()
@@ -183,9 +182,9 @@ func (f *Files[T]) note(err error, changed bool) {
 	}
 }
 
-// settled reads until two reads in a row agree. Otherwise it might take one file from before a swap
-// and another from after it, or half of a file. If the files never settle, it takes the last read
-// only without a pause.
+// settled reads until two reads in a row agree. Otherwise it might combine files from before and
+// after a swap, or use half of a file. If the files never settle, it uses the last read only
+// without a pause.
 func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, [sha256.Size]byte, error) {
 	contents, digest, err := f.read()
 	for range 3 {
@@ -235,7 +234,7 @@ func (f *Files[T]) read() ([][]byte, [sha256.Size]byte, error) {
 	return contents, [sha256.Size]byte(sum.Sum(digest[:0])), nil
 }
 
-// readFile reads a regular file of bounded size; others, such as pipes, might never end.
+// readFile reads a regular file up to a maximum size. Other files, such as pipes, might never end.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 )
 
 // Installation registers metrics of an installer, such as an [install.Installer], on reg. They are
-// read at each scrape. The name, best that of the configuration, is the label configuration and
-// must be unique in the registry.
+// read at each scrape. The name is the label configuration and must be unique in the registry: use
+// the name of the webhook configuration.
 func Installation(reg prometheus.Registerer, name string, installer interface{ Status() install.Status }) error {
 	if reg == nil || installer == nil {
 		return errors.New("metrics: Installation needs a registry and an installer")
 	}
 	err := reg.Register(newInstallCollector(name, installer))
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return fmt.Errorf("metrics: the registry has an installer named %q already: give each installer a name of its own", name)
+		return fmt.Errorf("metrics: the registry already has an installer named %q: give each installer its own name", name)
 	}
 	if err != nil {
-		return fmt.Errorf("metrics: the registry does not take the installer %q: %w", name, err)
+		return fmt.Errorf("metrics: cannot register the installer %q: %w", name, err)
 	}
 	return nil
 }
 
-// installPhases are all phases of an installation: a test compares them with the constants of
+// installPhases lists the phases of an installation. A test compares it with the constants of
 // package install.
 var installPhases = []install.Phase{
 	install.Idle, install.Installing, install.FailingOpen, install.Installed, install.Superseded, install.Removed,
@@ -42,7 +42,7 @@ type installCollector struct {
 
 func newInstallCollector(name string, installer interface{ Status() install.Status }) *installCollector {
 	return &installCollector{installer, prometheus.NewDesc("admitkit_install_phase",
-		"1 for the phase in which the installation of the webhooks is, 0 for the others.", []string{"phase"}, prometheus.Labels{"configuration": name})}
+		"1 for the current phase of the installation of the webhooks, 0 for the others.", []string{"phase"}, prometheus.Labels{"configuration": name})}
 }
 
 func (c *installCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.phase }

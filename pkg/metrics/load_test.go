@@ -70,8 +70,8 @@ func TestRegisteringAServer(t *testing.T) {
 	}{
 		{"no registry", nil, idle, "needs a registry and the Load of a server"},
 		{"no server", prometheus.NewRegistry(), nil, "needs a registry and the Load of a server"},
-		{"the name is taken", twice, idle, `the registry has a server named "hooks" already: give each server a name of its own`},
-		{"a metric is taken", taken, idle, `the registry does not take the server "hooks": `},
+		{"the name is taken", twice, idle, `the registry already has a server named "hooks": give each server its own name`},
+		{"a metric is taken", taken, idle, `cannot register the server "hooks": `},
 	}
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {

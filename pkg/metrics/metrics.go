@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics counts and times the calls of hooks, and shows the load of servers and the state
-// of certificates, on a Prometheus registry of the caller's choice.
+// Package metrics exports Prometheus metrics of the calls of hooks, the load of servers, the state
+// of certificates and the phase of installations, on a registry of the caller's choice.
 //
 //	observed, err := metrics.New(registry, metrics.Options{Hooks: hooks})
 //	server := webhook.NewServer(webhook.Options{Observers: []webhook.Observer{observed}, …}, hooks...)
 //	err = metrics.Server(registry, "hooks", server.Load)
 //
-// Every name begins with admitkit_. The labels are few and bounded: webhook is the name of a
-// hook in its registration and type is "mutating" or "validating", both known before the first
-// call, and outcome is one of the constants of package webhook. Nothing that a request says of
-// itself, such as a namespace or a user, becomes a label.
+// All names begin with admitkit_. The labels of calls are few and bounded: webhook is the name of a
+// hook in its registration, type is "mutating" or "validating", and outcome is a constant of
+// package webhook. No value from a request, such as a namespace or a user, becomes a label.
 //
 // A dashboard and alert rules for these metrics are in docs/monitoring.
 package metrics
@@ -34,15 +33,15 @@ import (
 
 // Options configure [New]. The zero value works.
 type Options struct {
-	// Hooks have their series from the start, so that the first denial or failure of a hook
-	// counts in a rate. Other hooks get theirs with their first call.
+	// Hooks are the hooks whose series exist from the start, so that a rate counts their first
+	// denial or failure. Other hooks get their series with their first call.
 	Hooks []*webhook.Hook
-	// Buckets are the upper bounds, in seconds and ascending, of the classic histogram of
-	// durations: when empty, 14 from 1 ms to 30 s, the longest timeout of a webhook. Servers
-	// that read native histograms get finer ones, whatever is set here.
+	// Buckets are the upper bounds of the classic histogram of durations, in seconds and ascending.
+	// When empty, there are 14 from 1 ms to 30 s, the longest timeout of a webhook. Native
+	// histograms do not use Buckets.
 	Buckets []float64
-	// TraceID, unless nil, returns the trace that a duration is an example of, to be its exemplar
-	// with the label trace_id, or "" for none: see TraceID of package tracing. The observer that
+	// TraceID, if set, returns the id of the trace in ctx, or "" for none. It becomes the exemplar
+	// of a duration, with the label trace_id. Use TraceID of package tracing. The observer that
 	// puts the span into the context must come before this one.
 	TraceID func(context.Context) string
 }
@@ -64,11 +63,11 @@ var (
 	_ webhook.ConnectionObserver = (*Metrics)(nil)
 )
 
-// New registers the metrics of calls on reg: one Metrics for each registry, however many servers
-// there are. It registers all of them or none.
+// New registers the metrics of calls on reg, all or none. Use one Metrics per registry, for any
+// number of servers and hooks.
 func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if reg == nil {
-		return nil, errors.New("metrics: no registry was given: use prometheus.NewRegistry()")
+		return nil, errors.New("metrics: the registry is nil: use prometheus.NewRegistry()")
 	}
 	if err := o.check(); err != nil {
 		return nil, err
@@ -76,10 +75,10 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	m := newMetrics(o)
 	err := reg.Register(collectors{m.calls, m.inFlight, m.duration, m.body, m.patch, m.patchChanges, m.handshakes})
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return nil, errors.New("metrics: the registry has the metrics of calls already: make one Metrics and hand it to every server and hook")
+		return nil, errors.New("metrics: the registry already has the metrics of calls: create one Metrics and use it for every server and hook")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("metrics: the registry does not take the metrics of calls: %w", err)
+		return nil, fmt.Errorf("metrics: cannot register the metrics of calls: %w", err)
 	}
 	for _, h := range o.Hooks {
 		m.of(h)
@@ -90,7 +89,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 // The labels of calls, in their order.
 const labelWebhook, labelType, labelOutcome = "webhook", "type", "outcome"
 
-// labelTraceID is what Grafana looks for in an exemplar.
+// labelTraceID is the exemplar label that Grafana expects.
 const labelTraceID = "trace_id"
 
 func newMetrics(o Options) *Metrics {
@@ -103,19 +102,19 @@ func newMetrics(o Options) *Metrics {
 	m := &Metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "admitkit_calls_total",
-			Help: "Calls that were answered, by what came of them.",
+			Help: "Calls that have ended, by outcome.",
 		}, outcome),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "admitkit_calls_in_flight",
-			Help: "Calls that are being answered.",
+			Help: "Calls that have not ended yet.",
 		}, hook),
-		duration:     histogram("admitkit_call_duration_seconds", "Time from the headers of a call until its answer was made.", buckets, outcome),
-		body:         histogram("admitkit_request_body_bytes", "Size of the request bodies that were read.", sizes(1<<10, 16<<20), hook),
-		patch:        histogram("admitkit_patch_bytes", "Size of the patches of the calls that changed an object.", sizes(64, 4<<20), hook),
-		patchChanges: histogram("admitkit_patch_operations", "Number of operations in the patches of the calls that changed an object.", prometheus.ExponentialBuckets(1, 2, 11), hook),
+		duration:     histogram("admitkit_call_duration_seconds", "Time from the headers of a call until its answer was encoded.", buckets, outcome),
+		body:         histogram("admitkit_request_body_bytes", "Size of the request bodies.", sizes(1<<10, 16<<20), hook),
+		patch:        histogram("admitkit_patch_bytes", "Size of the patches, without empty ones.", sizes(64, 4<<20), hook),
+		patchChanges: histogram("admitkit_patch_operations", "Number of operations of the patches, without empty ones.", prometheus.ExponentialBuckets(1, 2, 11), hook),
 		handshakes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "admitkit_tls_handshake_failures_total",
-			Help: "TLS handshakes that failed, by why.",
+			Help: "Failed TLS handshakes, by class of failure.",
 		}, []string{"class"}),
 		traceID: o.TraceID,
 	}
@@ -123,8 +122,8 @@ func newMetrics(o Options) *Metrics {
 	return m
 }
 
-// histogram returns one with these buckets, and with native ones, no more than 10% apart, for
-// servers that read them.
+// histogram returns a histogram with these classic buckets, and native buckets that are at most 10%
+// apart.
 func histogram(name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
@@ -134,7 +133,7 @@ func histogram(name, help string, buckets []float64, labels []string) *prometheu
 	}, labels)
 }
 
-// sizes returns bounds from least to most bytes, each four times the one before.
+// sizes returns bounds from least to most bytes, each four times the previous one.
 func sizes(least, most float64) []float64 {
 	var bounds []float64
 	for n := least; n <= most; n *= 4 {
@@ -143,7 +142,7 @@ func sizes(least, most float64) []float64 {
 	return bounds
 }
 
-// check says what the client library would panic at.
+// check returns an error for options at which the client library would panic.
 func (o Options) check() error {
 	if slices.Contains(o.Hooks, nil) {
 		return errors.New("metrics: Options.Hooks holds a nil hook")
@@ -174,7 +173,8 @@ func (m *Metrics) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (
 // HandshakeFailed implements [webhook.ConnectionObserver].
 func (m *Metrics) HandshakeFailed(class string) { m.handshakes.WithLabelValues(text(class)).Inc() }
 
-// text is s as a label may hold it: one that is not UTF-8 keeps a whole registry from being read.
+// text makes s a valid label value. One value that is not UTF-8 would make every scrape of the
+// registry fail.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // collectors are registered together, so that a registry has all of them or none.
@@ -192,13 +192,13 @@ func (c collectors) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// outcomes are all that a call may have: a test compares them with the constants of webhook.
+// outcomes lists the outcomes of a call. A test compares it with the constants of package webhook.
 var outcomes = []webhook.Outcome{
 	webhook.Allowed, webhook.Mutated, webhook.Denied, webhook.Failed,
 	webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused, webhook.Canceled,
 }
 
-// outcomesOf leaves out what a hook cannot do.
+// outcomesOf returns the outcomes that the hook can have.
 func outcomesOf(mutating bool) []webhook.Outcome {
 	if mutating {
 		return outcomes

@@ -176,9 +176,9 @@ func TestRegistering(t *testing.T) {
 		o    metrics.Options
 		want string
 	}{
-		{"no registry", nil, metrics.Options{}, "no registry was given"},
-		{"registered before", twice, metrics.Options{}, "the registry has the metrics of calls already: make one Metrics"},
-		{"a name of ours is taken", taken("admitkit_calls_in_flight"), metrics.Options{}, "the registry does not take the metrics of calls: a previously registered descriptor with the same fully-qualified name"},
+		{"no registry", nil, metrics.Options{}, "the registry is nil"},
+		{"registered before", twice, metrics.Options{}, "the registry already has the metrics of calls: create one Metrics"},
+		{"a name of ours is taken", taken("admitkit_calls_in_flight"), metrics.Options{}, "cannot register the metrics of calls: a previously registered descriptor with the same fully-qualified name"},
 		{"buckets out of order", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{1, 3, 2}}, "Options.Buckets must ascend, but 3 is followed by 2"},
 		{"a bucket twice", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{1, 1}}, "Options.Buckets must ascend, but 1 is followed by 1"},
 		{"a bucket that is no number", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{math.NaN()}}, "Options.Buckets holds NaN"},

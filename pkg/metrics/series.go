@@ -12,28 +12,28 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A hookKey identifies a hook. Copies of a hook, such as a server makes, have the same key.
+// A hookKey identifies a hook. Copies of a hook, such as those of a server, have the same key.
 type hookKey struct {
 	name     string
 	mutating bool
 }
 
-// A series holds the metrics of one hook with their labels bound, so that a call neither looks
-// them up nor allocates.
+// A series holds the metrics of one hook with bound labels, so that a call neither looks them up
+// nor allocates.
 type series struct {
 	inFlight    prometheus.Gauge
 	body        prometheus.Observer
-	patch       prometheus.Observer // nil for validating hooks, with the next
+	patch       prometheus.Observer // nil for validating hooks, like patchNumber
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
 	end         func(*webhook.Observation) // finish without a trace, made once
 }
 
-// An outcome counts the calls of a hook that came to it.
+// An outcome holds the metrics of one outcome of a hook.
 type outcome struct {
 	calls prometheus.Counter
-	// duration makes its histogram, of some twenty series, when the first call needs it: most
-	// hooks never come to most outcomes.
+	// duration creates its histogram of about twenty series at the first call, since most hooks
+	// never have most of the outcomes.
 	duration func() prometheus.Observer
 }
 
@@ -50,7 +50,7 @@ func (m *Metrics) add(key hookKey) *series {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := *m.hooks.Load()
-	if s := known[key]; s != nil { // somebody was faster
+	if s := known[key]; s != nil { // another goroutine added it
 		return s
 	}
 	more := maps.Clone(known)
@@ -85,7 +85,7 @@ func (m *Metrics) newSeries(key hookKey) *series {
 	return s
 }
 
-// finish counts a call that was answered.
+// finish counts a call that ended.
 func (s *series) finish(c *webhook.Observation, traceID string) {
 	s.inFlight.Dec()
 	if o := s.outcomes[c.Outcome]; o != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Server registers metrics of the load and the limits of a server on reg. They are read at each
-// scrape; load is the server's Load method. The name is the label server and must be unique in the
+// scrape. load is the server's Load method. The name is the label server and must be unique in the
 // registry.
 func Server(reg prometheus.Registerer, name string, load func() webhook.Load) error {
 	if reg == nil || load == nil {
@@ -21,10 +21,10 @@ func Server(reg prometheus.Registerer, name string, load func() webhook.Load) er
 	}
 	err := reg.Register(newServerCollector(name, load))
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return fmt.Errorf("metrics: the registry has a server named %q already: give each server a name of its own", name)
+		return fmt.Errorf("metrics: the registry already has a server named %q: give each server its own name", name)
 	}
 	if err != nil {
-		return fmt.Errorf("metrics: the registry does not take the server %q: %w", name, err)
+		return fmt.Errorf("metrics: cannot register the server %q: %w", name, err)
 	}
 	return nil
 }
@@ -46,13 +46,13 @@ func newServerCollector(name string, load func() webhook.Load) *serverCollector 
 		desc := prometheus.NewDesc("admitkit_server_"+metric, help, nil, prometheus.Labels{"server": name})
 		c.gauges = append(c.gauges, loadGauge{desc, value})
 	}
-	gauge("calls", "Calls in flight, with handlers that were left behind at their deadline.", func(l *webhook.Load) float64 { return float64(l.Calls) })
+	gauge("calls", "Calls in flight, including handlers that still run after their deadline.", func(l *webhook.Load) float64 { return float64(l.Calls) })
 	gauge("calls_waiting", "Calls in flight that have no answer yet.", func(l *webhook.Load) float64 { return float64(l.Waiting) })
-	gauge("calls_limit", "How many calls there may be in flight.", func(l *webhook.Load) float64 { return countLimit(l.MaxCalls) })
-	gauge("body_bytes", "Memory for the bodies of the calls in flight.", func(l *webhook.Load) float64 { return float64(l.Bytes) })
-	gauge("body_bytes_limit", "How much memory there may be for bodies.", func(l *webhook.Load) float64 { return bytesLimit(l.MaxBytes) })
+	gauge("calls_limit", "Limit of calls in flight.", func(l *webhook.Load) float64 { return countLimit(l.MaxCalls) })
+	gauge("body_bytes", "Memory for the bodies of calls in flight.", func(l *webhook.Load) float64 { return float64(l.Bytes) })
+	gauge("body_bytes_limit", "Limit of the memory for bodies of calls in flight.", func(l *webhook.Load) float64 { return bytesLimit(l.MaxBytes) })
 	gauge("connections", "Open connections.", func(l *webhook.Load) float64 { return float64(l.Connections) })
-	gauge("connections_limit", "How many connections there may be before idle ones are closed.", func(l *webhook.Load) float64 { return countLimit(l.MaxConnections) })
+	gauge("connections_limit", "Limit of open connections, at which the server closes idle ones.", func(l *webhook.Load) float64 { return countLimit(l.MaxConnections) })
 	return c
 }
 
@@ -69,7 +69,7 @@ func (c *serverCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// countLimit returns infinity for no limit.
+// countLimit returns infinity if there is no limit.
 func countLimit(n int) float64 {
 	if n == math.MaxInt {
 		return math.Inf(1)

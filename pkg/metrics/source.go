@@ -21,10 +21,10 @@ func Source(reg prometheus.Registerer, name string, source certs.Source) error {
 	}
 	err := reg.Register(newSourceCollector(name, source))
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return fmt.Errorf("metrics: the registry has a certificate source named %q already: give each source a name of its own", name)
+		return fmt.Errorf("metrics: the registry already has a certificate source named %q: give each source its own name", name)
 	}
 	if err != nil {
-		return fmt.Errorf("metrics: the registry does not take the certificate source %q: %w", name, err)
+		return fmt.Errorf("metrics: cannot register the certificate source %q: %w", name, err)
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ type sourceCollector struct {
 	renewals, rotations, clockAhead *prometheus.Desc
 }
 
-// phases are all steps of a rotation: a test compares them with the constants of certs.
+// phases lists the phases of a rotation. A test compares it with the constants of package certs.
 var phases = []certs.Phase{certs.Starting, certs.Stable, certs.Publishing, certs.Retiring}
 
 func newSourceCollector(name string, source certs.Source) *sourceCollector {
@@ -46,15 +46,15 @@ func newSourceCollector(name string, source certs.Source) *sourceCollector {
 	}
 	return &sourceCollector{
 		source:     source,
-		notBefore:  desc("not_before_timestamp_seconds", "When the serving certificate begins to be valid."),
-		notAfter:   desc("not_after_timestamp_seconds", "When the serving certificate ends."),
-		caNotAfter: desc("ca_not_after_timestamp_seconds", "When the CA that signed the serving certificate ends."),
-		healthy:    desc("healthy", "1 if nothing is wrong with the source, or else 0."),
-		trusted:    desc("trusted", "1 if every caBundle that the source looks after trusts what is served, or else 0."),
-		phase:      desc("rotation_phase", "1 for the phase in which the rotation of the CA is, 0 for the others.", "phase"),
-		renewals:   desc("renewals_total", "Serving certificates that this process served, less the first."),
-		rotations:  desc("rotations_total", "CAs that this process has seen replaced."),
-		clockAhead: desc("clock_ahead_seconds", "By how much this machine's clock is ahead of the API server's, negative when it is behind."),
+		notBefore:  desc("not_before_timestamp_seconds", "Start of the validity of the serving certificate."),
+		notAfter:   desc("not_after_timestamp_seconds", "Expiry of the serving certificate."),
+		caNotAfter: desc("ca_not_after_timestamp_seconds", "Expiry of the CA that signed the serving certificate."),
+		healthy:    desc("healthy", "1 if the source has no error, otherwise 0."),
+		trusted:    desc("trusted", "1 if every caBundle that the source maintains trusts the serving certificate, otherwise 0."),
+		phase:      desc("rotation_phase", "1 for the current phase of the CA rotation, 0 for the others.", "phase"),
+		renewals:   desc("renewals_total", "Serving certificates that replaced an earlier one in this process."),
+		rotations:  desc("rotations_total", "CA replacements that this process has seen."),
+		clockAhead: desc("clock_ahead_seconds", "Time by which the clock of this machine is ahead of the API server's, negative if it is behind."),
 	}
 }
 
@@ -70,7 +70,7 @@ func (c *sourceCollector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	instant := func(d *prometheus.Desc, at time.Time) {
-		if !at.IsZero() { // an alert must not take what is not known for the year 1
+		if !at.IsZero() { // an unknown time must not be exported as the year 1
 			gauge(d, float64(at.UnixMilli())/1000)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *sourceCollector) Collect(metrics chan<- prometheus.Metric) {
 	instant(c.caNotAfter, s.CANotAfter)
 	gauge(c.healthy, truth(s.Err == nil))
 	gauge(c.trusted, truth(s.Trusted))
-	if slices.Contains(phases, s.Phase) { // not for a source that does not rotate
+	if slices.Contains(phases, s.Phase) { // a source that does not rotate has no phase
 		for _, p := range phases {
 			gauge(c.phase, truth(p == s.Phase), string(p))
 		}

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// parent returns ctx with the parent of the span of a call, or without one, and the spans to link
+// parent returns ctx with the parent of the call's span, or without one, and the spans to link
 // instead.
 func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Context, []trace.Link) {
 	own := trace.SpanContextFromContext(ctx)
@@ -27,13 +27,13 @@ func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Conte
 		return sent, nil
 	case trace.SpanContextFromContext(sent).TraceID() == own.TraceID(): // also when none was sent
 		return ctx, nil
-	default: // middleware that reads other headers, or believes none
+	default: // middleware that reads other headers, or ignores them
 		return sent, []trace.Link{{SpanContext: own}}
 	}
 }
 
-// bases are the spans in the base contexts of servers. A call must not continue them, since such a
-// trace ends with the process.
+// bases holds the spans in the base contexts of servers. A call must not continue them, since such
+// a trace lasts as long as the process.
 type bases struct {
 	mu    sync.Mutex
 	known map[*http.Server]trace.SpanContext // programs have few
@@ -60,11 +60,11 @@ func (b *bases) of(ctx context.Context) trace.SpanContext {
 
 // baseSpan calls BaseContext of the server again, to get the span that all its calls inherit.
 func baseSpan(server *http.Server) (span trace.SpanContext) {
-	defer func() { _ = recover() }() // who wrote the function may count on a listener of some type
+	defer func() { _ = recover() }() // the function may expect another type of listener
 	return trace.SpanContextFromContext(server.BaseContext(nowhere{}))
 }
 
-// nowhere is a listener.
+// nowhere is a listener without connections.
 type nowhere struct{}
 
 func (nowhere) Accept() (net.Conn, error) { return nil, errors.New("no listener") }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracing makes an OpenTelemetry span of each call of a hook. The span continues the
-// trace of the API server, which sends its context in the header traceparent, and is in the
-// context of the handler, so that what the handler calls continues it in turn.
+// Package tracing records an OpenTelemetry span for each call of a hook. The span continues the
+// trace of the API server, which sends the header traceparent. The handler's context holds the
+// span, so that calls of the handler continue the trace.
 //
 //	tracer := tracing.New(provider, tracing.Options{})
 //	server := webhook.NewServer(webhook.Options{Observers: []webhook.Observer{tracer}, …}, hooks...)
 //
-// A span says which object was reviewed only by kind, operation and namespace: no names, no
-// users, and nothing of the object. Its status is an error only for failures to decide; a
-// denial is an answer like any other, of which the attribute admission.outcome tells. It tells of
-// calls that the client did not wait for, too.
+// A span identifies the reviewed object only by kind, operation and namespace. It has no object
+// names, no users and no content of the object. Its status is an error only for failures to decide.
+// A denial has the attribute admission.outcome instead. Calls that the client gave up have a span
+// too.
 //
-// The headers say which trace a call is part of. A span that middleware in front of the hook has
-// put into the context is the parent if it is of that trace, or if the headers name none; else it
-// is linked. A span in the context with which the server was started is of no call.
+// The headers name the trace of a call. A span that middleware has put into the context is the
+// parent if it belongs to that trace, or if the headers name none. Otherwise it is linked. A span
+// in the context of Server.Start is never the parent.
 //
-// The package needs the API of OpenTelemetry, not its SDK: whoever makes the provider chooses
-// sampling and where spans go.
+// The package needs only the API of OpenTelemetry, not its SDK. The provider decides about sampling
+// and export.
 package tracing
 
 import (
@@ -36,9 +36,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The attributes of a span. What is not known of a call is missing.
+// The attributes of a span. Unknown values are missing.
 const (
-	webhookKey         = attribute.Key("admission.webhook")    // its name in the registration
+	webhookKey         = attribute.Key("admission.webhook")    // the name in the registration
 	typeKey            = attribute.Key("admission.type")       // mutating or validating
 	outcomeKey         = attribute.Key("admission.outcome")    // a webhook.Outcome
 	codeKey            = attribute.Key("admission.code")       // of the answer or of the denial
@@ -55,16 +55,16 @@ const (
 
 // Options configure [New]. The zero value works.
 type Options struct {
-	// Propagator reads the trace to continue from the headers of a call, W3C's traceparent when
-	// nil, which is what the API server sends.
+	// Propagator reads the trace to continue from the headers of a call. Nil means W3C's
+	// traceparent, which the API server sends.
 	Propagator propagation.TextMapPropagator
-	// ErrorText has the span of a call that failed tell why, in the description of its status.
-	// A handler's error may quote what it found in an object, which then leaves with the span.
+	// ErrorText adds the error of a failed call to the description of the span's status. The error
+	// of a handler may quote the object, so parts of the object may be exported.
 	ErrorText bool
 }
 
-// New returns an observer that makes spans with tp; with a nil one it makes none. List it before
-// others that want to see the span.
+// New returns an observer that records spans with tp, or none if tp is nil. List it before other
+// observers that need the span.
 func New(tp trace.TracerProvider, o Options) webhook.Observer {
 	if tp == nil {
 		tp = noop.NewTracerProvider()
@@ -75,8 +75,8 @@ func New(tp trace.TracerProvider, o Options) webhook.Observer {
 	return &tracer{tracer: tp.Tracer("github.com/admitkit/admitkit/pkg/tracing"), opts: o}
 }
 
-// TraceID returns the trace that a context is part of if it is sampled, so that it can be found,
-// and else "". It fits Options.TraceID of package metrics.
+// TraceID returns the id of the trace in ctx, or "" if there is none or it is not sampled. It fits
+// Options.TraceID of package metrics.
 func TraceID(ctx context.Context) string {
 	if c := trace.SpanContextFromContext(ctx); c.IsSampled() && c.HasTraceID() {
 		return c.TraceID().String()
@@ -94,7 +94,7 @@ type tracer struct {
 func (t *tracer) Begin(ctx context.Context, h *webhook.Hook, r *http.Request) (context.Context, func(*webhook.Observation)) {
 	ctx, links := t.parent(ctx, r.Header)
 	ctx, span := t.tracer.Start(ctx, h.Name(), trace.WithSpanKind(trace.SpanKindServer), trace.WithLinks(links...),
-		trace.WithAttributes(webhookKey.String(h.Name()), typeKey.String(typeOf(h)))) // for samplers to see
+		trace.WithAttributes(webhookKey.String(h.Name()), typeKey.String(typeOf(h)))) // samplers see these
 	return ctx, func(c *webhook.Observation) { t.end(span, c) }
 }
 
@@ -120,7 +120,7 @@ func (t *tracer) end(span trace.Span, c *webhook.Observation) {
 	}
 }
 
-// maxValue is more than any kind, UID or namespace has; what was sent may be longer.
+// maxValue is longer than any valid kind, UID or namespace. A client may send longer values.
 const maxValue = 256
 
 // attributes returns the known attributes of a call.

@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// buffers is memory that one call after another uses. No handler ever sees it, so what a handler
-// keeps cannot change. See exchange for when a call releases it.
+// buffers is memory that calls reuse. No handler gets it, so values that a handler keeps never change.
+// See exchange for when a call releases it.
 type buffers struct {
 	body, answer []byte
 	large        []byte         // instead of body, if the body is large

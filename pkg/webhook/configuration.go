@@ -22,37 +22,35 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
-// ConfigurationOptions say where the API server finds the hooks. What a registration's own
-// clientConfig sets wins over them.
+// ConfigurationOptions configure [Configurations]: the address of the hooks and the metadata of the
+// objects. The clientConfig of a registration takes precedence.
 type ConfigurationOptions struct {
-	// Name is the metadata.name of the configuration objects: required. Mutating webhooks of
-	// different configurations are called in the order of these names.
+	// Name is the metadata.name of the configuration objects. It is required. The API server calls
+	// the mutating webhooks of several configurations in the order of these names.
 	Name string
-	// Service is where the hooks are served in a cluster. Namespace and Name are required,
-	// Port is 443 when unset; Path is not used, each hook has its own.
+	// Service is the address of the hooks in a cluster. Namespace and Name are required. Port is
+	// 443 if unset. Path is not used, since each hook has its own.
 	Service *admissionregistrationv1.ServiceReference
-	// URL is where the hooks are served outside a cluster: https://host:port. The hooks' paths
-	// are joined to a path of its own, if it has one, which is for a proxy that takes it off
-	// again: a [Server] does not know it. Exactly one of Service and URL is set, unless
-	// every registration has a clientConfig of its own.
+	// URL is the address of the hooks outside a cluster: https://host:port. If URL has a path, the
+	// paths of the hooks are appended to it. Use that only with a proxy that removes the path, since
+	// a [Server] does not know it. Set either Service or URL, unless every registration has its own
+	// clientConfig.
 	URL string
-	// CABundle holds the PEM certificates that the serving certificate is verified with, and
-	// nothing else. When empty, or white space, the API server uses its system's roots.
+	// CABundle holds the PEM certificates that verify the serving certificate, and nothing else.
+	// When empty or white space, the API server uses the CAs of its system.
 	CABundle []byte
-	// Namespace is the namespace the webhook runs in, left out by the default
-	// namespaceSelector so that the webhook cannot block its own Pods. Service.Namespace when
-	// unset.
+	// Namespace is the namespace of the webhook, Service.Namespace if unset. The default
+	// namespaceSelector excludes it, so that the webhook cannot block its own Pods.
 	Namespace string
-	// Labels and Annotations go on the configuration objects, such as
+	// Labels and Annotations are those of the configuration objects, such as the annotation
 	// cert-manager.io/inject-ca-from.
 	Labels, Annotations map[string]string
 }
 
-// Configurations returns the objects that register the hooks with an API server, in the
-// order given; one of them is nil when there is no hook of its kind. Every field is explicit:
-// see [Mutating] for what stands in for unset ones. Unless a registration has a
-// namespaceSelector, even an empty one, its webhook is not called for kube-system and for the
-// namespace it runs in.
+// Configurations returns the objects that register the hooks with an API server, in the order of the
+// arguments. An object is nil if there is no hook of its kind. Every field is explicit: see [Mutating]
+// for the defaults. If a registration has no namespaceSelector, not even an empty one, its webhook is
+// not called for kube-system and for the namespace of the webhook.
 //
 // The error joins every problem of the hooks and the options. A problem of a field is a
 // *field.Error. Its Field begins with "ConfigurationOptions", or with "mutating[<name>]" or
@@ -146,8 +144,8 @@ func (o ConfigurationOptions) service(own *admissionregistrationv1.ServiceRefere
 	return &s
 }
 
-// selector returns the author's namespaceSelector, or else the one that keeps a broken
-// webhook from locking out the control plane and its own repair.
+// selector returns the namespaceSelector of the registration or the default one. With the default, a
+// broken webhook blocks neither the control plane nor its own repair.
 func (o ConfigurationOptions) selector(h *Hook) *metav1.LabelSelector {
 	if h.reg.NamespaceSelector != nil {
 		return h.reg.NamespaceSelector.DeepCopy()

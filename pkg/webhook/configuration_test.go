@@ -208,14 +208,14 @@ func TestABundleHoldsCertificatesOnly(t *testing.T) {
 		{reason: "none"},
 		{reason: "one certificate", bundle: string(exampleCA)},
 		{reason: "two, with words around them", bundle: "# ours\n" + string(exampleCA) + "\n# theirs\n" + string(exampleCA) + "# end"},
-		{reason: "words only", bundle: "PEM", want: "holds no certificate: it has to be PEM"},
+		{reason: "words only", bundle: "PEM", want: "holds no certificate: want PEM"},
 		{reason: "white space, until a CA is injected", bundle: "\n"},
-		{reason: "a key", bundle: string(key), want: `holds a PEM block of type "PRIVATE KEY": only certificates belong there`},
+		{reason: "a key", bundle: string(key), want: `holds a PEM block of type "PRIVATE KEY": anyone can read it, so it must hold only certificates`},
 		{reason: "a certificate and a key", bundle: string(exampleCA) + string(key), want: `"PRIVATE KEY"`},
 		{reason: "a key that is cut off", bundle: string(exampleCA) + string(key[:40]), want: "1 of 2 PEM blocks cannot be read"},
 		{reason: "a key that cannot be read, and a certificate", bundle: strings.Replace(string(key), "\n", "\n***\n", 1) + string(exampleCA), want: "1 of 2 PEM blocks cannot be read"},
 		{reason: "a certificate that is cut off", bundle: string(exampleCA[:100]), want: "1 of 1 PEM blocks cannot be read"},
-		{reason: "a certificate that is none", bundle: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "PEM block 1 is no certificate"},
+		{reason: "a certificate that is none", bundle: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "PEM block 1 is not a certificate"},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules()}

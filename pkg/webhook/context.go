@@ -35,8 +35,8 @@ type callContext struct {
 	mu     sync.Mutex
 	err    error
 	done   chan struct{}        // nil before the first call of Done
-	detach func() bool          // stops waiting for the parent; nil before someone waits
-	after  map[*func()]struct{} // to be called when the context ends
+	detach func() bool          // stops waiting for the parent; nil before attach
+	after  map[*func()]struct{} // functions to call when the context ends
 
 	callLog atomic.Pointer[logr.Logger] // nil before the first call of logger
 }
@@ -77,7 +77,7 @@ func (c *callContext) Done() <-chan struct{} {
 	return c.done
 }
 
-// attach ends the context with its parent. Before someone waits for the end, Err looks at the parent
+// attach makes the context end with its parent. Before attach is called, Err checks the parent
 // instead.
 func (c *callContext) attach() {
 	if c.err == nil && c.detach == nil {

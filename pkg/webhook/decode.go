@@ -29,7 +29,7 @@ func decodeObject[T any](raw []byte, member string) (*T, error) {
 	return v, nil
 }
 
-// decodeInto decodes into what a caller has, which it overwrites.
+// decodeInto overwrites the value that into points to.
 func decodeInto(raw []byte, into any, member string) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -43,7 +43,7 @@ func decodeInto(raw []byte, into any, member string) error {
 	return nil
 }
 
-// content returns what stands for v in JSON: v itself, or the map inside an Unstructured.
+// content returns the value to decode into: v itself, or the map inside an Unstructured.
 func content(v any) any {
 	if u, ok := v.(*unstructured.Unstructured); ok {
 		return &u.Object
@@ -51,7 +51,7 @@ func content(v any) any {
 	return v
 }
 
-// mostUnknown is how many unknown fields are listed.
+// mostUnknown is the largest number of unknown fields in a list.
 const mostUnknown = 100
 
 func unknownFields[T any](raw []byte) []string {

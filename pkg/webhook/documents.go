@@ -21,7 +21,7 @@ func (d *documents) begin(wire *review.Request) {
 	d.object, d.oldObject, d.options = wire.Object, wire.OldObject, wire.Options
 }
 
-// open locks the documents until close is called. A Request that a test made itself has none.
+// open locks the documents until close is called. A Request that a test created has none.
 func (d *documents) open() *documents {
 	if d == nil {
 		return &documents{}

@@ -16,10 +16,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// Deny returns the error by which a handler refuses: 403 Forbidden with this message. The
-// user reads it after `admission webhook "<name>" denied the request: `. For other codes
-// return an error of k8s.io/apimachinery/pkg/api/errors, such as NewTooManyRequests, or
-// [DenyStatus].
+// Deny returns an error with which a handler denies the request: 403 Forbidden with this message.
+// The user reads it after `admission webhook "<name>" denied the request: `. For other codes, return
+// an error of k8s.io/apimachinery/pkg/api/errors, such as NewTooManyRequests, or use [DenyStatus].
 func Deny(message string) error {
 	return DenyStatus(metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
@@ -29,11 +28,11 @@ func Deny(message string) error {
 // Denyf is [Deny] with a format.
 func Denyf(format string, args ...any) error { return Deny(fmt.Sprintf(format, args...)) }
 
-// DenyInvalid returns the error by which a handler refuses an object with these field errors:
-// 422 Invalid with one cause per field, as the API server's own validation answers. It returns
-// nil when there are none, so a handler can end in return webhook.DenyInvalid(errs). Returning
-// errs.ToAggregate(), or a single *field.Error, does the same. A field.InternalError among them
-// makes it a failure to decide.
+// DenyInvalid returns an error with which a handler denies an invalid object: 422 Invalid with one
+// cause per field error, like the API server's own validation. It returns nil for an empty list, so a
+// handler can end with "return webhook.DenyInvalid(errs)". Returning errs.ToAggregate() or a single
+// *field.Error does the same. If the list contains a field.InternalError, the result is a failure to
+// decide.
 func DenyInvalid(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -41,9 +40,9 @@ func DenyInvalid(errs field.ErrorList) error {
 	return errs.ToAggregate()
 }
 
-// DenyStatus returns the error by which a handler refuses with exactly this status, completed
-// as [review.Decision.Deny] says. Unlike a returned API error, even a code of 500–599 denies:
-// it refuses under failurePolicy Ignore too.
+// DenyStatus returns an error with which a handler denies the request with exactly this status.
+// [review.Decision.Deny] completes the status. Unlike a returned API error, a code of 500–599 denies
+// too, even under failurePolicy Ignore.
 func DenyStatus(status metav1.Status) error { return &denial{status: status} }
 
 type denial struct{ status metav1.Status }
@@ -70,12 +69,12 @@ func denialOf(err error, m *review.Metadata) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// fieldErrors returns the field errors in err, if there is nothing else in it.
+// fieldErrors returns the field errors in err. It returns false if err contains other errors.
 func fieldErrors(err error) (field.ErrorList, bool) {
-	switch e := err.(type) { //nolint:errorlint // it walks the tree of errors itself
+	switch e := err.(type) { //nolint:errorlint // it walks the tree of errors
 	case nil:
 		return nil, false
-	case *field.Error: // an internal one tells of the program, not of the object
+	case *field.Error: // an internal error is about the program, not about the object
 		return field.ErrorList{e}, e != nil && e.Type != field.ErrorTypeInternal
 	case interface{ Errors() []error }:
 		return allFieldErrors(e.Errors())

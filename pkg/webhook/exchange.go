@@ -15,12 +15,12 @@ import (
 
 // An exchange is one call of a hook and its answer.
 //
-// A handler may keep everything it gets: the context, the Request, the object. So an exchange is one
-// piece of memory with all of these, and it is never reused. Calls share only bytes (buffers). The
-// documents of a Request lie in them until the handler returns. Then they are taken away from the
-// Request, and only after that the bytes are reused. If the handler is left behind, they never are.
+// A handler may keep everything it gets: the context, the Request, the object. So all of these are in
+// the exchange, which is never reused. Calls reuse only bytes (buffers), which hold the documents of a
+// Request until the handler returns. The documents are removed from the Request before the bytes are
+// reused. If the handler is left behind, its bytes are not reused.
 //
-// Channels and timers are not shared either: those of a test with a fake clock (testing/synctest)
+// Channels and timers are not reused either: those of a test with a fake clock (testing/synctest)
 // must not be used outside of it.
 type exchange struct {
 	hook     *Hook
@@ -45,7 +45,7 @@ type clientConn struct {
 // does not count.
 func (c *clientConn) isGone() bool { return errors.Is(c.ctx.Err(), context.Canceled) }
 
-// A restOfBody says what happens with the rest of a request body after the answer.
+// A restOfBody is the treatment of the rest of a request body after the answer.
 type restOfBody int
 
 const (
@@ -55,7 +55,7 @@ const (
 	restEvicted                     // it is discarded for a short time only: the body was evicted
 )
 
-// A handlerRun is the run of the handler of one call.
+// A handlerRun is the state of the handler during one call.
 type handlerRun struct {
 	called  bool
 	mu      sync.Mutex
@@ -63,11 +63,11 @@ type handlerRun struct {
 	outcome outcome // if fate is decided
 }
 
-// A fate says who answers the call.
+// A fate is the state of the answer: which goroutine sends it.
 type fate int
 
 const (
-	undecided fate = iota // nobody yet: the handler has not returned
+	undecided fate = iota // no goroutine yet: the handler has not returned
 	decided               // the goroutine of the call, with the outcome of the handler
 	abandoned             // the goroutine of the call, without the handler: it missed its deadline
 	hijacked              // a timer took the connection over: the handler missed its deadline
@@ -86,7 +86,7 @@ func (x *exchange) leftBehind() bool {
 	return f == abandoned || f == hijacked
 }
 
-// An outcome is the decision of a handler, or why there is none.
+// An outcome is the decision of a handler, or its error.
 type outcome struct {
 	decision *review.Decision
 	patch    patch.Patch // of a raw handler
@@ -97,8 +97,8 @@ type outcome struct {
 type call interface {
 	wire.ObjectReader
 	base() *exchange
-	// accept is called after the request was read and checked. It may decide itself: then the
-	// handler is not called.
+	// accept is called after the request was read and checked. If it returns a decision, the handler
+	// is not called.
 	accept(*review.Request) (*review.Decision, error)
 	// handle calls the handler.
 	handle() outcome

@@ -77,14 +77,14 @@ func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome)
 	}
 }
 
-// outcomeOf classifies a failure of this call. It is Canceled if the client went away: an API server
-// that restarts, or a user who gives up, must not look like a failing hook. But a client that waited
-// for half of the time did not get its answer in time, so that is TimedOut: after a 429 the API
-// server waits for less time than its parameter says, and then it closes the connection.
+// outcomeOf classifies a failure of this call. It is Canceled if the client went away, since
+// a restart of the API server or a user who gives up must not count as a failure of the hook. If the
+// client waited for half of the budget, it is TimedOut: after a 429 the API server waits for less
+// time than its timeout parameter, and then closes the connection.
 func (x *exchange) outcomeOf(err error) Outcome {
 	outcome := outcomeOf(err)
 	if outcome == Failed && x.client.isGone() && (errors.Is(err, errHungUp) || strings.Contains(err.Error(), context.Canceled.Error())) {
-		outcome = Canceled // by its text, since not all clients wrap the error of their context
+		outcome = Canceled // compared by text, since not all clients wrap the error of their context
 	}
 	if outcome == Canceled && time.Since(x.ctx.start) >= x.ctx.budget/2 {
 		return TimedOut

@@ -38,7 +38,7 @@ type Hook struct {
 	unknownCalls *atomic.Uint64 // shared with copies
 }
 
-// hookErrors are the problems of a hook.
+// hookErrors are the errors of a hook.
 type hookErrors struct {
 	registration error // of the registration, the handler or its type
 	unknownKind  error // the type looks like an API type whose kind is not known
@@ -103,10 +103,10 @@ func rawHook(reg *registration.Registration, hasHandler bool, admit admitFunc) *
 	return h
 }
 
-// denying turns those errors of a raw handler that deny into denials.
+// denying turns errors of a raw handler that deny into denials.
 func denying(admit admitFunc) admitFunc {
 	return func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
-		noObject, operation := req.Object == nil, req.Operation // before the handler can change them
+		noObject, operation := req.Object == nil, req.Operation // the handler may change them
 		d, p, err := admit(ctx, req)
 		switch {
 		case err == nil && noObject && len(p) > 0: // the API server would reject the request whatever the failurePolicy

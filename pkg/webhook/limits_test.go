@@ -339,17 +339,17 @@ func TestLimitsThatLeaveNoRoom(t *testing.T) {
 		}
 		return hook
 	}
-	const have = " bytes, and all in flight together no more than 1048576: raise Options.MaxInFlightBytes or lower MaxBodyBytes"
+	const have = " bytes, but the limit of all bodies in flight is 1048576: raise Options.MaxInFlightBytes or lower MaxBodyBytes"
 	for _, in := range []struct {
 		reason string
 		hooks  []*webhook.Hook
 		want   string
 	}{
-		{"one", []*webhook.Hook{named("a", 0), named("b", 1<<20)}, "webhook a.example.com: a body may have 16777216" + have},
+		{"one", []*webhook.Hook{named("a", 0), named("b", 1<<20)}, "webhook a.example.com: the limit of a body is 16777216" + have},
 		{"a few, of two limits", []*webhook.Hook{named("a", 0), named("b", 2<<20), named("c", 0), named("d", 1000)},
-			"webhooks a.example.com, c.example.com: a body may have 16777216" + have + "\nwebhook b.example.com: a body may have 2097152" + have},
+			"webhooks a.example.com, c.example.com: the limit of a body is 16777216" + have + "\nwebhook b.example.com: the limit of a body is 2097152" + have},
 		{"many", []*webhook.Hook{named("a", 0), named("b", 0), named("c", 0), named("d", 0), named("e", 0)},
-			"webhooks a.example.com, b.example.com, c.example.com and 2 more: a body may have 16777216" + have},
+			"webhooks a.example.com, b.example.com, c.example.com and 2 more: the limit of a body is 16777216" + have},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			server := webhook.NewServer(webhook.Options{TLSConfig: config, Addr: "127.0.0.1:0", MaxInFlightBytes: 1 << 20}, in.hooks...)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A Load is what a server holds at one moment, and its limits: see [Options]. Without a limit, the
-// field is the largest number of its type. Package metrics exports it.
+// A Load is the current use of a server and its limits: see [Options]. Without a limit, the field is
+// the largest number of its type. Package metrics exports it.
 type Load struct {
 	// Calls is the number of calls in flight. A handler that was left behind at its deadline
 	// counts until it returns.
@@ -24,7 +24,7 @@ type Load struct {
 	Connections, MaxConnections int
 }
 
-// Load returns what the server holds now. It is cheap and may be called at any time.
+// Load returns the current load. It is cheap and may be called at any time.
 func (s *Server) Load() Load {
 	o := &s.opts
 	l := Load{MaxCalls: o.MaxInFlight, MaxBytes: o.MaxInFlightBytes, MaxConnections: o.MaxConnections, Connections: s.connections.Count()}

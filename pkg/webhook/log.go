@@ -24,7 +24,7 @@ func (l *hookLog) in(ctx context.Context) logr.Logger {
 	return log.WithValues("webhook", l.name)
 }
 
-// enabled reports whether V(1) is logged. It must be cheap: every call asks.
+// enabled reports whether V(1) is logged. It must be cheap, since every call uses it.
 func (l *hookLog) enabled(ctx context.Context) bool {
 	if l.logger != nil {
 		return l.logger.V(1).Enabled()

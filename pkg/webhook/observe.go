@@ -51,7 +51,7 @@ type Observation struct {
 	Outcome Outcome
 	// Code is the HTTP code of a failure, the code of a denial, or else 200.
 	Code int32
-	// Err is why the call failed, nil after a decision.
+	// Err is the error of a failed call, nil after a decision.
 	Err error
 	// Duration is the time from the headers of the request until the answer was encoded.
 	Duration time.Duration
@@ -100,7 +100,7 @@ type observedCall struct {
 	reported  atomic.Bool
 }
 
-// observe tells the observers that a call begins, and returns the context for it.
+// observe reports the beginning of a call to the observers, and returns the context for it.
 func (x *exchange) observe(r *http.Request) context.Context {
 	ctx := r.Context()
 	if len(x.hook.observers) == 0 {
@@ -167,8 +167,8 @@ func (o *observedCall) end(x *exchange, result *Observation) {
 	}
 }
 
-// succeeded logs a decision and reports it to the observers. The patch is encoded behind the end of
-// scratch, to measure it.
+// succeeded logs a decision and reports it to the observers. The patch is appended to scratch
+// only to measure its size.
 func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) {
 	logs := x.ctx.log.enabled(x.ctx.parent)
 	if !logs && x.observed == nil {

@@ -28,13 +28,12 @@ type Options struct {
 	// TLSConfig holds the serving certificate, in Certificates or GetCertificate. The server uses
 	// a copy with TLS 1.2 or later.
 	TLSConfig *tls.Config
-	// Ready returns why the program is not ready to serve, or nil. Every probe of /readyz calls
-	// it. The log and the probes at OpsAddr get the reason; the hooks' address, which any client
+	// Ready returns an error if the program is not ready to serve. Every probe of /readyz calls it. The log and the probes at OpsAddr get the reason; the hooks' address, which any client
 	// may reach, answers only that the server is not ready. With certificates, use certs.Ready.
 	// The server itself checks that it listens and is not about to stop.
 	Ready func(context.Context) error
 
-	// OpsAddr, or OpsListener, is where the server serves /metrics, /healthz and /readyz over
+	// OpsAddr, or OpsListener, is the address at which the server serves /metrics, /healthz and /readyz over
 	// plain HTTP. It does so before the hooks are served and until their last call is answered.
 	// Without it, the probes are served at the hooks' own address only, and /metrics nowhere.
 	OpsAddr     string
@@ -79,7 +78,7 @@ type Options struct {
 	// while the cluster removes the replica from its endpoints: 10 s by default.
 	ShutdownDelay time.Duration
 	// DrainTimeout is how long Start then waits for calls in flight and sends close notices: 35 s
-	// by default, which is longer than the longest timeoutSeconds of a webhook. Start returns
+	// by default, which is longer than any timeoutSeconds. Start returns
 	// earlier when all calls are answered and all clients notified. In the last 4 s, or the
 	// second half if that is less, the server accepts no new connections.
 	DrainTimeout time.Duration
@@ -166,13 +165,13 @@ func (o *Options) checkBodies(hooks []*Hook) (errs []error) {
 		whose[most] = append(whose[most], h.Name())
 	}
 	for _, most := range limits {
-		errs = append(errs, fmt.Errorf("%s: a body may have %d bytes, and all in flight together no more than %d: raise Options.MaxInFlightBytes or lower MaxBodyBytes",
+		errs = append(errs, fmt.Errorf("%s: the limit of a body is %d bytes, but the limit of all bodies in flight is %d: raise Options.MaxInFlightBytes or lower MaxBodyBytes",
 			someOf(whose[most]), most, o.MaxInFlightBytes))
 	}
 	return errs
 }
 
-// someOf names webhooks, but only the first three of many.
+// someOf returns the names of the webhooks, or the first three and the number of others.
 func someOf(names []string) string {
 	const shown = 3
 	switch more := len(names) - shown; {

@@ -28,8 +28,8 @@ func changes[T any](before *received.Document, after *T) (patch.Patch, error) {
 	return withoutTypeMeta(p)
 }
 
-// withoutTypeMeta drops the removal of apiVersion and kind: the handler only replaced the object by
-// a new Go value. It refuses all other changes of fixed fields.
+// withoutTypeMeta drops operations that remove apiVersion and kind: the handler replaced the object by
+// a new Go value. It returns an error for all other changes of fixed fields.
 func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 	p = slices.DeleteFunc(p, func(op patch.Operation) bool {
 		return op.Op == patch.Remove && (op.Path == "/apiVersion" || op.Path == "/kind")
@@ -37,7 +37,7 @@ func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 	for _, op := range p {
 		for _, place := range fixed {
 			switch {
-			case op.Op == patch.Remove && op.Path.Contains(place): // with all that is around it
+			case op.Op == patch.Remove && op.Path.Contains(place): // also as a part of a removed parent
 				return nil, fmt.Errorf("the handler removed %s, which a webhook must not", op.Path.FieldPath())
 			case op.Op != patch.Remove && op.Path == "/metadata" && setsIdentity(op.Value):
 				return nil, errors.New("the handler set metadata.namespace or metadata.managedFields, which a webhook must not")

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// A host is what the hooks of one Server share. A hook that is mounted elsewhere has none.
+// A host is the state that the hooks of one Server share. A hook that is mounted elsewhere has none.
 type host struct {
 	gate *server.Gate
 	auth *clientauth.Authenticator
@@ -32,12 +32,12 @@ func (h *host) authenticate(r *http.Request) *clientauth.Refusal {
 	return h.auth.Check(r)
 }
 
-// enter takes a place for the call, or returns why there is none.
+// enter takes a place for the call, or returns the failure if the server has no room.
 func (x *exchange) enter(h *host) error {
 	if h == nil {
 		return nil
 	}
-	if x.client.isGone() { // streams that are reset at once must not take places
+	if x.client.isGone() { // streams that are reset at once must not take a place
 		return x.brokenOff(x.client.ctx.Err())
 	}
 	if err := x.place.Enter(h.gate, x.client.conn); err != nil {
@@ -68,8 +68,8 @@ func (x *exchange) turnAway(err error) error {
 }
 
 // tooBusy is the failure of a call for which there is no room. The API server repeats it after a
-// second, up to ten times, unless that is all its time: then the user would only learn that the time
-// is over.
+// second, up to ten times. If the budget of the call is no longer than a second, it gets no
+// Retry-After, so that the user sees this failure and not a timeout.
 func (x *exchange) tooBusy(reason string) error {
 	wait := 1
 	if x.ctx.budget <= time.Second {

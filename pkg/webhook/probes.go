@@ -22,8 +22,8 @@ import (
 // The paths that the server answers itself.
 const livePath, readyPath, metricsPath = "/healthz", "/readyz", "/metrics"
 
-// Ready returns why the server is not ready. It is ready if it listens, is not about to stop, and
-// [Options.Ready] returns nil. Ready fits the AddReadyzCheck of a controller-runtime manager.
+// Ready returns an error unless the server is ready. It is ready if it listens, is not about to stop,
+// and [Options.Ready] returns nil. Ready fits the AddReadyzCheck of a controller-runtime manager.
 func (s *Server) Ready(r *http.Request) error {
 	if err := s.serves(); err != nil || s.opts.Ready == nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Server) Ready(r *http.Request) error {
 	return s.opts.Ready(r.Context())
 }
 
-// serves returns why the server does not serve, apart from Options.Ready.
+// serves returns an error if the server does not serve. It does not call Options.Ready.
 func (s *Server) serves() error {
 	select {
 	case <-s.listening:
@@ -46,14 +46,14 @@ func (s *Server) serves() error {
 
 var errNotReady = errors.New("the server is not ready; its log says why")
 
-// readyFor is Ready for a probe. It logs why the server is not ready. A probe at the hooks' address,
+// readyFor is Ready for a probe. It logs the reason if the server is not ready. A probe at the hooks' address,
 // which any client may reach, does not get the reason: Options.Ready may name files and Secrets.
 func (s *Server) readyFor(r *http.Request, public bool) error {
 	if err := s.serves(); err != nil || s.opts.Ready == nil {
 		return err
 	}
 	err := s.opts.Ready(r.Context())
-	if r.Context().Err() == nil { // else err may only be that of the context
+	if r.Context().Err() == nil { // otherwise err may come from the context only
 		s.readiness.log(contextLogger(r.Context()), err, time.Now())
 	}
 	if err != nil && public {
@@ -62,7 +62,7 @@ func (s *Server) readyFor(r *http.Request, public bool) error {
 	return err
 }
 
-// A readiness is what was last logged about the readiness.
+// A readiness is the readiness of the server as last logged.
 type readiness struct {
 	mu     sync.Mutex
 	at     time.Time // zero before the first line

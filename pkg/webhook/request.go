@@ -25,8 +25,8 @@ import (
 type Request[T any] struct {
 	// Metadata holds the rest of the AdmissionRequest: UID, Kind, Operation, UserInfo, DryRun…
 	review.Metadata
-	// Object is the new object, nil on DELETE. A mutating handler changes it in place; on
-	// CONNECT it is the options object, such as PodExecOptions.
+	// Object is the new object, nil on DELETE. On CONNECT it is the options object, such as
+	// PodExecOptions. A mutating handler changes it in place.
 	Object *T
 
 	docs        *documents
@@ -58,9 +58,9 @@ func (r *Request[T]) OldObject() (*T, error) {
 }
 
 // DecodeOptions decodes the options of the API request into a *metav1.CreateOptions,
-// *metav1.UpdateOptions or *metav1.DeleteOptions, as Operation says; patch and apply arrive
-// as updates or creates. CONNECT has no options: into is left as it is. It fails once the
-// handler has returned.
+// *metav1.UpdateOptions or *metav1.DeleteOptions, depending on Operation. Patch and apply arrive as
+// updates or creates. CONNECT has no options, so into is not changed. DecodeOptions returns an error
+// after the handler has returned.
 func (r *Request[T]) DecodeOptions(into any) error {
 	docs := r.docs.open()
 	defer r.docs.close()
@@ -91,8 +91,8 @@ func (r *Request[T]) Warnf(format string, args ...any) { r.Warn(fmt.Sprintf(form
 // an error.
 func (r *Request[T]) Audit(key, value string) error { return r.decision.Audit(key, value) }
 
-// SideEffect calls do unless the call is a dry run, and returns its error. Use it for everything
-// that changes more than the object. The sideEffects of the registration must be NoneOnDryRun:
+// SideEffect calls do unless the call is a dry run, and returns its error. Use it for all changes
+// outside of the object. The sideEffects of the registration must be NoneOnDryRun:
 // otherwise SideEffect does not call do and returns an error.
 func (r *Request[T]) SideEffect(do func() error) error {
 	if !r.sideEffects {

@@ -4,19 +4,18 @@ package webhook
 
 import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-// Rules is short for the rules of a registration.
+// Rules returns its arguments as a slice, for the field Rules of a registration.
 func Rules(rules ...admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
 	return rules
 }
 
-// OnCreate returns a rule for CREATE of resources in one API group and version: "" is the core
-// group, and a resource may be "pods", a subresource such as "pods/binding", or a wildcard.
-// Creates by apply count.
+// OnCreate returns a rule for CREATE, also by apply, of resources in one API group and version. The
+// core group is "". A resource may be "pods", a subresource such as "pods/binding", or a wildcard.
 func OnCreate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return on(group, version, resources, admissionregistrationv1.Create)
 }
 
-// OnUpdate returns a rule for UPDATE, which patch, apply and scale are too.
+// OnUpdate returns a rule for UPDATE, which includes patch, apply and scale.
 func OnUpdate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return on(group, version, resources, admissionregistrationv1.Update)
 }
@@ -26,8 +25,8 @@ func OnWrite(group, version string, resources ...string) admissionregistrationv1
 	return on(group, version, resources, admissionregistrationv1.Create, admissionregistrationv1.Update)
 }
 
-// OnDelete returns a rule for DELETE, which each item of a deletecollection is too. Eviction is
-// not: it is a CREATE of pods/eviction.
+// OnDelete returns a rule for DELETE, which includes each object of a deletecollection. An eviction is
+// a CREATE of pods/eviction instead.
 func OnDelete(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return on(group, version, resources, admissionregistrationv1.Delete)
 }

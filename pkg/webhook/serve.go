@@ -64,7 +64,7 @@ func (x *exchange) unauthenticated(w http.ResponseWriter, r *http.Request, refus
 	x.hook.host.auth.Refuse(w, r, refusal)
 }
 
-// serve answers a call that has a place.
+// serve answers a call that holds a place.
 func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) {
 	x := c.base()
 	defer x.leave()
@@ -138,7 +138,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 	return h.reg.CheckHandled(h.kinds, &b.wire)
 }
 
-// decide returns the decision of the handler and the patch of what it changed.
+// decide returns the decision of the handler and the patch of its changes.
 func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *review.Request) (*review.Decision, patch.Patch, error) {
 	if d, err := c.accept(wire); d != nil || err != nil {
 		return d, nil, err

@@ -25,8 +25,8 @@ type typedCall[T any] struct {
 	req       Request[T]
 	object    T
 	read      bool
-	decodeErr error              // why the object is not a T
-	origin    *received.Document // what object was decoded from, in a mutating hook
+	decodeErr error              // set if the object is not a T
+	origin    *received.Document // the document that object was decoded from, in a mutating hook
 }
 
 // ReadObject decodes the object. A decode error is reported only after the kind was checked, so that
@@ -122,7 +122,7 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 type rawCall struct {
 	exchange
 	admit admitFunc
-	req   review.Request // the handler's to change
+	req   review.Request // the handler may change it
 }
 
 func (c *rawCall) ReadObject(body []byte, offset int) (end int, err error) {

@@ -15,22 +15,22 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// An UnknownFieldsPolicy says what a hook does with objects that have fields unknown to its type:
+// An UnknownFieldsPolicy decides what a hook does with an object that has fields unknown to its type:
 // see [Hook.WithUnknownFields].
 type UnknownFieldsPolicy int
 
-// What a hook can do about unknown fields. All but the first look for them in each object.
+// The policies for unknown fields. All except IgnoreUnknownFields check each object.
 const (
-	// IgnoreUnknownFields is the default: the handler may ask, with [Request.UnknownFields].
+	// IgnoreUnknownFields is the default. The handler may call [Request.UnknownFields].
 	IgnoreUnknownFields UnknownFieldsPolicy = iota
 	// CountUnknownFields counts the calls: see [Hook.CallsWithUnknownFields].
 	CountUnknownFields
-	// WarnUnknownFields counts the calls and warns the user: of each field, or of the first three
-	// and how many more there are, if they are five or more.
+	// WarnUnknownFields counts the calls and sends the user a warning for each field. If there are
+	// five or more, it warns about the first three and about the number of others.
 	WarnUnknownFields
-	// DenyUnknownFields counts the calls and refuses them with 422 Invalid and a cause for each
-	// field, or for the first ten, if they are twelve or more: the message tells how many more.
-	// The handler is not called.
+	// DenyUnknownFields counts the calls and denies them with 422 Invalid and a cause for each
+	// field. If there are twelve or more, the causes are the first ten, and the message contains the
+	// number of others. The handler is not called.
 	DenyUnknownFields
 )
 
@@ -62,7 +62,7 @@ func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {
 func (h *Hook) checkUnknown() error {
 	switch {
 	case !h.unknown.known():
-		return fmt.Errorf("webhook %s: %s is no policy for unknown fields; there are %s", h.Name(), h.unknown, strings.Join(policyNames[:], ", "))
+		return fmt.Errorf("webhook %s: %s is not a policy for unknown fields; use one of %s", h.Name(), h.unknown, strings.Join(policyNames[:], ", "))
 	case h.raw && h.unknown != IgnoreUnknownFields:
 		return fmt.Errorf("webhook %s takes bytes: no field is unknown to it", h.Name())
 	}
@@ -73,14 +73,14 @@ func (h *Hook) checkUnknown() error {
 // the copies that its With… methods return count together.
 func (h *Hook) CallsWithUnknownFields() uint64 { return h.unknownCalls.Load() }
 
-// Of many unknown fields these are shown.
+// The number of unknown fields that are shown if there are many.
 const (
 	mostWarned = 3
 	mostDenied = 10
 )
 
-// abridged returns the fields to show and the number of others. That number is never one, since a
-// name takes no more room.
+// abridged returns the fields to show and the number of others. That number is never one, since
+// showing the last field takes no more room.
 func abridged(fields []string, most int) (shown []string, more int) {
 	if len(fields) <= most+1 {
 		return fields, 0
@@ -88,7 +88,7 @@ func abridged(fields []string, most int) (shown []string, more int) {
 	return fields[:most], len(fields) - most
 }
 
-// applyUnknownFields does what the policy says, and returns the denial if there is one.
+// applyUnknownFields applies the policy, and reports whether the call is denied.
 func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review.Decision) (denied bool) {
 	if len(fields) == 0 {
 		return false

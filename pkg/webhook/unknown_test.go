@@ -102,8 +102,8 @@ func TestAnUnknownPolicyIsInvalid(t *testing.T) {
 	for _, policy := range []webhook.UnknownFieldsPolicy{-1, 4, 17} {
 		both(t, admit, func(t *testing.T, hook *webhook.Hook, _ bool) {
 			odd := hook.WithUnknownFields(policy)
-			refusal := fmt.Sprintf("webhook pods.example.com: UnknownFieldsPolicy(%d) is no policy for unknown fields; "+
-				"there are IgnoreUnknownFields, CountUnknownFields, WarnUnknownFields, DenyUnknownFields", policy)
+			refusal := fmt.Sprintf("webhook pods.example.com: UnknownFieldsPolicy(%d) is not a policy for unknown fields; "+
+				"use one of IgnoreUnknownFields, CountUnknownFields, WarnUnknownFields, DenyUnknownFields", policy)
 			want(t, fmt.Sprint(odd.Check()), refusal)
 			want(t, ask(t, odd, call{object: newFields(1)}).failed(t).Message, "the registration of the hook is invalid: "+refusal)
 			if err := odd.WithUnknownFields(webhook.DenyUnknownFields).Check(); err != nil || hook.Check() != nil {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adapt makes hooks of handlers written for controller-runtime.
+// Package adapt returns hooks for handlers that were written for controller-runtime.
 //
-// They keep their present meaning: an error that a Defaulter or a Validator returns denies,
-// where a handler of package webhook would have failed to decide, and a Response is sent as it
-// is, as far as the API server accepts it. What is around them is admitkit's: decoding,
-// surgical patches, deadlines, and a panic as a failure that failurePolicy decides.
+// The handlers keep their meaning. An error of a Defaulter or a Validator denies, while an error of
+// a handler of package webhook is a failure to decide. A Response is sent as it is, as far as the
+// API server accepts it. Decoding, patches, deadlines and panics are handled as in package webhook.
 //
-// It is a package of its own because controller-runtime's brings client-go's typed clients
-// into the program. The hooks are safe for concurrent use if the handlers are.
+// It is a separate package because controller-runtime's adds client-go's typed clients to the
+// program. The hooks are safe for concurrent use if the handlers are.
 package adapt
 
 import (
@@ -27,15 +26,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// pointer is the pointer to an API type T.
+// pointer is the type constraint for a pointer to an API type T.
 type pointer[T any] interface {
 	*T
 	runtime.Object
 }
 
-// Defaulter returns a mutating hook that calls d for every operation but DELETE. The
-// context holds the admission.Request. A deprecated CustomDefaulter plugs in through
-// [MutatingHandler] and admission.WithCustomDefaulter.
+// Defaulter returns a mutating hook that calls d for every operation except DELETE. The context
+// holds the admission.Request. For a deprecated CustomDefaulter, use [MutatingHandler] with
+// admission.WithCustomDefaulter.
 func Defaulter[P pointer[T], T any](reg admissionregistrationv1.MutatingWebhook, d admission.Defaulter[P]) *webhook.Hook {
 	return webhook.Mutating(reg, func(ctx context.Context, req *webhook.Request[T]) error {
 		if req.Operation == admissionv1.Delete {
@@ -45,10 +44,10 @@ func Defaulter[P pointer[T], T any](reg admissionregistrationv1.MutatingWebhook,
 	})
 }
 
-// Validator returns a validating hook that calls v for CREATE, UPDATE and DELETE. Do not
-// register it for CONNECT: the options of a CONNECT are of another kind, and refused as such.
-// The context holds the admission.Request. A deprecated CustomValidator plugs in
-// through [ValidatingHandler] and admission.WithCustomValidator.
+// Validator returns a validating hook that calls v for CREATE, UPDATE and DELETE. Do not register
+// it for CONNECT, whose objects have another kind: such a call fails. The context holds the
+// admission.Request. For a deprecated CustomValidator, use [ValidatingHandler] with
+// admission.WithCustomValidator.
 func Validator[P pointer[T], T any](reg admissionregistrationv1.ValidatingWebhook, v admission.Validator[P]) *webhook.Hook {
 	return webhook.Validating(reg, func(ctx context.Context, req *webhook.Request[T]) error {
 		old, err := req.OldObject()
@@ -76,8 +75,8 @@ func withRequest[T any](ctx context.Context, req *webhook.Request[T]) context.Co
 	return admission.NewContextWithRequest(ctx, admission.Request{AdmissionRequest: *req.AdmissionRequest()})
 }
 
-// denying makes every error a denial, as controller-runtime does: with the status of an API
-// error, whatever its code, else with 403.
+// denying turns every error into a denial, as controller-runtime does: with the status of an API
+// error of any code, otherwise with 403.
 func denying(err error) error {
 	var api apierrors.APIStatus
 	switch {
@@ -96,7 +95,7 @@ func MutatingHandler(reg admissionregistrationv1.MutatingWebhook, h admission.Ha
 	})
 }
 
-// ValidatingHandler returns a validating hook that calls h. Patches are not sent.
+// ValidatingHandler returns a validating hook that calls h. Its patches are not sent.
 func ValidatingHandler(reg admissionregistrationv1.ValidatingWebhook, h admission.Handler) *webhook.Hook {
 	return webhook.ValidatingRaw(reg, func(ctx context.Context, req *review.Request) (*review.Decision, error) {
 		d, _, err := handle(ctx, h, req)

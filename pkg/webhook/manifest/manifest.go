@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest turns the configuration objects of webhooks, as webhook.Configurations returns them, into the
-// forms that other API servers want: v1beta1 for those that do not serve v1, and static manifests, which an API server
-// reads from files.
+// Package manifest converts webhook configurations, as webhook.Configurations returns them, into
+// other forms: v1beta1 for API servers that do not serve v1, and static manifests, which an API
+// server reads from files.
 //
-// The functions change nothing that they are given, and what they return shares no memory with it. Each object may
-// be nil, and is nil in the result then.
+// The functions do not change their arguments, and the results share no memory with them. For a nil
+// argument the result is nil.
 package manifest
 
 import (
@@ -20,17 +20,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// StaticSuffix ends the names of static manifests, and of nothing else: an API server that reads static manifests refuses such
-// names when they come by the API.
+// StaticSuffix is the required suffix of the names of static manifests. An API server that reads
+// static manifests refuses such names in its API.
 const StaticSuffix = ".static.k8s.io"
 
-// Static returns the objects for manifest-based admission (KEP-5793), by which an API server of version 1.36 or later
-// reads configurations from files before it serves anything. In 1.36 that is behind the feature gate
-// ManifestBasedAdmissionControlConfig. Names get the suffix that they need. A webhook that is served by a Service is
-// an error: in static manifests there are URLs only.
+// Static returns the objects for manifest-based admission (KEP-5793): an API server of version 1.36
+// or later reads them from files before it serves requests. In 1.36 this needs the feature gate
+// ManifestBasedAdmissionControlConfig. Static adds the required suffix to the names. A webhook with
+// a Service is an error, since static manifests allow only URLs.
 //
-// The API server wants the two kinds in folders of their own, which apiserverauth.Files names to it. It calls the
-// webhooks before all others, and, unlike others, for webhook configurations and admission policies, too.
+// The API server needs the two kinds in separate folders, which apiserverauth.Files configures. It
+// calls these webhooks before all others, and also for webhook configurations and admission
+// policies.
 func Static(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	mutating, validating = mutating.DeepCopy(), validating.DeepCopy()
@@ -68,13 +69,14 @@ func byURL(name string, c admissionregistrationv1.WebhookClientConfig) error {
 	return nil
 }
 
-// V1beta1 returns the objects for API servers before 1.16, which serve v1beta1 only; it is served until 1.21. Every
-// field is explicit, because v1beta1 fills in other values than v1: what is not set has the value that v1 fills in, if
-// v1 may be without.
+// V1beta1 returns the objects for API servers before 1.16, which serve only v1beta1. API servers
+// serve it until 1.21. Every field is explicit, because the defaults of v1beta1 differ: an unset
+// field gets the default of v1, if v1 has one.
 //
-// A webhook with matchConditions is an error: API servers that serve v1beta1 drop them, and would call it for more
-// than it is for. Before 1.21 namespaces have the label kubernetes.io/metadata.name only if somebody put it there: without it,
-// the namespaceSelector that webhook.Configurations fills in excludes nothing.
+// A webhook with matchConditions is an error: API servers that serve v1beta1 drop them, and would
+// call it too often. Before 1.21, namespaces have no label kubernetes.io/metadata.name unless a
+// user adds it. Without the label, the namespaceSelector of webhook.Configurations excludes
+// nothing.
 func V1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
 	*v1beta1.MutatingWebhookConfiguration, *v1beta1.ValidatingWebhookConfiguration, error) {
 	mutating, validating = mutating.DeepCopy(), validating.DeepCopy() // the result shares memory with the copies

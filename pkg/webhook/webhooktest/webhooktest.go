@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhooktest calls webhooks in tests as the API server does: an AdmissionReview over
-// HTTP, and the patch applied with the library that the API server uses. Any http.Handler that
-// speaks the protocol can be called, a [webhook.Hook] among them.
+// Package webhooktest calls webhooks in tests as the API server does. It sends an AdmissionReview
+// over HTTP, and applies the patch with the library that the API server uses. It can call any
+// http.Handler that implements the protocol, such as a [webhook.Hook].
 //
-// The functions fail the test when something is wrong with the call itself. They are safe for
-// concurrent use, as far as the testing.TB allows.
+// The functions fail the test if the call itself is invalid. They are safe for concurrent use, as
+// far as the testing.TB allows.
 package webhooktest
 
 import (
@@ -27,9 +27,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Request returns the request that the API server makes of one operation on a resource, such as
-// "pods" or "pods/eviction", of the group and version of kind. Change Resource in the result where
-// they differ, as for the scale of a Deployment.
+// Request returns the request that the API server sends for an operation on a resource, such as
+// "pods" or "pods/eviction", of the group and version of kind. If they differ, as for the scale of
+// a Deployment, change Resource in the result.
 //
 // object and old are the new and the stored object: Go values, or JSON as a string, []byte or
 // json.RawMessage. Use nil, or a nil pointer, where the operation has none. Request adds a missing
@@ -74,7 +74,7 @@ func untyped(v any) any {
 
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect}
 
-// checkDocuments refuses what the API server never sends.
+// checkDocuments fails for documents that the API server never sends.
 func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
 	t.Helper()
 	if !slices.Contains(operations, op) {
@@ -86,7 +86,7 @@ func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
 	}
 }
 
-// document writes an object with the apiVersion and kind that the API server always sends.
+// document encodes an object with its apiVersion and kind, which the API server always sends.
 func document(t testing.TB, kind schema.GroupVersionKind, v any) runtime.RawExtension {
 	t.Helper()
 	var raw []byte
@@ -124,7 +124,7 @@ func document(t testing.TB, kind schema.GroupVersionKind, v any) runtime.RawExte
 	return runtime.RawExtension{Raw: raw}
 }
 
-// options are what the API server sends of a request that says nothing.
+// options returns the options that the API server sends by default.
 func options(op admissionv1.Operation) runtime.RawExtension {
 	kinds := map[admissionv1.Operation]string{
 		admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions",
@@ -135,8 +135,8 @@ func options(op admissionv1.Operation) runtime.RawExtension {
 	return runtime.RawExtension{Raw: []byte(`{"kind":"` + kinds[op] + `","apiVersion":"meta.k8s.io/v1"}`)}
 }
 
-// Decision sends the request in a v1 review and returns the decision. It fails the test when
-// the webhook fails to decide or answers another call than this one.
+// Decision sends the request in a v1 review and returns the decision. It fails the test if the
+// webhook fails to decide or the answer has another UID.
 func Decision(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	code, body := send(t, hook, req)
@@ -151,7 +151,7 @@ func Decision(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest
 }
 
 // Failure sends the request in a v1 review and returns the status of the failure to decide. It
-// fails the test when the webhook decides.
+// fails the test if the webhook decides.
 func Failure(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) *metav1.Status {
 	t.Helper()
 	code, body := send(t, hook, req)
@@ -177,8 +177,8 @@ func send(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) (c
 	return w.Code, w.Body.Bytes()
 }
 
-// Patched returns the object of the request with the patch of the decision applied. It fails
-// the test when the patch does not apply.
+// Patched returns the object of the request after the patch of the decision. It fails the test if
+// the patch does not apply.
 func Patched[T any](t testing.TB, req *admissionv1.AdmissionRequest, decision *admissionv1.AdmissionResponse) *T {
 	t.Helper()
 	doc := req.Object.Raw

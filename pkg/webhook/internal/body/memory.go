@@ -4,7 +4,7 @@ package body
 
 import "sync"
 
-// MaxSmallBytes is the largest buffer that belongs to the small ones. Callers keep those themselves.
+// MaxSmallBytes is the largest size of a small buffer, in bytes. Callers keep small buffers themselves.
 const MaxSmallBytes = 256 << 10
 
 // Larger bodies use buffers of a few sizes, so that none wastes much memory. A call gets such a
@@ -40,7 +40,7 @@ func allocate(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release puts a buffer of a large size back. Nobody may use b afterwards.
+// Release makes a large buffer available again. It must not be used afterwards.
 func Release(b []byte) {
 	for i, size := range largeSizes {
 		if cap(b) == size {

@@ -10,9 +10,9 @@ import "io"
 const maxFirstBytes = 4 << 10
 
 // Read reads to the end of from, or until there is more than limit. length is the Content-Length, or
-// -1. Read uses the memory of buf if it can. It reserves memory before it uses it, that of buf
-// included. It never uses more than four times the bytes that have arrived or, for buf, were
-// announced.
+// -1. Read uses the memory of buf if it can. It reserves all memory before it
+// uses it, including buf. It never uses more than four times the bytes that have arrived or, for
+// buf, were announced.
 func Read(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
 	rest := func() int {
 		if announced := length + 1 - int64(len(buf)); announced > 0 { // one byte more, to see the end

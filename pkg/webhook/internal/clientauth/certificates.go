@@ -83,7 +83,7 @@ func firstEnd(chain []*x509.Certificate) time.Time {
 	return end
 }
 
-// hasName reports whether the certificate is for a name. The form of the name decides which fields
+// hasName reports whether the certificate contains a name. The form of the name decides which fields
 // it is compared with, so that a URI never matches a DNS name.
 func hasName(cert *x509.Certificate, name string) bool {
 	ip, err := netip.ParseAddr(name)

@@ -58,13 +58,13 @@ type Authenticator struct {
 	refused      [numReasons]ratelog.Logger
 }
 
-// A check looks at one kind of credentials. It returns nil if the call may pass, errNoCredential if
+// A check checks one kind of credentials. It returns nil if the call may pass, errNoCredential if
 // the call has none of the kind, and otherwise why they are not valid.
 type check func(*http.Request) error
 
 var errNoCredential = errors.New("no credential of this kind")
 
-// A watchedFile is a file that is read again and again.
+// A watchedFile is a file that is read again in intervals.
 type watchedFile struct {
 	reloader
 	field string // of webhook.ClientAuth
@@ -136,7 +136,7 @@ func (a *Authenticator) report(path string, err error) {
 	}
 }
 
-// Start reads the files again and again until stop is called. The end of ctx does not stop it, since
+// Start reads the files again in intervals until stop is called. The end of ctx does not stop it, since
 // calls in flight need the files. Start may be called once.
 func (a *Authenticator) Start(ctx context.Context) (stop func()) {
 	if a == nil {

@@ -52,17 +52,17 @@ func ValidateBundle(at *field.Path, bundle []byte) field.ErrorList {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return problem(fmt.Sprintf("holds a PEM block of type %q: only certificates belong there, which everybody may read", block.Type))
+			return problem(fmt.Sprintf("holds a PEM block of type %q: anyone can read it, so it must hold only certificates", block.Type))
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return problem(fmt.Sprintf("PEM block %d is no certificate: %v", blocks+1, err))
+			return problem(fmt.Sprintf("PEM block %d is not a certificate: %v", blocks+1, err))
 		}
 	}
 	switch begun := bytes.Count(bundle, []byte("-----BEGIN ")); {
-	case begun > blocks: // the decoder passes over what it cannot read
+	case begun > blocks: // the decoder skips invalid blocks
 		return problem(fmt.Sprintf("%d of %d PEM blocks cannot be read", begun-blocks, begun))
 	case blocks == 0:
-		return problem("holds no certificate: it has to be PEM, as in the file ca.crt")
+		return problem("holds no certificate: want PEM, as in the file ca.crt")
 	}
 	return nil
 }
@@ -128,6 +128,6 @@ func validateServicePath(at *field.Path, p string) field.ErrorList {
 	return errs
 }
 
-// CleanPath writes a path as the API server asks for it (DefaultVersionedAPIPath uses
+// CleanPath returns a path as the API server requests it (DefaultVersionedAPIPath uses
 // path.Join): without a trailing slash, double slashes and dots.
 func CleanPath(p string) string { return path.Clean("/" + p) }

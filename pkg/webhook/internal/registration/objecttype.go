@@ -75,7 +75,7 @@ func (w *typeWalk) visit(t reflect.Type, at string) {
 		}
 		w.visit(t.Elem(), at+"[]")
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		delete(w.seen, t) // each place is told
+		delete(w.seen, t) // every occurrence is reported
 		w.unwritable(t, at)
 	}
 }

@@ -78,7 +78,7 @@ func (r *Reading) unlink() {
 	}
 }
 
-// evict ends the reading of the oldest slow body, or of as many slow bodies as hold so many bytes.
+// evict ends the reading of the oldest slow body, or of slow bodies that together hold so many bytes.
 // It returns how many it ended and the memory they held.
 func (b *bodies) evict(bytes int64) (evicted, freed int64) {
 	now := time.Now()

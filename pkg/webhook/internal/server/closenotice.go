@@ -23,7 +23,7 @@ var closeNotice = func() string {
 // connection to make its call during a drain. A client that is not overloaded needs no time.
 const lingerTime = 3 * time.Second
 
-// mark makes a connection without a call take no more calls. notify must follow. all.mu must be
+// mark closes a connection without a call to new calls. Call notify afterwards. all.mu must be
 // locked.
 func (c *Connection) mark() {
 	c.unlink()
@@ -41,7 +41,7 @@ func (c *Connection) mark() {
 // connection that had requests. If a call is on its way, the client takes the answer for its own.
 // The answer is true: no handler has seen the call, nor will one, and Retry-After makes the API
 // server repeat it at once over another connection. Otherwise the client ignores the answer and
-// closes the connection (RFC 9112, section 9.5; Go logs "Unsolicited response"). The server reads on
+// closes the connection (RFC 9112, section 9.5; Go logs "Unsolicited response"). The server goes on reading
 // for a while: closing a connection with unread bytes resets it, and the answer could be lost.
 //
 // A new connection may have a call on its way as well once the TLS handshake is done. With HTTP/2

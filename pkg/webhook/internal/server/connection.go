@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A Connection is an open connection of a server. net/http sees it inside a *tls.Conn. A nil
-// Connection is one that is not known; calls on it are not counted.
+// A Connection is an open connection of a server. net/http sees it inside a *tls.Conn. Calls on a
+// nil Connection are not counted.
 type Connection struct {
 	net.Conn
 	all     *connectionSet
@@ -35,7 +35,7 @@ type Connection struct {
 	http2Done chan struct{} // with HTTP/2, closed with the connection
 }
 
-// A connectionState is what the connectionSet knows of a connection.
+// A connectionState is the part of a Connection that the lock of its connectionSet guards.
 type connectionState struct {
 	prev, next *Connection // in one of the lists; nil while the connection is busy
 	idleSince  time.Time
@@ -52,11 +52,11 @@ type connectionState struct {
 // A connectionSet is the lock and the lists that connections share.
 type connectionSet struct {
 	mu      sync.Mutex
-	lists   [3]Connection // their roots
+	lists   [3]Connection // the roots of the lists
 	waiting int           // connections in the lists newConnections and probeConnections
 	open    map[*Connection]struct{}
 	closing int           // of open
-	changed chan struct{} // wakes whoever waits for a connection to close or become idle
+	changed chan struct{} // receives a value when a connection closes or becomes idle
 }
 
 // The lists of idle connections, in the order in which they became idle.

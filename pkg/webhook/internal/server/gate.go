@@ -80,11 +80,12 @@ func (g *Gate) reserve(n, own int64) error {
 	return nil
 }
 
-// EvictSlowBody makes room for another call or connection. It reports whether a body was slow.
+// EvictSlowBody evicts a slow body to make room for another call or connection. It reports whether
+// there was one.
 func (g *Gate) EvictSlowBody() bool { return g.evict(0) }
 
-// evict ends slow bodies that hold so many bytes together, or one slow body for zero bytes. Their
-// calls no longer count: see Place.Drop.
+// evict evicts slow bodies that together hold this many bytes, or one slow body for zero. Their calls
+// no longer count: see Place.Drop.
 func (g *Gate) evict(bytes int64) bool {
 	evicted, freed := g.bodies.evict(bytes)
 	if evicted > 0 {

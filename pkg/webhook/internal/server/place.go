@@ -60,10 +60,11 @@ func (p *Place) Read(r *Reading, w http.ResponseWriter, from io.Reader, buf []by
 
 func (p *Place) reserve(n int64) error { return p.gate.reserve(n, p.reading.memory.Add(n)) }
 
-// Share adds a holder, such as a handler in its own goroutine. Each holder calls Drop.
+// Share adds a holder of the place, such as a handler in its own goroutine. Each holder must call
+// Drop.
 func (p *Place) Share() { p.holders.Add(1) }
 
-// Answered tells the gate that the call was answered. Only the first call of it counts.
+// Answered reports to the gate that the call was answered. Only the first use counts.
 func (p *Place) Answered() {
 	if p.gate != nil && p.waiting.Swap(false) {
 		p.gate.wasAnswered()
