@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples_test checks the Go code in the README of the project.
+// Package examples_test compiles and runs the Go code in the project's README.
 package examples_test
 
 import (

@@ -79,7 +79,7 @@ func TestWorkloads(t *testing.T) {
 	kubectl(t, "", "pod/elsewhere created (server dry run)", "run", "elsewhere", "--image=shop", "--dry-run=server")
 }
 
-// An object from before the rules can still be changed, only not for the worse.
+// An object that is older than the rules can be updated, as long as it breaks no further rule.
 func TestObjectsOlderThanTheRules(t *testing.T) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"old","namespace":"older"},"spec":{"containers":[{"name":"old","image":"old"}]}}`
 	namespace(t, "older")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Deny-policy is an admission webhook with the rules of a team that runs clusters for others.
+// Deny-policy is an admission webhook with the rules of a team that operates clusters.
 package main
 
 import (

@@ -77,7 +77,7 @@ func TestThePodGetsItsProxy(t *testing.T) {
 	}
 }
 
-// Another webhook adds a container after ours has run: the API server calls ours again.
+// After another webhook adds a container, the API server calls ours again.
 func TestContainersOfALaterWebhookGetTheirMount(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	serve(t, "the-rival-is-later", rival(func(p *corev1.Pod) {
@@ -102,8 +102,7 @@ func TestContainersOfALaterWebhookGetTheirMount(t *testing.T) {
 	}
 }
 
-// A webhook that undoes the injection each time it is called wins over the injector, and loses
-// to the verifying hook.
+// A webhook that reverts the injection at each call defeats the injector, but the validating hook denies the Pod.
 func TestNoPodWithoutItsProxy(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	serve(t, "the-rival-is-later", rival(func(p *corev1.Pod) { p.Spec.InitContainers = nil }))
@@ -140,7 +139,7 @@ func TestConflictsAreDenied(t *testing.T) {
 	}
 }
 
-// The objectSelector keeps the API server from calling for Pods without the label.
+// Because of the objectSelector, the API server does not call the hook for Pods without the label.
 func TestOthersAreLeftAlone(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	pod := &corev1.Pod{

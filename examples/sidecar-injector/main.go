@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sidecar-injector is an admission webhook that puts a proxy beside the containers of the Pods
-// that ask for it.
+// Sidecar-injector is an admission webhook that adds a proxy container to the Pods that request it.
 package main
 
 import (

@@ -21,9 +21,9 @@ import (
 	"github.com/admitkit/admitkit/examples/internal/livetest"
 )
 
-// The program as it is deployed: two replicas with the arguments of the Deployment and the rights
-// of its ServiceAccount, and nobody else to make a certificate or a configuration. Only that
-// they run on this machine and are called by URL is different.
+// This test runs the program as it is deployed: two replicas with the Deployment's arguments and the ServiceAccount's permissions
+// make the certificates and configurations. The only difference is that they run on this machine and are called by
+// URL.
 func TestLooksAfterItself(t *testing.T) {
 	livetest.Apply(t, cluster)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
@@ -74,7 +74,7 @@ func TestLooksAfterItself(t *testing.T) {
 	}
 }
 
-// A program that cannot use the Secret says so at once, not when its server has stopped.
+// A program that cannot use the Secret reports it at once, not only when its server has stopped.
 func TestSaysWhyItEnds(t *testing.T) {
 	livetest.Apply(t, cluster)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")

@@ -27,9 +27,9 @@ import (
 // canaryLabel marks the objects by which Serve finds out what the API server enforces.
 const canaryLabel = "testcluster.example.com/canary"
 
-// Serve runs the hooks on loopback, registers them by URL in configurations of this name, and
-// returns once the API server calls them, as it learns of configurations some time after they
-// are stored. The function it returns takes everything back, and waits for that too.
+// Serve runs the hooks on loopback, registers them by URL in configurations of this name, and returns when the API server calls them,
+// which takes a while after the configurations are stored. The returned function removes everything and waits until the API
+// server has noticed.
 func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook) (stop func() error, err error) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook
 	return stop, nil
 }
 
-// A canary is a hook that denies every object with its label, and nothing else.
+// A canary is a hook that denies exactly the objects with its label.
 type canary struct {
 	name   string
 	client client.Client

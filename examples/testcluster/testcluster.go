@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcluster puts hooks behind a real API server on this machine, for the tests of
-// the examples and for hack/demo.
+// Package testcluster runs hooks behind a real API server on this machine, for the tests of the examples and for
+// hack/demo.
 package testcluster
 
 import (
@@ -27,7 +27,7 @@ type Cluster struct {
 	dir    string // for kubectl
 }
 
-// Start runs an API server and waits until it is ready. Stop it with Stop.
+// Start starts an API server and waits until it is ready. The caller must call Stop.
 func Start(ctx context.Context) (*Cluster, error) {
 	server, err := apiserver.Start(ctx, nil)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *Cluster) prepare() (err error) {
 
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// ServiceAccount returns a kubeconfig file of a user who is this ServiceAccount, by a token as
-// its Pods have one.
+// ServiceAccount returns the path of a kubeconfig file with a token of this ServiceAccount, as its Pods have
+// one.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (file string, err error) {
 	token, err := c.Kubectl(ctx, "", "create", "token", name, "--namespace="+namespace)
 	if err != nil {
@@ -70,13 +70,13 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (f
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
-// Stop ends the API server and removes what it wrote.
+// Stop ends the API server and removes its files.
 func (c *Cluster) Stop() error {
 	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
 }
 
-// Kubectl runs kubectl with this standard input and returns what a person would see in the
-// terminal: standard output and errors as they come. The error is set when it failed.
+// Kubectl runs kubectl with this standard input and returns its combined standard output and standard error. The error is not nil if
+// kubectl failed.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := c.server.Kubectl(ctx, c.kubeconfig(), args...)
 	cmd.Env = append(cmd.Env, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"), "NO_COLOR=1")

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// After Serve the very first request meets the hook, and after stop none does.
+// The API server calls the hook for the first request after Serve, and for none after stop.
 func TestServeWaitsBothWays(t *testing.T) {
 	ctx := t.Context()
 	cluster, err := testcluster.Start(ctx)

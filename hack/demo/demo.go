@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A demo is everything that runs during the stories.
+// A demo holds the API server and the hooks that run during the stories.
 type demo struct {
 	*screen
 	cluster *testcluster.Cluster

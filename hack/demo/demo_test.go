@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The demo is the first thing that people run.
+// The demo is the first command that users run.
 func TestDemo(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer

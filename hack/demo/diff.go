@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What the API server itself writes into every Pod and container says nothing about webhooks.
+// Fields that the API server sets in every Pod and container are not shown, because they do not come from webhooks.
 var (
 	podDefaults = []string{"dnsPolicy", "enableServiceLinks", "preemptionPolicy", "priority", "restartPolicy",
 		"schedulerName", "securityContext", "terminationGracePeriodSeconds", "tolerations"}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Demo runs the hooks of both examples behind a real kube-apiserver and shows, with kubectl,
-// what they do. It exits 0 only if every story went as told. Run it from the root of the
-// repository: its manifests are in hack/demo.
+// what they do. It exits with 0 only if every story had the expected result. Run it from the root of the repository: its
+// manifests are in hack/demo.
 package main
 
 import (

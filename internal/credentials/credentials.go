@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials says which tokens and passwords a webhook server and an API server can
-// agree on. Nothing of them is in an error.
+// Package credentials validates the tokens and passwords with which an API server authenticates to a webhook server. Its errors never
+// contain them.
 package credentials
 
 import (
@@ -12,14 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds a token, and a user name with its password.
+// MaxBytes is the greatest length of a token, and of a user name with its password.
 const MaxBytes = 8 << 10
 
-// MinTokenBytes bounds a token that lets in a call: nobody has to remember it, and anybody may
-// guess.
+// MinTokenBytes is the least length of a token that a webhook server accepts, because any client may guess.
 const MinTokenBytes = 16
 
-// CheckToken holds a bearer token against RFC 6750.
+// CheckToken returns an error unless a bearer token has the syntax of RFC 6750.
 func CheckToken(token string) error {
 	if token == "" || strings.ContainsFunc(token, notOfToken) {
 		return errors.New("is not a bearer token: want letters, digits and -._~+/= only")
@@ -27,8 +26,8 @@ func CheckToken(token string) error {
 	return checkLength(len(token))
 }
 
-// CheckAcceptedToken also holds a token against what a webhook server lets in. An API server may
-// have shorter ones, for webhooks of others.
+// CheckAcceptedToken returns an error unless a webhook server may accept the token. An API server may have shorter tokens for other
+// webhooks.
 func CheckAcceptedToken(token string) error {
 	if err := CheckToken(token); err != nil {
 		return err
@@ -43,8 +42,8 @@ func notOfToken(r rune) bool {
 	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=", r)
 }
 
-// CheckPair holds a user name and its password against RFC 7617, and against what can be written
-// on a line as user:password.
+// CheckPair returns an error unless a user name and its password have the syntax of RFC 7617 and can be written on one line as
+// user:password.
 func CheckPair(user, password string) error {
 	pair := user + ":" + password
 	switch {

@@ -11,8 +11,8 @@ import (
 	"fmt"
 )
 
-// Client returns a new client certificate for a common name, with its key, in PEM. To the API
-// server, organizations are groups.
+// Client returns a new client certificate for a common name, with its key, in PEM. The API server reads organizations as
+// groups.
 func (ca *CA) Client(commonName string, organizations ...string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcert makes throw-away certificates for development, demos and tests. They live for
-// two weeks at the most; nothing here is meant for a cluster that serves others.
+// Package devcert makes short-lived certificates for development, demos and tests. They are valid for at most two weeks and not meant for
+// production.
 package devcert
 
 import (
@@ -25,7 +25,7 @@ type CA struct {
 	key    *ecdsa.PrivateKey
 }
 
-// NewCA returns a new certificate authority.
+// NewCA returns a new CA.
 func NewCA() (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewCA() (*CA, error) {
 	return &CA{Bundle: bundle, cert: cert, key: key}, nil
 }
 
-// Serving returns a server configuration with a new certificate for these host names and IP
+// Serving returns a server configuration with a new certificate for the given host names and IP
 // addresses.
 func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -24,10 +24,10 @@ import (
 	"time"
 )
 
-// A KeyType is a sort of key, of the CA and of the serving certificates.
+// A KeyType is the type of the keys of the CA and of the serving certificates.
 type KeyType string
 
-// The key types. The API server, which is written in Go, takes them all.
+// The key types. The API server accepts all of them.
 const (
 	ECDSAP256 KeyType = "ECDSA-P256"
 	ECDSAP384 KeyType = "ECDSA-P384"
@@ -66,7 +66,7 @@ func (t KeyType) is(public crypto.PublicKey) bool {
 	return false
 }
 
-// An authority is a CA. Never changed once it is made.
+// An authority is a CA. It is immutable.
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer // nil once it signs no more, and for CAs of others

@@ -57,8 +57,8 @@ type SelfManaged struct {
 	seen history // used by Start's goroutine only
 }
 
-// NewSelfManaged returns a source. The error lists everything that is wrong with the options;
-// the API server is asked in Start.
+// NewSelfManaged returns a source. The error lists everything that is wrong with the options. It sends no request; Start
+// does.
 func NewSelfManaged(o Options) (*SelfManaged, error) {
 	o, err := o.completed()
 	if o.Config == nil {
@@ -97,7 +97,7 @@ func (s *SelfManaged) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, er
 	return nil, errNotStarted
 }
 
-// Bundle returns the CAs to trust now, as this replica saw them last.
+// Bundle returns the CAs to trust now, as this replica last read them.
 func (s *SelfManaged) Bundle() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *SelfManaged) Bundle() []byte {
 	return bundle(s.state.trusted())
 }
 
-// Status tells what is served and where a rotation stands.
+// Status returns the served certificate and the progress of a rotation.
 func (s *SelfManaged) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

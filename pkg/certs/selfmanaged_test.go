@@ -230,7 +230,7 @@ func TestAPIServerAway(t *testing.T) {
 	})
 }
 
-// A failing cluster fails while an error is set.
+// A failing cluster returns an error while one is set.
 type failing struct {
 	cluster
 	mu  sync.Mutex
@@ -319,7 +319,7 @@ func TestForeignSecret(t *testing.T) {
 	})
 }
 
-// What goes wrong is logged once, and once when it is over; keys never are.
+// A problem is logged once when it begins and once when it ends. Keys are never logged.
 func TestLog(t *testing.T) {
 	inBubble(t, "log", func(t *testing.T, f *fakeCluster) {
 		var lines []string
@@ -340,7 +340,7 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// That a look was cut short by the stop is no problem.
+// A pass that the stop interrupts is not reported as a problem.
 func TestStopIsNotAnError(t *testing.T) {
 	inBubble(t, "stop", func(t *testing.T, f *fakeCluster) {
 		var lines []string

@@ -31,7 +31,7 @@ func sampleState(t testing.TB) *state {
 	return s
 }
 
-// What is stored is read back as it was, and stored again as the same bytes.
+// A stored state is read back unchanged and encodes to the same bytes again.
 func TestStateRoundTrip(t *testing.T) {
 	s := sampleState(t)
 	data, err := s.encode()
@@ -103,7 +103,7 @@ func TestDecodeState(t *testing.T) {
 	}
 }
 
-// Whatever is in the Secret, it is read without a panic, and what is read can be stored.
+// Any content of the Secret is read without a panic, and a state that was read can be stored.
 func FuzzDecodeState(f *testing.F) {
 	data, err := sampleState(f).encode()
 	if err != nil {

@@ -200,7 +200,7 @@ func (s *sharedTargets) WriteTarget(ctx context.Context, t kube.Target, st kube.
 	return s.targets.WriteTarget(ctx, t, st, bundle)
 }
 
-// What all replicas have in common takes none of them out of service.
+// A problem that all replicas share makes none of them unready.
 func TestReadyStays(t *testing.T) {
 	inBubble(t, "ready", func(t *testing.T, f *fakeCluster) {
 		o := testOptions()
@@ -241,7 +241,7 @@ func TestOnlyConflicts(t *testing.T) {
 	}
 }
 
-// That the API server is away for a moment does not make a new replica ready too soon.
+// A short outage of the API server does not make a new replica ready too soon.
 func TestReadyIgnoresAFault(t *testing.T) {
 	inBubble(t, "fault", func(t *testing.T, f *fakeCluster) {
 		other, err := newAuthority("other", ECDSAP256, time.Now(), 365*day, 0)

@@ -22,8 +22,7 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// An attack is one way to make a server's life hard. So many clients at a time do it again and
-// again, each with a pause between two times.
+// An attack is one kind of hostile client. clients of them run at once, each repeating the attack after a pause.
 type attack struct {
 	name    string
 	clients int
@@ -31,7 +30,7 @@ type attack struct {
 	once    func(context.Context, *victim) error
 }
 
-// A victim is who is attacked.
+// A victim is the server under attack.
 type victim struct {
 	addr string
 	body []byte // of a proper call
@@ -39,7 +38,7 @@ type victim struct {
 
 const callPath = "/mutate/" + control.MutatingName
 
-// The slow bodies are fewer than MaxInFlight, so that it is not the connections that run out.
+// There are fewer slow bodies than MaxInFlight, so that the connections do not run out.
 var attacks = []attack{
 	{"slow headers", 100, 5 * time.Second, func(ctx context.Context, v *victim) error {
 		return v.overTLS(ctx, func(conn net.Conn) error {

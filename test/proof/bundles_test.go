@@ -29,8 +29,8 @@ type bundles struct {
 	dropped  int
 }
 
-// A version is a bundle that was live from some time before it was seen first until some time
-// after it was seen last.
+// A version is a bundle with the interval in which it was live at most: from before it was first seen until after it was last
+// seen.
 type version struct {
 	bundle      []byte
 	first, last time.Time
@@ -146,9 +146,8 @@ func (b *bundles) age(v version) time.Duration {
 	return 0
 }
 
-// An observer is a client as other API servers are: it learns of a caBundle late, by no more
-// than the time that a new CA is given to settle, and its clock is off by no more than the skew
-// that is allowed for. It shakes hands with every replica that is in use.
+// An observer is a client like another API server: it learns of a caBundle late, within the settle time of a new CA, and its clock is
+// wrong within the allowed skew. It makes a TLS handshake with every replica in use.
 type observer struct {
 	samples
 	late atomic.Int64 // handshakes that took so long that they prove nothing

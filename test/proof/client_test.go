@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// A caller sends reviews to one replica as the API server does: over HTTP/1.1, with at most 25
-// idle connections, and again when it is told to try later.
+// A caller sends reviews to one replica as the API server does: over HTTP/1.1, with at most 25 idle connections, and again after a
+// Retry-After.
 type caller struct {
 	url      string
 	http     *http.Client

@@ -11,9 +11,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// TestOverloadOfConnections has more clients than there may be connections, none of them
-// hostile: each keeps its connection, and finds it closed now and then, also when it is just
-// sending a call. The server tells it to make that call again.
+// TestOverloadOfConnections has more well-behaved clients than allowed connections. Each keeps its connection, which the server
+// sometimes closes even while the client sends a call. The client then repeats the call.
 func TestOverloadOfConnections(t *testing.T) {
 	s := newService(t, 0)
 	s.settings = control.Settings{Server: control.Admitkit, Pause: time.Millisecond, ShutdownDelay: -1, MaxConnections: 20, MaxInFlight: 100}

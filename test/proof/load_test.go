@@ -16,8 +16,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// A load asks the API server to create objects at a steady rate, whatever becomes of them:
-// callers do not wait for each other.
+// A load sends requests to create objects to the API server at a steady rate, without waiting for earlier
+// responses.
 type load struct {
 	samples
 	start   time.Time

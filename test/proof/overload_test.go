@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// What the replica can do is set by its limits and by the time that a call takes, so that the
-// proof does not depend on how fast the machine is: 5 calls a second.
+// The replica's limits and the duration of a call fix its capacity at 5 calls a second, so that the proof does not depend on the speed of the
+// machine.
 const (
 	overloadInFlight = 4
 	overloadPause    = 800 * time.Millisecond
@@ -93,7 +93,7 @@ func unloaded(c *caller, callers, each int) {
 	group.Wait()
 }
 
-// An overloading is what was done to a replica.
+// An overloading is the result of overloading a replica.
 type overloading struct {
 	start  time.Time
 	end    time.Time

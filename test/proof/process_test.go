@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// A process is a replica that runs.
+// A process is a running replica.
 type process struct {
 	name   string
 	hello  control.Hello
@@ -146,7 +146,7 @@ func (p *process) stats(query string) (control.Stats, error) {
 }
 
 // memory returns what the process holds in memory now, or held at most, of its own: VmRSS or
-// VmHWM of /proc, or RssAnon, which leaves out the pages of the program itself.
+// VmHWM of /proc, or RssAnon, which does not count the pages of the executable.
 func (p *process) memory(t *testing.T, field string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

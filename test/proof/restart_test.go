@@ -59,7 +59,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// TestRollingRestartCanFail shows that the proof above sees what it looks for.
+// TestRollingRestartCanFail shows that TestRollingRestart detects failed calls.
 func TestRollingRestartCanFail(t *testing.T) {
 	rows := []struct {
 		name     string

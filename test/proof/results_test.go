@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A sample is one call.
+// A sample is the result of one call.
 type sample struct {
 	at   time.Time
 	took time.Duration
@@ -121,7 +121,7 @@ func withoutPorts(text string) string {
 	return b.String() + text
 }
 
-// A row of the table of results. Zeros are printed as such where they are the point.
+// A row of the table of results. It prints a zero only if the zero is the result to show.
 type row struct {
 	proof                                            string
 	calls, failed, shed, retried, rotations, restart int

@@ -31,7 +31,7 @@ type service struct {
 	started   int
 }
 
-// A replica is a place that a process fills; when it is restarted another one does.
+// A replica is a slot for a process. A restart replaces the process.
 type replica struct {
 	*process
 	endpoint *endpoint

@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// TestRestartSpreadsLoad shows that replicas that are new get calls, although the API server
-// would go on to use the connections that it has: they end when they are old.
+// TestRestartSpreadsLoad shows that new replicas get calls although the API server reuses its connections, because the server closes old
+// connections.
 func TestRestartSpreadsLoad(t *testing.T) {
 	const rate = 30
 	s := newService(t, 0)

@@ -16,14 +16,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A Ledger is told of each namespace that the rules admit.
+// A Ledger records each namespace that the rules admit.
 type Ledger interface {
 	// Record keeps the entry for good, or returns an error. It may be called more than once
 	// for one object: the UID tells.
 	Record(ctx context.Context, e Entry) error
 }
 
-// An Entry says which team got which namespace, and through whom.
+// An Entry says which team got which namespace, and which user created it.
 type Entry struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
@@ -33,7 +33,7 @@ type Entry struct {
 
 // validateNamespace requires an owner and records it. A record that cannot be written is a
 // failure to decide and not a denial: the failurePolicy says what becomes of the namespace.
-// A record does not prove that the namespace exists, since others may still refuse it.
+// A record does not prove that the namespace exists, because a later webhook may still deny it.
 func validateNamespace(ledger Ledger) func(context.Context, *webhook.Request[corev1.Namespace]) error {
 	return func(ctx context.Context, req *webhook.Request[corev1.Namespace]) error {
 		ns := req.Object
@@ -47,14 +47,14 @@ func validateNamespace(ledger Ledger) func(context.Context, *webhook.Request[cor
 	}
 }
 
-// A FileLedger appends each entry as a line of JSON to the file at Path, which is made when it
-// does not exist. Safe for concurrent use.
+// A FileLedger appends each entry as a line of JSON to the file at Path. It creates the file if needed. It is safe for
+// concurrent use.
 type FileLedger struct {
 	Path string
 	mu   sync.Mutex
 }
 
-// Record returns when the entry is on the disk.
+// Record returns after the entry was written to disk.
 func (l *FileLedger) Record(_ context.Context, e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy holds the rules of a team that runs clusters for others: what workloads must
-// look like, which objects are not deleted by accident, and who owns a namespace.
+// Package policy has the rules of a team that operates clusters: requirements on workloads, protection against accidental
+// deletion, and the owner of each namespace.
 package policy
 
 import (

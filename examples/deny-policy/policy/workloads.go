@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The hooks for workloads decode into projections: structs that name only what the rules look
-// at. The rest of a Pod, which is most of it, costs nothing.
+// The hooks for workloads decode into projections: structs with only the fields that the rules read. The other fields of a
+// Pod, which are most of it, cost nothing.
 
 type pod struct {
 	Metadata metadata `json:"metadata"`

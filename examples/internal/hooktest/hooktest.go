@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hooktest holds what the tests of the examples ask of hooks and denials, beside
-// package webhooktest.
+// Package hooktest has helpers for the tests of the examples, in addition to package webhooktest.
 package hooktest
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Named returns the hook with this name.
+// Named returns the hook with the given name.
 func Named(t *testing.T, hooks []*webhook.Hook, name string) *webhook.Hook {
 	t.Helper()
 	for _, h := range hooks {
@@ -24,7 +23,7 @@ func Named(t *testing.T, hooks []*webhook.Hook, name string) *webhook.Hook {
 	return nil
 }
 
-// Fields returns the fields that a denial names.
+// Fields returns the field paths in a denial.
 func Fields(resp *admissionv1.AdmissionResponse) []string {
 	if resp.Result == nil || resp.Result.Details == nil {
 		return nil

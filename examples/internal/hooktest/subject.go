@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Mutating returns the mutating hooks, together, as a subject of package idempotence, with the
-// registrations that the API server would get.
+// Mutating returns the mutating hooks together as a subject of package idempotence, with the registrations that the API server
+// gets.
 func Mutating(t testing.TB, newHooks func() []*webhook.Hook) idempotence.Subject {
 	t.Helper()
 	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, newHooks()...)

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 )
 
-// Apply applies the manifests for the time of a test. There is nobody to run the Deployment.
+// Apply applies the manifests for the duration of a test. No controller runs the Deployment.
 func Apply(t *testing.T, c *testcluster.Cluster) {
 	t.Helper()
 	namespace := one(t, render(t, c), "Namespace", "").GetName()
@@ -31,7 +31,7 @@ func Apply(t *testing.T, c *testcluster.Cluster) {
 	}
 }
 
-// RollOut has the Deployment say that all of its replicas are ready.
+// RollOut sets the Deployment's status to ready.
 func RollOut(t *testing.T, c *testcluster.Cluster) {
 	t.Helper()
 	manifest := one(t, render(t, c), "Deployment", "")

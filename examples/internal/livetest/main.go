@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 )
 
-// Main is a TestMain: it runs the tests with a cluster in *c, and fails when there is none.
+// Main is a TestMain: it runs the tests with a cluster in *c and fails if none can be started.
 func Main(m *testing.M, c **testcluster.Cluster) { os.Exit(run(m, c)) }
 
 func run(m *testing.M, c **testcluster.Cluster) (code int) {

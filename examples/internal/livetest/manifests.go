@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package livetest tests an example with a real API server: it starts one for the tests of a
-// package, and it checks manifests against the code, against each other, and against the server.
+// Package livetest tests an example with a real API server. It starts the server for the tests of a package, and checks the
+// manifests against the code, each other, and the server.
 package livetest
 
 import (
@@ -60,8 +60,8 @@ func checkPrinted(t *testing.T, p program.Program, name, by string, args []strin
 	}
 }
 
-// CheckAccepted has a real API server check everything but the objects of cert-manager, whose
-// types it does not know, and the Pod that the Deployment makes. Nobody there warns either.
+// CheckAccepted checks that a real API server accepts the manifests and the Deployment's Pod without a warning. It skips the objects of
+// cert-manager, whose types the server does not know.
 func CheckAccepted(t *testing.T, c *testcluster.Cluster) {
 	t.Helper()
 	objects := render(t, c)

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 )
 
-// Arguments returns the arguments of the program in the Deployment.
+// Arguments returns the Deployment's arguments for the program.
 func Arguments(t *testing.T, c *testcluster.Cluster) []string {
 	t.Helper()
 	return into[appsv1.Deployment](t, one(t, render(t, c), "Deployment", "")).Spec.Template.Spec.Containers[0].Args

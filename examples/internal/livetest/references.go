@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 )
 
-// CheckReferences checks what no API server does: that names, labels and ports in one object
-// are those of another, up to the certificate that the API server trusts.
+// CheckReferences checks what no API server checks: that the names, labels and ports that one object refers to exist in another,
+// including the certificate that the API server trusts.
 func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	t.Helper()
 	objects := render(t, c)

@@ -13,15 +13,15 @@ import (
 	"github.com/admitkit/admitkit/examples/internal/program"
 )
 
-// A Replica is a program that runs.
+// A Replica is a running program.
 type Replica struct {
 	// URL is where it serves its hooks, on loopback.
 	URL  string
 	stop func()
 }
 
-// Start runs the program with these arguments, and --url unless it is among them, until the end
-// of the test or Stop. It has to end without an error.
+// Start runs the program with these arguments, and with --url if they lack it, until the end of the test or Stop. The test fails if the
+// program ends with an error.
 func Start(t *testing.T, p program.Program, args ...string) *Replica {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -49,5 +49,5 @@ func Start(t *testing.T, p program.Program, args ...string) *Replica {
 	return r
 }
 
-// Stop ends the program as SIGTERM does.
+// Stop ends the program as SIGTERM would.
 func (r *Replica) Stop() { r.stop() }

@@ -56,7 +56,7 @@ func (m *managed) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// A selfManaged program is one that looks after itself.
+// A selfManaged program makes its certificates and installs its hooks itself.
 type selfManaged struct {
 	certs     certs.Options
 	install   install.Options

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program is what the example programs have in common: flags, certificates, the
-// installation of the hooks, metrics, a log, an end on SIGTERM. Copy it with the example.
+// Package program has the common part of the example programs: flags, certificates, the installation of the hooks, metrics,
+// logs, and a graceful stop on SIGTERM. Copy it together with the example.
 //
 // There are two ways to run a program. With a certificate in files, such as cert-manager
 // mounts, the configurations of the hooks are YAML that somebody applies, and the program needs
@@ -27,7 +27,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A Program serves hooks until it is told to stop, or prints how to register them.
+// A Program serves hooks until it is stopped, or prints their configurations.
 type Program struct {
 	// Name is the name of the program and of its configuration objects.
 	Name string
@@ -41,8 +41,8 @@ type Program struct {
 	reload time.Duration // how often files are read, the default when zero
 }
 
-// Main runs the program with the arguments and signals of the process, and exits: 0 when it
-// did what it should, 2 when the flags are wrong, 1 when anything else is.
+// Main runs the program with the arguments and signals of the process. It exits with 0 on success, 2 if the flags are wrong, and 1 on any
+// other error.
 func (p Program) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := p.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -76,7 +76,7 @@ type options struct {
 	clients clients
 }
 
-// Run runs the program until ctx is done. Logs go to stderr.
+// Run runs the program until ctx ends. Logs go to stderr.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := p.parse(args, stderr)
 	if err != nil {

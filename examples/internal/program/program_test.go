@@ -38,8 +38,8 @@ func newProgram() Program {
 	}}
 }
 
-// The program serves with the certificate in its files, also when they change, shows metrics,
-// and ends without an error when it is told to.
+// The program serves with the certificate in its files, loads changed files, serves metrics, and ends without an error when it is
+// stopped.
 func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -70,7 +70,7 @@ func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	}
 }
 
-// A client without a token is turned away, a probe is not.
+// A client without a token is rejected, but a probe is not.
 func TestTokens(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {

@@ -24,8 +24,8 @@ func samples() []runtime.Object {
 	}
 }
 
-// TestIdempotence has the harness look for objects, edits and other webhooks that the injector
-// does not stand, beyond those of TestReinvocation.
+// TestIdempotence runs the harness, which looks for objects, edits and other webhooks that TestReinvocation does not
+// cover.
 func TestIdempotence(t *testing.T) {
 	subject := hooktest.Mutating(t, func() []*webhook.Hook { return Hooks(image) })
 	idempotence.Check(t, subject, idempotence.Options{
@@ -34,7 +34,7 @@ func TestIdempotence(t *testing.T) {
 	})
 }
 
-// FuzzIdempotence goes on looking, for as long as go test -fuzz has it.
+// FuzzIdempotence runs the harness for as long as go test -fuzz runs.
 func FuzzIdempotence(f *testing.F) {
 	idempotence.Fuzz(f, hooktest.Mutating(f, func() []*webhook.Hook { return Hooks(image) }), idempotence.Options{Samples: samples()})
 }

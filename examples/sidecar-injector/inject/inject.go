@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inject puts a proxy beside the containers of the Pods that ask for it.
+// Package inject adds a proxy container to the Pods that request it.
 //
-// The API server may call a mutating webhook again with its own output, after anybody has
-// added to that output, changed it or removed from it. So the hook keeps no state and leaves
-// itself no marks to read: it looks at each part (the container, the volume, each mount) and
+// The API server may call a mutating webhook again with its own output, after other webhooks and users have changed
+// that output. So the hook keeps no state and does not rely on marks in the object: it checks each part (the container, the volume, each mount) and
 // adds the ones that are not there. A part is recognised by what makes it work, not by its
 // name alone; where something else is in its place the Pod is denied, in every call alike.
 package inject
@@ -29,8 +28,8 @@ const (
 	StatusAnnotation = "sidecar.example.com/status"
 )
 
-// Hooks returns the hook that injects a proxy with this image, and the one that verifies,
-// after all other webhooks, that every Pod which asked for the proxy is complete.
+// Hooks returns the hook that injects a proxy with this image, and the validating hook that checks after all mutating webhooks that every
+// Pod that requests the proxy is complete.
 func Hooks(image string) []*webhook.Hook {
 	mutate := func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		return inject(req.Object, image)

@@ -191,7 +191,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A Pod of a newer API server has fields that this program's types do not know.
+// A newer API server sends a Pod with fields that this program's types do not know.
 func TestUnknownFieldsStayWhereTheyAre(t *testing.T) {
 	const body = `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"` + Label + `":"enabled"}},"spec":{"future":1,` +
 		`"containers":[{"name":"app","image":"shop:v1","future":2}],"initContainers":[{"name":"setup","future":3}]}}`

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// TestReinvocation calls the injector as the API server may: with its own output, and with
-// its own output after somebody else has changed it.
+// TestReinvocation calls the injector as the API server may: with its own output, and with its own output after another
+// party has changed it.
 func TestReinvocation(t *testing.T) {
 	var denied, admitted, edited int
 	for seed := range uint64(5000) {

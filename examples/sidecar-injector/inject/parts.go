@@ -15,8 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The parts of an injected Pod. The names are constant, and particular enough that nobody
-// uses them by accident.
+// The parts of an injected Pod. Their names are constant and specific enough that no user picks them by accident.
 const (
 	ContainerName = "sidecar-proxy"
 	VolumeName    = "sidecar-proxy-socket"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is what a proof and the replicas it starts say to each other: [Settings] go
-// to standard input, [Hello] comes from standard output once the replica listens, and [Stats]
-// are served over plain HTTP for as long as the process lives. A replica whose standard input
+// Package control is the protocol between a proof and its replicas. The proof writes [Settings] to standard input. The replica writes
+// [Hello] to standard output when it listens, and serves [Stats] over plain HTTP. A replica whose standard input
 // ends stops at once, so that none outlives its proof.
 package control
 
@@ -12,21 +11,21 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Servers that a replica can serve its hooks with.
+// The servers with which a replica can serve its hooks.
 const (
 	Admitkit          = "admitkit"
 	Abrupt            = "abrupt"             // net/http, closed at SIGTERM
 	ControllerRuntime = "controller-runtime" // with the context that SIGTERM ends
 )
 
-// Where a replica has its certificate from.
+// The sources of a replica's certificate.
 const (
 	Static      = "static"
 	SelfManaged = "self-managed"
 	Naive       = "naive" // replaces CA, certificate and caBundle at once, as others do
 )
 
-// Settings say how a replica serves.
+// Settings configure a replica.
 type Settings struct {
 	Name      string
 	Namespace string // of the objects that the hooks are asked about
@@ -43,7 +42,7 @@ type Settings struct {
 	Rotation     Rotation
 }
 
-// Rotation is for the certificates that replicas make themselves.
+// Rotation configures the certificates that replicas make themselves.
 type Rotation struct {
 	Kubeconfig        []byte
 	Namespace, Secret string
@@ -63,7 +62,7 @@ type Hello struct {
 	Stats string // host:port, plain HTTP
 }
 
-// StatsPath serves the Stats; with ?gc=1 memory that is free goes back to the system first.
+// StatsPath serves the Stats. With ?gc=1 the replica first returns free memory to the system.
 const StatsPath = "/stats"
 
 // Stats is the state of a replica.

@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The names of the hooks, and what the first writes into data, so that a proof sees that it
-// was asked, and the data by which the second denies, so that a proof sees that it is enforced.
+// The names of the hooks, the data that the first one writes, which shows that it was called, and the data that the second one denies,
+// which shows that it is enforced.
 const (
 	MutatingName   = "mutating.proof.example.com"
 	ValidatingName = "validating.proof.example.com"
@@ -22,9 +22,8 @@ const (
 	Forbidden      = "forbidden"
 )
 
-// Hooks returns a mutating and a validating hook for the ConfigMaps of a namespace, which take
-// their time over each. A context that ends meanwhile is a failure: while the caller is there
-// nothing may end it.
+// Hooks returns a mutating and a validating hook for the ConfigMaps of a namespace. Each call takes a fixed time. It fails if its context
+// ends earlier, which must not happen while the client waits.
 func Hooks(namespace string, pause time.Duration) []*webhook.Hook {
 	rules := webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
@@ -49,7 +48,7 @@ func Hooks(namespace string, pause time.Duration) []*webhook.Hook {
 	}
 }
 
-// Wait stands for work, such as a question to another server.
+// Wait simulates work, such as a request to another server.
 func Wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
