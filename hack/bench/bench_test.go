@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// TestMain lets the test binary be the server of the measurements over the wire.
+// TestMain lets the test binary act as the server of the end-to-end measurements.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "-serve" {
 		if err := serve(); err != nil {
@@ -82,8 +82,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestRefresh runs a little of everything and puts it into a copy of the page, so that the
-// page has a place for every table.
+// TestRefresh runs a minimal measurement and updates a copy of the page, to check that the page has
+// a place for every table.
 func TestRefresh(t *testing.T) {
 	o := &options{rows: list{"validate"}, sizes: list{"2KB"}, rounds: 1, slice: 100 * time.Microsecond}
 	r := newReport()

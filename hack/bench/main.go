@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what an admission costs with admitkit and with others, and how good
-// their patches are. It only measures: it fails when a candidate gives a wrong answer, never
-// for a number.
+// Command bench compares the cost of an admission with admitkit and with other libraries, and the
+// quality of their patches. It fails if a candidate gives a wrong answer, never because of a
+// measured number.
 package main
 
 import (

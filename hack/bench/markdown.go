@@ -31,7 +31,7 @@ func (r *Report) refresh(file string) error {
 	return os.WriteFile(file, text, 0o644)
 }
 
-// parts are the tables for Markdown.
+// parts returns the Markdown tables by the name of their part.
 func (r *Report) parts() map[string][]*table {
 	parts := map[string][]*table{}
 	if len(r.Admissions) > 0 {

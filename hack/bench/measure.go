@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// A Figure is what one call of a subject takes: the median of all rounds.
+// A Figure is the cost of one call of a subject, as the median of all rounds.
 type Figure struct {
 	Row, Size, Candidate, Shape string
 	BodyBytes                   int
@@ -26,11 +26,11 @@ type Figure struct {
 	Net float64
 }
 
-// A sample is one slice: calls of one subject in a row.
+// A sample is one time slice: consecutive calls of one subject.
 type sample struct{ wall, cpu, bytes, allocs float64 }
 
-// measureRow measures the subjects of a row in turns, so that a slow spell of the machine
-// falls on all of them alike.
+// measureRow measures the subjects of a row in turns, so that a slow period of the machine affects
+// all of them.
 func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, error) {
 	calls := make([]int, len(row.Subjects))
 	for i, s := range row.Subjects {
@@ -56,8 +56,8 @@ func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, er
 	return figures, nil
 }
 
-// calibrate warms a subject up and tells how many calls fill a slice: three at least, unless
-// one takes longer than the slice.
+// calibrate warms a subject up and returns how many calls fill a slice. That is at least three,
+// unless one call takes longer than the slice.
 func calibrate(s *subject.Subject, slice time.Duration) (int, error) {
 	if code := s.Call().Code; code != http.StatusOK {
 		return 0, fmt.Errorf("answers %d", code)
@@ -91,7 +91,7 @@ func takeSlice(s *subject.Subject, calls int) sample {
 	}
 }
 
-// processCPU is the CPU time of this process, garbage collection in the background included.
+// processCPU returns the CPU time of this process, including background garbage collection.
 func processCPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -125,7 +125,7 @@ func summary(own, baseline, harness []sample) Figure {
 	}
 }
 
-// median is 0 without values.
+// median returns the median of the values, or 0 without values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -24,14 +24,14 @@ func (l *list) Set(text string) error {
 
 func (l *list) has(name string) bool { return len(*l) == 0 || slices.Contains(*l, name) }
 
-// or sets a list that is empty.
+// or sets the list to names if it is empty.
 func (l *list) or(names ...string) {
 	if len(*l) == 0 {
 		*l = names
 	}
 }
 
-// What can be asked for.
+// The names that the flags accept.
 var (
 	partNames  = list{"admissions", "patches", "wire"}
 	rowNames   = list{"validate", "noop", "mutate", "mutate-prepend", "update", "noop-unknown", "mutate-unknown"}
@@ -47,7 +47,7 @@ func sizeNames() list {
 	return names
 }
 
-// checkNames refuses names that nothing has: a run takes minutes, and would leave them out.
+// checkNames rejects unknown names, because a run takes minutes and would silently leave them out.
 func (o *options) checkNames() error {
 	var errs []error
 	for _, c := range []struct {

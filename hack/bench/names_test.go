@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// asked are options that measure as little as can be.
+// asked returns options that measure as little as possible.
 func asked(parts, rows, sizes, shapes string) *options {
 	o := &options{rounds: 1, slice: 100 * time.Microsecond}
 	for l, text := range map[*list]string{&o.parts: parts, &o.rows: rows, &o.sizes: sizes, &o.shapes: shapes} {
@@ -77,7 +77,7 @@ func TestLegendExplainsWhatWasPrinted(t *testing.T) {
 	}
 }
 
-// TestGobenchLooksForOldFirst asks for a benchmark that does not exist, lest it measure.
+// TestGobenchLooksForOldFirst uses a benchmark that does not exist, so that nothing is measured.
 func TestGobenchLooksForOldFirst(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

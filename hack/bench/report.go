@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// A Report is everything that one run measured.
+// A Report has all measurements of one run.
 type Report struct {
 	Go         string
 	Platform   string
@@ -24,7 +24,7 @@ type Report struct {
 	Patches    []quality.Result  `json:",omitempty"`
 }
 
-// compared are the modules of which a report tells the version.
+// compared lists the modules whose versions a report shows.
 var compared = []string{
 	"sigs.k8s.io/controller-runtime", "github.com/slok/kubewebhook/v2", "k8s.io/api",
 	"gomodules.xyz/jsonpatch/v2", "github.com/wI2L/jsondiff",
@@ -46,7 +46,7 @@ func newReport() *Report {
 	return r
 }
 
-// subjects says what was compared, in one line.
+// subjects describes the compared modules in one line.
 func (r *Report) subjects() string {
 	parts := []string{r.Go, r.Platform}
 	for _, name := range compared {

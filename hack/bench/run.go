@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// rowsOf makes the rows of a size that were asked for.
+// rowsOf returns the requested rows of a size.
 func (o *options) rowsOf(size document.Size, keep func(*subject.Subject) bool) []*subject.Row {
 	if !o.sizes.has(size.Name) {
 		return nil
@@ -27,7 +27,7 @@ func (o *options) rowsOf(size document.Size, keep func(*subject.Subject) bool) [
 	return rows
 }
 
-// keep tells whether a subject was asked for. Projections are compared with the whole type.
+// keep reports whether a subject was requested. Projections are compared with the whole type.
 func (o *options) keep(s *subject.Subject) bool {
 	typed := o.shapes.has(subject.Typed) || o.shapes.has(subject.Projection)
 	switch s.Candidate {
@@ -117,12 +117,12 @@ func (r *Report) measureWire(o *options) (err error) {
 	return nil
 }
 
-// overWire tells whether a subject is measured end to end.
+// overWire reports whether a subject is measured end to end.
 func overWire(s *subject.Subject) bool {
 	return s.Candidate == subject.Floor || s.Shape == subject.Typed && s.Candidate != subject.Kubewebhook || s.Shape == subject.Projection
 }
 
-// legend says in one line what the tables do not.
+// legend returns one line that explains the tables.
 func (r *Report) legend() string {
 	const page = "see docs/performance.md"
 	if len(r.Admissions)+len(r.Wire) == 0 {
@@ -134,7 +134,7 @@ func (r *Report) legend() string {
 
 func serve() error { return wire.Serve(os.Stdin, os.Stdout) }
 
-// progress tells a person who waits what is being measured; the tables come when it is done.
+// progress prints what is being measured, because the tables appear only at the end.
 func progress(format string, args ...any) {
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(os.Stderr, "\r\033[Kmeasuring "+format+"\r", args...)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// A table is printed for people or as Markdown. A row without cells is a gap between groups.
+// A table is printed as text or as Markdown. A row without cells separates two groups.
 type table struct {
 	title string
 	head  []string

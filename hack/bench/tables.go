@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// details is the table of every figure of one size.
+// details returns the table with every figure of one size.
 func details(figures []Figure) *table {
 	t := &table{
 		title: figures[0].Size + ": time and CPU of one call; ratio is controller-runtime's time by ours, in the same run",
@@ -39,7 +39,7 @@ func (f *Figure) handler() string {
 	return f.Candidate + " " + f.Shape
 }
 
-// against tells the target of a figure, if it has one, and whether it is met.
+// against describes the target of a figure and whether it is met, or returns "" without a target.
 func (f *Figure) against() string {
 	target, has := targets[[3]string{f.Row, f.Size, f.Shape}]
 	if !has || f.Candidate != subject.Admitkit {
@@ -59,7 +59,7 @@ func (r *Report) find(row, size, candidate, shape string) *Figure {
 	return &r.Admissions[i]
 }
 
-// rowNames are the rows that were measured, in order.
+// rowNames returns the measured rows, in order.
 func (r *Report) rowNames() []string {
 	var names []string
 	for _, f := range r.Admissions {
@@ -80,7 +80,7 @@ func (r *Report) sizes() []string {
 	return names
 }
 
-// grid has a line for each row of each of these handlers and a column for each size.
+// grid returns a table with a line for each row of each handler and a column for each size.
 func (r *Report) grid(title string, handlers [][2]string, cell func(*Figure) string) *table {
 	t := &table{title: title, head: append([]string{"handler", "row"}, r.sizes()...), left: 2}
 	for _, h := range handlers {
@@ -145,7 +145,7 @@ func (r *Report) allocations() *table {
 	})
 }
 
-// budgets checks the allocations at 2 KB.
+// budgets compares the allocations at 2 KB with their limits.
 func (r *Report) budgets() *table {
 	t := &table{title: "Allocations at 2KB, and at most so many", head: []string{"handler", "row", "allocs", "target"}, left: 2}
 	for _, b := range allocBudgets {

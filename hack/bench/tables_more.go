@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// endToEnd is the table of one number of connections.
+// endToEnd returns the table for one number of connections.
 func endToEnd(figures []wire.Figure) *table {
 	t := &table{
 		title: fmt.Sprintf("TLS, HTTP/1.1, %s on loopback; ratios to controller-runtime", plural(figures[0].Connections, "connection")),
@@ -44,7 +44,7 @@ func (r *Report) over(connections int) []wire.Figure {
 	return slices.DeleteFunc(slices.Clone(r.Wire), func(f wire.Figure) bool { return f.Connections != connections })
 }
 
-// costs is what a million admissions take: a microsecond each is a second.
+// costs returns the cost of a million admissions: one microsecond each is one second.
 func costs(figures []wire.Figure) *table {
 	t := &table{
 		title: fmt.Sprintf("CPU seconds of the server for a million admissions, TLS included (%s)", plural(figures[0].Connections, "connection")),
@@ -69,7 +69,7 @@ func costs(figures []wire.Figure) *table {
 	return t
 }
 
-// patches is the table of every edit on one kind of document.
+// patches returns the table of every edit on one kind of document.
 func patches(results []quality.Result, newer bool) *table {
 	title := "Patches of a Pod that the Go types know whole: operations, bytes"
 	if newer {
@@ -96,7 +96,7 @@ func patches(results []quality.Result, newer bool) *table {
 	return t
 }
 
-// quantities sums the results up by tool.
+// sums returns the totals of the results by tool.
 func sums(results []quality.Result) *table {
 	t := &table{
 		title: fmt.Sprintf("Patches of all %d edits together", len(results)/len(quality.Tools())), left: 1,

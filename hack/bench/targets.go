@@ -4,7 +4,7 @@ package main
 
 import "github.com/admitkit/admitkit/hack/bench/subject"
 
-// targets are the ratios to controller-runtime to reach, by row, size and shape.
+// targets are the target ratios to controller-runtime, by row, size and shape.
 var targets = map[[3]string]float64{
 	{"validate", "2KB", "typed"}: 6, {"noop", "2KB", "typed"}: 5.5, {"mutate", "2KB", "typed"}: 9.5,
 	{"validate", "9KB", "typed"}: 7, {"noop", "9KB", "typed"}: 6, {"mutate", "9KB", "typed"}: 12,
@@ -15,8 +15,8 @@ var targets = map[[3]string]float64{
 	{"validate", "197KB", "projection"}: 40, {"noop", "197KB", "projection"}: 22, {"mutate", "197KB", "projection"}: 50,
 }
 
-// allocBudgets are the most allocations of a call at 2 KB: so many, over those of another row
-// where that is given.
+// allocBudgets are the maximum allocations of a call at 2 KB, in excess of another row if one is
+// given.
 var allocBudgets = []struct {
 	shape, row, over string
 	most             float64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser looks at the HTML report in a real browser: what is hidden and shown, whether it
-// fits on a phone, whether it can be read and worked with by keyboard.
+// Package browser tests the HTML report in a real browser: visibility, layout on a phone, and use
+// by keyboard.
 package browser
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// chrome is a browser that all tests share; each has tabs of its own.
+// chrome is the browser that all tests share. Each test opens its own tabs.
 var chrome context.Context
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// A tab shows a page. Scripts of the page are off; what a test evaluates runs all the same.
+// A tab shows a page. Scripts of the page are disabled, but tests can evaluate scripts.
 type tab struct {
 	t        *testing.T
 	ctx      context.Context
@@ -111,7 +111,7 @@ func ask[T any](b *tab, script string) T {
 	return answer
 }
 
-// shot keeps a picture of the whole page where ADMITKIT_SCREENSHOTS says, for people to look at.
+// shot saves a screenshot of the whole page in the folder ADMITKIT_SCREENSHOTS, if it is set.
 func (b *tab) shot(name string) {
 	folder := os.Getenv("ADMITKIT_SCREENSHOTS")
 	if folder == "" {
@@ -145,7 +145,7 @@ var once struct {
 	err error
 }
 
-// broken is the report of webhooks that break laws, made once.
+// broken returns the report of webhooks that break laws. It is generated once.
 func broken(t *testing.T) page.Page {
 	t.Helper()
 	once.Do(func() { once.Page, once.err = judge(t.Context()) })
@@ -169,7 +169,7 @@ func judge(ctx context.Context) (page.Page, error) {
 	return page.FromVerify(report), nil
 }
 
-// hostile is a page of what is long, and of what strangers could write.
+// hostile returns a page with long texts and with texts that an attacker could write.
 func hostile() page.Page {
 	long := strings.Repeat("x", 3000)
 	tag := `</style></script><script>document.title="run"</script><img src=http://127.0.0.1:9/x onerror=alert(1)>`
@@ -314,7 +314,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// contrasts are the texts of less contrast than WCAG 2.2 AA asks for (4.5).
+// contrasts lists the texts with less contrast than WCAG 2.2 AA requires (4.5).
 const contrasts = `(() => {
 	const parse = c => c.match(/[\d.]+/g).map(Number);
 	const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126*r + .7152*g + .0722*b };

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// expressions are all that we hand out, by where.
+// expressions returns every expression of the dashboard, rules and guide, by location.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -30,8 +30,9 @@ func expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// Anybody can have calls refused, and they take no time: in what others are divided by, or in a
-// quantile of durations, they would hide trouble.
+// TestStrangersDiluteNothing checks that calls refused before a decision are left out of ratios and
+// of duration quantiles. Any client can provoke such calls, and they are fast, so they would hide
+// failures.
 func TestStrangersDiluteNothing(t *testing.T) {
 	shares, quantiles := 0, 0
 	for where, text := range expressions(t) {
@@ -60,7 +61,8 @@ func TestStrangersDiluteNothing(t *testing.T) {
 	}
 }
 
-// excludes reports selectors of a metric that take calls of an outcome, and counts selectors.
+// excludes checks that every selector of the metric excludes calls with these outcomes. It returns
+// the number of selectors.
 func excludes(t *testing.T, where string, expr parser.Expr, metric string, outcomes ...string) (seen int) {
 	t.Helper()
 	for _, selector := range parser.ExtractSelectors(expr) {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readRules returns the alert rules, checked as Prometheus checks a file of rules.
+// readRules returns the alert rules after the checks of Prometheus for a rule file.
 func readRules(t testing.TB) []rulefmt.Rule {
 	t.Helper()
 	var object struct {
@@ -48,7 +48,7 @@ func readRules(t testing.TB) []rulefmt.Rule {
 	return rules
 }
 
-// A dashboard is as much of Grafana's format as tests look at.
+// A dashboard has the parts of Grafana's format that the tests read.
 type dashboard struct {
 	UID, Title string
 	Templating struct {
@@ -78,7 +78,7 @@ func readDashboard(t testing.TB) dashboard {
 	return d
 }
 
-// filled is an expression as Grafana sends it with everything selected.
+// filled returns an expression as Grafana sends it with all variables set to everything.
 func (d dashboard) filled(t testing.TB, expr string) string {
 	t.Helper()
 	expr = strings.ReplaceAll(expr, "$__rate_interval", "4m")

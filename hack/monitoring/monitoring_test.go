@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring holds the dashboard and the alert rules of docs/monitoring against
-// Prometheus' own query engine, with the metrics that the code of admitkit and of the API server
-// makes: names that they do not make, alerts that do not fire when they should or do when they
-// should not, and panels without data are failures.
+// Package monitoring tests the dashboard and alert rules of docs/monitoring with Prometheus' own
+// query engine and the metrics of admitkit and the API server. It fails for unknown metric names,
+// alerts that fire wrongly or not at all, and panels without data.
 package monitoring
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// scenarios are hours of a webhook: ten good minutes, half an hour or more of something, and
-// the alerts that this must raise, no more and no less.
+// scenarios describe hours of a webhook: ten good minutes, then at least half an hour of a
+// condition. Each lists exactly the alerts that must fire.
 var scenarios = []struct {
 	name   string
 	minute func(w *world, i int) // i counts from the first minute of trouble
@@ -254,7 +253,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// everything is a world in which each metric has had each value.
+// everything returns a world in which each metric has had each of its label values.
 func everything(t testing.TB) *world {
 	w := newWorld(t)
 	for range 10 {
@@ -291,7 +290,7 @@ func TestRulesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// forAlerts are metrics that no panel needs to show.
+// forAlerts are metrics that need no panel.
 var forAlerts = []string{"admitkit_certificate_not_before_timestamp_seconds", "admitkit_certificate_clock_ahead_seconds"}
 
 func TestDashboardShowsEverything(t *testing.T) {
@@ -333,7 +332,8 @@ func TestDashboardShowsEverything(t *testing.T) {
 	}
 }
 
-// Grafana takes panels that lie on each other, and shows one.
+// TestDashboardIsLaidOut checks that no panels overlap. Grafana accepts such panels and shows only
+// one.
 func TestDashboardIsLaidOut(t *testing.T) {
 	d := readDashboard(t)
 	if d.UID == "" || d.Title == "" {
@@ -362,7 +362,7 @@ func TestDashboardIsLaidOut(t *testing.T) {
 	}
 }
 
-// The checks above see what they are for.
+// TestChecksFindWrongNames checks that the checks above detect errors.
 func TestChecksFindWrongNames(t *testing.T) {
 	names := everything(t).store.catalogue()
 	for _, expr := range []string{

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// A catalogue holds the values of each label of each metric.
+// A catalogue has the values of each label of each metric.
 type catalogue map[string]map[string][]string
 
 func (s *store) catalogue() catalogue {
@@ -28,11 +28,11 @@ func (s *store) catalogue() catalogue {
 	return c
 }
 
-// words splits the alternatives of a regular expression that is a list of words.
+// words matches a regular expression that is a list of words.
 var words = regexp.MustCompile(`^[a-z_]+(\|[a-z_]+)*$`)
 
-// check reports names that an expression uses and the code does not make, and returns the
-// metrics that it uses.
+// check reports names in an expression that the code does not define. It returns the metrics in the
+// expression.
 func (c catalogue) check(t testing.TB, text string) (used []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)

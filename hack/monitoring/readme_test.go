@@ -23,7 +23,8 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// The tables of the page name the metrics that there are, with their types and labels.
+// TestPageNamesEveryMetric checks that the tables of the page list all metrics with their types and
+// labels.
 func TestPageNamesEveryMetric(t *testing.T) {
 	families, err := everything(t).replica.registry.Gather()
 	if err != nil {
@@ -65,7 +66,7 @@ func TestQueriesOfThePage(t *testing.T) {
 	}
 }
 
-// queriesOf returns the queries that a page has.
+// queriesOf returns the queries in a page.
 func queriesOf(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -82,7 +83,7 @@ func queriesOf(t *testing.T, page string) []string {
 	return queries
 }
 
-// operands returns the sides of a comparison that are vectors, or else the expression.
+// operands returns the vectors that an expression compares, or else the expression itself.
 func operands(t *testing.T, text string) []string {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -95,7 +96,7 @@ func operands(t *testing.T, text string) []string {
 	return []string{text}
 }
 
-// The page names the classes of handshakes that pkg/webhook tells apart.
+// TestPageNamesEveryClass checks that the page lists the handshake classes of pkg/webhook.
 func TestPageNamesEveryClass(t *testing.T) {
 	source, err := os.ReadFile("../../pkg/webhook/internal/server/connectionlog.go")
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// A store keeps what was scraped, in memory, for Prometheus' engine to query.
+// A store keeps scraped samples in memory for Prometheus' query engine.
 type store struct {
 	engine *promql.Engine
 	series map[string]*series
@@ -40,7 +40,7 @@ func newStore() *store {
 	}
 }
 
-// scrape reads a registry as a server does at that time, and adds the labels of its target.
+// scrape reads a registry at a given time and adds the labels of its target.
 func (s *store) scrape(t testing.TB, reg prometheus.Gatherer, at time.Time, target map[string]string) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -72,7 +72,7 @@ func (s *store) scrape(t testing.TB, reg prometheus.Gatherer, at time.Time, targ
 	}
 }
 
-// query returns what an expression is at that time.
+// query returns the value of an expression at a given time.
 func (s *store) query(t testing.TB, expr string, at time.Time) promql.Vector {
 	t.Helper()
 	q, err := s.engine.NewInstantQuery(t.Context(), s, nil, expr, at)

@@ -27,8 +27,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A world is a webhook of one replica, an API server and a Prometheus that scrapes both once a
-// minute. The metrics are made by the code that makes them in production; only time is not.
+// A world simulates a webhook with one replica, an API server, and a Prometheus that scrapes both
+// once a minute. Production code generates the metrics. Only the time is simulated.
 type world struct {
 	t       testing.TB
 	now     time.Time
@@ -38,7 +38,7 @@ type world struct {
 	hook    *webhook.Hook
 }
 
-// A replica is a process.
+// A replica simulates a process.
 type replica struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
@@ -47,7 +47,7 @@ type replica struct {
 	install  *installation
 }
 
-// An installation has the phase that tests set.
+// An installation has a phase that tests set.
 type installation struct{ phase install.Phase }
 
 func (i *installation) Status() install.Status { return install.Status{Phase: i.phase} }
@@ -95,7 +95,7 @@ func (w *world) startReplica() {
 	}
 }
 
-// call has the hook answer that many calls.
+// call simulates this many calls of the hook.
 func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 	for range count {
 		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
@@ -107,7 +107,7 @@ func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 	}
 }
 
-// usual is what a good minute brings: a few hundred calls and a probe that hung up.
+// usual simulates a good minute: a few hundred calls and a probe that disconnected.
 func (w *world) usual() {
 	w.call(webhook.Allowed, 200, 3*time.Millisecond)
 	w.call(webhook.Mutated, 100, 4*time.Millisecond)
@@ -128,7 +128,7 @@ func (w *world) failsClosed() {
 	apiservermetrics.Metrics.ObserveWebhookRejection(w.t.Context(), w.name, "admit", "CREATE", apiservermetrics.WebhookRejectionCallingWebhookError, 503)
 }
 
-// minute ends a minute: both are scraped.
+// minute ends a simulated minute by scraping both targets.
 func (w *world) minute() {
 	w.now = w.now.Add(time.Minute)
 	if w.replica != nil {
@@ -137,7 +137,7 @@ func (w *world) minute() {
 	w.store.scrape(w.t, apiServer{w.name}, w.now, map[string]string{"job": "apiserver", "instance": "10.0.0.1:6443"})
 }
 
-// An apiServer is a gatherer of what the API server's own code counted of one webhook.
+// An apiServer gathers the API server's own metrics for one webhook.
 type apiServer struct{ name string }
 
 func (a apiServer) Gather() ([]*dto.MetricFamily, error) {
@@ -150,8 +150,8 @@ func (a apiServer) Gather() ([]*dto.MetricFamily, error) {
 	return all, err
 }
 
-// evaluate does for the rules what Prometheus does each minute: an alert fires when its
-// expression has had a result with the same labels for as long as the rule says.
+// evaluate evaluates the rules as Prometheus does each minute. An alert fires if its expression had
+// a result with the same labels for the duration in the rule.
 func (w *world) evaluate(rules []rulefmt.Rule, since map[string]time.Time, fired map[string]bool) {
 	w.t.Helper()
 	active := map[string]bool{}

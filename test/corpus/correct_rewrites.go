@@ -224,8 +224,7 @@ func sortsArguments(w *widget) error {
 	return nil
 }
 
-// movesPort moves the application to another port to free its port for the agent, and records the
-// new port.
+// movesPort changes the port named http from 8080 to 18080, so that the agent can listen on 8080.
 func movesPort(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostNetwork {
 		return nil

@@ -14,7 +14,7 @@ import (
 	apiv1 "github.com/admitkit/admitkit/hack/bench/api/v1"
 )
 
-// database makes a custom resource with this many users.
+// database returns a custom resource with this many users.
 func database(users int) *apiv1.Database {
 	d := &apiv1.Database{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiv1.GroupVersion.String(), Kind: "Database"},
@@ -59,8 +59,8 @@ func user(i int) apiv1.User {
 	}
 }
 
-// Database is a custom resource about as large as the Pod of this size, encoded as an API
-// server encodes custom resources: the names in order.
+// Database returns a custom resource about as large as the Pod of this size. It is encoded as an
+// API server does it, with sorted names.
 func (s Size) Database() []byte {
 	var tree map[string]any
 	mustDecode(MustEncode(database(s.users)), &tree)
@@ -78,7 +78,7 @@ func (s Size) Database() []byte {
 	return MustEncode(tree)
 }
 
-// DatabaseReview is what [PodReview] is for a Pod.
+// DatabaseReview returns an AdmissionReview of a Database, like [PodReview] for a Pod.
 func DatabaseReview(object, old []byte) []byte {
 	return review(metav1.GroupVersionKind{Group: apiv1.GroupVersion.Group, Version: "v1", Kind: "Database"},
 		metav1.GroupVersionResource{Group: apiv1.GroupVersion.Group, Version: "v1", Resource: "databases"}, object, old)

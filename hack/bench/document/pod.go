@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document makes the objects and AdmissionReviews that the benchmarks send: encoded
-// as an API server encodes them, of a given size, the same bytes at every run.
+// Package document generates the objects and AdmissionReviews that the benchmarks send. They are
+// encoded as by an API server, have a given size, and are the same in every run.
 package document
 
 import (
@@ -19,8 +19,8 @@ import (
 
 var created = metav1.NewTime(time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC))
 
-// Pod makes a Pod as a ReplicaSet creates it, with this many containers and, in each, this
-// many plain environment variables.
+// Pod returns a Pod as a ReplicaSet creates it, with this many containers, each with this many
+// plain environment variables.
 func Pod(containers, env int) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -54,7 +54,7 @@ func Pod(containers, env int) *corev1.Pod {
 	return pod
 }
 
-// furnish adds what there is no room for in the smallest Pod.
+// furnish adds the fields that the smallest Pod leaves out.
 func furnish(pod *corev1.Pod) {
 	pod.Annotations["prometheus.io/scrape"] = "true"
 	pod.Annotations["prometheus.io/port"] = "9090"
@@ -121,7 +121,7 @@ func probe(path string, period int32) *corev1.Probe {
 	}
 }
 
-// managed is the set of fields that the creator of the Pod owns.
+// managed returns the set of fields that the creator of the Pod owns.
 func managed(pod *corev1.Pod) string {
 	var raw any
 	mustDecode(MustEncode(pod), &raw)
@@ -132,7 +132,7 @@ func managed(pod *corev1.Pod) string {
 	return string(MustEncode(fields))
 }
 
-// owned writes a document as FieldsV1: f: before members, k: before elements with a key.
+// owned converts a document to FieldsV1: f: before members, k: before elements with a key.
 func owned(v any, dot string) map[string]any {
 	fields := map[string]any{}
 	if dot != "" {
@@ -160,7 +160,7 @@ func owned(v any, dot string) map[string]any {
 	return fields
 }
 
-// MustEncode encodes as the API server does: HTML characters are escaped.
+// MustEncode encodes like the API server, which escapes HTML characters.
 func MustEncode(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -175,8 +175,8 @@ func mustDecode(doc []byte, into any) {
 	}
 }
 
-// WithUnknown adds a member that no Go type knows to the spec and to the first element of
-// spec's list, as when the API server is newer than the webhook.
+// WithUnknown adds a member that no Go type has to the spec, and to the first element of a list in
+// it. An API server newer than the webhook sends such members.
 func WithUnknown(object []byte, list string) []byte {
 	const unknown = `"zzNewField":{"mode":"Auto","weight":7},`
 	text := strings.Replace(string(object), `"spec":{`, `"spec":{`+unknown, 1)

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PodReview is the AdmissionReview of the creation of a Pod, or of its update when there is an
-// old object.
+// PodReview returns the AdmissionReview for the creation of a Pod, or for an update if old is set.
 func PodReview(object, old []byte) []byte {
 	return review(metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
 		metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, object, old)

@@ -2,7 +2,7 @@
 
 package document
 
-// A Size is one of the sizes of documents measured, by the AdmissionReview that creates a Pod.
+// A Size is a document size, measured as the AdmissionReview that creates a Pod.
 type Size struct {
 	Name            string
 	containers, env int  // of the Pod
@@ -10,8 +10,8 @@ type Size struct {
 	Large           bool // one call takes milliseconds
 }
 
-// Sizes are those measured, the smallest first.
+// Sizes lists the sizes to measure, the smallest first.
 var Sizes = []Size{{"2KB", 1, 0, 1, false}, {"9KB", 2, 3, 12, false}, {"197KB", 65, 5, 378, false}, {"1.4MB", 468, 5, 2700, true}}
 
-// Pod is the Pod of this size as an API server encodes it.
+// Pod returns the Pod of this size as an API server encodes it.
 func (s Size) Pod() []byte { return MustEncode(Pod(s.containers, s.env)) }

@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/document"
 )
 
-// An edit is one thing that a handler does to a Pod: once to the Go value, as handlers do it,
-// and once to the document, by hand, for what should come of it.
+// An edit is one change of a Pod by a handler, in two forms. One changes the Go value. The other
+// changes the document by hand and gives the expected result.
 type edit struct {
 	name   string
 	before func(doc string) string // makes the document that this edit needs
@@ -161,8 +161,7 @@ var edits = []edit{
 	},
 }
 
-// pod is the document before an edit; from a newer API server if newer, with fields that no
-// Go type here knows.
+// pod returns the document before an edit. With newer, it has fields that the Go types lack.
 func (e *edit) pod(newer bool) []byte {
 	pod := document.Pod(2, 2)
 	for _, name := range []string{"migrate", "warm-up"} {
@@ -180,8 +179,8 @@ func (e *edit) pod(newer bool) []byte {
 
 const unknown = "zzNew"
 
-// sow puts a field that the Go types do not know, each with its own value, into the spec and
-// into every object there that has a name.
+// sow adds a field that the Go types lack, each with a unique value, to the spec and to every named
+// object in it.
 func sow(doc string) string {
 	head, spec, _ := strings.Cut(doc, `"spec":{`)
 	parts := strings.Split(spec, `{"name":`)
@@ -203,7 +202,7 @@ func change(object map[string]any, list string, by func([]any) []any) {
 
 func without(doc, from, to string) string { return replaced(doc, from, to, "") }
 
-// replaced puts text for what goes from one text to the end of the next.
+// replaced replaces the text from the start of from to the end of the next to.
 func replaced(doc, from, to, text string) string {
 	head, rest, _ := strings.Cut(doc, from)
 	_, tail, _ := strings.Cut(rest, to)

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// A place names a value by what its elements are called, not by where they stand, so that
-// nothing changes its place when something is put before it: "/spec/containers/[app-0]/image".
+// A place is a path to a value that identifies list elements by name, such as
+// "/spec/containers/[app-0]/image". So an insertion does not change the places of other elements.
 type place = string
 
-// An element of a list keeps the name it had at first, whatever a patch makes of it.
+// An element of a list keeps its original name, whatever a patch changes in it.
 type element struct {
 	name  string
 	value any
 }
 
-// named turns the lists in a decoded document into lists of elements.
+// named converts the lists in a decoded document to lists of elements.
 func named(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -41,7 +41,7 @@ func named(v any) any {
 	}
 }
 
-// nameOf is what an element is known by: its key, or itself.
+// nameOf returns the name of an element: its key, or else its value.
 func nameOf(v any, i int) string {
 	object, isObject := v.(map[string]any)
 	if !isObject {
@@ -59,7 +59,7 @@ func join(p place, name string) place {
 	return p + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// flat lists every value below p with its place, the containing ones too.
+// flat returns every value below p by its place, including maps and lists.
 func flat(v any, p place) map[place]string {
 	all := map[place]string{p: ""}
 	switch v := v.(type) {
@@ -81,7 +81,7 @@ func flat(v any, p place) map[place]string {
 	return all
 }
 
-// differing are the places whose value is not the same in both, or that only one has.
+// differing returns the places whose values differ, or that only one document has.
 func differing(a, b map[place]string) []place {
 	var places []place
 	for p, value := range a {
@@ -97,8 +97,7 @@ func differing(a, b map[place]string) []place {
 	return places
 }
 
-// spurious counts the operations that touch what lies outside of the changes from one
-// document to the other.
+// spurious counts the operations that touch a place outside of the wanted changes.
 func spurious(before, wanted any, ops []operation) int {
 	tree := named(before)
 	changed := map[place]bool{}
@@ -127,7 +126,7 @@ func spurious(before, wanted any, ops []operation) int {
 	return n
 }
 
-// sameOrder tells whether the list at a path has its elements in the same order in both.
+// sameOrder reports whether the list at a path has the same element order in both documents.
 func sameOrder(before, wanted any, path string) bool {
 	parent := path[:strings.LastIndexByte(path, '/')]
 	names := func(v any) []string {

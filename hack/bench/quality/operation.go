@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// An operation of a JSON Patch.
+// An operation is one JSON Patch operation.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -16,8 +16,8 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// apply carries the operation out and returns the places it touched. The patch is known to
-// apply: evanphx/json-patch did it before.
+// apply applies the operation and returns the places that it touched. The patch must be valid:
+// evanphx/json-patch has applied it before.
 func (op *operation) apply(tree *any) []place {
 	put := element{nameOf(op.Value, 0), named(op.Value)}
 	if op.Op == "move" {
@@ -29,7 +29,7 @@ func (op *operation) apply(tree *any) []place {
 	return touched
 }
 
-// edited returns v with the operation carried out at a path below it, p being v's place.
+// edited returns v after the operation at a path below it. p is the place of v.
 func edited(v any, path []string, p place, op string, put element) (any, []place) {
 	if len(path) == 0 {
 		return put.value, differing(flat(v, p), flat(put.value, p))
@@ -90,7 +90,7 @@ func places(e element, list place) []place {
 	return slices.Collect(maps.Keys(flat(e.value, join(list, e.name))))
 }
 
-// take returns what is at a path, by the name it has in its list.
+// take returns the element at a path, with its name in its list.
 func take(v any, path []string) element {
 	e := element{value: v}
 	for _, token := range path {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quality compares the patches that several libraries make of the same edits.
+// Package quality compares the patches that several libraries generate for the same edits.
 package quality
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// The verdicts on a patch.
+// The ratings of a patch.
 const (
 	Right   = "right"
 	Refused = "refused"        // no patch, an error
@@ -22,7 +22,7 @@ const (
 	Moved   = "field moved"    // such a field, to another element
 )
 
-// A Result is what one tool makes of one edit.
+// A Result rates the patch of one tool for one edit.
 type Result struct {
 	Edit       string
 	Newer      bool // the document has fields that the Go types do not know
@@ -34,7 +34,7 @@ type Result struct {
 	Patch      string
 }
 
-// Tools are the names of the tools, admitkit first.
+// Tools returns the names of the tools, admitkit first.
 func Tools() []string {
 	var names []string
 	for _, t := range tools {
@@ -43,8 +43,8 @@ func Tools() []string {
 	return names
 }
 
-// Compare lets every tool make a patch of every edit, of a document that the Go types know and
-// of one from a newer API server.
+// Compare generates a patch with every tool for every edit. Each edit has two documents: one that
+// fits the Go types, and one from a newer API server.
 func Compare() ([]Result, error) {
 	var results []Result
 	for _, newer := range []bool{false, true} {
@@ -97,7 +97,7 @@ func judge(e *edit, newer bool, t tool) (Result, error) {
 	return r, err
 }
 
-// result is the document that the edit should give, made by hand.
+// result returns the expected document after the edit.
 func (e *edit) result(raw []byte) any {
 	tree := decoded(raw)
 	if e.wanted != nil {
@@ -151,7 +151,7 @@ func typed(tree any) (*corev1.Pod, error) {
 	return pod, json.Unmarshal(doc, pod)
 }
 
-// unknownFields finds the paths of the fields that sow put there, by their values.
+// unknownFields finds the paths of the fields that sow added, by their values.
 func unknownFields(v any, path string, found map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:

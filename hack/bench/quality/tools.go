@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A tool makes a patch from the document received and what a handler does to the Go value.
+// A tool generates a patch from the received document and an edit of the Go value.
 type tool struct {
 	name  string
 	patch func(raw []byte, do func(*corev1.Pod)) ([]byte, error)
@@ -74,7 +74,7 @@ func (d defaulter) Default(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// answered is the patch in the answer of a whole webhook.
+// answered returns the patch in the response of a webhook.
 func answered(raw []byte, handler http.Handler) ([]byte, error) {
 	r := httptest.NewRequest(http.MethodPost, "/?timeout=10s", bytes.NewReader(document.PodReview(raw, nil)))
 	r.Header.Set("Content-Type", "application/json")
@@ -90,7 +90,7 @@ func answered(raw []byte, handler http.Handler) ([]byte, error) {
 	return review.Response.Patch, nil
 }
 
-// marshalled is the Go value before and after, encoded.
+// marshalled returns the encoded Go value before and after the edit.
 func marshalled(raw []byte, do func(*corev1.Pod)) (before, after []byte, err error) {
 	var pod corev1.Pod
 	if err := json.Unmarshal(raw, &pod); err != nil {

@@ -35,7 +35,7 @@ func crValidating[O runtime.Object](validate func(O) error, update func(old, obj
 	return admission.WithValidator(scheme, crFuncs[O]{validate, update})
 }
 
-// crFuncs plugs functions into controller-runtime.
+// crFuncs adapts functions to the interfaces of controller-runtime.
 type crFuncs[O runtime.Object] struct {
 	create func(O) error
 	update func(old, object O) error

@@ -15,8 +15,7 @@ import (
 	apiv1 "github.com/admitkit/admitkit/hack/bench/api/v1"
 )
 
-// functions are what handlers do with an object of type T. What they do is the same for all
-// types of a kind.
+// functions are the handler functions for a type T. They do the same for every Go type of a kind.
 type functions[T any] struct {
 	validate       func(*T) error
 	inject         func(*T) error // adds an element to a list, and an annotation
@@ -76,7 +75,7 @@ var onPod = functions[corev1.Pod]{
 	},
 }
 
-// A podView is the projection of a Pod for a sidecar: it names what the functions need.
+// A podView is a projection of a Pod with the fields that the sidecar functions need.
 type podView struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations,omitempty"`
@@ -112,7 +111,7 @@ var onView = functions[podView]{
 	},
 }
 
-// An accountView is the projection of a Pod for the check of updates.
+// An accountView is a projection of a Pod for the validation of updates.
 type accountView struct {
 	Spec struct {
 		ServiceAccountName string `json:"serviceAccountName"`

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/document"
 )
 
-// Rows makes every row for a size.
+// Rows returns every row for a size.
 func Rows(size document.Size) []*Row {
 	pod, db := size.Pod(), size.Database()
 	newPod, newDB := document.WithUnknown(pod, "containers"), document.WithUnknown(db, "users")
@@ -79,10 +79,10 @@ func validating[T any, O object[T]](shape string, f functions[T]) []Subject {
 		one(Admitkit, shape, admitkitValidating(f.validate, f.validateUpdate))...)
 }
 
-// reviews are what the subjects of a row are sent, and the objects in it.
+// reviews has the reviews that the subjects of a row receive, and the objects in them.
 type reviews struct{ podReview, pod, databaseReview, database []byte }
 
-// row makes a row of the harness, the floor and these subjects.
+// row returns a row with the harness, the floor and these subjects.
 func (v *reviews) row(name string, subjects []Subject) *Row {
 	r := &Row{Name: name}
 	for _, s := range slices.Concat(one(Harness, "", http.HandlerFunc(harness)), one(Floor, "", http.HandlerFunc(floor)), subjects) {

@@ -11,8 +11,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// logger is what a library gets that takes one: a production logger, which has nothing to
-// write here.
+// logger is the logger for libraries that need one: a production logger that discards its output.
 var logger = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
 
 // The names of the candidates.
@@ -32,7 +31,7 @@ const (
 	Custom       = "custom"       // a custom resource of a Go type
 )
 
-// A Subject is one handler and the review it is sent.
+// A Subject is one handler and the review that it receives.
 type Subject struct {
 	Candidate string
 	Shape     string // empty for the floor
@@ -42,7 +41,7 @@ type Subject struct {
 	decode    func(object []byte) (any, error)
 }
 
-// Name tells a subject from the others of its row.
+// Name returns a name that is unique in the row.
 func (s *Subject) Name() string {
 	if s.Shape == "" {
 		return s.Candidate
@@ -50,14 +49,14 @@ func (s *Subject) Name() string {
 	return s.Candidate + " " + s.Shape
 }
 
-// A Row is one thing that handlers do, done by several subjects.
+// A Row is one task of handlers, implemented by several subjects.
 type Row struct {
 	Name, Size string
 	Subjects   []*Subject
 }
 
-// Baseline is the index of controller-runtime's subject that does what subject i does. It has
-// no projections; what it does instead is decode the whole type.
+// Baseline returns the index of the controller-runtime subject to compare subject i with. It has no
+// projections, so it decodes the whole type instead.
 func (r *Row) Baseline(i int) int {
 	shape := r.Subjects[i].Shape
 	if shape == Projection {
@@ -68,12 +67,12 @@ func (r *Row) Baseline(i int) int {
 	})
 }
 
-// Harness is the index of the subject that does nothing.
+// Harness returns the index of the subject that does nothing.
 func (r *Row) Harness() int {
 	return slices.IndexFunc(r.Subjects, func(s *Subject) bool { return s.Candidate == Harness })
 }
 
-// Only returns the row with the subjects that keep says, or nil without a baseline among them.
+// Only returns the row with the subjects that keep accepts, or nil if none of them is a baseline.
 func (r *Row) Only(keep func(*Subject) bool) *Row {
 	kept := &Row{Name: r.Name, Size: r.Size}
 	for _, s := range r.Subjects {
@@ -89,17 +88,17 @@ func (r *Row) Only(keep func(*Subject) bool) *Row {
 	return kept
 }
 
-// IsYardstick tells whether the subject is there to compare others with.
+// IsYardstick reports whether the subject exists only for comparison.
 func (s *Subject) IsYardstick() bool { return s.Candidate == Floor || s.Candidate == Harness }
 
-// harness does nothing, and so measures what the benchmark itself costs: to make a request and
-// to record the response.
+// harness does nothing. It measures the cost of the benchmark itself: creating a request and
+// recording the response.
 func harness(http.ResponseWriter, *http.Request) {}
 
 var fixedAnswer = []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}`)
 
-// floor reads the body and gives a fixed answer: the least that a handler does which reads
-// its body like that.
+// floor reads the body and sends a fixed response. A handler that reads its body in this way cannot
+// do less.
 func floor(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		panic(err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Call sends a subject its review as the benchmarks of an http.Handler do.
+// Call sends a subject its review, like the benchmarks of an http.Handler.
 func (s *Subject) Call() *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/bench?timeout=10s", bytes.NewReader(s.Body))
 	r.Header.Set("Content-Type", "application/json")
@@ -24,8 +24,8 @@ func (s *Subject) Call() *httptest.ResponseRecorder {
 	return w
 }
 
-// Verify calls every subject once and fails unless each admits and its patch makes the same
-// object as that of controller-runtime.
+// Verify calls every subject once. It fails unless each one admits the object and its patched
+// object equals that of controller-runtime.
 func (r *Row) Verify() error {
 	results := make([]any, len(r.Subjects))
 	for i, s := range r.Subjects {
@@ -48,7 +48,7 @@ func (r *Row) Verify() error {
 	return nil
 }
 
-// outcome is the object as the API server has it after the call.
+// outcome returns the object after the call.
 func (s *Subject) outcome() ([]byte, error) {
 	w := s.Call()
 	var review admissionv1.AdmissionReview

@@ -26,7 +26,7 @@ type target struct {
 	control *conn
 }
 
-// start runs this program again as the server, with these arguments.
+// start runs this program again as the server, with the arguments.
 func start(arguments ...string) (*target, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *target) stop() error {
 	return errors.Join(t.input.Close(), t.process.Wait())
 }
 
-// cpu is the CPU time that the server process has used.
+// cpu returns the CPU time that the server process has used.
 func (t *target) cpu(collect bool) (time.Duration, error) {
 	query := ""
 	if collect {
@@ -86,8 +86,8 @@ func (t *target) cpu(collect bool) (time.Duration, error) {
 	return time.Duration(n), err
 }
 
-// A conn is one connection that is kept. It is no http.Client, because the client shares the
-// machine with the server, and costs less like this.
+// A conn is one persistent connection. It is not an http.Client, because it shares the machine with
+// the server and must cost little.
 type conn struct {
 	*tls.Conn
 	in *bufio.Reader
@@ -101,7 +101,7 @@ func (t *target) dial() (*conn, error) {
 	return &conn{c, bufio.NewReaderSize(c, 16<<10)}, nil
 }
 
-// request is the text of a call, with the headers that an API server sends.
+// request returns the bytes of a call, with the headers that an API server sends.
 func (t *target) request(path string, body []byte) []byte {
 	return append([]byte("POST "+path+"?timeout=10s HTTP/1.1\r\nHost: "+t.Addr+
 		"\r\nUser-Agent: kube-apiserver-admission\r\nContent-Length: "+strconv.Itoa(len(body))+

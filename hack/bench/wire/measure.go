@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// A Figure is what one subject takes end to end. Latencies are those of all rounds together,
-// the rest is the median of the rounds.
+// A Figure is the end-to-end cost of one subject. Latencies cover all rounds together. Other values
+// are the median of the rounds.
 type Figure struct {
 	Row, Size, Candidate, Shape string
 	Connections                 int
@@ -23,15 +23,15 @@ type Figure struct {
 	Ratio, RatioCPU             float64 // of the median latency and of CPU, to controller-runtime
 }
 
-// A Bench measures against one server process.
+// A Bench runs measurements against one server process.
 type Bench struct {
 	server *target
 	Rounds int
 	Slice  time.Duration
 }
 
-// Start starts the server process: this program with these arguments, which must make it
-// call [Serve].
+// Start starts the server process: this program with the arguments, which must make it call
+// [Serve].
 func Start(arguments ...string) (*Bench, error) {
 	server, err := start(arguments...)
 	return &Bench{server: server}, err
@@ -40,7 +40,7 @@ func Start(arguments ...string) (*Bench, error) {
 // Stop ends the server process.
 func (b *Bench) Stop() error { return b.server.stop() }
 
-// A load is one subject under measurement.
+// A load is the state of one measured subject.
 type load struct {
 	request   []byte
 	conns     []*conn
@@ -49,7 +49,7 @@ type load struct {
 	cpu       []float64
 }
 
-// Measure measures the subjects of a row in turns, over this many connections each.
+// Measure measures the subjects of a row in turns, each over this many connections.
 func (b *Bench) Measure(row *subject.Row, connections int) ([]Figure, error) {
 	loads := make([]*load, len(row.Subjects))
 	for i, s := range row.Subjects {
@@ -77,7 +77,7 @@ func (b *Bench) Measure(row *subject.Row, connections int) ([]Figure, error) {
 	return figures(row, loads, connections), nil
 }
 
-// slice sends requests over all connections of a load for a while, one at least over each.
+// slice sends requests over all connections of a load for one time slice, at least one over each.
 func (b *Bench) slice(l *load) error {
 	before, err := b.server.cpu(true)
 	if err != nil {

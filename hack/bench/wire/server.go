@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire measures admissions from end to end: over TLS and HTTP/1.1, which is what API
-// servers speak to webhooks, on loopback, with the server in a process of its own.
+// Package wire measures admissions end to end on loopback, over TLS and HTTP/1.1 like an API
+// server. The server runs in a separate process.
 package wire
 
 import (
@@ -26,14 +26,14 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// A greeting is what the server process says first.
+// A greeting is the first output of the server process.
 type greeting struct {
 	Addr        string
 	Certificate []byte // that it serves, to be trusted
 }
 
-// Serve is the server process. It says where it listens, serves every subject, and ends when
-// its input does.
+// Serve runs the server process. It prints its address, serves every subject, and returns when in
+// ends.
 func Serve(in io.Reader, out io.Writer) error {
 	certificate, err := selfSigned()
 	if err != nil {
@@ -76,8 +76,8 @@ func path(row *subject.Row, s *subject.Subject) string {
 	return "/" + row.Name + "/" + strings.ReplaceAll(s.Name(), " ", "/")
 }
 
-// usage collects garbage, so that one subject does not pay for another, and answers the CPU
-// time of this process so far, in nanoseconds.
+// usage collects garbage, so that one subject does not pay for another. It responds with the CPU
+// time of this process in nanoseconds.
 func usage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("collect") {
 		runtime.GC()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 holds a custom resource of middling size, such as operators have.
+// Package v1 has a custom resource of medium size, typical for operators.
 package v1
 
 import (
@@ -18,7 +18,7 @@ type Database struct {
 	Status            DatabaseStatus `json:"status,omitempty"`
 }
 
-// DatabaseSpec is what the user wants.
+// DatabaseSpec is the desired state.
 type DatabaseSpec struct {
 	Image          string                      `json:"image"`
 	Replicas       *int32                      `json:"replicas,omitempty"`
@@ -50,13 +50,13 @@ type User struct {
 	Labels          map[string]string         `json:"labels,omitempty"`
 }
 
-// A Grant is what a user may do on an object.
+// A Grant is a permission of a user on an object.
 type Grant struct {
 	On         string   `json:"on"`
 	Privileges []string `json:"privileges"`
 }
 
-// A Backup is made at its times and kept for a while.
+// A Backup has the schedule and retention of backups.
 type Backup struct {
 	Name      string          `json:"name"`
 	Schedule  string          `json:"schedule"`
@@ -64,7 +64,7 @@ type Backup struct {
 	Bucket    string          `json:"bucket,omitempty"`
 }
 
-// DatabaseStatus is what the operator saw.
+// DatabaseStatus is the observed state.
 type DatabaseStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	ReadyReplicas      int32              `json:"readyReplicas,omitempty"`

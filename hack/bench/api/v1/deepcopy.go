@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of Database.
+// GroupVersion is the group and version of Database.
 var GroupVersion = schema.GroupVersion{Group: "db.example.com", Version: "v1"}
 
-// AddToScheme registers Database.
+// AddToScheme registers Database in a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Database{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }
 
-// DeepCopyObject is what controller-runtime calls, as of any other kind.
+// DeepCopyObject implements runtime.Object.
 func (d *Database) DeepCopyObject() runtime.Object {
 	c := *d
 	c.ObjectMeta = *d.ObjectMeta.DeepCopy()
