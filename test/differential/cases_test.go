@@ -23,7 +23,7 @@ type testCase struct {
 	request chain.Request
 }
 
-// on reports whether one of these slots is switched on.
+// on reports whether any of these slots is enabled.
 func (c testCase) on(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return c.scripts["script/"+name] != nil })
 }
@@ -32,10 +32,10 @@ func (c testCase) String() string {
 	return fmt.Sprintf("seed %d: %s %s dryRun=%t\nobject %s\nold    %s", c.seed, c.request.Operation, c.kind, c.request.DryRun, c.request.Object, c.request.OldObject)
 }
 
-// Where requests go: the second has the label team=special.
+// The namespaces of the requests. The second has the label team=special.
 const plain, special = "diff-plain", "diff-special"
 
-// spoil makes a widget one that its schema, or a rule in it, refuses.
+// spoil changes a widget so that its schema, or a rule in it, rejects it.
 func spoil(r *rand.Rand, object map[string]any) {
 	spec := object["spec"].(map[string]any)
 	switch r.IntN(3) {
@@ -48,7 +48,7 @@ func spoil(r *rand.Rand, object map[string]any) {
 	}
 }
 
-// newCase makes the case of a seed.
+// newCase returns the case for a seed.
 func newCase(seed uint64) testCase {
 	r := rand.New(rand.NewPCG(seed, 1))
 	if r.IntN(10) == 0 {
@@ -111,7 +111,7 @@ func newCase(seed uint64) testCase {
 	return c
 }
 
-// newConnect is an exec into a Pod that is not there.
+// newConnect returns an exec into a Pod that does not exist.
 func newConnect(seed uint64, r *rand.Rand) testCase {
 	all := slices.Sorted(maps.Keys(responses))
 	all = append(all, slices.Sorted(maps.Keys(rawAnswers))...)
@@ -141,13 +141,14 @@ func someUser(r *rand.Rand) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{}
 }
 
-// Scripts that let a request go on, for each slot, and on DELETE, where nothing can be patched.
+// Scripts that allow a request, for each slot. DELETE has its own, because a deletion cannot be
+// patched.
 var (
 	well     = []string{"annotate", "count", "noop", "same", "nothing", "unknown", "switchon", "warn", "audit", "auditcount", "emptymap", "warnannotate", "failagain", ""}
 	harmless = []string{"nothing", "warn", "audit", "allowstatus", ""}
 )
 
-// script switches some slots on and says what they do: mostly what goes well.
+// script enables some slots and chooses their actions, mostly successful ones.
 func script(r *rand.Rand, operation admissionv1.Operation) (labels, annotations map[string]any) {
 	every := append(slices.Sorted(maps.Keys(responses)), slices.Sorted(maps.Keys(rawAnswers))...)
 	labels, annotations = map[string]any{}, map[string]any{"by": "differential"}

@@ -13,10 +13,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A view is a result as paths and the values there, in text, without what is new each time.
+// A view is a result as a map of paths to values, as text, without values that vary between runs.
 type view map[string]string
 
-// What is new each time, in texts.
+// Patterns for the parts of a text that vary between runs.
 var (
 	uids      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	generated = regexp.MustCompile(`(diff-[0-9]+)-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
@@ -54,7 +54,8 @@ func (v view) add(path string, value any) {
 	}
 }
 
-// place is that of an element: for managedFields, which are sorted by their times, who manages.
+// place returns the key of a list element. For managedFields, which are sorted by time, the key is
+// the manager.
 func place(path string, i int, element any) any {
 	entry, ok := element.(map[string]any)
 	if !ok || !strings.HasSuffix(path, ".managedFields") {
@@ -63,7 +64,7 @@ func place(path string, i int, element any) any {
 	return fmt.Sprintf("%v %v %v %v", entry["manager"], entry["operation"], entry["subresource"], entry["apiVersion"])
 }
 
-// addJSON adds a document, or text if it is none.
+// addJSON adds a JSON document, or plain text if raw is not JSON.
 func (v view) addJSON(path string, raw []byte) {
 	if raw == nil {
 		return
@@ -76,7 +77,7 @@ func (v view) addJSON(path string, raw []byte) {
 	v.add(path, value)
 }
 
-// notOfWebhooks are annotations that other parts of the API server add.
+// notOfWebhooks are the prefixes of annotations that other parts of the API server add.
 var notOfWebhooks = []string{"authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"}
 
 // addWarnings adds each with the one before it, unless their order is that of calls made at the
@@ -101,11 +102,11 @@ func (v view) addWarnings(r *chain.Result) {
 	}
 }
 
-// aboutValue begins the warnings of odd values of built-in types: the path of a field.
+// aboutValue matches the start of warnings about values of built-in types: the path of a field.
 var aboutValue = regexp.MustCompile(`^(template\.)?spec\.`)
 
-// raced reports whether several validating webhooks rejected the request: the API server tells of
-// the one that did so first.
+// raced reports whether several validating webhooks rejected the request. The API server reports
+// only the first response.
 func raced(r *chain.Result) bool {
 	n := 0
 	for _, c := range r.Calls {
@@ -146,7 +147,7 @@ func viewOf(r *chain.Result) view {
 	return v
 }
 
-// A difference is at one path: "" stands for nothing there.
+// A difference is a path with different values in the two engines. "" means no value.
 type difference struct{ path, process, server string }
 
 func (d difference) String() string {

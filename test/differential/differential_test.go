@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package differential holds the two engines of pkg/chain against each other: what runs in this
-// process must do what a real API server does.
+// Package differential compares the two engines of pkg/chain. The in-process engine must behave
+// like a real API server.
 package differential
 
 import (
@@ -32,10 +32,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// enough cases to need every limit, and to cover what they must.
+// enough is the number of cases. With fewer, some limits or entries of covered would not occur.
 const enough = 400
 
-// The cases are those of consecutive seeds.
+// Each case has its own seed, and the seeds are consecutive.
 var (
 	firstSeed = flag.Uint64("diff.seed", 1, "the seed of the first case")
 	cases     = flag.Int("diff.cases", enough, "how many cases to run")
@@ -49,8 +49,8 @@ rules:
   verbs: [create, update, delete, get]
 `
 
-// notModelled are the plugins of the API server that change or refuse objects. They are off: what
-// is compared is the chain of webhooks, with what comes before and after it.
+// notModelled are the plugins of the API server that change or reject objects. They are disabled,
+// because the tests compare only the chain of webhooks and the steps around it.
 const notModelled = "DefaultTolerationSeconds,Priority,LimitRanger,ServiceAccount,PodSecurity,ResourceQuota,RuntimeClass,StorageObjectInUseProtection,TaintNodesByCondition"
 
 const widgets = `
@@ -106,14 +106,14 @@ func startServer(t *testing.T, plugins ...string) (server *apiserver.Server, aud
 	return apiservertest.Start(t, flags), auditLog
 }
 
-// quiet is for calls that fail on purpose, of which the API server's code tells.
+// quiet silences the API server's logs about calls that fail on purpose.
 func quiet() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	utilruntime.ErrorHandlers = nil
 }
 
-// builtIns are defaults and validation of built-in types.
+// builtIns returns options with the defaults and validation of built-in types.
 func builtIns() chain.Options {
 	return chain.Options{
 		Default: func(obj runtime.Object) { k8svalidation.Default(obj) },
@@ -178,9 +178,8 @@ func TestEngines(t *testing.T) {
 	counts.report(t)
 }
 
-// once sends a request until the API server went through with it as it does when nothing comes in
-// between: it begins anew with an object that was not the newest, such as one from its cache that has
-// not seen yet the first step of a deletion.
+// once sends a request until the API server handles it in one attempt. The API server retries if
+// its cached object is outdated, for example without the first step of a deletion.
 func once(ctx context.Context, server chain.Engine, c testCase) (*chain.Result, error) {
 	steps := 1
 	if c.kind == "pods" && c.request.Operation == admissionv1.Delete && !c.request.DryRun {
@@ -217,8 +216,8 @@ func runCase(t *testing.T, c testCase, process, server chain.Engine, counts *tal
 	}
 }
 
-// asStored gives a request the old object that the API server has, with a uid, managedFields and
-// more, if a webhook was shown it: both engines are to begin with the same.
+// asStored replaces the old object of a request with the stored one, including uid and
+// managedFields, if a webhook received it. So both engines start from the same object.
 func asStored(t *testing.T, req chain.Request, r *chain.Result) chain.Request {
 	stored := shown(r)
 	if req.OldObject == nil || stored == nil {
@@ -244,7 +243,7 @@ func asStored(t *testing.T, req chain.Request, r *chain.Result) chain.Request {
 	return req
 }
 
-// shown is the old object as a webhook was sent it: best one that it was not converted for.
+// shown returns the old object that a webhook received, preferably one that was not converted.
 func shown(r *chain.Result) (object []byte) {
 	for _, call := range r.Calls {
 		var review struct {
@@ -272,7 +271,7 @@ type tally struct {
 	seen map[string]int
 }
 
-// covered is what the cases must have, of all that is counted.
+// covered lists the counts that the cases must reach.
 var covered = []string{
 	"CONNECT pods/exec", "CREATE pods", "CREATE widgets", "CREATE namespaces", "UPDATE pods", "UPDATE widgets", "DELETE pods", "DELETE widgets",
 	"admitted true", "admitted false", "call Allowed mutating=true round 1", "call Failed mutating=true round 1", "call Denied mutating=true round 0",

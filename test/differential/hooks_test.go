@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A slot is a webhook that objects switch on by a label with its name, and that does what an
-// annotation of the object says. So one registration serves all cases.
+// A slot is a webhook that an object enables by a label with the name of the slot. An annotation of
+// the object selects its action, so one registration serves all cases.
 type slot struct {
 	name       string
 	mutating   bool
@@ -121,7 +121,7 @@ func (s slot) mutatingHook() admissionregistrationv1.MutatingWebhook {
 	return h
 }
 
-// webhooks spreads the slots over two configurations of each sort, not in the order of names.
+// webhooks distributes the slots over two configurations of each type, not in the order of names.
 func webhooks() chain.Webhooks {
 	w := chain.Webhooks{Handlers: map[string]http.Handler{}}
 	for _, name := range []string{"diff-b", "diff-a"} {
@@ -140,7 +140,7 @@ func webhooks() chain.Webhooks {
 	return w
 }
 
-// scripted is a handler that does what the object says for this slot.
+// scripted is a handler that runs the object's action for this slot.
 type scripted string
 
 func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +167,7 @@ func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// script finds what the slot is to do: in an annotation, or in the container's name of an exec.
+// script returns the action of the slot, from an annotation or from the container name of an exec.
 func (s scripted) script(req *admissionv1.AdmissionRequest) string {
 	raw := req.Object.Raw
 	if len(raw) == 0 || string(raw) == "null" {
@@ -190,7 +190,7 @@ func (s scripted) script(req *admissionv1.AdmissionRequest) string {
 	return object.Metadata.Annotations["script/"+string(s)]
 }
 
-// rawAnswers are not AdmissionReviews as they should be.
+// rawAnswers are responses that are not valid AdmissionReviews.
 var rawAnswers = map[string]func(w http.ResponseWriter, uid string){
 	"http500": func(w http.ResponseWriter, _ string) { http.Error(w, "out of order", http.StatusInternalServerError) },
 	"http404": func(w http.ResponseWriter, _ string) { http.Error(w, "not here", http.StatusNotFound) },

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A kind of object that cases are about.
+// A kind of object in the cases.
 type kind struct {
 	name   string
 	gvr    metav1.GroupVersionResource
@@ -54,7 +54,8 @@ func of(group, version, resource string) metav1.GroupVersionResource {
 
 func core(resource string) metav1.GroupVersionResource { return of("", "v1", resource) }
 
-// set sets the value at a path. What it leads through is copied: the old object has it too.
+// set returns a function that sets the value at a path. It copies the parents, because the old
+// object shares them.
 func set(path string, value any) func(map[string]any) {
 	return func(object map[string]any) { object[first(path)] = replaced(object[first(path)], rest(path), value) }
 }
@@ -109,7 +110,7 @@ func configMap(r *rand.Rand) map[string]any {
 	return o
 }
 
-// template is that of a pod, which labels select.
+// template returns a pod template that the labels select.
 func template(r *rand.Rand) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": pod(r)["spec"]}
 }

@@ -8,7 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// A limit is a difference between the engines that is known, with its reason.
+// A limit is a known difference between the engines, with its reason.
 type limit struct {
 	name, reason string
 	covers       func(c testCase, d difference) bool

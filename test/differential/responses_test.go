@@ -15,7 +15,7 @@ import (
 
 type respond func(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse)
 
-// patch always sends these operations.
+// patch returns a response with these operations.
 func patch(operations string) respond {
 	return func(_ string, _ *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		r.Patch, r.PatchType = []byte(operations), new(admissionv1.PatchTypeJSONPatch)
@@ -32,7 +32,7 @@ func deny(status *metav1.Status) respond {
 	}
 }
 
-// both does one thing and the other.
+// both runs two responses in order.
 func both(a, b respond) respond {
 	return func(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		a(slot, req, r)
@@ -40,7 +40,7 @@ func both(a, b respond) respond {
 	}
 }
 
-// responses are what a slot can be told to do, besides rawAnswers.
+// responses are the actions of a slot, in addition to rawAnswers.
 var responses = map[string]respond{
 	"annotate":    annotate(false),
 	"count":       annotate(true),
@@ -91,17 +91,17 @@ var responses = map[string]respond{
 	"warnannotate": both(annotate(false), warn),
 }
 
-// noop tests what is true.
+// noop sends a test operation that succeeds.
 func noop(_ string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 	patch(fmt.Sprintf(`[{"op":"test","path":"/kind","value":%q}]`, req.Kind.Kind))("", req, r)
 }
 
-// same replaces a value by itself.
+// same replaces a value with itself.
 func same(_ string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 	patch(fmt.Sprintf(`[{"op":"replace","path":"/kind","value":%q}]`, req.Kind.Kind))("", req, r)
 }
 
-// annotate notes that the slot was there: once, or how often.
+// annotate records that the slot was called: once, or with a count.
 func annotate(count bool) respond {
 	return func(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		n := seen(slot, req)
@@ -113,14 +113,14 @@ func annotate(count bool) respond {
 	}
 }
 
-// failAgain sends a patch that cannot be applied once somebody else has changed the object.
+// failAgain sends a patch that fails once another webhook has changed the object.
 func failAgain(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 	if strings.Contains(string(req.Object.Raw), `"seen-m`) {
 		patch(`[{"op":"remove","path":"/nowhere"}]`)(slot, req, r)
 	}
 }
 
-// seen is how often the slot changed the object.
+// seen returns how often the slot changed the object.
 func seen(slot string, req *admissionv1.AdmissionRequest) int {
 	var object struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -139,7 +139,7 @@ func warn(slot string, _ *admissionv1.AdmissionRequest, r *admissionv1.Admission
 	r.Warnings = []string{"from " + slot, "from all"}
 }
 
-// audit gives a value that differs between rounds if the object does.
+// audit adds an audit annotation that depends on the object.
 func audit(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 	r.AuditAnnotations = map[string]string{"slot": slot, "seen": strconv.Itoa(seen(slot, req))}
 }

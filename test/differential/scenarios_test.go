@@ -22,9 +22,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A scenario is one Pod that is created through a few webhooks, and what has to come of it,
-// whichever engine it goes through. A plugin of the API server sets the pull policy of all
-// containers: it changes the Pod at first, and again if a webhook has added a container since.
+// A scenario creates one Pod through a few webhooks and has the expected result for both engines. A
+// plugin of the API server sets the pull policy of all containers. The plugin runs at first, and
+// again if a webhook has added a container.
 type scenario struct {
 	name  string
 	hooks []step
@@ -39,8 +39,8 @@ type scenario struct {
 	rejected string
 }
 
-// A step is a mutating webhook of a scenario. Its calls do what the script says, in order, and
-// then nothing.
+// A step is a mutating webhook of a scenario. Its calls run the entries of the script in order.
+// Further calls change nothing.
 type step struct {
 	name      string
 	script    []string
@@ -54,7 +54,7 @@ func hook(name string, script ...string) step { return step{name: name, script: 
 
 func (s step) once() step { s.never = true; return s }
 
-// What calls do.
+// scripts are the actions of calls.
 var scripts = map[string]string{
 	"annotate": `[{"op":"add","path":"/metadata/annotations/%s","value":"%d"}]`,
 	"inject":   `[{"op":"add","path":"/spec/containers/-","value":{"name":"injected-%s-%d","image":"example.com/injected:1","imagePullPolicy":"Never"}}]`,
@@ -221,7 +221,8 @@ func signOf(c chain.Call) string {
 	return "-"
 }
 
-// auditOf are the annotations, sorted. Each names the webhook and configuration of its index.
+// auditOf returns the sorted audit annotations. Each names the webhook and configuration of its
+// index.
 func auditOf(t *testing.T, r *chain.Result) string {
 	t.Helper()
 	webhooks := map[string]string{}
@@ -317,7 +318,7 @@ func (s step) handler() http.Handler {
 	})
 }
 
-// alwaysPull does what the plugin AlwaysPullImages of the API server does.
+// alwaysPull implements the plugin AlwaysPullImages of the API server.
 type alwaysPull struct{}
 
 func (alwaysPull) Handles(op admission.Operation) bool { return op == admission.Create }

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/adapt"
 )
 
-// teams defaults and validates the label team, as code for controller-runtime does.
+// teams sets the default of the label team and validates it, like code for controller-runtime.
 type teams struct{}
 
 func (teams) Default(_ context.Context, cm *corev1.ConfigMap) error {
@@ -124,7 +124,7 @@ var _ = Describe("webhooks written for controller-runtime", func() {
 	})
 })
 
-// namedMap is a ConfigMap of which the handler's type knows the metadata only.
+// namedMap is a ConfigMap type that has only the metadata.
 type namedMap struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Immutable         *bool `json:"immutable,omitempty"`

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// doorman is a plain HTTP server, as a user may have one, that notes who comes and how.
+// doorman is a plain HTTP server that records its requests.
 type doorman struct {
 	url  string
 	port int32
@@ -29,7 +29,7 @@ type doorman struct {
 	arrivals []string
 }
 
-// newDoorman serves the handler with a certificate for these hosts until the spec is over.
+// newDoorman serves the handler, with a certificate for these hosts, until the spec ends.
 func newDoorman(handler http.Handler, hosts ...string) *doorman {
 	GinkgoHelper()
 	tlsConfig, err := ca.Serving(hosts...)
@@ -55,7 +55,7 @@ func (d *doorman) saw() []string {
 	return append([]string(nil), d.arrivals...)
 }
 
-// newService creates a Service that leads to this machine.
+// newService creates a Service whose endpoint is this machine.
 func newService(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	service, err := clients.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
@@ -66,8 +66,7 @@ func newService(ctx context.Context, namespace string) string {
 	return service.Name
 }
 
-// awaitService returns when the API server has seen the Service and calls through it. It must
-// know a Service from its own cache, and until then calls fail.
+// awaitService waits until the API server has the Service in its cache and can call through it.
 func awaitService(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -76,7 +75,7 @@ func awaitService(ctx context.Context, namespace string) {
 	}, "20s", "20ms").WithContext(ctx).Should(Succeed())
 }
 
-// mounted puts hooks on a mux of the standard library.
+// mounted registers hooks on a ServeMux of the standard library.
 func mounted(hooks ...*webhook.Hook) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, hook := range hooks {
@@ -85,7 +84,7 @@ func mounted(hooks ...*webhook.Hook) *http.ServeMux {
 	return mux
 }
 
-// visitor makes a hook that notes its visits.
+// visitor returns a hook that records its calls.
 func visitor(seen *calls, kind, namespace, name string, client admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
 	return hookOf(kind, admissionregistrationv1.ValidatingWebhook{
 		Name: name, ClientConfig: client, NamespaceSelector: only(namespace), Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")),

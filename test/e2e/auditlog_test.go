@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// An auditEvent is what the specs read of an audit.k8s.io/v1 Event.
+// An auditEvent has the fields of an audit.k8s.io/v1 Event that the specs read.
 type auditEvent struct {
 	Stage     string `json:"stage"`
 	Verb      string `json:"verb"`
@@ -27,7 +27,7 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// A record is what the API server notes of one call of a mutating webhook.
+// A record is the API server's audit record of one call of a mutating webhook.
 type record struct {
 	Configuration string      `json:"configuration"`
 	Webhook       string      `json:"webhook"`
@@ -41,8 +41,8 @@ const (
 	patchKey    = "patch.webhook.admission.k8s.io/"
 )
 
-// audited returns the annotations of the one finished request with this verb for this object.
-// The API server writes the event when the answer is out, so it may have to be waited for.
+// audited returns the annotations of the only completed request with this verb for this object. It
+// waits, because the API server writes the event after it has sent the response.
 func audited(ctx context.Context, verb, namespace, name string) map[string]string {
 	GinkgoHelper()
 	var found []auditEvent

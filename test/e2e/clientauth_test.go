@@ -18,8 +18,8 @@ import (
 
 const lockMessage = "the hook was called"
 
-// lockID is for the hook of a caller under a policy: in its name, its path, and the label of its
-// objects.
+// lockID returns an id for the hook of a caller with a failure policy. It is in the hook's name and
+// path, and in the label of its objects.
 func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) string {
 	if policy == admissionregistrationv1.Ignore {
 		return caller + "-ignore"
@@ -27,7 +27,7 @@ func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) str
 	return caller + "-fail"
 }
 
-// hook denies ConfigMaps of the namespace with the label of its id. The API server calls it as
+// hook returns a hook that denies ConfigMaps with the label of its id. The API server calls it as
 // the caller.
 func (l *lock) hook(namespace, caller string, policy admissionregistrationv1.FailurePolicyType) *webhook.Hook {
 	id := lockID(caller, policy)
@@ -46,7 +46,7 @@ func (l *lock) hook(namespace, caller string, policy admissionregistrationv1.Fai
 	})
 }
 
-// serve serves the hooks of all callers and registers them.
+// serve serves and registers the hooks of all callers.
 func (l *lock) serve(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	services := "lock-" + l.kind
@@ -81,7 +81,7 @@ func (l *lock) serve(ctx context.Context, namespace string) {
 	}
 }
 
-// knock has the API server call the hook of a caller and a policy.
+// knock makes the API server call the hook of a caller with a policy.
 func knock(ctx context.Context, namespace, caller string, policy admissionregistrationv1.FailurePolicyType) error {
 	object := configMap(namespace, "")
 	object.GenerateName, object.Labels = "lock-", map[string]string{"lock": lockID(caller, policy)}
@@ -89,7 +89,7 @@ func knock(ctx context.Context, namespace, caller string, policy admissionregist
 	return err
 }
 
-// letIn and keptOut are what knock returns under policy Fail.
+// letIn and keptOut match the error of knock under policy Fail.
 func letIn() OmegaMatcher { return MatchError(HaveSuffix("denied the request: " + lockMessage)) }
 
 func keptOut(caller, text string) OmegaMatcher {

@@ -19,7 +19,8 @@ import (
 // gadgetGroup is the API group of gadgets, which are served, and stored, in two versions.
 const gadgetGroup = "shop.example.com"
 
-// gadgetCRD has one schema in both versions: conversion None changes the apiVersion only.
+// gadgetCRD has the same schema in both versions. The conversion strategy None changes only the
+// apiVersion.
 const gadgetCRD = `
 metadata: {name: gadgets.shop.example.com}
 spec:
@@ -57,7 +58,7 @@ spec:
 
 var gadgets dynamic.Interface
 
-// installGadgets makes the API server serve gadgets.
+// installGadgets installs the gadget CRD and waits until the API server serves it.
 func installGadgets() {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -68,12 +69,12 @@ func installGadgets() {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// gadgetsOf is the client for one version in one namespace.
+// gadgetsOf returns a client for one version in one namespace.
 func gadgetsOf(version, namespace string) dynamic.ResourceInterface {
 	return gadgets.Resource(schema.GroupVersionResource{Group: gadgetGroup, Version: version, Resource: "gadgets"}).Namespace(namespace)
 }
 
-// createGadget sends this spec in the version and returns the answer.
+// createGadget creates a gadget with this spec and returns the response.
 func createGadget(ctx context.Context, version, namespace, name string, spec map[string]any) (*unstructured.Unstructured, error) {
 	return gadgetsOf(version, namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": gadgetGroup + "/" + version, "kind": "Gadget",

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A denial is an error of a handler and what reaches the user.
+// A denial is an error of a handler and the response that the user receives.
 type denial struct {
 	of  string // how the handler denied: the name of the spec
 	err error
@@ -123,8 +123,8 @@ var denials = []denial{
 
 const deniedPrefix = `admission webhook "gate.example.com" denied the request: `
 
-// installGate registers a hook that denies every create of a ConfigMap with this error. Its
-// failurePolicy is Ignore, which must not matter.
+// installGate registers a hook that denies the creation of every ConfigMap with this error. Its
+// failurePolicy is Ignore, which must not affect denials.
 func installGate(ctx context.Context, kind, version, namespace string, err error) {
 	GinkgoHelper()
 	install(ctx, hookOf(kind, admissionregistrationv1.ValidatingWebhook{

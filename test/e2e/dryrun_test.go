@@ -194,7 +194,7 @@ var _ = Describe("requests", func() {
 	}
 })
 
-// optionsOf registers hooks for ConfigMaps that collect the options of requests, as their type.
+// optionsOf registers hooks for ConfigMaps that collect the decoded options of requests.
 func optionsOf[O any](ctx context.Context, version, namespace string) *collection[O] {
 	GinkgoHelper()
 	var seen collection[O]

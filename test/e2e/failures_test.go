@@ -27,7 +27,7 @@ const (
 
 var hookKinds = []string{mutating, validating}
 
-// hookOf makes a hook of either kind from one registration.
+// hookOf returns a mutating or validating hook for a registration.
 func hookOf[T any](kind string, r admissionregistrationv1.ValidatingWebhook, handle func(context.Context, *webhook.Request[T]) error) *webhook.Hook {
 	if kind == validating {
 		return webhook.Validating(r, handle)
@@ -54,12 +54,13 @@ func createConfigMap(ctx context.Context, namespace, name string) (*corev1.Confi
 	return clients.CoreV1().ConfigMaps(namespace).Create(ctx, configMap(namespace, name), metav1.CreateOptions{})
 }
 
-// A countOf is a projection that ConfigMaps do not fit, whose data are strings.
+// A countOf is a projection with numbers as data. ConfigMaps do not fit it, because their data are
+// strings.
 type countOf struct {
 	Data map[string]int `json:"data"`
 }
 
-// A fault is a way in which a call fails.
+// A fault is one way in which a call fails.
 type fault struct {
 	of string // what failed: the name of the spec
 	// handle fails, unless another of the fields makes the call fail. It is called for the

@@ -25,12 +25,12 @@ import (
 // reviewVersions are the AdmissionReview versions that specs run with.
 var reviewVersions = []string{"v1", "v1beta1"}
 
-// markerURL is where the marker hooks are served, apart from the hooks under test.
+// markerURL is the address of the marker hooks. A separate server serves them.
 var markerURL string
 
 const markerMessage = "the configuration is enforced"
 
-// startMarker serves the two hooks that tell when a configuration is enforced.
+// startMarker serves the two hooks that show when a configuration is enforced.
 func startMarker() {
 	deny := func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
 		return webhook.Deny(markerMessage)
@@ -45,7 +45,7 @@ func markerRules() []admissionregistrationv1.RuleWithOperations {
 	return webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))
 }
 
-// serve runs the hooks in a server on loopback until the spec, or the suite, is over.
+// serve serves the hooks on loopback until the spec, or the suite, ends.
 func serve(hooks ...*webhook.Hook) (url string) {
 	GinkgoHelper()
 	tlsConfig, err := ca.Serving("127.0.0.1", "localhost")
@@ -72,8 +72,8 @@ func serveOn(listener net.Listener, tlsConfig *tls.Config, hooks ...*webhook.Hoo
 	return "https://" + listener.Addr().String()
 }
 
-// stopping holds what the Start of each server returns. A server takes a second to part with
-// its h2 connections, so the suite waits for all of them at its end.
+// stopping has the result channels of all servers. Closing h2 connections takes a server a second,
+// so the suite waits for all servers at its end.
 var stopping []<-chan error
 
 func awaitStopped() {
@@ -90,8 +90,8 @@ func install(ctx context.Context, hooks ...*webhook.Hook) {
 
 var configurations atomic.Int64
 
-// installWith registers the hooks as the options say; name and CA are filled in. The
-// configurations go when the spec is over.
+// installWith registers the hooks with the options, and sets the name and CA itself. It deletes the
+// configurations after the spec.
 func installWith(ctx context.Context, o webhook.ConfigurationOptions, hooks ...*webhook.Hook) {
 	GinkgoHelper()
 	if o.Name == "" {
@@ -105,8 +105,8 @@ func installWith(ctx context.Context, o webhook.ConfigurationOptions, hooks ...*
 	register(ctx, mutating, validating)
 }
 
-// register creates the configurations, either of which may be nil, and waits until a marker
-// that was added to the end of each denies a dry-run request: then they are enforced, not just
+// register creates the configurations, each of which may be nil. It waits until the marker hook at
+// the end of each denies a dry-run request. From then on the configurations are enforced, not just
 // stored.
 func register(ctx context.Context, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	GinkgoHelper()
@@ -150,8 +150,8 @@ func markerSelector(id string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"marker": id}}
 }
 
-// awaitMarker sends marker requests until the outcome is the one wanted. They are dry runs in
-// a namespace that no other hook is registered for.
+// awaitMarker sends marker requests until the outcome matches. They are dry runs in a namespace
+// that no other hook selects.
 func awaitMarker(ctx context.Context, id string, outcome OmegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -170,7 +170,7 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// only selects one namespace, so that the hooks of a spec see nothing of the others.
+// only returns a selector for one namespace, so that specs do not see each other's objects.
 func only(namespace string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 }
@@ -183,13 +183,13 @@ func pod(namespace, name string) *corev1.Pod {
 	}
 }
 
-// calls collects what hooks were asked, in order.
+// calls records the calls of hooks, in order.
 type calls struct {
 	mu   sync.Mutex
 	list []call
 }
 
-// A call is one review as the hook saw it.
+// A call is one review as the hook received it.
 type call struct {
 	hook   string
 	meta   review.Metadata
@@ -197,21 +197,21 @@ type call struct {
 	old    []byte
 }
 
-// saw records a request; hooks call it first.
+// saw records a request. Hooks call it first.
 func saw[T any](c *calls, hook string, req *webhook.Request[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, call{hook: hook, meta: req.Metadata, object: req.RawObject(), old: req.RawOldObject()})
 }
 
-// all returns what was recorded so far.
+// all returns the calls recorded so far.
 func (c *calls) all() []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]call(nil), c.list...)
 }
 
-// names returns which hooks were called, in order: "a b a".
+// names returns the names of the called hooks in order, such as "a b a".
 func (c *calls) names() string {
 	var names []string
 	for _, one := range c.all() {

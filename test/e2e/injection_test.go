@@ -29,7 +29,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A convertedCRD is of two versions and has this server convert between them.
+// A convertedCRD has two versions, and this server as its conversion webhook.
 const convertedCRD = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "coins.injection.example.com"},
 	"spec": {"group": "injection.example.com", "scope": "Namespaced", "names": {"plural": "coins", "kind": "Coin"},
 		"versions": [
@@ -41,7 +41,7 @@ const aggregated = `{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIServ
 	"spec": {"group": "aggregated.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
 		"service": {"namespace": %q, "name": %q, "port": %s}}}`
 
-// convert answers a ConversionReview: the versions differ in name only.
+// convert answers a ConversionReview. The versions differ only in their name.
 func convert(w http.ResponseWriter, r *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -59,14 +59,14 @@ func convert(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review) // or the API server says so
 }
 
-// discover answers for an aggregated API without resources.
+// discover answers discovery requests for an aggregated API without resources.
 func discover(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprint(w, `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "aggregated.example.com/v1", "resources": []}`)
 }
 
-// serveWith runs the mux with the certificates of the source until the spec is over, and has
-// every call make a connection of its own: old ones would prove nothing.
+// serveWith runs the mux with the certificates of the source until the spec ends. Each call needs a
+// new connection, because an old one would not use a new certificate.
 func serveWith(source certs.Source, listener net.Listener, mux http.Handler) {
 	server := &http.Server{
 		TLSConfig: certs.TLSConfig(source), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(GinkgoWriter, "", 0),
@@ -83,7 +83,7 @@ func serveWith(source certs.Source, listener net.Listener, mux http.Handler) {
 	})
 }
 
-// run starts the source as a ServiceAccount with the generated rights.
+// runSource starts the source as a ServiceAccount with the generated permissions.
 func runSource(ctx context.Context, o certs.Options, hooks ...*webhook.Hook) certs.Source {
 	GinkgoHelper()
 	permissions, err := installing.RBAC(installing.Options{Configuration: webhook.ConfigurationOptions{Name: o.Namespace, Namespace: o.Namespace, URL: "https://127.0.0.1"}},
@@ -188,7 +188,7 @@ var _ = Describe("a self-managed source", func() {
 	})
 })
 
-// create makes an object in the cluster for one spec.
+// create creates an object that is deleted after the spec.
 func create(ctx context.Context, client dynamic.Interface, resource, text string) {
 	GinkgoHelper()
 	var object unstructured.Unstructured

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// account is a ServiceAccount that has no rights, but for what all have.
+// account returns a client configuration for a ServiceAccount without permissions.
 func (i *installation) account(name string) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.Impersonate = rest.ImpersonationConfig{
@@ -30,7 +30,7 @@ func (i *installation) account(name string) *rest.Config {
 	return c
 }
 
-// permissions returns what RBAC generates for the installation.
+// permissions returns the generated permissions for the installation.
 func (i *installation) permissions(account string, hooks ...*webhook.Hook) *installing.Permissions {
 	GinkgoHelper()
 	p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: account, Hooks: hooks})
@@ -38,7 +38,7 @@ func (i *installation) permissions(account string, hooks ...*webhook.Hook) *inst
 	return p
 }
 
-// grant creates the roles and bindings, and replaces those of the same names.
+// grant creates the roles and bindings, or replaces existing ones.
 func grant(ctx context.Context, p *installing.Permissions) {
 	GinkgoHelper()
 	api := clients.RbacV1()
@@ -65,7 +65,7 @@ func grant(ctx context.Context, p *installing.Permissions) {
 	}
 }
 
-// life does everything that an installer can, up to the first error.
+// life runs every operation of an installer, up to the first error.
 func (i *installation) life(ctx context.Context) error {
 	one := i.serving(i.denies("one.example.com"), i.denies("two.example.com"), i.labels("three.example.com"))
 	two := i.serving(i.denies("two.example.com")) // cuts a webhook, removes a configuration
@@ -97,7 +97,7 @@ func rightsOf(p *installing.Permissions) []right {
 	return list
 }
 
-// without takes one right away, and leaves the same verb on other resources.
+// without removes one verb from one rule. Other rules keep it.
 func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
 	var left []rbacv1.PolicyRule
 	for _, rule := range rules {

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// newDeployment creates a Deployment with two replicas, of which none is there.
+// newDeployment creates a Deployment of two replicas, neither of which exists.
 func (i *installation) newDeployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 	labels := map[string]string{"app": "hooks"}
@@ -35,7 +35,7 @@ func (i *installation) newDeployment(ctx context.Context) *appsv1.Deployment {
 	return d
 }
 
-// ready has the status of the Deployment say that all replicas are of its template and ready.
+// ready sets the status of the Deployment to all replicas updated and ready.
 func (i *installation) ready(ctx context.Context, d *appsv1.Deployment) {
 	GinkgoHelper()
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}

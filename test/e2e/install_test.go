@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An installation is one webhook of a spec. It runs, as far as the API server can tell, in a
-// namespace that has its name, and its hooks look at another.
+// An installation is the webhook of one spec. For the API server it runs in a namespace with its
+// name. Its hooks select another namespace.
 type installation struct {
 	name, target string
 	o            installing.Options
@@ -65,7 +65,7 @@ func (i *installation) of(hooks ...*webhook.Hook) *installing.Installer {
 	return installer
 }
 
-// serving returns an installer of the hooks, which are served from now on.
+// serving serves the hooks and returns an installer for them.
 func (i *installation) serving(hooks ...*webhook.Hook) *installing.Installer {
 	GinkgoHelper()
 	installer := i.of(hooks...)
@@ -92,7 +92,7 @@ func (i *installation) labels(name string) *webhook.Hook {
 	})
 }
 
-// try creates a Secret in the target, without storing it.
+// try creates a Secret in the target namespace as a dry run.
 func (i *installation) try(ctx context.Context) (map[string]string, error) {
 	secret, err := clients.CoreV1().Secrets(i.target).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-"}},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -109,7 +109,7 @@ func (i *installation) validating(ctx context.Context) *admissionregistrationv1.
 	return c
 }
 
-// there returns the kinds of the configurations that there are.
+// there returns the kinds of the configurations that exist.
 func (i *installation) there(ctx context.Context) (kinds []string) {
 	GinkgoHelper()
 	named := metav1.ListOptions{FieldSelector: "metadata.name=" + i.name}
@@ -126,7 +126,7 @@ func (i *installation) there(ctx context.Context) (kinds []string) {
 	return kinds
 }
 
-// policies returns the failurePolicy of each validating webhook but the marker.
+// policies returns the failurePolicy of each validating webhook except the marker.
 func (i *installation) policies(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	policies := map[string]string{}
@@ -140,7 +140,7 @@ func (i *installation) policies(ctx context.Context) map[string]string {
 
 func (i *installation) marker() string { return "marker." + i.name + ".admitkit.dev" }
 
-// apply has another field manager apply fields of a configuration.
+// apply applies fields of a configuration as another field manager.
 func (i *installation) apply(ctx context.Context, manager, kind string, fields map[string]any) {
 	GinkgoHelper()
 	object := map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": i.name}}
@@ -158,7 +158,7 @@ func (i *installation) apply(ctx context.Context, manager, kind string, fields m
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// inject has the field manager of certs.SelfManaged apply caBundles.
+// inject applies caBundles as the field manager of certs.SelfManaged.
 func (i *installation) inject(ctx context.Context, kind string, names ...string) {
 	GinkgoHelper()
 	var entries []any
@@ -168,10 +168,10 @@ func (i *installation) inject(ctx context.Context, kind string, names ...string)
 	i.apply(ctx, "admitkit-certs", kind, map[string]any{"webhooks": entries})
 }
 
-// patience bounds a wait that is to succeed.
+// patience is the timeout of a wait that must succeed.
 const patience = 20 * time.Second
 
-// within bounds a wait.
+// within returns a context with a timeout.
 func within(ctx context.Context, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	DeferCleanup(cancel)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// kubectl runs the real kubectl, as a user would, and returns what it prints.
+// kubectl runs the real kubectl and returns its output.
 func kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr string, err error) {
 	GinkgoHelper()
 	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
@@ -26,7 +26,8 @@ func kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr 
 	return out.String(), errOut.String(), err
 }
 
-// manifest encodes an object for kubectl. The kind is given, for typed objects do not know it.
+// manifest encodes an object for kubectl. Typed objects do not contain their kind, so the caller
+// gives it.
 func manifest(apiVersion, kind string, object runtime.Object) []byte {
 	GinkgoHelper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

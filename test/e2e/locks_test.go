@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A lock is a webhook server that asks for one kind of credentials. What the API server shows
-// depends on the Service, or URL, by which it calls: the callers.
+// A lock is a webhook server that requires one kind of credentials. The API server chooses
+// credentials by the Service or URL that it calls. A caller is one such address.
 type lock struct {
 	kind     string
 	listener countingListener
@@ -29,7 +29,7 @@ type lock struct {
 	callers  map[string]*caller // by name
 }
 
-// A caller is one way to call a lock.
+// A caller is one address of a lock, with its credentials.
 type caller struct {
 	show    apiserverauth.User // credentials
 	byURL   bool
@@ -37,11 +37,11 @@ type caller struct {
 	client  admissionregistrationv1.WebhookClientConfig
 }
 
-// locks are complete once prepareLocks was called.
+// locks are complete after prepareLocks.
 var locks = map[string]*lock{"certificate": {}, "token": {}, "password": {}}
 
-// prepareLocks is called before the API server starts, which reads what it has to show then. It
-// returns the file that tells it.
+// prepareLocks writes the credentials for the API server and returns the path of its admission
+// configuration. Call it before the API server starts.
 func prepareLocks(dir string) (admissionConfiguration string) {
 	GinkgoHelper()
 	var users []apiserverauth.User
@@ -71,7 +71,7 @@ func prepareLocks(dir string) (admissionConfiguration string) {
 	return written(dir, "admission.yaml", configuration)
 }
 
-// replace writes a file as a mounted Secret changes: at once.
+// replace replaces a file atomically, as in a mounted Secret.
 func replace(path, content string) {
 	GinkgoHelper()
 	Expect(os.Rename(written(filepath.Dir(path), filepath.Base(path)+".tmp", []byte(content)), path)).To(Succeed())
@@ -84,7 +84,8 @@ func written(dir, name string, content []byte) (path string) {
 	return path
 }
 
-// at gives a caller its address, and returns what the API server shows there, if anything.
+// at sets the address of a caller. It returns the credentials that the API server sends there, if
+// any.
 func (l *lock) at(name string, c *caller) []apiserverauth.User {
 	if c.byURL {
 		c.show.URL = "https://" + l.listener.Addr().String()

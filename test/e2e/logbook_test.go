@@ -19,10 +19,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A logbook holds the calls of hooks that take a T, in order.
+// A logbook records the calls of hooks for a type T, in order.
 type logbook[T any] struct{ collection[entry[T]] }
 
-// An entry is one call as the hook saw it, before it changed the object.
+// An entry is one call as the hook received it, before it changed the object.
 type entry[T any] struct {
 	review.Metadata
 	hook        string
@@ -30,8 +30,8 @@ type entry[T any] struct {
 	options     requestOptions
 }
 
-// requestOptions has the fields of CreateOptions, UpdateOptions and DeleteOptions that specs
-// look at.
+// requestOptions has the fields of CreateOptions, UpdateOptions and DeleteOptions that the specs
+// read.
 type requestOptions struct {
 	metav1.TypeMeta    `json:",inline"`
 	FieldManager       string   `json:"fieldManager"`
@@ -39,8 +39,8 @@ type requestOptions struct {
 	DryRun             []string `json:"dryRun"`
 }
 
-// watch registers a mutating and a validating hook, both with r, and returns what they see
-// from when they are enforced. handle, unless nil, decides and changes.
+// watch registers a mutating and a validating hook with r and returns their logbook, once both are
+// enforced. If handle is not nil, it decides and changes objects.
 func watch[T any](ctx context.Context, r admissionregistrationv1.ValidatingWebhook, handle func(hook string, req *webhook.Request[T]) error) *logbook[T] {
 	GinkgoHelper()
 	seen := &logbook[T]{}
@@ -48,7 +48,7 @@ func watch[T any](ctx context.Context, r admissionregistrationv1.ValidatingWebho
 	return seen
 }
 
-// hook returns a hook that writes what it sees into the logbook.
+// hook returns a hook that records its calls in the logbook.
 func (l *logbook[T]) hook(kind string, r admissionregistrationv1.ValidatingWebhook, handle func(hook string, req *webhook.Request[T]) error) *webhook.Hook {
 	if r.Name == "" {
 		r.Name = kind + ".example.com"
@@ -109,7 +109,7 @@ func (l *logbook[T]) lines() []string {
 	return lines
 }
 
-// eachHook returns the lines of a request that each hook sees once.
+// eachHook returns the expected lines of a request that each hook receives once.
 func eachHook(line string) []string { return []string{mutating + " " + line, validating + " " + line} }
 
 // awaitCached waits until the API server's watch cache has the object as it was written last.
@@ -122,7 +122,7 @@ func awaitCached[T metav1.Object](ctx context.Context, get func(context.Context,
 	}, "10s", "5ms").WithContext(ctx).Should(Equal(written.GetResourceVersion()))
 }
 
-// A collection holds what hooks, many at a time, put into it.
+// A collection holds values that concurrent hooks add.
 type collection[V any] struct {
 	mu   sync.Mutex
 	list []V
@@ -140,7 +140,7 @@ func (c *collection[V]) all() []V {
 	return slices.Clone(c.list)
 }
 
-// clear forgets what a spec did to prepare.
+// clear removes the values recorded during the setup of a spec.
 func (c *collection[V]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

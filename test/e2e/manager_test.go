@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A host is something that serves hooks until its context is done.
+// A host is a server that serves hooks until its context ends.
 type host struct {
 	of    string
 	serve func(ctx context.Context, hooks ...*webhook.Hook) (addr string, stopped <-chan error)
@@ -57,7 +57,7 @@ func newServer(hooks ...*webhook.Hook) (*webhook.Server, string) {
 	return webhook.NewServer(webhook.Options{Listener: listener, TLSConfig: tlsConfig, ShutdownDelay: -1}, hooks...), listener.Addr().String()
 }
 
-// newManagersServer returns the webhook server that controller-runtime brings along.
+// newManagersServer returns the webhook server of controller-runtime.
 func newManagersServer() (ctrlwebhook.Server, string) {
 	GinkgoHelper()
 	tlsConfig, err := ca.Serving("127.0.0.1")
@@ -89,7 +89,7 @@ func start(ctx context.Context, run func(context.Context) error) <-chan error {
 	return stopped
 }
 
-// hosting runs a host until the spec is over, or stop is called.
+// hosting runs a host until the spec ends or stop is called.
 func hosting(h host, hooks ...*webhook.Hook) (addr string, stop func(), stopped <-chan error) {
 	GinkgoHelper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -221,7 +221,7 @@ var _ = Describe("hooks on a host", func() {
 	})
 })
 
-// leaves tells whether a server takes no more calls: ours says so, a manager's does not listen.
+// leaves reports whether a server refuses new calls: its /readyz returns 503, or it does not respond.
 func leaves(ctx context.Context, addr string) bool {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is asked nothing of importance

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// labelsOnly is a projection of whatever has metadata.
+// labelsOnly is a projection of any object with metadata.
 type labelsOnly struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels"`
@@ -180,7 +180,7 @@ var _ = Describe("matchConditions", func() {
 	}
 })
 
-// uniqueLabels are labels that no other spec uses, to select the objects of one spec.
+// uniqueLabels returns labels that no other spec uses, to select the objects of one spec.
 func uniqueLabels() map[string]string {
 	return map[string]string{"spec": fmt.Sprintf("e2e-%d", configurations.Add(1))}
 }

@@ -309,7 +309,7 @@ var _ = Describe("operations", func() {
 	}
 })
 
-// applied is what a client applies to have a Pod with this image.
+// applied returns the apply configuration of a Pod with this image.
 func applied(namespace, name, image string) *applycorev1.PodApplyConfiguration {
 	return applycorev1.Pod(name, namespace).WithSpec(applycorev1.PodSpec().
 		WithContainers(applycorev1.Container().WithName("app").WithImage(image)))

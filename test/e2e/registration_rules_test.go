@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A verdict says who accepts a registration.
+// A verdict is the expected result for a registration, from admitkit and from the API server.
 type verdict string
 
 const (
@@ -24,7 +24,7 @@ const (
 	left         verdict = "are left to the API server, which refuses them"
 )
 
-// A rule is a registration, made from a good one, and the verdict on it.
+// A rule is a change to a valid registration, with the expected verdict.
 type rule struct {
 	of   string
 	want verdict
@@ -92,7 +92,7 @@ func timeoutSeconds(s int32) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) { w.TimeoutSeconds = &s }
 }
 
-// selectors puts one selector in both places, which have the same rules.
+// selectors sets the same selector in both fields, which follow the same rules.
 func selectors(requirements ...metav1.LabelSelectorRequirement) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: requirements}
@@ -107,7 +107,7 @@ func labels(key, value string) change {
 	}
 }
 
-// conditions takes names and expressions in turn.
+// conditions takes pairs of a name and an expression.
 func conditions(pairs ...string) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.MatchConditions = []admissionregistrationv1.MatchCondition{}

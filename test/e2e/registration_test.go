@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// newBundle returns the certificate of a CA that signs nothing. It is for the tree of specs, in
-// which nothing can fail.
+// newBundle returns a CA certificate that signs nothing. The tree of specs is built with it, and
+// building must not fail.
 func newBundle() []byte {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -33,7 +33,7 @@ var onTrial = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
 func admitAll(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error { return nil }
 
-// judgeMutating asks the API server what it thinks of a configuration.
+// judgeMutating returns the API server's error for a configuration.
 func judgeMutating(ctx context.Context, name string, webhooks ...admissionregistrationv1.MutatingWebhook) error {
 	_, err := clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: webhooks,
@@ -48,7 +48,7 @@ func judgeValidating(ctx context.Context, name string, webhooks ...admissionregi
 	return err
 }
 
-// judgeOutput asks the API server what it thinks of what Configurations returned.
+// judgeOutput returns the API server's error for the output of Configurations.
 func judgeOutput(ctx context.Context, m *admissionregistrationv1.MutatingWebhookConfiguration, v *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	var errs []error
 	if m != nil {
@@ -62,8 +62,7 @@ func judgeOutput(ctx context.Context, m *admissionregistrationv1.MutatingWebhook
 	return errors.Join(errs...)
 }
 
-// expectVerdict compares two judgements of one registration: the API server's on the
-// registration itself, and ours with what we make of it.
+// expectVerdict compares the API server's error for a registration with that of admitkit.
 func expectVerdict(ctx context.Context, want verdict, theirs error, o webhook.ConfigurationOptions, hooks ...*webhook.Hook) {
 	GinkgoHelper()
 	m, v, ours := webhook.Configurations(o, hooks...)
@@ -89,7 +88,7 @@ func expectVerdict(ctx context.Context, want verdict, theirs error, o webhook.Co
 	}
 }
 
-// expectSameFields checks that our error names what the API server complains of.
+// expectSameFields checks that our error names the fields in the API server's error.
 func expectSameFields(ours, theirs error) {
 	GinkgoHelper()
 	var status apierrors.APIStatus
@@ -189,8 +188,8 @@ var _ = Describe("registrations", func() {
 	})
 })
 
-// The options of Configurations are no part of a registration, but what is wrong with them
-// must be told as well, before the API server does.
+// The options of Configurations are not part of a registration. Their errors must also be reported
+// before the API server would reject the result.
 var _ = Describe("options of configurations that the API server would refuse", func() {
 	for _, r := range []struct {
 		of   string
@@ -290,7 +289,7 @@ var _ = Describe("configurations", func() {
 	}
 })
 
-// withPath returns a registration at another path of its service.
+// withPath returns the registration with another service path.
 func withPath(w admissionregistrationv1.ValidatingWebhook, path string) admissionregistrationv1.ValidatingWebhook {
 	w = *w.DeepCopy()
 	w.ClientConfig.Service.Path = &path

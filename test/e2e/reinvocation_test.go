@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An edit is what a hook does in a round, 0 or 1. A nil edit is no change.
+// An edit is the change of a hook in a round, 0 or 1. A nil edit changes nothing.
 type edit func(round int, pod *corev1.Pod)
 
 // A step is a mutating hook of a sequence.
@@ -35,20 +35,19 @@ const (
 	ifNeeded = admissionregistrationv1.IfNeededReinvocationPolicy
 )
 
-// sign notes on the object that a hook was there: idempotent, and of no interest to the
-// plugins in the API server.
+// sign adds an annotation for a hook. It is idempotent, and the API server's plugins ignore it.
 func sign(name string) edit {
 	return func(_ int, pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, "was here") }
 }
 
-// count notes which round it is: what a hook does that changes something each time.
+// count writes the number of the round, so that the hook changes the object each time.
 func count(name string) edit {
 	return func(round int, pod *corev1.Pod) {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, fmt.Sprint("round ", round))
 	}
 }
 
-// onlyIn makes an edit in one round and none in the other.
+// onlyIn returns an edit that applies in one round only.
 func onlyIn(round int, e edit) edit {
 	return func(r int, pod *corev1.Pod) {
 		if r == round {
@@ -57,8 +56,8 @@ func onlyIn(round int, e edit) edit {
 	}
 }
 
-// inject adds a container that says nothing of its resources: when the API server runs its
-// plugins again, LimitRanger gives it the defaults of the namespace.
+// inject adds a container without resources. When the API server runs its plugins again,
+// LimitRanger sets the defaults of the namespace in it.
 func inject(_ int, pod *corev1.Pod) {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == "sidecar" {
@@ -68,7 +67,7 @@ func inject(_ int, pod *corev1.Pod) {
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar", Image: "example.com/sidecar:1"})
 }
 
-// report notes the resources of the sidecar, which only the second round can see.
+// report records the resources of the sidecar, which exist only in the second round.
 func report(_ int, pod *corev1.Pod) {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == "sidecar" && !c.Resources.Requests.Cpu().IsZero() {
@@ -250,7 +249,7 @@ func (s sequence) install(ctx context.Context, seen *calls, version, namespace s
 	install(ctx, hooks...)
 }
 
-// limited gives a namespace default resources for containers, which LimitRanger applies.
+// limited sets default container resources for a namespace, which LimitRanger applies.
 func limited(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	_, err := clients.CoreV1().LimitRanges(namespace).Create(ctx, &corev1.LimitRange{
@@ -377,7 +376,7 @@ func patched(annotations map[string]string) []string {
 	return lines
 }
 
-// those returns the lines that end in a word, without it.
+// those returns the lines that end with a word, without that word.
 func those(lines []string, word string) []string {
 	found := []string{}
 	for _, line := range lines {
@@ -388,7 +387,7 @@ func those(lines []string, word string) []string {
 	return found
 }
 
-// containers returns what requests does, of a Pod in JSON.
+// containers is requests for a Pod in JSON.
 func containers(object []byte) map[string]string {
 	GinkgoHelper()
 	var pod corev1.Pod

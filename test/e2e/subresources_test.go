@@ -238,8 +238,8 @@ var _ = Describe("subresources", func() {
 	}
 })
 
-// execute asks for an exec as kubectl does and returns the answer of the API server. It never
-// comes to streams: no node has a kubelet.
+// execute requests an exec as kubectl does and returns the API server's error. No stream opens,
+// because no node has a kubelet.
 func execute(ctx context.Context, namespace, name string, command ...string) error {
 	return clients.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true}, scheme.ParameterCodec).Do(ctx).Error()

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// What all specs share. The API server is real; only hooks differ from spec to spec.
+// State that all specs share, such as the API server.
 var (
 	server    *apiserver.Server
 	config    *rest.Config
@@ -34,8 +34,8 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "admitkit against a real API server")
 }
 
-// auditPolicy records requests with their bodies, which is the level at which the API server
-// writes the patches of webhooks.
+// auditPolicy records requests with their bodies. Only at this level does the API server log the
+// patches of webhooks.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

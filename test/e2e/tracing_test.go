@@ -39,7 +39,7 @@ const (
 	clientSpan  = "b7ad6b7169203331"
 )
 
-// traced sends this header with each request of a client.
+// traced adds this trace header to each request of a client.
 type traced struct {
 	next        http.RoundTripper
 	traceparent string
@@ -51,7 +51,7 @@ func (t traced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// tracedClient is a client whose requests are part of a trace.
+// tracedClient returns a client whose requests are part of a trace.
 func tracedClient(c *rest.Config, traceparent string) *kubernetes.Clientset {
 	GinkgoHelper()
 	c = rest.CopyConfig(c)
@@ -61,7 +61,7 @@ func tracedClient(c *rest.Config, traceparent string) *kubernetes.Clientset {
 	return client
 }
 
-// observed is a hook that decides by the name of the object, with what it is watched by.
+// observed is a hook that decides by the name of the object, with its metrics and spans.
 type observed struct {
 	hook     *webhook.Hook
 	spans    *tracetest.SpanRecorder
@@ -99,7 +99,7 @@ func newObserved(name string, selector *metav1.LabelSelector) *observed {
 	return o
 }
 
-// spanOf returns the span of the call about an object.
+// spanOf returns the span of the call for an object.
 func (o *observed) spanOf(name string) sdktrace.ReadOnlySpan {
 	GinkgoHelper()
 	o.mu.Lock()
@@ -122,7 +122,7 @@ func attributesOf(span sdktrace.ReadOnlySpan) map[string]string {
 	return all
 }
 
-// counts returns the calls by outcome, without the zeros.
+// counts returns the number of calls by outcome, without zeros.
 func (o *observed) counts() map[string]float64 {
 	GinkgoHelper()
 	families, err := o.registry.Gather()
@@ -200,15 +200,15 @@ var _ = Describe("observers", func() {
 	})
 })
 
-// tracingConfiguration has the API server make spans of everything.
+// tracingConfiguration makes the API server sample every request.
 const tracingConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: TracingConfiguration
 endpoint: %s
 samplingRatePerMillion: 1000000
 `
 
-// A collector takes the spans of an API server as far as specs need it: it speaks just enough
-// gRPC to be sent spans, and finds ids in the bytes. Without one an API server is slow to stop.
+// A collector receives the spans of an API server. It implements just enough gRPC, and searches for
+// ids in the bytes. Without a collector, an API server is slow to stop.
 type collector struct {
 	addr string
 
@@ -283,7 +283,7 @@ var _ = Describe("an API server that traces", func() {
 	})
 })
 
-// register serves the hook and registers it with another API server than that of the suite.
+// register serves the hook and registers it with an API server other than that of the suite.
 func (o *observed) register(ctx context.Context, c *rest.Config) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "watched", URL: serve(o.hook), CABundle: ca.Bundle}, o.hook)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// shipCRD is the custom resource as the cluster has it: newer than [Ship].
+// shipCRD is the definition in the cluster, which is newer than [Ship].
 const shipCRD = `
 metadata: {name: ships.newer.example.com}
 spec:
@@ -63,8 +63,8 @@ spec:
                   properties: {tons: {type: integer}, celsius: {type: integer}}
 `
 
-// Ship is what the webhook was built with. It does not know of languages, key cards, celsius
-// and insurance.
+// Ship is the type that the webhook was built with. It lacks languages, key cards, celsius and
+// insurance.
 type Ship struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -95,21 +95,21 @@ type Hold struct {
 	Tons int `json:"tons,omitempty"`
 }
 
-// DeepCopyObject makes a Ship a type that runtime.Scheme would take.
+// DeepCopyObject implements runtime.Object.
 func (s *Ship) DeepCopyObject() runtime.Object {
 	copied := *s
 	copied.Spec.Crew = slices.Clone(s.Spec.Crew)
 	return &copied
 }
 
-// crewOnly is a projection: it leaves out all but the crew.
+// crewOnly is a projection with the crew only.
 type crewOnly struct {
 	Spec struct {
 		Crew []Sailor `json:"crew,omitempty"`
 	} `json:"spec"`
 }
 
-// The crew as the user sends it, with fields that Sailor does not have.
+// The crew in the user's request, with fields that Sailor lacks.
 const (
 	ana = `{"name":"ana","rank":"captain","languages":["pt","en"],"cabin":{"deck":1,"keycard":"A1"}}`
 	bo  = `{"name":"bo","rank":"cook","languages":["da"],"cabin":{"deck":2,"keycard":"B2"}}`
@@ -123,7 +123,7 @@ func crew(sailors ...string) string {
 	return `{"crew":[` + strings.Join(sailors, ",") + `],` + fittings + `}`
 }
 
-// crewChanges are what handlers do with a list, and the spec that must come of it.
+// crewChanges are changes of a list by handlers, with the expected spec.
 var crewChanges = []struct {
 	of   string
 	edit func([]Sailor) []Sailor
@@ -157,7 +157,7 @@ var crewChanges = []struct {
 
 var ships dynamic.NamespaceableResourceInterface
 
-// createShip creates a ship and returns what was stored.
+// createShip creates a ship and returns the stored object.
 func createShip(ctx context.Context, namespace string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}

@@ -34,7 +34,8 @@ func (w *warningLog) HandleWarningHeader(code int, _, text string) {
 	w.texts = append(w.texts, fmt.Sprint(code, " ", text))
 }
 
-// createWarned creates a ConfigMap and returns the warnings that came with the answer, good or bad.
+// createWarned creates a ConfigMap and returns the warnings in the response, whether it succeeds or
+// fails.
 func createWarned(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
 	GinkgoHelper()
 	warned := &warningLog{}
@@ -49,7 +50,7 @@ func createWarned(ctx context.Context, object *corev1.ConfigMap) ([]string, erro
 // A talker is a handler of ConfigMaps.
 type talker = func(*webhook.Request[corev1.ConfigMap]) error
 
-// talking makes a hook for the ConfigMaps of a namespace.
+// talking returns a hook for the ConfigMaps of a namespace.
 func talking(kind, version, namespace, name string, talk talker) *webhook.Hook {
 	return hookOf(kind, admissionregistrationv1.ValidatingWebhook{
 		Name:                    name,

@@ -62,7 +62,7 @@ var all = []project{
 	},
 }
 
-// ownHook edits a project as a user does: it changes the rule and adds a hook.
+// ownHook edits a project like a user: it changes the rule and adds a hook.
 func ownHook(t *testing.T, dir string) {
 	replace(t, filepath.Join(dir, "hooks/rules.go"), `"unassigned"`, `"nobody"`)
 	write(t, filepath.Join(dir, "hooks/own.go"), `package hooks
@@ -76,7 +76,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Secrets refuses those that are called password.
+// Secrets returns a hook that rejects Secrets with the name password.
 func Secrets() *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "own.example.org",

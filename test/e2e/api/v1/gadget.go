@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 holds the Go type of a custom resource, laid out as controller projects do it.
+// Package v1 has the Go type of a custom resource, in the layout of controller projects.
 package v1
 
 import (
@@ -16,7 +16,7 @@ type Gadget struct {
 	Status            GadgetStatus `json:"status,omitempty"`
 }
 
-// GadgetSpec is what is wanted.
+// GadgetSpec is the desired state.
 type GadgetSpec struct {
 	Color    string `json:"color,omitempty"`
 	Replicas int32  `json:"replicas,omitempty"`
@@ -24,12 +24,12 @@ type GadgetSpec struct {
 	Notes string `json:"notes,omitempty"`
 }
 
-// GadgetStatus is what was seen.
+// GadgetStatus is the observed state.
 type GadgetStatus struct {
 	Phase string `json:"phase,omitempty"`
 }
 
-// DeepCopyObject makes a Gadget a runtime.Object.
+// DeepCopyObject implements runtime.Object.
 func (g *Gadget) DeepCopyObject() runtime.Object {
 	copied := *g
 	g.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
