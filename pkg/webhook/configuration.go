@@ -52,7 +52,7 @@ type ConfigurationOptions struct {
 // for the defaults. If a registration has no namespaceSelector, not even an empty one, its webhook is
 // not called for kube-system and for the namespace of the webhook.
 //
-// The error joins every problem of the hooks and the options. A problem of a field is a
+// The error joins every error of the hooks and the options. The error of a field is a
 // *field.Error. Its Field begins with "ConfigurationOptions", or with "mutating[<name>]" or
 // "validating[<name>]" for a registration. A webhook without an address is a
 // field.ErrorTypeRequired of clientConfig. The objects share no memory with the hooks.

@@ -9,8 +9,8 @@ import "io"
 // is at hand may be larger.
 const maxFirstBytes = 4 << 10
 
-// Read reads to the end of from, or until there is more than limit. length is the Content-Length, or
-// -1. Read uses the memory of buf if it can. It reserves all memory before it
+// Read reads from to its end, or until it has read more than limit bytes. length is the
+// Content-Length, or -1. Read uses the memory of buf if it can. It reserves all memory before it
 // uses it, including buf. It never uses more than four times the bytes that have arrived or, for
 // buf, were announced.
 func Read(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Interval is the least time between two errors of one Logger.
+// Interval is the minimum time between two errors of one Logger.
 const Interval = time.Minute
 
 // A Logger logs one kind of error at most once per Interval. The zero value is ready to use. It is

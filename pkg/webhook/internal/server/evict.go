@@ -13,8 +13,8 @@ import (
 // pressure, with more than maxNewConns of them, the oldest is evicted at once. Requests other than
 // calls, such as probes, do not extend the time.
 //
-// A connection that is busy without a call has a client that does not read, or does not send the
-// rest of a body. It gets the same time, or discardTime while the rest of a body is read.
+// If a connection is busy without a call, its client does not read, or does not send the rest of a
+// body. It gets the same time, or discardTime while the rest of a body is read.
 const (
 	newConnIdle = time.Second
 	discardTime = 10 * time.Second // a call that waits for the rest of a body is too late by then

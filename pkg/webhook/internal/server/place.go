@@ -12,8 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/body"
 )
 
-// A Place is what one call holds of its server: a slot in the gate, memory for the body, and its
-// connection. The zero value is the place of a call outside of a server, which holds nothing.
+// A Place holds the resources of one call in its server: a slot in the gate, memory for the body,
+// and its connection. The zero value is the place of a call outside of a server, which holds
+// nothing.
 type Place struct {
 	gate    *Gate       // nil until the call has entered
 	conn    *Connection // nil if the connection is not known
