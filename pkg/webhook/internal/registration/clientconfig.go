@@ -67,9 +67,10 @@ func ValidateBundle(at *field.Path, bundle []byte) field.ErrorList {
 	return nil
 }
 
+// IsBlank reports whether a CA bundle has only white space.
 func IsBlank(bundle []byte) bool { return len(bytes.TrimSpace(bundle)) == 0 }
 
-// validateService checks the port and the namespace. Configurations may add missing fields.
+// ValidateService checks the port and the namespace. Configurations may add missing fields.
 func ValidateService(at *field.Path, s *admissionregistrationv1.ServiceReference) field.ErrorList {
 	errs := ValidateNamespace(at.Child("namespace"), s.Namespace)
 	if s.Port != nil {
@@ -80,6 +81,7 @@ func ValidateService(at *field.Path, s *admissionregistrationv1.ServiceReference
 	return errs
 }
 
+// ValidateNamespace checks that a namespace is a valid name, if it is set.
 func ValidateNamespace(at *field.Path, namespace string) field.ErrorList {
 	if namespace == "" {
 		return nil
