@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package textutil formats text for people: counts, lists, wrapped and indented lines, and quoting for a shell.
+// Package textutil formats text for people: counts, lists, wrapped lines, and quoting for a shell.
 package textutil
 
 import (
@@ -42,16 +42,6 @@ func Clip(text string, limit int) string {
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
-}
-
-// Indent puts prefix before each line of text.
-func Indent(text, prefix string) string {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		out.WriteString(prefix)
-		out.WriteString(line)
-	}
-	return out.String()
 }
 
 // ShellQuote returns a word as a POSIX shell reads it: in single quotes unless all its characters are plain.

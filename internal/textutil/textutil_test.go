@@ -86,14 +86,6 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
-func TestIndent(t *testing.T) {
-	for text, want := range map[string]string{"": "", "a": "  a", "a\nb\n": "  a\n  b\n"} {
-		if got := Indent(text, "  "); got != want {
-			t.Errorf("Indent(%q) is %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestShellQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"":                   "''",

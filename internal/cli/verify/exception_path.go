@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// checkPath returns an error for a path of an exception that can never match.
+// checkPath returns an error for a path of an exception that can never match. In the key of a list element,
+// * matches any text. Names of fields, annotations and labels have no globs.
 func checkPath(path string) error {
 	if strings.HasPrefix(path, "rival:") {
 		return nil
@@ -24,6 +25,8 @@ func checkPath(path string) error {
 				return errors.New("a [ is not closed")
 			case key == "":
 				return errors.New("the brackets are empty")
+			case isGlob(key) && isMetadataMap(strings.TrimSuffix(path, rest)):
+				return fmt.Errorf("[%s] is the key of a map: * matches part of a key only in a list", key)
 			case after != "" && after[0] != '.' && after[0] != '[':
 				return fmt.Errorf("expected . or [ after ], not %q", after)
 			}
@@ -43,8 +46,23 @@ func checkPath(path string) error {
 			return errors.New("a field name is missing before or after a dot")
 		case strings.ContainsAny(name, "/]"):
 			return fmt.Errorf("%q is not a field name: separate fields with dots, and put a name with a slash in brackets", name)
+		case isGlob(name):
+			return fmt.Errorf("%q is not a field name: * matches part of a key only in brackets, as in volumes[name=creds-*]", name)
 		}
 		rest = rest[end:]
 	}
 	return nil
+}
+
+// isGlob reports whether * stands for a part of the key. A * alone matches any element, member or field.
+func isGlob(key string) bool { return key != "*" && strings.Contains(key, "*") }
+
+// isMetadataMap reports whether the path ends in the annotations or labels of an object or a template.
+func isMetadataMap(path string) bool {
+	for _, field := range []string{"metadata.annotations", "metadata.labels"} {
+		if path == field || strings.HasSuffix(path, "."+field) {
+			return true
+		}
+	}
+	return false
 }
