@@ -21,9 +21,9 @@ type caller interface {
 
 // An instance is a handler in this process. It is created at its first call, because many instances are never called.
 type instance struct {
-	newHandler func() http.Handler
-	handler    http.Handler
-	trouble    *trouble
+	newHandler     func() http.Handler
+	handler        http.Handler
+	transportError *transportError
 }
 
 // made creates the handler. A panic or a nil handler is a mistake in the test and ends the run.
@@ -31,8 +31,8 @@ func (c *instance) made() (handler http.Handler, err error) {
 	if c.handler != nil {
 		return c.handler, nil
 	}
-	if c.handler, err = c.make(); err != nil && c.trouble != nil && c.trouble.err == nil {
-		c.trouble.err = &Error{Reason: Reason{Code: ReasonNoHandler, Detail: err.Error()}, cause: err}
+	if c.handler, err = c.make(); err != nil && c.transportError != nil && c.transportError.err == nil {
+		c.transportError.err = &Error{Reason: Reason{Code: ReasonNoHandler, Detail: err.Error()}, cause: err}
 	}
 	return c.handler, err
 }

@@ -223,7 +223,7 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	c := &urlCaller{client: plainClient(), url: server.URL, trouble: &trouble{}}
+	c := &urlCaller{client: plainClient(), url: server.URL, transportError: &transportError{}}
 	if _, _, err := c.call(t.Context(), []byte("{}")); err == nil || err.Error() != "the answer is larger than 64 MiB" {
 		t.Errorf("error %v", err)
 	}
@@ -244,9 +244,9 @@ func TestServersThatTakeTooLong(t *testing.T) {
 	t.Cleanup(server.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	c := &urlCaller{client: plainClient(), url: server.URL, trouble: &trouble{}}
-	if _, _, err := c.call(ctx, []byte("{}")); !errors.Is(err, context.DeadlineExceeded) || c.trouble.ends() {
-		t.Errorf("error %v, trouble %+v: that is a matter of the webhook", err, c.trouble)
+	c := &urlCaller{client: plainClient(), url: server.URL, transportError: &transportError{}}
+	if _, _, err := c.call(ctx, []byte("{}")); !errors.Is(err, context.DeadlineExceeded) || c.transportError.ends() {
+		t.Errorf("error %v, transportError %+v: that is a matter of the webhook", err, c.transportError)
 	}
 }
 

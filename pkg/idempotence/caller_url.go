@@ -20,10 +20,10 @@ import (
 
 // A urlCaller calls a webhook at a URL.
 type urlCaller struct {
-	client   *http.Client
-	url      string
-	trouble  *trouble
-	answered bool // at least once
+	client         *http.Client
+	url            string
+	transportError *transportError
+	answered       bool // at least once
 }
 
 const (
@@ -58,7 +58,7 @@ func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer [
 		code, err = ReasonWrongPath, fmt.Errorf("HTTP %d: %s", status, textutil.FirstLine(string(clipped(answer))))
 	}
 	if code != "" && !errors.Is(ctx.Err(), context.Canceled) {
-		c.trouble.cannotReach(c.url, code, err, c.answered)
+		c.transportError.cannotReach(c.url, code, err, c.answered)
 	}
 	c.answered = c.answered || err == nil
 	return status, answer, err
@@ -66,8 +66,8 @@ func (c *urlCaller) call(ctx context.Context, body []byte) (status int, answer [
 
 // again waits before another attempt and reports whether there should be one.
 func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
-	if c.trouble != nil {
-		c.trouble.repeats++
+	if c.transportError != nil {
+		c.transportError.repeats++
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

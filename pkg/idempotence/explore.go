@@ -26,30 +26,30 @@ func (r *run) explore() {
 		doc := r.inputs.object(random, i)
 		x, ok := r.valid(doc)
 		if !ok {
-			r.refusal = cmp.Or(r.refusal, r.refusalOf(doc))
+			r.tally.refusal = cmp.Or(r.tally.refusal, r.refusalOf(doc))
 			continue
 		}
-		r.objects++
+		r.tally.objects++
 		out := r.f(r.fresh(), query{object: x})
 		if len(before) == 0 && r.hangs(x, out) {
 			return
 		}
 		if len(out.calls) > 0 {
-			r.called++
+			r.tally.called++
 		} else {
 			r.noteExclusion(x)
 		}
 		if out.ok() {
-			r.allowed++
+			r.tally.allowed++
 			if !tree.Equal(out.after.Doc, x.Doc) {
-				r.changed++
+				r.tally.changed++
 				r.clock.start(x, out)
 			}
 		} else {
-			r.denial = cmp.Or(r.denial, out.message, out.fault)
+			r.tally.denial = cmp.Or(r.tally.denial, out.message, out.fault)
 		}
 		r.one(random, i, x, out, before)
-		if out.ok() && !r.impure {
+		if out.ok() && !r.tally.impure {
 			if i < min(max(1, len(r.inputs.samples)), mostVaried) {
 				r.tryAlike(doc, out.after)
 			}
@@ -59,7 +59,7 @@ func (r *run) explore() {
 		before = append(before[max(0, len(before)-3):], x.Doc)
 		r.tell(i)
 	}
-	if r.clock.x != nil && !r.impure && r.opts.uses(laterCalls) && r.opts.uses(freshInstances) {
+	if r.clock.x != nil && !r.tally.impure && r.opts.uses(laterCalls) && r.opts.uses(freshInstances) {
 		r.try(&Case{Law: L3, Object: r.clock.x.Doc, Variant: nextSecond})
 	}
 }
@@ -111,10 +111,10 @@ func (r *run) one(random *rand.Rand, i int, x *objects.Object, out *outcome, bef
 	for _, law := range []Law{L8, L10, L2, L1} {
 		try(law, nil)
 	}
-	if !r.impure {
+	if !r.tally.impure {
 		try(L7, nil) // also where it denies the object
 	}
-	if r.impure || !out.ok() {
+	if r.tally.impure || !out.ok() {
 		return
 	}
 	if r.opts.uses(newFields) {
@@ -202,23 +202,23 @@ func (r *run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 
 // try checks a case and shrinks a violation. It skips a law that is known to fail in the same way.
 func (r *run) try(c *Case) {
-	if r.over() || slices.Contains(r.opts.without, c.Law) || r.broken[c.Law] {
+	if r.over() || slices.Contains(r.opts.without, c.Law) || r.tally.broken[c.Law] {
 		return
 	}
-	r.checksOf[c.Law]++
+	r.tally.checksOf[c.Law]++
 	v := r.check(c)
-	if v == nil || r.advised[v.Law] && v.Verdict == Advice {
+	if v == nil || r.tally.advised[v.Law] && v.Verdict == Advice {
 		return
 	}
 	if v.Verdict == Advice {
-		r.advised[v.Law] = true
+		r.tally.advised[v.Law] = true
 		r.report.found(r.shrink(v))
 		return
 	}
-	r.broken[c.Law] = true
+	r.tally.broken[c.Law] = true
 	v = r.shrink(v)
 	if c.Law == L3 {
-		r.impure = true
+		r.tally.impure = true
 		v.Verdict = Impure
 	}
 	r.report.found(v)

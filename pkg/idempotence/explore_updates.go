@@ -41,7 +41,7 @@ func (r *run) tryLater(random *rand.Rand, i int, x, result *objects.Object) {
 		changes = r.tryUpdate(random, r.kind.AsSent(old.Doc, true)) || changes
 	}
 	if changes && tree.Equal(x.Doc, result.Doc) {
-		r.changed++ // which the creation has not counted
+		r.tally.changed++ // which the creation has not counted
 	}
 }
 
@@ -73,7 +73,7 @@ func (r *run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 		try(law, nil)
 	}
 	out := r.f(r.fresh(), query{object: x})
-	if r.impure || !out.ok() || len(r.kind.Problems(out.after)) > 0 {
+	if r.tally.impure || !out.ok() || len(r.kind.Problems(out.after)) > 0 {
 		return false
 	}
 	changes := r.differences("", x, out.after)

@@ -46,14 +46,14 @@ func Fuzz(f *testing.F, subject Subject, options Options) {
 
 // A fuzzer derives one object from bytes and checks laws on it.
 type fuzzer struct {
-	opts    options
-	subject Subject
-	kinds   []*objects.Kind
-	trouble *trouble
+	opts           options
+	subject        Subject
+	kinds          []*objects.Kind
+	transportError *transportError
 }
 
 func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
-	z := &fuzzer{opts: newOptions(options, internals{}), trouble: &trouble{}}
+	z := &fuzzer{opts: newOptions(options, internals{}), transportError: &transportError{}}
 	z.opts.dir = ""
 	var notForFuzz []string
 	if options.APIServer != nil {
@@ -66,7 +66,7 @@ func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
 		return nil, &Error{Reason: Reason{Code: ReasonNotForFuzz, Names: notForFuzz}}
 	}
 	var err error
-	z.subject, z.kinds, err = z.opts.prepare(subject, z.trouble)
+	z.subject, z.kinds, err = z.opts.prepare(subject, z.transportError)
 	if err == nil && len(z.kinds) == 0 {
 		err = &Error{Reason: Reason{Code: ReasonSubresourcesOnly, Names: z.subject.subresourcesOnly()}}
 	}
@@ -123,16 +123,16 @@ func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 		o.without = slices.Concat(o.without, slices.DeleteFunc(slices.Clone(Laws), func(l Law) bool { return l == Laws[n-1] }))
 	}
 	report := newReport(z.subject, o)
-	r := newRun(ctx, o, z.subject, k, report, z.trouble)
+	r := newRun(ctx, o, z.subject, k, report, z.transportError)
 	r.inputs.restrict(&r.opts)
 	r.look(rand.New(s), r.inputs.shape(int(shape)))
-	report.Objects, report.Changed = r.objects, r.changed
-	report.finish(ctx, ctx, o, &trouble{})
+	report.Objects, report.Changed = r.tally.objects, r.tally.changed
+	report.finish(ctx, ctx, o, &transportError{})
 	switch {
-	case z.trouble.err != nil:
-		return nil, z.trouble.err
-	case z.trouble.lost != nil:
-		return nil, z.trouble.lost
+	case z.transportError.err != nil:
+		return nil, z.transportError.err
+	case z.transportError.lost != nil:
+		return nil, z.transportError.lost
 	case ctx.Err() != nil && report.OK():
 		return nil, &Error{Reason: Reason{Code: ReasonBudgetOfInput, Limit: z.opts.budget}}
 	}
@@ -159,12 +159,12 @@ func (r *run) look(random *rand.Rand, i int) {
 	if !ok {
 		return
 	}
-	r.objects++
+	r.tally.objects++
 	out := r.f(r.fresh(), query{object: x})
 	if out.ok() && !tree.Equal(out.after.Doc, x.Doc) {
-		r.changed++
+		r.tally.changed++
 	}
-	if r.one(random, i, x, out, nil); out.ok() && !r.impure {
+	if r.one(random, i, x, out, nil); out.ok() && !r.tally.impure {
 		r.manifestAgain(doc)
 		r.tryLater(random, i, x, out.after)
 	}

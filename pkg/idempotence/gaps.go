@@ -35,8 +35,8 @@ func (o *options) checkGaps(subject Subject) error {
 // anotherTime is a variant of L3: the same request later.
 const anotherTime Variant = "another time"
 
-// standsTime checks L3 with the same request after a time gap.
-func (r *run) standsTime(c *Case, x *objects.Object) (found *Violation) {
+// checkLater checks L3 with the same request after a time gap.
+func (r *run) checkLater(c *Case, x *objects.Object) (found *Violation) {
 	if r.opts.bubble == nil {
 		return nil
 	}

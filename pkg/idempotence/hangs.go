@@ -43,8 +43,8 @@ func (r *run) hangs(x *objects.Object, out *outcome) bool {
 	if errors.Is(r.ctx.Err(), context.Canceled) || r.ctx.Err() == nil && n < enoughUnanswered {
 		return false
 	}
-	r.broken[L2], r.trouble.hung = true, true
-	r.checksOf[L2], r.decided[L2], r.checks = n, n, r.checks+n
+	r.tally.broken[L2], r.transportError.hung = true, true
+	r.tally.checksOf[L2], r.tally.decided[L2], r.checks = n, n, r.checks+n
 	name := out.calls[len(out.calls)-1].Exchange.Webhook
 	i := slices.IndexFunc(r.subject.webhooks, func(w *webhook) bool { return w.Name == name })
 	c := &Case{Law: L2, Object: x.Doc}

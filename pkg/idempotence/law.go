@@ -47,65 +47,65 @@ var Laws = []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
 // check checks a case. It ignores a result that comes after the run's budget has ended.
 func (r *run) check(c *Case) *Violation {
 	r.checks++
-	r.tellStep(c.Law)
+	r.reportStep(c.Law)
 	r.reuse.keep()
 	r.law, r.plain, r.other = c.Law, 0, 0
 	defer func() { r.law = "" }()
-	v := r.lookAt(c)
+	v := r.checkOnce(c)
 	if v != nil && !r.unshared { // again on instances that are fresh, as whoever replays the case does
 		r.unshared, r.memo, r.updated = true, memo{}, updated{}
-		v = r.lookAt(c)
+		v = r.checkOnce(c)
 	}
 	if r.over() {
 		return nil
 	}
 	if v != nil || r.other > 0 || r.plain > 1 {
-		r.decided[c.Law]++
+		r.tally.decided[c.Law]++
 	}
 	return v
 }
 
-func (r *run) lookAt(c *Case) *Violation {
+func (r *run) checkOnce(c *Case) *Violation {
 	if c.Old != nil {
-		return r.lookAtUpdate(c)
+		return r.checkOnUpdate(c)
 	}
-	return r.lookAtRequest(c)
+	return r.checkOnRequest(c)
 }
 
-func (r *run) lookAtRequest(c *Case) *Violation {
+func (r *run) checkOnRequest(c *Case) *Violation {
 	switch c.Variant {
 	case afterCreation:
-		return r.standsUpdates(c)
+		return r.checkUpdates(c)
 	case deletionRequest:
-		return r.standsDeletion(c)
+		return r.checkDeletion(c)
 	}
 	switch c.Law {
 	case L1:
-		return r.keepsResult(c)
+		return r.checkSecondCall(c)
 	case L2:
-		return r.neverFails(c)
+		return r.checkNoFailure(c)
 	case L3:
-		return r.isPure(c)
+		return r.checkPure(c)
 	case L4a:
-		return r.standsEdits(c)
+		return r.checkEdits(c)
 	case L4b:
-		return r.treatsLateAlike(c)
+		return r.checkLateAdditions(c)
 	case L5:
-		return r.completesParts(c)
+		return r.checkParts(c)
 	case L6:
-		return r.updates(c)
+		return r.checkUpdate(c)
 	case L7:
-		return r.dryRuns(c)
+		return r.checkDryRun(c)
 	case L8:
-		return r.readsAll(c)
+		return r.checkReviewVersions(c)
 	case L9:
-		return r.keepsUnknown(c)
+		return r.checkUnknownFields(c)
 	case L10:
-		return r.patchesWell(c)
+		return r.checkPatch(c)
 	case L11:
-		return r.commutes(c)
+		return r.checkOrder(c)
 	case L12:
-		return r.settles(c)
+		return r.checkSettles(c)
 	}
 	return nil
 }

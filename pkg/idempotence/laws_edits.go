@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// standsEdits checks L4a.
-func (r *run) standsEdits(c *Case) *Violation {
+// checkEdits checks L4a.
+func (r *run) checkEdits(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil
@@ -100,8 +100,8 @@ func parts(doc any) (n int) {
 	return n
 }
 
-// treatsLateAlike checks L4b.
-func (r *run) treatsLateAlike(c *Case) *Violation {
+// checkLateAdditions checks L4b.
+func (r *run) checkLateAdditions(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil

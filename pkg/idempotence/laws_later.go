@@ -25,8 +25,8 @@ func (w *stopwatch) start(x *objects.Object, call *outcome) {
 	}
 }
 
-// staysSame checks L3 with a later call.
-func (r *run) staysSame(c *Case, x *objects.Object) *Violation {
+// checkNextSecond checks L3 with a later call.
+func (r *run) checkNextSecond(c *Case, x *objects.Object) *Violation {
 	if r.clock.x == nil || !sameMap(r.clock.x.Doc, c.Object) {
 		r.clock = stopwatch{}
 		r.clock.start(x, r.f(r.fresh(), query{object: x}))

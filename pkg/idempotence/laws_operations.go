@@ -30,8 +30,8 @@ func (r *run) stored(x *objects.Object) (*objects.Object, bool) {
 	return r.valid(x.Doc)
 }
 
-// standsUpdates checks L1 and L2 on updates of the webhook's own result.
-func (r *run) standsUpdates(c *Case) *Violation {
+// checkUpdates checks L1 and L2 on updates of the webhook's own result.
+func (r *run) checkUpdates(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok || r.operation != admissionv1.Create || !r.handles(admissionv1.Update) {
 		return nil
@@ -75,8 +75,8 @@ func (r *run) allowsUpdate(c *Case, x *objects.Object, created, update *outcome)
 	return r.violation(c, FailureDenied, "it allows the object and then denies an update of what it made of it: "+update.message, created, update)
 }
 
-// standsDeletion checks L2 on a DELETE.
-func (r *run) standsDeletion(c *Case) *Violation {
+// checkDeletion checks L2 on a DELETE.
+func (r *run) checkDeletion(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok || !r.handles(admissionv1.Delete) {
 		return nil

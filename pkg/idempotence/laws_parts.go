@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// completesParts checks L5.
-func (r *run) completesParts(c *Case) *Violation {
+// checkParts checks L5.
+func (r *run) checkParts(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil

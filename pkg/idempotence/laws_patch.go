@@ -7,8 +7,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// keepsUnknown checks L9. The case's edits add fields that no Go type has.
-func (r *run) keepsUnknown(c *Case) *Violation {
+// checkUnknownFields checks L9. The case's edits add fields that no Go type has.
+func (r *run) checkUnknownFields(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil
@@ -79,8 +79,8 @@ func asFloats(v any) any {
 	return v
 }
 
-// patchesWell checks L10.
-func (r *run) patchesWell(c *Case) *Violation {
+// checkPatch checks L10.
+func (r *run) checkPatch(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil

@@ -44,8 +44,8 @@ func (r *run) first(x *objects.Object) *outcome {
 	return r.memo.first
 }
 
-// keepsResult checks L1.
-func (r *run) keepsResult(c *Case) *Violation {
+// checkSecondCall checks L1.
+func (r *run) checkSecondCall(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil
@@ -67,7 +67,7 @@ func (r *run) unchanged(c *Case, before, again *outcome) *Violation {
 		return nil // L2
 	}
 	changes := r.differences(c.Law, before.after, again.after)
-	if r.impure && changeMode(changes) != FailureGrows {
+	if r.tally.impure && changeMode(changes) != FailureGrows {
 		return nil // the answer to one request may differ as much
 	}
 	if len(changes) > 0 {
@@ -117,8 +117,8 @@ func brief(v any) string {
 	return text
 }
 
-// neverFails checks L2.
-func (r *run) neverFails(c *Case) *Violation {
+// checkNoFailure checks L2.
+func (r *run) checkNoFailure(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil
@@ -150,19 +150,19 @@ func (r *run) failed(c *Case, o *outcome) *Violation {
 // of the two orders of two keys appears in 88 % of the iterations.
 const repeats = 110
 
-// isPure checks L3.
-func (r *run) isPure(c *Case) *Violation {
+// checkPure checks L3.
+func (r *run) checkPure(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil
 	}
 	if c.Variant == anotherTime {
-		return r.standsTime(c, x)
+		return r.checkLater(c, x)
 	}
 	same := r.fresh()
 	first := r.f(same, query{object: x})
 	if c.Variant == nextSecond {
-		return r.staysSame(c, x)
+		return r.checkNextSecond(c, x)
 	}
 	if c.Variant == withoutNamespace {
 		return r.readsNamespace(c, x, first)

@@ -13,7 +13,7 @@ import (
 )
 
 // dryRuns checks L7.
-func (r *run) dryRuns(c *Case) *Violation {
+func (r *run) checkDryRun(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok || !r.takesDryRuns() {
 		return nil
@@ -40,7 +40,7 @@ func (r *run) takesDryRuns() bool {
 // sameAs checks that two equivalent requests have the same result.
 func (r *run) sameAs(c *Case, plain, other *outcome, what string) *Violation {
 	switch {
-	case r.impure:
+	case r.tally.impure:
 		return nil // the answer to one request may differ as much
 	case plain.ok() != other.ok():
 		return r.violation(c, FailureDecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", plain.verdict(), what, other.verdict()), plain, other)
@@ -66,7 +66,7 @@ func (r *run) observe() []byte {
 }
 
 // readsAll checks L8.
-func (r *run) readsAll(c *Case) *Violation {
+func (r *run) checkReviewVersions(c *Case) *Violation {
 	x, ok := r.object(c)
 	if !ok {
 		return nil

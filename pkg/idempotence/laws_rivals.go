@@ -16,7 +16,7 @@ import (
 const mostRounds = 8
 
 // settles checks L12.
-func (r *run) settles(c *Case) *Violation {
+func (r *run) checkSettles(c *Case) *Violation {
 	x, rival, ok := r.contest(c)
 	if !ok {
 		return nil
@@ -58,7 +58,7 @@ func (r *run) moves(law Law, history []*outcome, i int) bool {
 }
 
 // commutes checks L11.
-func (r *run) commutes(c *Case) *Violation {
+func (r *run) checkOrder(c *Case) *Violation {
 	x, rival, ok := r.contest(c)
 	if !ok {
 		return nil

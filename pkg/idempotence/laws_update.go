@@ -22,7 +22,7 @@ const (
 )
 
 // updates checks L6.
-func (r *run) updates(c *Case) *Violation {
+func (r *run) checkUpdate(c *Case) *Violation {
 	if c.Variant == sameAgain {
 		return r.takesAgain(c)
 	}

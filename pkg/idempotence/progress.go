@@ -13,8 +13,8 @@ type Step struct {
 	Checks, Calls int
 }
 
-// tellStep reports the check that begins.
-func (r *run) tellStep(law Law) {
+// reportStep reports the check that begins.
+func (r *run) reportStep(law Law) {
 	if r.opts.step != nil {
 		r.opts.step(Step{Kind: kindName(r.kind.GroupVersionKind), Law: law, Object: r.at, Objects: r.opts.objects, Checks: r.checks, Calls: r.calls})
 	}

@@ -66,18 +66,18 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		return result
 	}
 	r.counted(x)
-	r.checksOf[c.Law]++
-	decided := r.decided[c.Law]
+	r.tally.checksOf[c.Law]++
+	decided := r.tally.decided[c.Law]
 	v := r.check(&c)
 	if v == nil {
-		switch reason := r.exempt(c.Law); {
+		switch reason := r.verdicts().exempt(c.Law); {
 		case r.over():
 			result.Reason = &Reason{Code: ReasonRunEnded}
 			return result
 		case reason != nil:
 			result.Reason = &Reason{Code: ReasonLawNotApplied, Law: c.Law, Because: []Reason{*reason}}
 			return result
-		case r.decided[c.Law] == decided:
+		case r.tally.decided[c.Law] == decided:
 			result.Reason = &Reason{Code: ReasonEditGone}
 		}
 	}
@@ -86,10 +86,10 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		return result
 	}
 	if result.Verdict = Fails; c.Law == L3 {
-		result.Verdict, v.Verdict, r.impure = Impure, Impure, true
+		result.Verdict, v.Verdict, r.tally.impure = Impure, Impure, true
 	}
-	if v.File = stored.file; !r.broken[c.Law] {
-		r.broken[c.Law] = true
+	if v.File = stored.file; !r.tally.broken[c.Law] {
+		r.tally.broken[c.Law] = true
 		r.report.found(v)
 	}
 	return result
@@ -97,11 +97,11 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 
 // counted counts an object and the webhook's result for it.
 func (r *run) counted(x *objects.Object) {
-	r.objects++
+	r.tally.objects++
 	if out := r.f(r.fresh(), query{object: x}); out.ok() {
-		r.allowed++
+		r.tally.allowed++
 		if !tree.Equal(out.after.Doc, x.Doc) {
-			r.changed++
+			r.tally.changed++
 		}
 	}
 }

@@ -24,8 +24,8 @@ func Run(ctx context.Context, subject Subject, options Options) (*Report, error)
 }
 
 func runWith(ctx context.Context, subject Subject, options Options, i internals) (report *Report, err error) {
-	o, trouble := newOptions(options, i), &trouble{}
-	subject, kinds, err := o.prepare(subject, trouble)
+	o, transportError := newOptions(options, i), &transportError{}
+	subject, kinds, err := o.prepare(subject, transportError)
 	if err != nil {
 		return nil, asError(ReasonInvalidOptions, err)
 	}
@@ -57,11 +57,11 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 		if o.guessesScope(subject, k) {
 			report.Notes = append(report.Notes, Reason{Code: ReasonScopeAssumed, Kind: kindName(k.GroupVersionKind)})
 		}
-		r := newRun(ctx, o, subject, k, report, trouble)
+		r := newRun(ctx, o, subject, k, report, transportError)
 		if engine != nil {
 			k.Server = &objects.RealServer{
-				Ctx: ctx, Engine: engine, Kind: k, Over: trouble.ends,
-				Fail: func(err error) { trouble.err = apiServerFailed(err) },
+				Ctx: ctx, Engine: engine, Kind: k, Over: transportError.ends,
+				Fail: func(err error) { transportError.err = apiServerFailed(err) },
 				Limit: func(text string) {
 					report.Notes = addReason(report.Notes, Reason{Code: ReasonAPIServerLimit, Detail: text})
 				},
@@ -72,17 +72,17 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 		}
 		report.add(r)
 	}
-	if trouble.err != nil && ctx.Err() == nil {
-		return nil, trouble.err
+	if transportError.err != nil && ctx.Err() == nil {
+		return nil, transportError.err
 	}
-	report.leftOut(stored, ctx.Err() != nil || trouble.ends())
+	report.leftOut(stored, ctx.Err() != nil || transportError.ends())
 	report.store(o)
-	report.finish(outer, ctx, o, trouble)
+	report.finish(outer, ctx, o, transportError)
 	return report, nil
 }
 
 // prepare checks the subject and the rivals and returns the kinds of objects to generate.
-func (o *options) prepare(subject Subject, t *trouble) (Subject, []*objects.Kind, error) {
+func (o *options) prepare(subject Subject, t *transportError) (Subject, []*objects.Kind, error) {
 	subject, err := subject.checked(t)
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
 	o.places, err = newPlaces(subject, o.namespaces)
@@ -98,9 +98,9 @@ func (o *options) prepare(subject Subject, t *trouble) (Subject, []*objects.Kind
 	return subject, kinds, err
 }
 
-func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, report *Report, t *trouble) *run {
-	r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, trouble: t, unshared: o.only != "",
-		broken: map[Law]bool{}, advised: map[Law]bool{}, checksOf: map[Law]int{}, decided: map[Law]int{}}
+func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, report *Report, t *transportError) *run {
+	r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, transportError: t, unshared: o.only != "",
+		tally: newTally()}
 	r.operation, k.Namespace = r.firstOperation(), o.places.own
 	r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
 	return r
@@ -111,31 +111,22 @@ const fewestObjects = 6
 
 // A run tests a subject with objects of one kind.
 type run struct {
-	ctx       context.Context
-	opts      options
-	subject   Subject
-	kind      *objects.Kind
-	operation admissionv1.Operation // of reinvocations
-	rivals    map[string]rival
-	inputs    *inputs
-	memo      memo
-	updated   updated
-	reuse     reuse
-	clock     stopwatch
-	report    *Report
-	trouble   *trouble
+	ctx            context.Context
+	opts           options
+	subject        Subject
+	kind           *objects.Kind
+	operation      admissionv1.Operation // of reinvocations
+	rivals         map[string]rival
+	inputs         *inputs
+	memo           memo
+	updated        updated
+	reuse          reuse
+	clock          stopwatch
+	report         *Report
+	transportError *transportError
 
-	calls, checks             int
-	objects, allowed, changed int
-	called                    int          // for how many objects
-	left                      []string     // why the webhook was not called for the first of the others
-	denial                    string       // of the first object that the webhook does not allow
-	refusal                   string       // of the first object that the API server would not accept
-	broken                    map[Law]bool // laws that were found broken
-	advised                   map[Law]bool // laws with advice
-	impure                    bool
-	checksOf                  map[Law]int // how many cases were tried
-	decided                   map[Law]int // of which so many told something
+	calls, checks int
+	tally         tally
 	// plain and other count, for the case that is looked at, the requests that the webhook had its
 	// say about: x itself, and what the law makes of it.
 	plain, other int
@@ -238,7 +229,7 @@ func (r *run) excepted(law Law, path tree.Path) bool {
 }
 
 // over reports whether the run must end.
-func (r *run) over() bool { return r.ctx.Err() != nil || r.trouble.ends() }
+func (r *run) over() bool { return r.ctx.Err() != nil || r.transportError.ends() }
 
 // asError returns err as an Error, with a code if it has none yet.
 func asError(code ReasonCode, err error) error {

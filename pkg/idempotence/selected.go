@@ -34,7 +34,7 @@ func (r *run) excludedBy(x *objects.Object) []string {
 
 // noteExclusion records why the webhook was not called for the first object without a call.
 func (r *run) noteExclusion(x *objects.Object) {
-	if r.left == nil {
-		r.left = r.excludedBy(x)
+	if r.tally.left == nil {
+		r.tally.left = r.excludedBy(x)
 	}
 }

@@ -16,8 +16,8 @@ func (r *run) shrink(v *Violation) *Violation {
 	if v.Case.Variant == nextSecond {
 		return v // each try takes a second
 	}
-	decided := r.decided[v.Law]
-	defer func() { r.decided[v.Law] = decided }() // smaller cases are no more cases
+	decided := r.tally.decided[v.Law]
+	defer func() { r.tally.decided[v.Law] = decided }() // smaller cases are no more cases
 	tries := 0
 	fails := func(c Case) bool {
 		if tries++; tries > mostShrinks || r.over() {

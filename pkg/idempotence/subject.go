@@ -28,11 +28,11 @@ type webhook struct {
 	admissionregistrationv1.MutatingWebhook
 	newHandler func() http.Handler // of one in this process
 	// replicas are instances that run already and must agree.
-	replicas  []caller
-	inProcess bool
-	selector  labels.Selector // of objects
-	matches   conditions
-	trouble   *trouble // of the run
+	replicas       []caller
+	inProcess      bool
+	selector       labels.Selector // of objects
+	matches        conditions
+	transportError *transportError // of the run
 }
 
 // fresh returns an instance without earlier calls, if the webhook runs in this process.
@@ -40,7 +40,7 @@ func (w *webhook) fresh() caller {
 	if !w.inProcess {
 		return w.replicas[0]
 	}
-	return &instance{newHandler: w.newHandler, trouble: w.trouble}
+	return &instance{newHandler: w.newHandler, transportError: w.transportError}
 }
 
 // Handler returns a subject that is served in this process. newHandler creates an instance, like a restart of the server: state
@@ -81,14 +81,14 @@ func Together(subjects ...Subject) Subject {
 }
 
 // checked returns a validated copy of the subject.
-func (s Subject) checked(t *trouble) (Subject, error) {
+func (s Subject) checked(t *transportError) (Subject, error) {
 	webhooks := make([]*webhook, len(s.webhooks))
 	for i, w := range s.webhooks {
 		mine := *w
-		mine.trouble, mine.replicas = t, nil
+		mine.transportError, mine.replicas = t, nil
 		for _, c := range w.replicas {
 			u := *c.(*urlCaller)
-			u.trouble = t
+			u.transportError = t
 			mine.replicas = append(mine.replicas, &u)
 		}
 		webhooks[i] = &mine

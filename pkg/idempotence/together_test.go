@@ -60,11 +60,11 @@ func TestDryRunsOfSeveral(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			o := newOptions(Options{}, internals{})
-			subject, kinds, err := o.prepare(subject, &trouble{})
+			subject, kinds, err := o.prepare(subject, &transportError{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newRun(t.Context(), o, subject, kinds[0], newReport(subject, o), &trouble{})
+			r := newRun(t.Context(), o, subject, kinds[0], newReport(subject, o), &transportError{})
 			x, ok := r.valid(r.inputs.object(rand.New(rand.NewPCG(1, 0)), 0))
 			if !ok {
 				t.Fatal("no object")

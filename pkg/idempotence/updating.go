@@ -41,14 +41,14 @@ func (r *run) enter(doc any) (leave func(), ok bool) {
 	}, true
 }
 
-// lookAtUpdate checks a case with an old object.
-func (r *run) lookAtUpdate(c *Case) *Violation {
+// checkOnUpdate checks a case with an old object.
+func (r *run) checkOnUpdate(c *Case) *Violation {
 	leave, ok := r.enter(c.Old)
 	if !ok {
 		return nil
 	}
 	defer leave()
-	v := r.lookAtRequest(c)
+	v := r.checkOnRequest(c)
 	if v != nil {
 		v.Summary = "in an update: " + v.Summary
 	}

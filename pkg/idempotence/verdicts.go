@@ -20,14 +20,15 @@ const enough = 3
 func (r *Report) add(of *run) {
 	name := kindName(of.kind.GroupVersionKind)
 	r.Kinds = append(r.Kinds, name)
-	r.Objects, r.Allowed, r.Changed = r.Objects+of.objects, r.Allowed+of.allowed, r.Changed+of.changed
+	r.Objects, r.Allowed, r.Changed = r.Objects+of.tally.objects, r.Allowed+of.tally.allowed, r.Changed+of.tally.changed
 	r.Checks, r.Calls = r.Checks+of.checks, r.Calls+of.calls
+	decide := of.verdicts()
 	for _, law := range Laws {
-		if of.opts.only != "" && of.checksOf[law] == 0 {
+		if of.opts.only != "" && of.tally.checksOf[law] == 0 {
 			continue
 		}
-		result := LawResult{Law: law, Kind: name, Cases: of.decided[law]}
-		result.Verdict, result.Reason = of.verdict(law)
+		result := LawResult{Law: law, Kind: name, Cases: of.tally.decided[law]}
+		result.Verdict, result.Reason = decide.verdict(law)
 		r.Laws = append(r.Laws, result)
 		if result.Verdict == Inconclusive {
 			r.doubt(of, result)
@@ -40,10 +41,10 @@ func (r *Report) doubt(of *run, l LawResult) {
 	allowance, allowed := of.opts.allows(l.Law)
 	because := []Reason{*l.Reason}
 	switch {
-	case of.opts.only != "" || of.impure || of.over(): // the report has another reason for it
+	case of.opts.only != "" || of.tally.impure || of.over(): // the report has another reason for it
 	case allowed:
 		r.Notes = addReason(r.Notes, Reason{Code: ReasonLawMayBeUnsure, Kind: l.Kind, Because: because, Detail: allowance})
-	case of.changed < of.needed():
+	case of.tally.changed < of.verdicts().needed():
 		r.doubts = addReason(r.doubts, Reason{Code: ReasonSamplesNeeded, Kind: l.Kind, Because: because})
 	default:
 		r.doubts = append(r.doubts, Reason{Code: ReasonLawUndecided, Kind: l.Kind, Law: l.Law, Because: because})
@@ -65,42 +66,56 @@ func addOnce(texts []string, text string) []string {
 	return append(texts, text)
 }
 
+// A verdicts value decides whether the laws pass for one kind.
+type verdicts struct {
+	tally   *tally
+	opts    *options
+	updates bool // a webhook handles UPDATE
+	dryRuns bool // the API server calls all webhooks in a dry run
+	ended   bool // the run ended early
+}
+
+// verdicts returns the verdicts on the cases tried so far.
+func (r *run) verdicts() *verdicts {
+	return &verdicts{tally: &r.tally, opts: &r.opts, updates: r.handles(admissionv1.Update), dryRuns: r.takesDryRuns(), ended: r.over()}
+}
+
 // needed returns enough, or the number of objects if that is lower.
-func (r *run) needed() int { return min(enough, max(1, r.opts.objects)) }
+func (d *verdicts) needed() int { return min(enough, max(1, d.opts.objects)) }
 
 // verdict returns the verdict on a law, and a reason if it neither passes nor fails.
-func (r *run) verdict(law Law) (Verdict, *Reason) {
-	switch reason := r.exempt(law); {
-	case r.broken[law] && law == L3:
+func (d *verdicts) verdict(law Law) (Verdict, *Reason) {
+	switch reason := d.exempt(law); {
+	case d.tally.broken[law] && law == L3:
 		return Impure, nil
-	case r.broken[law]:
+	case d.tally.broken[law]:
 		return Fails, nil
 	case reason != nil:
 		return NotApplicable, reason
 	}
-	if reason := r.tooLittle(law); reason != nil {
+	if reason := d.tooLittle(law); reason != nil {
 		return Inconclusive, reason
 	}
-	if r.opts.only == "" && r.checksOf[law] == 0 {
+	if d.opts.only == "" && d.tally.checksOf[law] == 0 {
 		if code, ok := nothingFor[law]; ok {
 			return NotApplicable, &Reason{Code: code}
 		}
 		return NotApplicable, nil
 	}
-	if law == L7 && r.opts.observe == nil {
+	if law == L7 && d.opts.observe == nil {
 		return Passes, &Reason{Code: ReasonEffectsUnwatched}
 	}
 	return Passes, nil
 }
 
 // exempt returns why a law does not apply, or nil.
-func (r *run) exempt(law Law) *Reason {
+func (d *verdicts) exempt(law Law) *Reason {
 	switch {
-	case slices.Contains(r.opts.without, law):
+	case slices.Contains(d.opts.without, law):
 		return &Reason{Code: ReasonLawExcluded}
-	case law == L6 && !r.handles(admissionv1.Update):
+	case law == L6 && !d.updates:
 		return &Reason{Code: ReasonNoUpdateRule}
-	case law == L7 && !r.takesDryRuns():
+	case law == L7 && !d.dryRuns:
 		return &Reason{Code: ReasonNoDryRun}
 	}
 	return nil
@@ -117,40 +132,40 @@ var nothingFor = map[Law]ReasonCode{
 }
 
 // tooLittle returns why a law is inconclusive, or nil.
-func (r *run) tooLittle(law Law) *Reason {
-	tried, decided := r.checksOf[law], r.decided[law]
-	if r.opts.only != "" {
+func (d *verdicts) tooLittle(law Law) *Reason {
+	tried, decided := d.tally.checksOf[law], d.tally.decided[law]
+	if d.opts.only != "" {
 		return nil
 	}
 	switch {
-	case r.impure && decided < r.needed():
+	case d.tally.impure && decided < d.needed():
 		return &Reason{Code: ReasonImpure}
-	case r.over() && min(decided, r.changed) < r.needed():
+	case d.ended && min(decided, d.tally.changed) < d.needed():
 		return &Reason{Code: ReasonRunEnded}
-	case r.objects == 0:
-		return &Reason{Code: ReasonNoValidObject, Detail: r.refusal}
-	case r.called == 0 && len(r.left) > 0:
-		return &Reason{Code: ReasonNotCalled, Of: r.objects, Names: r.left}
-	case r.changed == 0:
-		return r.withDenials(Reason{Code: ReasonChangedNone, Of: r.objects})
-	case r.changed < r.needed():
-		return r.withDenials(Reason{Code: ReasonChangedFew, Count: r.changed, Of: r.objects})
-	case tried > 0 && decided < min(r.needed(), tried):
+	case d.tally.objects == 0:
+		return &Reason{Code: ReasonNoValidObject, Detail: d.tally.refusal}
+	case d.tally.called == 0 && len(d.tally.left) > 0:
+		return &Reason{Code: ReasonNotCalled, Of: d.tally.objects, Names: d.tally.left}
+	case d.tally.changed == 0:
+		return d.withDenials(Reason{Code: ReasonChangedNone, Of: d.tally.objects})
+	case d.tally.changed < d.needed():
+		return d.withDenials(Reason{Code: ReasonChangedFew, Count: d.tally.changed, Of: d.tally.objects})
+	case tried > 0 && decided < min(d.needed(), tried):
 		return &Reason{Code: ReasonFewCases, Count: decided, Of: tried}
 	}
 	return nil
 }
 
 // withDenials adds the number of denied objects and the first message to a reason.
-func (r *run) withDenials(reason Reason) *Reason {
-	if r.denial != "" {
-		reason.Denied, reason.Detail = r.objects-r.allowed, textutil.FirstLine(r.denial)
+func (d *verdicts) withDenials(reason Reason) *Reason {
+	if d.tally.denial != "" {
+		reason.Denied, reason.Detail = d.tally.objects-d.tally.allowed, textutil.FirstLine(d.tally.denial)
 	}
 	return &reason
 }
 
 // finish records why the run is incomplete, and sorts the findings.
-func (r *Report) finish(outer, ctx context.Context, o options, t *trouble) {
+func (r *Report) finish(outer, ctx context.Context, o options, t *transportError) {
 	r.doubtReplays(o)
 	switch err := ctx.Err(); {
 	case t.hung && outer.Err() == nil:

@@ -141,13 +141,13 @@ func TestLawsThatDoNotApply(t *testing.T) {
 // Cases in which nothing can be compared are no evidence.
 func TestOnlyDecidedCasesCount(t *testing.T) {
 	r := &run{ctx: t.Context(), subject: editing("", "v1", "configmaps", onCreate, marked), kind: &objects.Kind{},
-		broken: map[Law]bool{}, checksOf: map[Law]int{L4a: 40}, decided: map[Law]int{L4a: 2}, objects: 10, changed: 10}
+		tally: tally{broken: map[Law]bool{}, checksOf: map[Law]int{L4a: 40}, decided: map[Law]int{L4a: 2}, objects: 10, changed: 10}}
 	r.opts.objects = 10
-	if verdict, reason := r.verdict(L4a); verdict != Inconclusive || reason.Code != ReasonFewCases || reason.Count != 2 || reason.Of != 40 {
+	if verdict, reason := r.verdicts().verdict(L4a); verdict != Inconclusive || reason.Code != ReasonFewCases || reason.Count != 2 || reason.Of != 40 {
 		t.Errorf("%s: %s", verdict, reason)
 	}
-	r.decided[L4a] = 3
-	if verdict, reason := r.verdict(L4a); verdict != Passes {
+	r.tally.decided[L4a] = 3
+	if verdict, reason := r.verdicts().verdict(L4a); verdict != Passes {
 		t.Errorf("%s: %s", verdict, reason)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// trouble records an error that ends a run and is not the webhook's fault. A run and its rivals share it.
-type trouble struct {
+// transportError records an error that ends a run, such as an unreachable server. It is not the webhook's fault. A run and
+// its rivals share it.
+type transportError struct {
 	// err says why there is nothing to test: the handler cannot be made, the server never answered.
 	err *Error
 	// lost says which server answered once and does so no more.
@@ -25,10 +26,10 @@ type trouble struct {
 }
 
 // ends reports whether the run must make no more calls.
-func (t *trouble) ends() bool { return t != nil && (t.err != nil || t.lost != nil || t.hung) }
+func (t *transportError) ends() bool { return t != nil && (t.err != nil || t.lost != nil || t.hung) }
 
 // cannotReach records that a server cannot be reached.
-func (t *trouble) cannotReach(url string, code ReasonCode, err error, answered bool) {
+func (t *transportError) cannotReach(url string, code ReasonCode, err error, answered bool) {
 	switch err := (&Error{Reason: Reason{Code: code, URL: url, Detail: err.Error()}, cause: err}); {
 	case t == nil || t.ends():
 	case answered:
