@@ -53,6 +53,7 @@ func TestAPIServer(t *testing.T) {
 		if err != nil || !report.OK() {
 			t.Fatalf("without an API server: %v\n%s", err, text(report))
 		}
+		opts.APIServer = through
 		report, err = Run(t.Context(), subject, opts)
 		if err != nil {
 			t.Fatal(err)

@@ -112,9 +112,9 @@ func TestConnectionsThatBreak(t *testing.T) {
 		broken bool
 		says   string
 	}{
-		{"two, which a cable may do", func(call int64) bool { return call == 50 || call == 100 }, false, "note: 2 calls had to be made again, because the connection broke\nholds: "},
-		{"one in seven, each of which would be an error for a user", func(call int64) bool { return call%7 == 0 }, false, "had to be made again, because the server broke the connection: the API server makes none again"},
-		{"all from the tenth on", func(call int64) bool { return call > 10 }, true, "had to be made again, because the connection broke: see L"},
+		{"two, which a cable may do", func(call int64) bool { return call == 50 || call == 100 }, false, "note: 2 calls had to be repeated, because the connection broke\npasses: "},
+		{"one in seven, each of which would be an error for a user", func(call int64) bool { return call%7 == 0 }, false, "had to be repeated, because the server broke the connection: the API server repeats none"},
+		{"all from the tenth on", func(call int64) bool { return call > 10 }, true, "had to be repeated, because the connection broke: see L"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var calls atomic.Int64
@@ -130,7 +130,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 			if err != nil || report.OK() == tt.broken {
 				t.Fatalf("%v:\n%s", err, text(report))
 			}
-			if got := text(report); !strings.Contains(strings.ReplaceAll(got, "\n              ", " "), tt.says) || len(report.Incomplete) > 0 && strings.Contains(got, "\nholds: ") {
+			if got := text(report); !strings.Contains(strings.ReplaceAll(got, "\n              ", " "), tt.says) || len(report.Incomplete) > 0 && strings.Contains(got, "\npasses: ") {
 				t.Errorf("no %q:\n%s", tt.says, got)
 			}
 		})
