@@ -23,10 +23,11 @@ var (
 // misses its deadline, a timer hijacks the connection and answers. HTTP/2 does not allow that, so
 // there the handler gets a goroutine of its own, which can be left behind.
 func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome {
-	left := time.Until(x.ctx.deadline)
+	deadline, _ := x.ctx.Deadline()
+	left := time.Until(deadline)
 	if left <= 0 {
-		x.ctx.expire()
-		return outcome{err: x.ctx.tooLate()}
+		x.ctx.Expire()
+		return outcome{err: x.ctx.TooLate()}
 	}
 	if r.ProtoMajor > 1 {
 		return x.awaitGoroutine(c, left)
@@ -37,8 +38,8 @@ func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome
 	switch {
 	case x.handler.fate == hijacked:
 		return outcome{err: errAnswered}
-	case x.ctx.expired():
-		return outcome{err: x.ctx.tooLate()}
+	case x.ctx.Expired():
+		return outcome{err: x.ctx.TooLate()}
 	}
 	return x.handler.outcome
 }
@@ -46,7 +47,7 @@ func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome
 // answerOverrun answers for a handler that missed its deadline, if the connection can be hijacked.
 // Otherwise the answer waits for the handler.
 func (x *exchange) answerOverrun(w http.ResponseWriter) {
-	x.ctx.expire()
+	x.ctx.Expire()
 	run := &x.handler
 	run.mu.Lock()
 	if run.fate != undecided {
@@ -59,7 +60,7 @@ func (x *exchange) answerOverrun(w http.ResponseWriter) {
 	}
 	run.mu.Unlock()
 	if err == nil {
-		reply.WriteTo(conn, x.failed(x.ctx.tooLate()))
+		reply.WriteTo(conn, x.failed(x.ctx.TooLate()))
 		x.place.Answered()
 	}
 }
@@ -72,7 +73,7 @@ func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
 		defer x.place.Drop()
 		x.run(c, nil)
 	}()
-	timer := time.AfterFunc(left, x.ctx.expire)
+	timer := time.AfterFunc(left, x.ctx.Expire)
 	defer timer.Stop()
 	<-done
 	run := &x.handler
@@ -80,7 +81,7 @@ func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
 	defer run.mu.Unlock()
 	if run.fate != decided {
 		run.fate = abandoned
-		return outcome{err: x.ctx.tooLate()}
+		return outcome{err: x.ctx.TooLate()}
 	}
 	return run.outcome
 }
@@ -121,13 +122,13 @@ func (x *exchange) decide(o outcome) (inTime bool) {
 		run.outcome, run.fate = o, decided
 	}
 	run.mu.Unlock()
-	x.ctx.cancel(context.Canceled)
+	x.ctx.Cancel(context.Canceled)
 	if inTime {
 		return true
 	}
 	var p *reply.Panic
 	if errors.As(o.err, &p) {
-		x.ctx.logger().Error(p, "a handler panicked after its call was over", "stack", p.Stack)
+		x.ctx.Logger().Error(p, "a handler panicked after its call was over", "stack", p.Stack)
 	}
 	return false
 }

@@ -28,7 +28,8 @@ func (x *exchange) readBody(w http.ResponseWriter, r *http.Request, reading *ser
 	if r.ContentLength < 0 { // MaxBytesReader also makes net/http close the connection
 		from = http.MaxBytesReader(w, r.Body, limit)
 	}
-	reply.SetReadDeadline(w, x.ctx.deadline)
+	deadline, _ := x.ctx.Deadline()
+	reply.SetReadDeadline(w, deadline)
 	data, evicted, err := x.place.Read(reading, w, from, buf, r.ContentLength, limit)
 	complete := err == nil && int64(len(data)) <= limit
 	if x.client.rest != noRest {
@@ -95,8 +96,8 @@ func (x *exchange) unreadable(err error, limit int64) error {
 	case errors.As(err, &over):
 		return tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		x.ctx.expire()
-		return x.ctx.timedOut("the body did not arrive")
+		x.ctx.Expire()
+		return x.ctx.TimedOut("the body did not arrive")
 	}
 	return x.brokenOff(err)
 }

@@ -35,7 +35,7 @@ func TestBrokenOff(t *testing.T) {
 	} {
 		t.Run(in.reason, func(t *testing.T) {
 			x := &exchange{client: clientConn{ctx: in.client, http1: in.http1}}
-			x.ctx.start, x.ctx.budget = time.Now(), time.Hour
+			x.ctx.Start, x.ctx.Budget = time.Now(), time.Hour
 			if got := x.outcomeOf(x.brokenOff(in.err)); got != in.want {
 				t.Errorf("got %s, want %s", got, in.want)
 			}
@@ -50,7 +50,7 @@ func TestCanceledCallTakesNoPlace(t *testing.T) {
 	cancel()
 	h := &host{gate: server.NewGate(1, 1)}
 	x := &exchange{client: clientConn{ctx: gone}}
-	x.ctx.start, x.ctx.budget = time.Now(), time.Hour
+	x.ctx.Start, x.ctx.Budget = time.Now(), time.Hour
 	err := x.enter(h)
 	if calls, _, _ := h.gate.Calls(); err == nil || x.outcomeOf(err) != Canceled || calls != 0 {
 		t.Errorf("got %v with %d calls in flight", err, calls)

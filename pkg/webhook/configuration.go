@@ -5,7 +5,6 @@ package webhook
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -184,27 +183,4 @@ func (o ConfigurationOptions) validating(webhooks []admissionregistrationv1.Vali
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: o.meta(), Webhooks: webhooks}
 	c.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 	return c
-}
-
-// checkHooks returns every error of the hooks of one server.
-func checkHooks(hooks []*Hook) error {
-	var errs []error
-	paths, names := map[string]string{}, map[string]bool{}
-	for i, h := range hooks {
-		if h == nil {
-			errs = append(errs, fmt.Errorf("hook %d is nil", i))
-			continue
-		}
-		errs = append(errs, h.Check())
-		if other, taken := paths[h.Path()]; taken {
-			errs = append(errs, fmt.Errorf("webhooks %s and %s share the path %s", other, h.Name(), h.Path()))
-		}
-		paths[h.Path()] = h.Name()
-		key := fmt.Sprint(h.reg.Mutating, h.Name())
-		if names[key] {
-			errs = append(errs, fmt.Errorf("two webhooks of one configuration are called %s", h.Name()))
-		}
-		names[key] = true
-	}
-	return errors.Join(errs...)
 }

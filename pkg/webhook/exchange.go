@@ -10,6 +10,8 @@ import (
 	"github.com/admitkit/admitkit/internal/wire"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/body"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/callcontext"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
@@ -24,7 +26,7 @@ import (
 // must not be used outside of it.
 type exchange struct {
 	hook     *Hook
-	ctx      callContext
+	ctx      callcontext.Context
 	docs     documents
 	groups   [4]string // memory for UserInfo.Groups
 	client   clientConn
@@ -107,3 +109,36 @@ type call interface {
 }
 
 func (x *exchange) base() *exchange { return x }
+
+// buffers is memory that calls reuse. No handler gets it, so values that a handler keeps never change.
+// See exchange for when a call releases it.
+type buffers struct {
+	body, answer []byte
+	large        []byte         // instead of body, if the body is large
+	wire         review.Request // decoded from the body
+	reading      server.Reading
+}
+
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
+
+// hold stores the memory of a body, to be reused after the call.
+func (b *buffers) hold(data []byte) {
+	if cap(data) > body.MaxSmallBytes {
+		b.large = data
+		return
+	}
+	b.body = data
+}
+
+// abandon leaves the memory of the body to a handler that is still running.
+func (b *buffers) abandon() { b.body, b.large = nil, nil }
+
+func (b *buffers) release() {
+	b.wire = review.Request{}
+	body.Release(b.large)
+	b.large = nil
+	if cap(b.answer) > body.MaxSmallBytes {
+		b.answer = nil
+	}
+	bufferPool.Put(b)
+}

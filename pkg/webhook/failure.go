@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admitkit/admitkit/pkg/webhook/internal/callcontext"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
@@ -19,7 +20,7 @@ import (
 // one sentence that the user sees.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
 	x.closeIfDue(w)
-	if x.client.http1 && !time.Now().Before(x.ctx.deadline) {
+	if deadline, _ := x.ctx.Deadline(); x.client.http1 && !time.Now().Before(deadline) {
 		// While net/http waited for the API server to hang up, the read deadline may have
 		// expired for a moment. net/http takes that for a hang-up, and the contexts of later
 		// calls on the connection would have ended before they began.
@@ -44,7 +45,7 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 // the call if that was read.
 func (x *exchange) failed(err error) metav1.Status {
 	status := reply.StatusOf(err)
-	if uid := x.ctx.fields.uid; uid != "" {
+	if uid := x.ctx.Fields.UID; uid != "" {
 		details := metav1.StatusDetails{}
 		if status.Details != nil {
 			details = *status.Details
@@ -61,7 +62,7 @@ func (x *exchange) failed(err error) metav1.Status {
 // logFailure logs a failure. Failures that any client can provoke are logged at most once per
 // interval, failures of a handler always.
 func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome) {
-	log, message, host := x.ctx.logger(), errors.New(status.Message), x.hook.host
+	log, message, host := x.ctx.Logger(), errors.New(status.Message), x.hook.host
 	var panicked *reply.Panic
 	switch {
 	case outcome == Shed:
@@ -83,10 +84,10 @@ func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome)
 // time than its timeout parameter, and then closes the connection.
 func (x *exchange) outcomeOf(err error) Outcome {
 	outcome := outcomeOf(err)
-	if outcome == Failed && x.client.isGone() && (errors.Is(err, errHungUp) || strings.Contains(err.Error(), context.Canceled.Error())) {
+	if outcome == Failed && x.client.isGone() && (errors.Is(err, callcontext.ErrHungUp) || strings.Contains(err.Error(), context.Canceled.Error())) {
 		outcome = Canceled // compared by text, since not all clients wrap the error of their context
 	}
-	if outcome == Canceled && time.Since(x.ctx.start) >= x.ctx.budget/2 {
+	if outcome == Canceled && time.Since(x.ctx.Start) >= x.ctx.Budget/2 {
 		return TimedOut
 	}
 	return outcome
@@ -106,19 +107,3 @@ func outcomeOf(err error) Outcome {
 }
 
 var outcomes = map[reply.Cause]Outcome{reply.TimedOut: TimedOut, reply.Shed: Shed, reply.Canceled: Canceled}
-
-// brokenOff is the failure of a call whose body ended too early.
-func (x *exchange) brokenOff(err error) error {
-	f := reply.New(http.StatusBadRequest, "cannot read the body: "+err.Error())
-	if x.client.isGone() || !x.client.http1 && isReset(err) {
-		f.Cause = reply.Canceled
-	}
-	return f
-}
-
-// isReset reports whether err is the end of an HTTP/2 stream or connection while a body is read. The
-// context of the request ends a moment later, and net/http does not export the types of the errors.
-func isReset(err error) bool {
-	text := err.Error()
-	return text == "client disconnected" || strings.HasPrefix(text, "stream error: ") && strings.HasSuffix(text, "received from peer")
-}

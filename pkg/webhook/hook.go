@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/callcontext"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
@@ -28,7 +31,7 @@ type Hook struct {
 	newCall  func() call
 	raw      bool  // the handler takes bytes
 	maxBytes int64 // see WithMaxBodyBytes
-	log      hookLog
+	log      callcontext.HookLog
 	errs     hookErrors
 
 	host      *host // nil outside of a Server
@@ -45,9 +48,6 @@ type hookErrors struct {
 	ruleMismatch error // a rule covers a kind that the type cannot hold
 	all          error // set by checked
 }
-
-// admitFunc is a raw handler. The patch of a validating hook is not sent.
-type admitFunc func(context.Context, *review.Request) (*review.Decision, patch.Patch, error)
 
 // Mutating returns a hook that calls mutate with each object and sends the changes as a JSON Patch.
 // See [patch.Diff] for what counts as a change.
@@ -103,45 +103,13 @@ func rawHook(reg *registration.Registration, hasHandler bool, admit admitFunc) *
 	return h
 }
 
-// denying turns errors of a raw handler that deny into denials.
-func denying(admit admitFunc) admitFunc {
-	return func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
-		noObject, operation := req.Object == nil, req.Operation // the handler may change them
-		d, p, err := admit(ctx, req)
-		switch {
-		case err == nil && noObject && len(p) > 0: // the API server would reject the request whatever the failurePolicy
-			return nil, nil, fmt.Errorf("the handler patches the object of a %s, which has none", operation)
-		case err == nil:
-			return d, withEffect(p), p.Check()
-		}
-		status, ok := denialOf(err, &req.Metadata)
-		if !ok {
-			return nil, nil, err
-		}
-		if d == nil {
-			d = review.Allow()
-		}
-		d.Deny(status)
-		return d, nil, nil
-	}
-}
-
-// withEffect drops a patch that holds only tests. It changes nothing, but the API server would
-// reinvoke other webhooks because of it.
-func withEffect(p patch.Patch) patch.Patch {
-	if slices.ContainsFunc(p, func(op patch.Operation) bool { return op.Op != patch.Test }) {
-		return p
-	}
-	return nil
-}
-
 func newHook[T any](reg *registration.Registration, hasHandler bool, newCall func() call) *Hook {
 	var noHandler error
 	if !hasHandler {
 		noHandler = fmt.Errorf("webhook %s has no handler", reg.Name)
 	}
 	h := &Hook{
-		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64), log: hookLog{name: reg.Name},
+		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64), log: callcontext.HookLog{Name: reg.Name},
 		errs: hookErrors{
 			registration: errors.Join(registration.JoinFields(reg.Validate()), registration.CheckType[T](reg.Name), noHandler),
 			unknownKind:  registration.CheckKindKnown[T](reg.Name),
@@ -203,13 +171,21 @@ func (h *Hook) WithMaxBodyBytes(n int64) *Hook {
 // bodyLimit returns the largest body that the hook reads, in bytes.
 func (h *Hook) bodyLimit() int64 { return limit(h.maxBytes, DefaultMaxBodyBytes, math.MaxInt64) }
 
+// limit returns value, or the default for zero, or most for a negative value.
+func limit[T int | int64 | time.Duration](value, byDefault, most T) T {
+	if value < 0 {
+		return most
+	}
+	return cmp.Or(value, byDefault)
+}
+
 // WithLogger returns a hook that logs failures to l, and decisions at V(1), with the keys webhook,
 // requestUID, gvk, namespace, name and operation. It never logs objects. The handler gets the logger
 // in its context (logr.FromContext). Without WithLogger, a hook uses the logger in the context of the
 // HTTP request, or else slog's default.
 func (h *Hook) WithLogger(l logr.Logger) *Hook {
 	c := *h
-	c.log.logger = &l
+	c.log.Logger = &l
 	return &c
 }
 
@@ -234,4 +210,27 @@ func Register(on Registrar, hooks ...*Hook) error {
 		}))
 	}
 	return nil
+}
+
+// checkHooks returns every error of the hooks of one server.
+func checkHooks(hooks []*Hook) error {
+	var errs []error
+	paths, names := map[string]string{}, map[string]bool{}
+	for i, h := range hooks {
+		if h == nil {
+			errs = append(errs, fmt.Errorf("hook %d is nil", i))
+			continue
+		}
+		errs = append(errs, h.Check())
+		if other, taken := paths[h.Path()]; taken {
+			errs = append(errs, fmt.Errorf("webhooks %s and %s share the path %s", other, h.Name(), h.Path()))
+		}
+		paths[h.Path()] = h.Name()
+		key := fmt.Sprint(h.reg.Mutating, h.Name())
+		if names[key] {
+			errs = append(errs, fmt.Errorf("two webhooks of one configuration are called %s", h.Name()))
+		}
+		names[key] = true
+	}
+	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/callcontext"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
@@ -140,7 +141,7 @@ func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r 
 func recoverObserver(ctx context.Context) {
 	if p := recover(); p != nil {
 		err := reply.NewPanic("an observer of calls", p)
-		contextLogger(ctx).Error(err, "an observer of calls panicked", "stack", err.Stack)
+		callcontext.LoggerIn(ctx).Error(err, "an observer of calls panicked", "stack", err.Stack)
 	}
 }
 
@@ -154,14 +155,14 @@ func (x *exchange) report(result Observation) {
 
 // end calls the observers in the reverse order of begin.
 func (o *observedCall) end(x *exchange, result *Observation) {
-	f := &x.ctx.fields
+	f := &x.ctx.Fields
 	result.Hook, result.Mutating = x.hook.Name(), x.hook.reg.Mutating
-	result.UID, result.Kind, result.Operation = f.uid, f.kind, f.operation
-	result.Namespace, result.Name, result.DryRun = f.namespace, f.name, f.dryRun
-	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.start)
+	result.UID, result.Kind, result.Operation = f.UID, f.Kind, f.Operation
+	result.Namespace, result.Name, result.DryRun = f.Namespace, f.Name, f.DryRun
+	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.Start)
 	for _, end := range slices.Backward(o.ends) {
 		func() {
-			defer recoverObserver(x.ctx.parent)
+			defer recoverObserver(x.ctx.Parent)
 			end(result)
 		}()
 	}
@@ -170,7 +171,7 @@ func (o *observedCall) end(x *exchange, result *Observation) {
 // succeeded logs a decision and reports it to the observers. The patch is appended to scratch
 // only to measure its size.
 func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) {
-	logs := x.ctx.log.enabled(x.ctx.parent)
+	logs := x.ctx.LogsDecisions()
 	if !logs && x.observed == nil {
 		return
 	}
@@ -184,7 +185,7 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) 
 		result.Outcome, result.PatchOperations = Mutated, len(p)
 	}
 	if logs {
-		x.ctx.logger().V(1).Info(string(result.Outcome), append(values, "duration", time.Since(x.ctx.start).String())...)
+		x.ctx.Logger().V(1).Info(string(result.Outcome), append(values, "duration", time.Since(x.ctx.Start).String())...)
 	}
 	if x.observed != nil && result.Outcome == Mutated {
 		result.PatchBytes = len(p.AppendJSON(scratch)) - len(scratch)

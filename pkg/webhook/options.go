@@ -11,10 +11,12 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Options configure a [Server]. Only TLSConfig is required. In every limit and duration, zero means
@@ -123,14 +125,6 @@ func (o *Options) bodyLimit(h *Hook) int64 {
 	return o.MaxBodyBytes
 }
 
-// limit returns value, or the default for zero, or most for a negative value.
-func limit[T int | int64 | time.Duration](value, byDefault, most T) T {
-	if value < 0 {
-		return most
-	}
-	return cmp.Or(value, byDefault)
-}
-
 func (o *Options) check(hooks []*Hook) error {
 	var errs []error
 	if c := o.TLSConfig; c == nil || len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {
@@ -184,3 +178,39 @@ func someOf(names []string) string {
 }
 
 func (o *Options) hasOps() bool { return o.OpsAddr != "" || o.OpsListener != nil }
+
+// limitValues returns the limits for the log, as text with units.
+func (o *Options) limitValues() []any {
+	return []any{
+		"maxInFlight", countText(o.MaxInFlight),
+		"maxInFlightBytes", bytesText(o.MaxInFlightBytes),
+		"maxBodyBytes", bytesText(o.MaxBodyBytes),
+		"maxConnections", countText(o.MaxConnections),
+		"maxConnectionAge", durationText(o.MaxConnectionAge),
+		"shutdownDelay", durationText(o.ShutdownDelay),
+		"drainTimeout", durationText(o.DrainTimeout),
+	}
+}
+
+const unlimited = "none"
+
+func countText(n int) string {
+	if n == math.MaxInt {
+		return unlimited
+	}
+	return strconv.Itoa(n)
+}
+
+func bytesText(n int64) string {
+	if n == math.MaxInt64 {
+		return unlimited
+	}
+	return resource.NewQuantity(n, resource.BinarySI).String()
+}
+
+func durationText(d time.Duration) string {
+	if d == math.MaxInt64 {
+		return unlimited
+	}
+	return d.String()
+}

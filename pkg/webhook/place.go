@@ -5,6 +5,7 @@ package webhook
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
@@ -72,7 +73,7 @@ func (x *exchange) turnAway(err error) error {
 // Retry-After, so that the user sees this failure and not a timeout.
 func (x *exchange) tooBusy(reason string) error {
 	wait := 1
-	if x.ctx.budget <= time.Second {
+	if x.ctx.Budget <= time.Second {
 		wait = reply.Never
 	}
 	return reply.TurnAway(http.StatusTooManyRequests, "the webhook server is busy: "+reason, wait)
@@ -85,7 +86,23 @@ func (x *exchange) tooSlow() error {
 
 // closeIfDue makes the answer close its connection if the server is stopping or the connection old.
 func (x *exchange) closeIfDue(w http.ResponseWriter) {
-	if h := x.hook.host; h != nil && h.gate.ClosesAfter(x.client.conn, x.ctx.start) {
+	if h := x.hook.host; h != nil && h.gate.ClosesAfter(x.client.conn, x.ctx.Start) {
 		reply.CloseConnection(w)
 	}
+}
+
+// brokenOff is the failure of a call whose body ended too early.
+func (x *exchange) brokenOff(err error) error {
+	f := reply.New(http.StatusBadRequest, "cannot read the body: "+err.Error())
+	if x.client.isGone() || !x.client.http1 && isReset(err) {
+		f.Cause = reply.Canceled
+	}
+	return f
+}
+
+// isReset reports whether err is the end of an HTTP/2 stream or connection while a body is read. The
+// context of the request ends a moment later, and net/http does not export the types of the errors.
+func isReset(err error) bool {
+	text := err.Error()
+	return text == "client disconnected" || strings.HasPrefix(text, "stream error: ") && strings.HasSuffix(text, "received from peer")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/callcontext"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/ratelog"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
@@ -54,7 +55,7 @@ func (s *Server) readyFor(r *http.Request, public bool) error {
 	}
 	err := s.opts.Ready(r.Context())
 	if r.Context().Err() == nil { // otherwise err may come from the context only
-		s.readiness.log(contextLogger(r.Context()), err, time.Now())
+		s.readiness.log(callcontext.LoggerIn(r.Context()), err, time.Now())
 	}
 	if err != nil && public {
 		return errNotReady

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/object"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
@@ -49,7 +51,7 @@ func (r *Request[T]) OldObject() (*T, error) {
 	if err := r.docs.gone(); err != nil {
 		return nil, err
 	}
-	r.old, r.oldErr = decodeObject[T](docs.oldObject, "oldObject")
+	r.old, r.oldErr = object.Decode[T](docs.oldObject, "oldObject")
 	if docs.oldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
 		r.oldErr = reply.BadRequest("the request is a %s without an old object", r.Operation)
 	}
@@ -67,7 +69,7 @@ func (r *Request[T]) DecodeOptions(into any) error {
 	if docs.options == nil {
 		return r.docs.gone()
 	}
-	return decodeInto(docs.options, into, "options")
+	return object.DecodeInto(docs.options, into, "options")
 }
 
 // UnknownFields lists the field paths of the object that T has no field for, such as
@@ -76,7 +78,7 @@ func (r *Request[T]) DecodeOptions(into any) error {
 // again. [Hook.WithUnknownFields] does this in every call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
-	return unknownFields[T](r.docs.open().object)
+	return object.UnknownFields[T](r.docs.open().object)
 }
 
 // Warn adds a warning that kubectl shows to the user, whether the call is admitted or denied.
@@ -137,4 +139,46 @@ func (r *Request[T]) decide(err error) (*review.Decision, error) {
 	}
 	r.decision.Deny(status)
 	return &r.decision, nil
+}
+
+// documents are the JSON documents of a Request as received, nil where the review has none. Copies
+// of a Request share them. They lie in memory that is reused after the call, so end removes them.
+type documents struct {
+	mu                         sync.Mutex
+	object, oldObject, options []byte
+	over                       bool
+}
+
+func (d *documents) begin(wire *review.Request) {
+	d.object, d.oldObject, d.options = wire.Object, wire.OldObject, wire.Options
+}
+
+// open locks the documents until close is called. A Request that a test created has none.
+func (d *documents) open() *documents {
+	if d == nil {
+		return &documents{}
+	}
+	d.mu.Lock()
+	return d
+}
+
+func (d *documents) close() {
+	if d != nil {
+		d.mu.Unlock()
+	}
+}
+
+// end removes the documents.
+func (d *documents) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.object, d.oldObject, d.options, d.over = nil, nil, nil, true
+}
+
+// gone returns an error after end. It must be called between open and close.
+func (d *documents) gone() error {
+	if d != nil && d.over {
+		return errors.New("the request is over: ask for its old object and options before the handler returns")
+	}
+	return nil
 }

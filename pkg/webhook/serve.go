@@ -34,7 +34,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	refusal := h.host.authenticate(r)
-	x.ctx.begin(x.observe(observable(r, refusal)), &h.log, start, h.budget(timeoutOf(r.URL)))
+	x.ctx.Begin(x.observe(observable(r, refusal)), &h.log, start, h.budget(timeoutOf(r.URL)))
 	switch err := h.Check(); {
 	case err != nil:
 		x.refuse(w, r, reply.New(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error()))
@@ -98,8 +98,8 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 	d, p, err := h.decide(c, w, r, &b.wire)
 	switch {
 	case err == nil:
-	case errors.Is(err, context.DeadlineExceeded) && x.ctx.expired():
-		return x.ctx.tooLate()
+	case errors.Is(err, context.DeadlineExceeded) && x.ctx.Expired():
+		return x.ctx.TooLate()
 	default:
 		return err
 	}
@@ -133,7 +133,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 	if err := received.Review(&b.wire, data, c); err != nil {
 		return err
 	}
-	x.ctx.describe(&b.wire.Metadata)
+	x.ctx.Describe(&b.wire.Metadata)
 	x.docs.begin(&b.wire)
 	return h.reg.CheckHandled(h.kinds, &b.wire)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/admitkit/admitkit/pkg/webhook/internal/callcontext"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/clientauth"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
@@ -76,6 +77,28 @@ func (s *Server) OpsAddr(ctx context.Context) (net.Addr, error) {
 	return s.opsAddr, nil
 }
 
+// A Load is the current use of a server and its limits: see [Options]. Without a limit, the field is
+// the largest number of its type. Package metrics exports it.
+type Load struct {
+	// Calls is the number of calls in flight. A handler that was left behind at its deadline
+	// counts until it returns.
+	Calls, MaxCalls int
+	// Waiting is the number of calls in flight without an answer.
+	Waiting int
+	// Bytes is the memory for the bodies of these calls.
+	Bytes, MaxBytes int64
+	// Connections is the number of open connections.
+	Connections, MaxConnections int
+}
+
+// Load returns the current load. It is cheap and may be called at any time.
+func (s *Server) Load() Load {
+	o := &s.opts
+	l := Load{MaxCalls: o.MaxInFlight, MaxBytes: o.MaxInFlightBytes, MaxConnections: o.MaxConnections, Connections: s.connections.Count()}
+	l.Calls, l.Bytes, l.Waiting = s.gate.Calls()
+	return l
+}
+
 // Start serves until ctx is done and then stops as [Options.ShutdownDelay] and
 // [Options.DrainTimeout] say. It returns nil unless calls were cut off. It does not cancel the
 // contexts of calls in flight. It returns every error at once if a registration is invalid, two
@@ -86,7 +109,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	logger := s.opts.Logger
 	if logger.GetSink() == nil {
-		logger = contextLogger(ctx)
+		logger = callcontext.LoggerIn(ctx)
 	}
 	auth, authErr := clientauth.New((*clientauth.Config)(s.opts.ClientAuth), logger)
 	hooks, ops, listenErr := s.listeners(ctx)
@@ -224,7 +247,7 @@ func (s *Server) handler(host *host) http.Handler {
 			return
 		}
 		status := reply.StatusOf(reply.New(http.StatusNotFound, fmt.Sprintf("no hook is served at %s", reply.Clip(r.URL.Path))))
-		host.unknownPath.Error(contextLogger(r.Context()), errors.New(status.Message), "cannot decide", "code", status.Code)
+		host.unknownPath.Error(callcontext.LoggerIn(r.Context()), errors.New(status.Message), "cannot decide", "code", status.Code)
 		reply.WriteUnreadStatus(w, r, status)
 	})
 }

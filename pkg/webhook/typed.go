@@ -12,6 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/received"
 	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/object"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
@@ -46,12 +47,12 @@ func (c *typedCall[T]) ReadObject(body []byte, offset int) (end int, err error) 
 func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
 	defer reply.Recover("decoding the object", &err)
 	if !c.mutating {
-		return decode.At(body, offset, objectDepth, content(&c.object), nil)
+		return decode.At(body, offset, objectDepth, object.Content(&c.object), nil)
 	}
 	if c.origin == nil {
 		c.origin = origins.Get().(*received.Document)
 	}
-	return c.origin.Decode(body, offset, objectDepth, content(&c.object))
+	return c.origin.Decode(body, offset, objectDepth, object.Content(&c.object))
 }
 
 // origins holds the documents of earlier calls for reuse. Handlers never see them.
@@ -79,7 +80,7 @@ func (c *typedCall[T]) accept(wire *review.Request) (*review.Decision, error) {
 	if err := c.decodeFailure(); err != nil {
 		return nil, err
 	}
-	if h := c.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(unknownFields[T](wire.Object), &wire.Metadata, &c.req.decision) {
+	if h := c.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(object.UnknownFields[T](wire.Object), &wire.Metadata, &c.req.decision) {
 		return &c.req.decision, nil
 	}
 	return nil, nil
@@ -94,7 +95,7 @@ func (c *typedCall[T]) decodeFailure() error {
 	if errors.As(c.decodeErr, &p) {
 		return p
 	}
-	return undecodable(c.decodeErr, content(&c.object), "object")
+	return object.DecodeFailure(c.decodeErr, object.Content(&c.object), "object")
 }
 
 func (c *typedCall[T]) handle() outcome {
@@ -110,36 +111,9 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 	if c.docs.object == nil {
 		return nil, nil // DELETE: there is nothing that a patch could apply to
 	}
-	if p, err = changes(c.origin, c.req.Object); len(c.docs.object) <= maxReusedBytes {
+	if p, err = object.Changes(c.origin, c.req.Object); len(c.docs.object) <= maxReusedBytes {
 		c.origin.Reset() // the body may be gone before it is used again
 		origins.Put(c.origin)
 	}
 	return p, err
 }
-
-// A rawCall is a call of a handler that gets the documents as bytes. The handler may keep them, so
-// they are not in reused memory.
-type rawCall struct {
-	exchange
-	admit admitFunc
-	req   review.Request // the handler may change it
-}
-
-func (c *rawCall) ReadObject(body []byte, offset int) (end int, err error) {
-	return skipObject(body, offset)
-}
-
-func (c *rawCall) accept(wire *review.Request) (*review.Decision, error) {
-	c.req = *wire
-	return nil, nil
-}
-
-func (c *rawCall) handle() outcome {
-	d, p, err := c.admit(&c.ctx, &c.req)
-	if err == nil && d == nil {
-		err = errors.New("the handler returned neither a decision nor an error")
-	}
-	return outcome{d, p, err}
-}
-
-func (c *rawCall) changes(own patch.Patch) (patch.Patch, error) { return own, nil }

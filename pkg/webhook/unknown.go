@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/review"
+	"github.com/admitkit/admitkit/pkg/webhook/internal/object"
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
@@ -125,7 +126,7 @@ func unknownStatus(fields []string, m *review.Metadata) metav1.Status {
 
 // atLeast returns "at least " if the list of fields may be incomplete.
 func atLeast(fields []string) string {
-	if len(fields) >= mostUnknown {
+	if len(fields) >= object.MaxUnknownFields {
 		return "at least "
 	}
 	return ""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package callcontext
 
 import (
 	"context"
@@ -15,25 +15,21 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-func contextHook() *Hook {
-	return Validating[struct{}](admissionregistrationv1.ValidatingWebhook{Name: "pods.example.com"}, nil)
-}
-
-func newCallContext(parent context.Context, budget time.Duration) *callContext {
-	c := new(callContext)
-	c.begin(parent, &contextHook().log, time.Now(), budget)
+func newContext(parent context.Context, budget time.Duration) *Context {
+	c := new(Context)
+	c.Begin(parent, &HookLog{Name: "pods.example.com"}, time.Now(), budget)
 	return c
 }
 
-func TestCallContextIsAContext(t *testing.T) {
+func TestContextHasValuesADeadlineAndAnEnd(t *testing.T) {
 	type key struct{}
-	c := newCallContext(context.WithValue(t.Context(), key{}, "x"), time.Hour)
+	c := newContext(context.WithValue(t.Context(), key{}, "x"), time.Hour)
 	if left := time.Until(first(c.Deadline())); c.Value(key{}) != "x" || left > time.Hour || left < time.Minute {
 		t.Errorf("value %v, %s left", c.Value(key{}), left)
 	}
@@ -45,10 +41,10 @@ func TestCallContextIsAContext(t *testing.T) {
 	if c.Err() != nil || context.Cause(c) != nil {
 		t.Errorf("before the end: %v, cause %v", c.Err(), context.Cause(c))
 	}
-	c.cancel(context.Canceled)
-	c.expire() // too late to count
+	c.Cancel(context.Canceled)
+	c.Expire() // has no effect after Cancel
 	<-c.Done()
-	if c.Err() != context.Canceled || context.Cause(c) != context.Canceled || c.expired() { //nolint:errorlint // as contexts have it
+	if c.Err() != context.Canceled || context.Cause(c) != context.Canceled || c.Expired() { //nolint:errorlint // as contexts have it
 		t.Errorf("after the end: %v, cause %v", c.Err(), context.Cause(c))
 	}
 	if got := fmt.Sprint(c); got != "context of webhook pods.example.com" {
@@ -58,15 +54,15 @@ func TestCallContextIsAContext(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-func TestCallContextKeepsAnEarlierDeadline(t *testing.T) {
+func TestContextKeepsAnEarlierDeadlineOfItsParent(t *testing.T) {
 	early, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	want, _ := early.Deadline()
-	if got := first(newCallContext(early, time.Hour).Deadline()); !got.Equal(want) {
-		t.Errorf("got %s, want that of the parent, %s", got, want)
+	if got := first(newContext(early, time.Hour).Deadline()); !got.Equal(want) {
+		t.Errorf("got %s, want %s, the deadline of the parent", got, want)
 	}
-	if got := first(newCallContext(early, time.Second).Deadline()); !got.Before(want) {
-		t.Errorf("got %s, want its own", got)
+	if got := first(newContext(early, time.Second).Deadline()); !got.Before(want) {
+		t.Errorf("got %s, want the context's own deadline", got)
 	}
 }
 
@@ -74,7 +70,7 @@ func TestCallContextKeepsAnEarlierDeadline(t *testing.T) {
 // is left.
 func TestDerivedContextsEndWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCallContext(t.Context(), time.Hour)
+		c := newContext(t.Context(), time.Hour)
 		before := runtime.NumGoroutine()
 		plain, cancel := context.WithCancel(c)
 		short, cancelShort := context.WithTimeout(context.WithValue(plain, t, 1), time.Minute)
@@ -86,10 +82,10 @@ func TestDerivedContextsEndWithTheCall(t *testing.T) {
 			t.Errorf("%d goroutines more", n-before)
 		}
 		if !stop() || stop() {
-			t.Error("stopping works once")
+			t.Error("stop did not return true once and then false")
 		}
 		cancelStopped()
-		c.expire()
+		c.Expire()
 		synctest.Wait()
 		for name, derived := range map[string]context.Context{"plain": plain, "short": short} {
 			if !errors.Is(derived.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(derived), context.DeadlineExceeded) {
@@ -97,30 +93,30 @@ func TestDerivedContextsEndWithTheCall(t *testing.T) {
 			}
 		}
 		if !errors.Is(stopped.Err(), context.Canceled) {
-			t.Errorf("one that ended before: %v", stopped.Err())
+			t.Errorf("a context that was canceled before the call ended: %v", stopped.Err())
 		}
 		cancel()
 		cancelShort()
 		late, cancelLate := context.WithCancel(c)
 		defer cancelLate()
 		if late.Err() == nil {
-			t.Error("one derived after the end goes on")
+			t.Error("a context derived after the end has not ended")
 		}
 		if again := c.AfterFunc(func() { called <- "called" }); again() {
-			t.Error("what is called at once cannot be stopped")
+			t.Error("stop returned true for a function that was called at once")
 		}
 		synctest.Wait()
 		if close(called); <-called+<-called+<-called != "calledcalled" {
-			t.Error("not called, or too often")
+			t.Error("AfterFunc did not call each function once")
 		}
 	})
 }
 
-func TestCallContextHasTheLoggerOfTheCall(t *testing.T) {
+func TestContextHasTheLoggerOfTheCall(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
-	c := newCallContext(logr.NewContext(t.Context(), logger), time.Hour)
-	c.describe(&review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)})
+	c := newContext(logr.NewContext(t.Context(), logger), time.Hour)
+	c.Describe(&review.Metadata{UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: strings.Repeat("n", 1000)})
 	derived := context.WithValue(c, t, 1)
 	logr.FromContextOrDiscard(derived).Info("logr")
 	slog.New(slog.Default().Handler()).Info("not this one")
@@ -131,25 +127,26 @@ func TestCallContextHasTheLoggerOfTheCall(t *testing.T) {
 		t.Errorf("got %q", lines)
 	}
 	if len(lines[0]) > 600 {
-		t.Errorf("a value is not cut: %s", lines[0])
+		t.Errorf("a long value is not clipped: %s", lines[0])
 	}
 }
 
-// TestVerbosityOfTheLoggerInUse enables and disables V(1) in each of the three places of a logger.
+// TestVerbosityOfTheLoggerInUse enables and disables V(1) in the hook's logger, the logger of the request
+// and slog's default.
 func TestVerbosityOfTheLoggerInUse(t *testing.T) {
 	logger := func(level int) logr.Logger {
 		return funcr.New(func(string, string) {}, funcr.Options{Verbosity: level})
 	}
 	for _, level := range []int{0, 1} {
-		if got := contextHook().WithLogger(logger(level)).log.enabled(logr.NewContext(t.Context(), logger(1-level))); got != (level == 1) {
+		if got := (&HookLog{Logger: ptr.To(logger(level))}).enabled(logr.NewContext(t.Context(), logger(1-level))); got != (level == 1) {
 			t.Errorf("its own logger at V(%d): %t", level, got)
 		}
-		if got := contextHook().log.enabled(logr.NewContext(t.Context(), logger(level))); got != (level == 1) {
+		if got := new(HookLog).enabled(logr.NewContext(t.Context(), logger(level))); got != (level == 1) {
 			t.Errorf("the logger of the request at V(%d): %t", level, got)
 		}
 		standard := slog.Default()
 		slog.SetDefault(slog.New(slog.NewTextHandler(new(strings.Builder), &slog.HandlerOptions{Level: slog.Level(-level)})))
-		if got := contextHook().log.enabled(t.Context()); got != (level == 1) {
+		if got := new(HookLog).enabled(t.Context()); got != (level == 1) {
 			t.Errorf("slog's default at %d: %t", -level, got)
 		}
 		slog.SetDefault(standard)

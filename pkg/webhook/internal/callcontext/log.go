@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package callcontext
 
 import (
 	"context"
@@ -9,25 +9,25 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// A hookLog is the logger of a hook.
-type hookLog struct {
-	name   string
-	logger *logr.Logger // nil without WithLogger
+// A HookLog is the logger of a hook.
+type HookLog struct {
+	Name   string
+	Logger *logr.Logger // nil without WithLogger
 }
 
 // in returns the logger of the hook, or else the logger in ctx, or else slog's default.
-func (l *hookLog) in(ctx context.Context) logr.Logger {
-	log := contextLogger(ctx)
-	if l.logger != nil {
-		log = *l.logger
+func (l *HookLog) in(ctx context.Context) logr.Logger {
+	log := LoggerIn(ctx)
+	if l.Logger != nil {
+		log = *l.Logger
 	}
-	return log.WithValues("webhook", l.name)
+	return log.WithValues("webhook", l.Name)
 }
 
 // enabled reports whether V(1) is logged. It must be cheap, since every call uses it.
-func (l *hookLog) enabled(ctx context.Context) bool {
-	if l.logger != nil {
-		return l.logger.V(1).Enabled()
+func (l *HookLog) enabled(ctx context.Context) bool {
+	if l.Logger != nil {
+		return l.Logger.V(1).Enabled()
 	}
 	if log, err := logr.FromContext(ctx); err == nil {
 		return log.V(1).Enabled()
@@ -35,8 +35,8 @@ func (l *hookLog) enabled(ctx context.Context) bool {
 	return slog.Default().Enabled(ctx, slog.LevelInfo-1)
 }
 
-// contextLogger returns the logger in ctx, or else slog's default.
-func contextLogger(ctx context.Context) logr.Logger {
+// LoggerIn returns the logger in ctx, or else slog's default.
+func LoggerIn(ctx context.Context) logr.Logger {
 	if log, err := logr.FromContext(ctx); err == nil {
 		return log
 	}

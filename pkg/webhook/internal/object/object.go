@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+// Package object decodes the objects of a review into Go values, and computes the patch of a handler.
+package object
 
 import (
 	"errors"
@@ -16,57 +17,59 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// decodeObject decodes with the JSON semantics of the API server. An Unstructured is filled
-// directly, because its own decoder insists on a kind.
-func decodeObject[T any](raw []byte, member string) (*T, error) {
+// Decode decodes with the JSON semantics of the API server. It returns nil for nil. member is the
+// field of the review, for errors.
+func Decode[T any](raw []byte, member string) (*T, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	v := new(T)
-	if err := decode.Unmarshal(raw, content(v)); err != nil {
-		return nil, undecodable(err, content(v), member)
+	if err := decode.Unmarshal(raw, Content(v)); err != nil {
+		return nil, DecodeFailure(err, Content(v), member)
 	}
 	return v, nil
 }
 
-// decodeInto overwrites the value that into points to.
-func decodeInto(raw []byte, into any, member string) error {
+// DecodeInto overwrites the value that into points to.
+func DecodeInto(raw []byte, into any, member string) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return fmt.Errorf("cannot decode %s into a %T: want a pointer that is not nil", member, into)
 	}
 	fresh := reflect.New(v.Type().Elem())
 	if err := decode.Unmarshal(raw, fresh.Interface()); err != nil {
-		return undecodable(err, into, member)
+		return DecodeFailure(err, into, member)
 	}
 	v.Elem().Set(fresh.Elem())
 	return nil
 }
 
-// content returns the value to decode into: v itself, or the map inside an Unstructured.
-func content(v any) any {
+// Content returns the value to decode into: v itself, or the map inside an Unstructured, whose own
+// decoder insists on a kind.
+func Content(v any) any {
 	if u, ok := v.(*unstructured.Unstructured); ok {
 		return &u.Object
 	}
 	return v
 }
 
-// mostUnknown is the largest number of unknown fields in a list.
-const mostUnknown = 100
+// MaxUnknownFields is the largest number of fields that UnknownFields returns.
+const MaxUnknownFields = 100
 
-func unknownFields[T any](raw []byte) []string {
+// UnknownFields returns the paths of the fields of a JSON object for which T has no field.
+func UnknownFields[T any](raw []byte) []string {
 	if raw == nil {
 		return nil
 	}
-	pointers := decode.Unknown(raw, reflect.TypeOf(content(new(T))).Elem(), mostUnknown)
+	pointers := decode.Unknown(raw, reflect.TypeOf(Content(new(T))).Elem(), MaxUnknownFields)
 	for i, p := range pointers {
 		pointers[i] = patch.Pointer(p).FieldPath()
 	}
 	return pointers
 }
 
-// undecodable is the failure of a document that does not fit the type of into.
-func undecodable(err error, into any, member string) error {
+// DecodeFailure returns the failure of a call for a document that does not fit the type of into.
+func DecodeFailure(err error, into any, member string) error {
 	t, at, reason := reflect.TypeOf(into).Elem(), "", err.Error()
 	var fault *decode.Error
 	var place *patch.Error

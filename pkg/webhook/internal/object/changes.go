@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package object
 
 import (
 	"encoding/json"
@@ -12,16 +12,17 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// fixed are the fields that no webhook may change. The API server resets them, or answers with an
+// fixedFields are the fields that no webhook may change. The API server resets them, or answers with an
 // error that does not name the webhook.
-var fixed = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
+var fixedFields = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
 
-// changes returns the patch from the object as received to the object of the handler.
-func changes[T any](before *received.Document, after *T) (patch.Patch, error) {
+// Changes returns the patch from the object as received to the object of the handler. It returns an
+// error if the handler changed a field that no webhook may change.
+func Changes[T any](before *received.Document, after *T) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
 	}
-	p, err := before.Diff(content(after))
+	p, err := before.Diff(Content(after))
 	if err != nil {
 		return nil, fmt.Errorf("cannot compute the patch: %w", err)
 	}
@@ -35,14 +36,14 @@ func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 		return op.Op == patch.Remove && (op.Path == "/apiVersion" || op.Path == "/kind")
 	})
 	for _, op := range p {
-		for _, place := range fixed {
+		for _, field := range fixedFields {
 			switch {
-			case op.Op == patch.Remove && op.Path.Contains(place): // also as a part of a removed parent
+			case op.Op == patch.Remove && op.Path.Contains(field): // also as a part of a removed parent
 				return nil, fmt.Errorf("the handler removed %s, which a webhook must not", op.Path.FieldPath())
 			case op.Op != patch.Remove && op.Path == "/metadata" && setsIdentity(op.Value):
 				return nil, errors.New("the handler set metadata.namespace or metadata.managedFields, which a webhook must not")
-			case place.Contains(op.Path):
-				return nil, fmt.Errorf("the handler changed %s, which a webhook must not", place.FieldPath())
+			case field.Contains(op.Path):
+				return nil, fmt.Errorf("the handler changed %s, which a webhook must not", field.FieldPath())
 			}
 		}
 	}
