@@ -31,10 +31,10 @@ type Options struct {
 	// Users are the credentials, one for each host. Webhooks at other hosts receive none. Required
 	// unless a folder of manifests is set.
 	Users []User
-	// MutatingManifests and ValidatingManifests are the absolute paths of the folders from which
-	// the API server loads static manifests, as manifest.Static makes them. Empty means none. Each
-	// kind needs its own folder. The API server does not start if it is older than 1.36, if its
-	// feature gate ManifestBasedAdmissionControlConfig is off, or if the folder does not exist.
+	// MutatingManifests and ValidatingManifests are the absolute paths of the folders from which the API
+	// server loads static manifests, which manifest.Static returns. Empty means none. Each kind needs its own
+	// folder. The API server does not start if it is older than 1.36, if its feature gate
+	// ManifestBasedAdmissionControlConfig is off, or if the folder does not exist.
 	MutatingManifests, ValidatingManifests string
 }
 

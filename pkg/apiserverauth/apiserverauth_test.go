@@ -159,7 +159,7 @@ func TestAPIServerFindsTheCredentials(t *testing.T) {
 			{Service: service("bank", "file", 0), TokenFile: tokenFile},
 			{Service: service("bank", "basic", 0), Username: "ada", Password: `l0ve: "lace" #`},
 			{Service: service("bank", "cert", 0), CertFile: dir + "/c", KeyFile: dir + "/k"},
-			{Service: service("bank", "cert-token", 0), CertFile: dir + "/c", KeyFile: dir + "/k", Token: "no"}, // YAML's word for false
+			{Service: service("bank", "cert-token", 0), CertFile: dir + "/c", KeyFile: dir + "/k", Token: "no"}, // false in YAML
 			{Service: service("bank", "number", 0), Token: "0123"},
 		},
 	})
@@ -183,7 +183,7 @@ func TestAPIServerFindsTheCredentials(t *testing.T) {
 		{"hooks.example.com:8443", "url-8443|||||"},
 		{"deep.hooks.example.com:443", "all|||||"},
 		{"example.com:443", "|||||"},
-		{"[[::1]]:443", "ipv6|||||"}, // sic
+		{"[[::1]]:443", "ipv6|||||"}, // the API server adds a second pair of brackets
 		{"[::1]:9443", "ipv6-9443|||||"},
 		{"10.0.0.1:443", "ip|||||"},
 		{"[fd00::1]:8443", "ipv6-8443|||||"},

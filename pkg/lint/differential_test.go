@@ -108,7 +108,7 @@ var mixedUp = strings.NewReplacer("service.namespace", "service.name", "service.
 
 // same compares the fields of an answer with those of the findings. An answer without fields equals any findings.
 func same(answered, found []string) bool {
-	if answered == nil { // 400: it could not decode it
+	if answered == nil { // 400: the API server could not decode the configuration
 		return true
 	}
 	for i, name := range answered {

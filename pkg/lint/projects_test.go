@@ -12,37 +12,38 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// projects has the configurations of well-known projects, abbreviated, with their expected findings. Each finding was
-// checked by hand: it is true for the configuration alone, whatever the program behind it does.
+// projects lists the expected findings for abbreviated configurations of well-known projects. Each finding was
+// checked by hand: it is true for the configuration, whatever the program does.
 var projects = map[string][]string{
-	// 30 seconds, for objects of its own only.
+	// The timeout is 30 seconds, but only for its own objects.
 	"cert-manager": {"advice AK402 webhook.cert-manager.io", "advice AK402 webhook.cert-manager.io"},
-	// Wildcards in cluster scope, which no namespaceSelector keeps out; everything else is left out by a label or
-	// forgiven by Ignore. What guards the label itself fails closed, and is for Namespaces only.
+	// The wildcards match cluster-scoped objects, which no namespaceSelector excludes. Other objects are
+	// excluded by a label, or failurePolicy is Ignore. The webhook that guards the label has failurePolicy
+	// Fail, and only matches Namespaces.
 	"gatekeeper": {"advice AK206 mutation.gatekeeper.sh", "advice AK206 validation.gatekeeper.sh", "advice AK307 mutation.gatekeeper.sh"},
-	// Before policies are read it fails closed for everything, itself included.
+	// Until it has read the policies, failurePolicy Fail applies to all objects, including its own.
 	"kyverno": {
 		"advice AK206 validate.kyverno.svc-ignore",
 		"error AK201 validate.kyverno.svc-fail", "warning AK202 validate.kyverno.svc-fail", "warning AK203 validate.kyverno.svc-fail",
 		"warning AK204 validate.kyverno.svc-fail", "warning AK205 validate.kyverno.svc-fail", "warning AK206 validate.kyverno.svc-fail",
 		"warning AK207 validate.kyverno.svc-fail",
 	},
-	// Four webhooks of 10 seconds each, but no pod passes more than one.
+	// Four webhooks of 10 seconds each, but each Pod matches at most one.
 	"istio": {
 		"advice AK401 rev.namespace.sidecar-injector.istio.io", "advice AK401 rev.object.sidecar-injector.istio.io",
 		"advice AK401 namespace.sidecar-injector.istio.io", "advice AK401 object.sidecar-injector.istio.io", "advice AK401 rev.validation.istio.io",
 	},
 	"linkerd": {"advice AK401 linkerd-sp-validator.linkerd.io"},
-	// It fails closed, and its own pods have the label that keeps them out.
+	// failurePolicy is Fail, but its own Pods have the label that excludes them.
 	"linkerd-ha": nil,
-	// No rules before it starts; services and ingresses of its own group.
+	// It has no rules until it starts. The services and ingresses belong to its own API group.
 	"knative-serving": nil,
 	"ingress-nginx":   {"advice AK210 validate.nginx.ingress.kubernetes.io", "advice AK401 validate.nginx.ingress.kubernetes.io"},
 	"metallb":         {"advice AK401 addresspoolvalidationwebhook.metallb.io", "advice AK401 bgppeersvalidationwebhook.metallb.io"},
 	"prometheus-operator": {
 		"advice AK401 prometheusrulemutate.monitoring.coreos.com", "advice AK401 prometheusrulemutate.monitoring.coreos.com",
 	},
-	// All pods, in all namespaces, fail closed; and Deployments, its own among them.
+	// All Pods in all namespaces, with failurePolicy Fail, and Deployments, including its own.
 	"kueue": {
 		"advice AK401 mjob.kb.io",
 		"error AK201 mpod.kb.io", "warning AK203 mpod.kb.io", "advice AK401 mpod.kb.io",
@@ -52,7 +53,7 @@ var projects = map[string][]string{
 	},
 	"cloudnative-pg": {"advice AK401 mcluster.cnpg.io", "advice AK401 vcluster.cnpg.io", "advice AK401 vpooler.cnpg.io"},
 	"opa-kube-mgmt":  {"advice AK206 webhook.openpolicyagent.org", "advice AK401 webhook.openpolicyagent.org"},
-	// Each pod passes it, at each UPDATE, those of kube-system too.
+	// It is called for each UPDATE of a Pod, also in kube-system.
 	"vault-agent-injector": {"advice AK307 vault.hashicorp.com", "advice AK203 vault.hashicorp.com", "advice AK401 vault.hashicorp.com"},
 	"vault-agent-injector-old": {
 		"warning AK113 ", "warning AK305 vault.hashicorp.com", "advice AK307 vault.hashicorp.com", "warning AK309 vault.hashicorp.com",

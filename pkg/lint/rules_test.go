@@ -64,7 +64,7 @@ func validating(changes ...string) string { return changed(cleanValidating, chan
 func changed(text string, changes []string) string {
 	for _, change := range changes {
 		field, _, _ := strings.Cut(strings.TrimPrefix(change, "-"), ":")
-		// A field goes on over the lines that are indented more.
+		// The value of a field continues on the lines that are indented more.
 		line := regexp.MustCompile(`(?m)^( *)(- )?` + regexp.QuoteMeta(field) + `:.*\n`)
 		at := line.FindStringSubmatchIndex(text)
 		if at == nil {

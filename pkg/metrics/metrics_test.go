@@ -70,7 +70,7 @@ func TestSizes(t *testing.T) {
 	hook := mutating("a.example.com")
 	observe(m, hook, webhook.Observation{Outcome: webhook.Mutated, BodyBytes: 5000, PatchBytes: 120, PatchOperations: 3})
 	observe(m, hook, webhook.Observation{Outcome: webhook.Allowed, BodyBytes: 1000})
-	observe(m, hook, webhook.Observation{Outcome: webhook.Shed}) // was not read
+	observe(m, hook, webhook.Observation{Outcome: webhook.Shed}) // the body was not read
 	const labels = `{type="mutating",webhook="a.example.com"}`
 	check(t, scrape(t, reg), map[string]float64{
 		"admitkit_request_body_bytes_count" + labels: 2,
@@ -87,14 +87,14 @@ func TestHandshakes(t *testing.T) {
 	m := newMetrics(t, reg, metrics.Options{})
 	m.HandshakeFailed("untrusted")
 	m.HandshakeFailed("untrusted")
-	m.HandshakeFailed("broken \xff") // would keep the whole registry from being read
+	m.HandshakeFailed("broken \xff") // invalid UTF-8 would make every scrape of the registry fail
 	check(t, scrape(t, reg), map[string]float64{
 		`admitkit_tls_handshake_failures_total{class="untrusted"}`:       2,
 		"admitkit_tls_handshake_failures_total{class=\"broken \uFFFD\"}": 1,
 	})
 }
 
-// Counters begin at zero. A rate would miss the first event of a counter that appears with it.
+// Counters begin at zero, because a rate misses the first event of a counter that appears with it.
 func TestKnownHooksCountFromZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	newMetrics(t, reg, metrics.Options{Hooks: []*webhook.Hook{mutating("a.example.com"), validating("a.example.com"), validating("b.example.com")}})
@@ -235,7 +235,7 @@ func TestHistogramsAreClassicAndNative(t *testing.T) {
 	if !slices.Equal(found, want) {
 		t.Errorf("histograms %q, want %q", found, want)
 	}
-	// 1 ms and 30 s are bounds: what peers lack are bounds that a webhook's times lie between.
+	// 1 ms and 30 s are bounds. Other libraries lack bounds in this range.
 	got := scrape(t, reg)
 	for _, le := range []string{"0.001", "30", "+Inf"} {
 		if len(about(got, "call_duration_seconds_bucket", `le="`+le+`"`)) != 1 {

@@ -12,9 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// TestElementsThatAreOneAndTheSameAreNotMoved edits two elements that are equal in the document, the first one
-// more than the second.
-func TestElementsThatAreOneAndTheSameAreNotMoved(t *testing.T) {
+// TestEqualElementsAreNotMoved edits two elements that are equal in the document, the first one more than the
+// second.
+func TestEqualElementsAreNotMoved(t *testing.T) {
 	for _, raw := range []string{
 		`{"conditions":[{"type":"a","status":"s","message":"m"},{"type":"a","status":"s","message":"m"}]}`,
 		`{"conditions":[{"type":"a","status":"s","message":"m"},{ "status":"s", "type":"\u0061","message":"m" }]}`,

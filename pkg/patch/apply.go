@@ -21,7 +21,7 @@ const maxCopied = 3 << 20
 // library differs from RFC 6902. It accepts more:
 //
 //   - a Replace adds a missing member;
-//   - a Test takes a missing member for null, and a Copy copies it as null;
+//   - a Test of a missing member compares it with null, and a Copy copies it as null;
 //   - a negative index counts from the end of a list.
 //
 // It also accepts less:
@@ -31,12 +31,12 @@ const maxCopied = 3 << 20
 //   - a Test compares the spelling of strings and numbers;
 //   - the copies of one patch must not exceed 3 MiB together.
 //
-// The API server applies the patch to its own encoding of the object and decodes the result into its own
-// type, which drops unknown fields. Apply does neither.
+// The API server applies the patch to its own encoding of the object and decodes the result into its own type,
+// which drops unknown fields. Apply does neither.
 //
-// An error about the document is an [*Error]. An error about the patch names the operation and wraps an [*Error] whose
-// pointer is From if a Move or Copy has no source, else Path. Apply also fails if [Patch.Check] does. It does not
-// change doc, and returns a copy of doc for an empty patch.
+// An error about the document is an [*Error]. An error about the patch names the operation and wraps an
+// [*Error] whose pointer is From if a Move or Copy has no source, else Path. Apply also fails if [Patch.Check]
+// does. It does not change doc, and returns a copy of doc for an empty patch.
 func Apply(doc []byte, p Patch) ([]byte, error) {
 	if err := applicable(doc); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func Apply(doc []byte, p Patch) ([]byte, error) {
 		return nil, &Error{Err: err}
 	}
 	k := failing - 1
-	before, _ := applyAll(doc, p[:k]) // which did not fail
+	before, _ := applyAll(doc, p[:k]) // cannot fail: it was applied before
 	return nil, fmt.Errorf("operation %d, %s: %w", k, p[k].Op, faultOf(before, p[k], err))
 }
 

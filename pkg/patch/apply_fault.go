@@ -46,7 +46,7 @@ func transferFault(doc []byte, op Operation) *Error {
 		return targetFault(doc, op.Path)
 	}
 	if op.From != op.Path && op.From.Contains(op.Path) {
-		return &Error{op.Path, fmt.Errorf("%s cannot be moved into itself", called(op.From))}
+		return &Error{op.Path, fmt.Errorf("%s cannot be moved into itself", placeText(op.From))}
 	}
 	rest, err := applyAll(doc, Patch{{Op: Remove, Path: op.From}})
 	if err != nil {
@@ -116,7 +116,7 @@ func holder(doc []byte, at Pointer) (any, *Error) {
 	return v, notInside(at, here, v)
 }
 
-// notInside returns the fault of a place inside a scalar.
+// notInside returns the fault of a place that would be inside a scalar.
 func notInside(at, here Pointer, v any) *Error {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -124,7 +124,7 @@ func notInside(at, here Pointer, v any) *Error {
 	}
 	text, _ := json.Marshal(v) // it was decoded from JSON
 	c := jsonraw.At(text, 0, 0)
-	return &Error{at, fmt.Errorf("%s is %s, not an object or an array", called(here), c.Kind().Noun())}
+	return &Error{at, fmt.Errorf("%s is %s, not an object or an array", placeText(here), c.Kind().Noun())}
 }
 
 func child(v any, token string) (any, bool) {
@@ -191,8 +191,8 @@ func decoded(doc []byte) (v any) {
 	return v
 }
 
-// called names a place in a message.
-func called(at Pointer) string {
+// placeText returns a place as messages show it.
+func placeText(at Pointer) string {
 	if at == "" {
 		return "the document"
 	}

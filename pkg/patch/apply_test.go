@@ -100,7 +100,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesWhatIsNoPatch(t *testing.T) {
+func TestApplyRejectsInvalidPatches(t *testing.T) {
 	_, err := patch.Apply([]byte(`{}`), patch.Patch{{Op: patch.Remove, Path: "/a"}, {Op: "merge", Path: "/a"}})
 	if err == nil || err.Error() != `operation 1: unknown op "merge"` {
 		t.Errorf("got error %v", err)
@@ -139,9 +139,9 @@ func TestApplyKeepsItsArguments(t *testing.T) {
 	}
 }
 
-// TestApplyHasItsOwnWords applies random operations to random documents. Apply must fail when the library does,
+// TestApplyExplainsEveryFailure applies random operations to random documents. Apply must fail when the library does,
 // name a place of the operation, and explain the failure without the library's message.
-func TestApplyHasItsOwnWords(t *testing.T) {
+func TestApplyExplainsEveryFailure(t *testing.T) {
 	docs := []string{`{"a":{"b":[1,null,{}],"c":null},"d":"x"}`, `[[],{"a":null},2.0]`, `{"a":[{"b":1},{"b":[]}]}`}
 	places := []patch.Pointer{"", "/a", "/a/b", "/a/b/0", "/a/0/b", "/a/1", "/a/b/-", "/0", "/1/a", "/-1", "/a/b/-9", "/d", "/d/e", "/x/y", "/a/c", "/a/c/z", "/2"}
 	values := []string{`null`, `1`, `2`, `"x"`, `{}`, `[null]`, `[1,null,{}]`, `{"b":1.0}`}

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// benchPod makes a Pod like those of real clusters: each container takes some 540 bytes.
+// benchPod returns a Pod like those of real clusters: each container takes about 540 bytes.
 func benchPod(containers int) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -116,7 +116,7 @@ func BenchmarkDiff(b *testing.B) {
 	}
 }
 
-// benchLabels is a projection that names next to nothing of an object.
+// benchLabels is a projection with very few fields.
 type benchLabels struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`

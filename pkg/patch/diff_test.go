@@ -296,7 +296,7 @@ func TestDiffOfStructsLeftOutWhenZero(t *testing.T) {
 	}
 }
 
-func TestDiffRefusesWhatItCannotBeSureOf(t *testing.T) {
+func TestDiffRejectsAmbiguousChanges(t *testing.T) {
 	two := map[string]any{"a": 2}
 	_, err := patch.Diff([]byte(`{"x":{"a":2,"a":1}}`), map[string]any{"x": two})
 	var at *patch.Error

@@ -65,9 +65,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// checkDocumentPair holds the difference of two documents against the API server's library and
-// against the other forms of it. Documents that it refuses are let through. Of so many operations
-// it looks whether each is needed.
+// checkDocumentPair checks the patch between two documents with the API server's library, and compares it with
+// the results of Values and Apply. It accepts that Documents rejects a document. It removes this many
+// operations, one at a time, to check that each is needed.
 func checkDocumentPair(before, after []byte, operations int) error {
 	p, err := patch.Documents(before, after)
 	if err != nil {
@@ -86,7 +86,7 @@ func checkDocumentPair(before, after []byte, operations int) error {
 		return fmt.Errorf("%s to %s: Documents says %s, Values says %s, error %s", before, after, text, again.AppendJSON(nil), fmt.Sprint(err))
 	}
 	if !isContainer(before) || !isContainer(after) {
-		return nil // the API server's library applies nothing to scalars and makes none
+		return nil // the API server's library cannot patch a scalar, nor produce one
 	}
 	result, err := apply(before, text)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestDocumentsOfRandomPairs(t *testing.T) {
 	}
 }
 
-func TestDocumentsRefusesWhatIsNotClear(t *testing.T) {
+func TestDocumentsRejectsDuplicateNames(t *testing.T) {
 	for _, row := range []struct{ reason, before, after, want string }{
 		{"a duplicate name, wherever it is", `{"a":[{"b":1,"b":1}],"c":1}`, `{}`, "before: a[0].b: duplicate name"},
 		{"two spellings of one name", `{}`, `{"b":1,"\u0062":1}`, "after: b: duplicate name"},
@@ -159,7 +159,7 @@ func TestDocumentsRefusesWhatIsNotClear(t *testing.T) {
 	}
 }
 
-func TestDocumentsKeepsNothingOfItsArguments(t *testing.T) {
+func TestDocumentsSharesNoMemoryWithItsArguments(t *testing.T) {
 	before, after := []byte(`{"a":[1]}`), []byte(`{"a":["x",1],"b":{"c":"y"}}`)
 	p, err := patch.Documents(before, after)
 	if err != nil {
@@ -173,8 +173,8 @@ func TestDocumentsKeepsNothingOfItsArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfLongLists has lists that an algorithm of quadratic cost could not finish, and documents of the
-// greatest depth.
+// TestDocumentsOfLongLists compares lists that are too long for an algorithm of quadratic cost, and documents
+// of the greatest depth.
 func TestDocumentsOfLongLists(t *testing.T) {
 	const n = 10_000
 	list := func(element func(i int) string) []byte {
@@ -217,8 +217,8 @@ func TestDocumentsOfLongLists(t *testing.T) {
 	}
 }
 
-// applyToList carries out a patch of a list of scalars. The API server's library copies the
-// list for each operation, too slow for thousands.
+// applyToList applies a patch of a list of scalars. The API server's library copies the list for each
+// operation, which is too slow for thousands.
 func applyToList(doc []byte, p patch.Patch) string {
 	root := parseTree(doc)
 	elem := root.elems

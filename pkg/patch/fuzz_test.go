@@ -50,7 +50,7 @@ func FuzzDiff(f *testing.F) {
 			t.Fatalf("%s patched with %s:\n got %s\nwant %s", from, text, got, want)
 		}
 		if bytes.Contains(text, []byte("-0")) {
-			return // the number that equals another
+			return // two spellings of one number
 		}
 		for i := range p[:min(len(p), 8)] {
 			rest := slices.Delete(slices.Clone(p), i, i+1)
@@ -92,7 +92,7 @@ func resultOf(t *testing.T, doc []byte, p patch.Patch) []byte {
 	return plainText(t, result)
 }
 
-// plain writes a value in one spelling: 1.0 and 1, -0 and 0 are one number each.
+// plain writes a value with one spelling for each number: 1.0 and 1 are equal, and so are -0 and 0.
 func plain(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -109,13 +109,13 @@ func plainText(t *testing.T, text []byte) []byte {
 		if !ok {
 			t.Fatalf("%s is no object", text)
 		}
-		text, _ = json.Marshal(m) // what was decoded from JSON encodes
+		text, _ = json.Marshal(m) // cannot fail: it was decoded from JSON
 	}
 	return text
 }
 
-// FuzzPointer looks for names that a pointer loses, and for pointers whose methods contradict their
-// names.
+// FuzzPointer looks for names that a pointer does not keep, and for pointers whose methods contradict each
+// other.
 func FuzzPointer(f *testing.F) {
 	for _, row := range pointerRows {
 		f.Add(string(row.pointer), "x")

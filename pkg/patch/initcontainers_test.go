@@ -21,13 +21,13 @@ import (
 const twoInits = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"app:1"}],"initContainers":[` +
 	`{"name":"setup","image":"setup:1","newField":true},{"name":"fetch","image":"fetch:1"}]}}`
 
-// initRows are what handlers do to lists of init containers, and which init containers there are
-// afterwards: in each, "newField" belongs to setup.
+// initRows are edits of a list of init containers and the resulting list. "newField" must always stay with
+// setup.
 var initRows = []struct {
 	reason string
-	edit   func(list *[]any, first any) // first is what is put in front
+	edit   func(list *[]any, first any) // first is the container to prepend
 	want   string
-	// controllerRuntime is what the same handler makes there, in v0.24 and v0.25 alike.
+	// controllerRuntime is the result of the same handler in controller-runtime v0.24 and v0.25.
 	controllerRuntime string
 }{
 	{
@@ -66,7 +66,7 @@ func edited[T any](list []T, first T, edit func(list *[]any, first any)) []T {
 	return list
 }
 
-// initsOf tells which init containers a Pod has and which of them have the unknown field.
+// initsOf returns the names of the init containers of a Pod, and marks those that have the unknown field.
 func initsOf(t *testing.T, pod []byte) string {
 	t.Helper()
 	var have struct {
@@ -90,8 +90,8 @@ func initsOf(t *testing.T, pod []byte) string {
 	return strings.Join(names, " ")
 }
 
-// TestAnUnknownFieldStaysOnItsInitContainer has the case in which other libraries move a field from one container to
-// another.
+// TestAnUnknownFieldStaysOnItsInitContainer edits lists for which other libraries move a field from one
+// container to another.
 func TestAnUnknownFieldStaysOnItsInitContainer(t *testing.T) {
 	type container struct {
 		Name string `json:"name"`

@@ -12,7 +12,7 @@ import (
 )
 
 type entry struct {
-	Name  string `json:"name,omitempty"` // left out, the list has no key
+	Name  string `json:"name,omitempty"` // without names, the list has no key
 	Kind  string `json:"kind"`
 	Value int    `json:"value"`
 	Zone  string `json:"zone"`
@@ -33,7 +33,7 @@ func manyEntries(n int, keyed bool) entries {
 	return e
 }
 
-// TestDiffOfLongLists has lists that an algorithm of quadratic cost could not finish.
+// TestDiffOfLongLists compares lists that are too long for an algorithm of quadratic cost.
 func TestDiffOfLongLists(t *testing.T) {
 	const n = 10_000
 	for _, row := range []struct {
@@ -91,8 +91,8 @@ func TestDiffOfLongLists(t *testing.T) {
 	}
 }
 
-// checkOrder carries out what the patch does to the order of the list. The API server's
-// library copies the list for each operation, too slow for thousands.
+// checkOrder applies the moves, additions and removals of a patch to the list. The API server's library copies
+// the list for each operation, which is too slow for thousands.
 func checkOrder(t *testing.T, list, want []entry, p patch.Patch) {
 	t.Helper()
 	var now []*entry

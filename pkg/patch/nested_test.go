@@ -21,7 +21,7 @@ func nested(level, inner string) []byte {
 	return []byte(strings.Repeat(level, levels) + inner + strings.Repeat("}]}", levels))
 }
 
-// diffOf changes what raw decodes to, and returns the patch.
+// diffOf changes the value that raw decodes to, and returns the patch.
 func diffOf(t *testing.T, raw []byte, change func(map[string]any)) (patch.Patch, error) {
 	t.Helper()
 	var b received.Document
@@ -69,7 +69,7 @@ func TestErrorsInsideNestedListsEndTheComparison(t *testing.T) {
 	}
 }
 
-func TestElementsGoFromEveryNestedList(t *testing.T) {
+func TestElementsAreRemovedFromEveryNestedList(t *testing.T) {
 	const outer, inner = `{"name":"n","kids":[{"name":"a"},{"name":"b"},`, `,{"name":"x"},{"name":"y"},{"name":"z"}]}`
 	raw := strings.Repeat(outer, levels) + `{"name":"i"}` + strings.Repeat(inner, levels)
 	for _, row := range []struct {

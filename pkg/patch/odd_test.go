@@ -18,7 +18,7 @@ type labelled struct {
 
 type itself *itself
 
-// odd has what only few types have.
+// odd has kinds of fields that few types have.
 type odd struct {
 	Float float64      `json:"float,omitempty"`
 	Keyed []labelled   `json:"keyed" patchMergeKey:"name"`

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A checker compares four documents at one place and collects the faults: r is raw, b and a are the encodings of the
-// value before and after, x is raw with the patch applied.
+// A checker compares four documents, member by member, and collects the faults: r is raw, b and a are the
+// encodings of the value before and after the edits, x is raw with the patch applied.
 type checker struct {
-	kept  map[string]bool // sown members found where they belong
+	kept  map[string]bool // planted members that are at their own place
 	wrong []string
 }
 
@@ -21,13 +21,13 @@ func (c *checker) fail(at, format string, args ...any) {
 	c.wrong = append(c.wrong, at+": "+fmt.Sprintf(format, args...))
 }
 
-// checkDocuments reports what the patch did to parts of raw that it had no business with.
+// checkDocuments reports changes of raw that the patch should not have made.
 func checkDocuments(r, b, a, x *tree, s place, t *trace) []string {
 	c := checker{kept: map[string]bool{}}
 	c.object("", r, b, a, x, s, t)
-	for name, n := range x.allSown() {
+	for name, n := range x.allPlanted() {
 		if !c.kept[name] || n > 1 {
-			c.fail("", "%s moved to a place that is not its own, or came back", name)
+			c.fail("", "%s moved to another place, or exists twice", name)
 		}
 	}
 	slices.Sort(c.wrong)
@@ -44,7 +44,7 @@ func orNothing(n *tree) *tree {
 }
 
 func (c *checker) object(at string, r, b, a, x *tree, s place, t *trace) {
-	for _, name := range r.sown() {
+	for _, name := range r.planted() {
 		c.kept[name] = true
 	}
 	names := slices.Concat(r.names, b.names, a.names, x.names)
@@ -58,17 +58,16 @@ func (c *checker) member(at string, r, b, a, x *tree, s place, t *trace) {
 	switch {
 	case b.same(a) || sameQuantity(b, a, s):
 		if !r.equal(x) {
-			c.fail(at, "nothing changed here, yet the document did")
+			c.fail(at, "the value did not change here, but the document did")
 		}
 		if r != nil {
-			for name := range r.allSown() {
+			for name := range r.allPlanted() {
 				c.kept[name] = true
 			}
 		}
 	case a == nil && r.is('{') && s.field && !s.pointer() && s.isStruct():
-		// A struct held by value is left out when it is zero: that says nothing about
-		// members that it does not know.
-		if len(r.sown()) > 0 || x != nil {
+		// A struct that is not a pointer is omitted when it is zero. Its unknown members must stay.
+		if len(r.planted()) > 0 || x != nil {
 			c.object(at, r, orNothing(b), nothing, orNothing(x), s, t)
 		}
 	case a == nil:
@@ -84,7 +83,7 @@ func (c *checker) member(at string, r, b, a, x *tree, s place, t *trace) {
 	case r.is('[') && b.is('[') && a.is('['):
 		if !x.is('[') || len(x.elems) != len(a.elems) {
 			c.fail(at, "should be a list of %d", len(a.elems))
-		} else if len(r.elems) == len(b.elems) { // an array may be longer than what fills it
+		} else if len(r.elems) == len(b.elems) { // a Go array may be longer than the list that it was decoded from
 			c.list(at, r, b, a, x, s, t)
 		}
 	}
@@ -98,12 +97,12 @@ func sameQuantity(b, a *tree, s place) bool {
 	return q.Cmp(resource.MustParse(a.text)) == 0
 }
 
-// list finds out by the sown members which element of r each element of x is, and compares
-// that with what the merge key says or, without a key, with the trace of the edits.
+// list uses the planted members to find the element of r that each element of x comes from. It compares the
+// result with the merge key or, without a key, with the trace of the edits.
 func (c *checker) list(at string, r, b, a, x *tree, s place, t *trace) {
 	owner := map[string]int{}
 	for i, elem := range r.elems {
-		for name := range elem.allSown() {
+		for name := range elem.allPlanted() {
 			owner[name] = i
 		}
 	}
@@ -120,7 +119,7 @@ func (c *checker) list(at string, r, b, a, x *tree, s place, t *trace) {
 	}
 	wanted, keyed := byKey(b.elems, a.elems, s.mergeKey)
 	if s.opaque() {
-		t = newTrace() // edits do not look inside
+		t = newTrace() // edits replace such lists as a whole
 	}
 	traces := t.list(len(a.elems))
 	for j, i := range observed {
@@ -133,7 +132,7 @@ func (c *checker) list(at string, r, b, a, x *tree, s place, t *trace) {
 		case keyed:
 			i = wanted[j]
 		case a.elems[j].is('[') && inPlace(traces, len(b.elems)):
-			i = j // nothing can have taken its place
+			i = j // no element was moved, so each list is compared with the one at its index
 		}
 		if i < 0 {
 			continue
@@ -156,7 +155,7 @@ func inPlace(traces []*trace, n int) bool {
 }
 
 func (c *checker) keyed(at string, wanted, observed int, r *tree) {
-	if wanted != observed && (observed >= 0 || len(r.elems[wanted].sown()) > 0) {
+	if wanted != observed && (observed >= 0 || len(r.elems[wanted].planted()) > 0) {
 		c.fail(at, "by its key this is element %d, by its unknown members element %d", wanted, observed)
 	}
 }
@@ -170,29 +169,29 @@ func (c *checker) unkeyed(at string, j int, b, a []*tree, observed []int, r *tre
 		}
 	}
 	i := traces[j].from
-	if i < 0 || observed[j] == i || len(r.elems[i].sown()) == 0 {
+	if i < 0 || observed[j] == i || len(r.elems[i].planted()) == 0 {
 		return
 	}
 	like := likeness(b[i], a[j])
 	if alone := len(b) == 1 && len(a) == 1; !a[j].is('{') || like < 0 && !alone {
-		return // so different that only its place could tell, or without members to know it by
+		return // it cannot be recognized by its members
 	}
 	for k, o := range observed {
-		// Another pair may look at least as much like one element.
+		// Another pair may be at least as alike.
 		if o >= 0 && (o == i || k == j) && likeness(b[o], a[k]) >= like {
 			return
 		}
 	}
 	for o, elem := range r.elems {
-		if len(elem.sown()) == 0 && likeness(b[o], a[j]) >= like {
-			return // it may be this one, which bears no mark
+		if len(elem.planted()) == 0 && likeness(b[o], a[j]) >= like {
+			return // it may come from this element, which has no planted members
 		}
 	}
 	c.fail(below(at, j), "this is element %d, edited or moved, but its unknown members are gone", i)
 }
 
-// alike reports whether a list holds elements that are one to the type and not to the
-// document: the reason why Diff may refuse.
+// alike reports whether a list holds elements that are equal to the type but differ in the document. Diff may
+// reject such lists.
 func alike(r, b *tree) bool {
 	if r == nil || b == nil || len(r.elems) != len(b.elems) {
 		return false
@@ -212,8 +211,8 @@ func alike(r, b *tree) bool {
 
 const certain = 1 << 30
 
-// likeness counts the members that two elements share; it is negative where they share
-// fewer than half.
+// likeness returns the number of members that two elements share, or a negative number if they share fewer
+// than half.
 func likeness(x, y *tree) int {
 	switch {
 	case x.same(y):
@@ -235,7 +234,7 @@ func likeness(x, y *tree) int {
 	return shared
 }
 
-// byKey pairs elements by their merge key, if they have one that tells them apart.
+// byKey pairs elements by their merge key, if the list has distinct keys.
 func byKey(b, a []*tree, mergeKey string) ([]int, bool) {
 	for _, key := range []string{mergeKey, "name"} {
 		old, ok := keys(b, key)

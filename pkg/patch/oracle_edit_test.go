@@ -24,7 +24,7 @@ type trace struct {
 	kids  map[string]*trace
 	elems []*trace
 	from  int  // the original index, or -1
-	fresh bool // nothing below is what was here before
+	fresh bool // all values below are new
 }
 
 func (t *trace) kid(name string) *trace {
@@ -51,7 +51,7 @@ func (t *trace) list(n int) []*trace {
 
 func newTrace() *trace { return &trace{from: -1, fresh: true} }
 
-// renew forgets what was here before.
+// renew records that the value was replaced.
 func (t *trace) renew() { *t = trace{from: t.from, fresh: true} }
 
 // An editor makes one random edit. All editors of a case prefer the same members, so that several edits often happen
@@ -60,7 +60,7 @@ type editor struct {
 	r       *rand.Rand
 	fill    *randfill.Filler
 	favour  uint64
-	untyped bool // edit inside the maps and lists of an any
+	untyped bool // edit maps and lists inside an any
 	did     string
 }
 
@@ -72,7 +72,7 @@ func (e *editor) note(at, format string, args ...any) {
 
 func (e *editor) fresh(t reflect.Type) reflect.Value {
 	p := reflect.New(t)
-	if !e.one(8) { // a zero value now and then
+	if !e.one(8) { // sometimes a zero value
 		e.fill.Fill(p.Interface())
 	}
 	return p.Elem()
@@ -141,7 +141,7 @@ func (e *editor) pointer(v reflect.Value, t *trace, at string) {
 }
 
 func (e *editor) scalar(v reflect.Value, at string) {
-	if e.one(2) && e.sameInOtherWords(v) {
+	if e.one(2) && e.respell(v) {
 		e.note(at, "same value, spelt otherwise")
 		return
 	}
@@ -153,8 +153,8 @@ func (e *editor) scalar(v reflect.Value, at string) {
 	e.note(at, "now %s", mustEncode(v.Interface()))
 }
 
-// sameInOtherWords changes how a value is held and nothing that counts.
-func (e *editor) sameInOtherWords(v reflect.Value) bool {
+// respell changes the spelling of a value, such as the unit of a quantity, but not its meaning.
+func (e *editor) respell(v reflect.Value) bool {
 	switch x := v.Addr().Interface().(type) {
 	case *resource.Quantity:
 		formats := []resource.Format{resource.DecimalSI, resource.BinarySI, resource.DecimalExponent}
@@ -185,7 +185,7 @@ func (e *editor) structure(v reflect.Value, t *trace, at string) {
 		return
 	}
 	fields := fieldsOf(v.Type())
-	// Mostly edit what is there, and mostly what has an inside.
+	// Usually edit fields that are set, and fields that have members or elements.
 	for _, wanted := range []func(reflect.Value) bool{isSet, hasInside} {
 		if some := e.fieldsThat(wanted, v, fields); len(some) > 0 && !e.one(4) {
 			fields = some
@@ -207,7 +207,7 @@ func (e *editor) structure(v reflect.Value, t *trace, at string) {
 	e.edit(v.FieldByIndex(f.index), t.kid(f.name), below(at, f.name))
 }
 
-// rank orders names in a way of its own for each case.
+// rank returns a random but fixed rank of a name, which differs from case to case.
 func (e *editor) rank(name string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, e.favour, name)
@@ -265,7 +265,7 @@ func (e *editor) mapping(v reflect.Value, t *trace, at string) {
 	}
 }
 
-// keyName is the name of the member that a map entry becomes.
+// keyName returns the name of the member that encodes a map entry.
 func keyName(key reflect.Value) string {
 	m := reflect.MakeMap(reflect.MapOf(key.Type(), reflect.TypeFor[int]()))
 	m.SetMapIndex(key, reflect.ValueOf(0))
@@ -350,7 +350,7 @@ func (e *editor) list(v reflect.Value, t *trace, at string) {
 	}
 }
 
-// array edits an element or swaps it with another; it cannot do more.
+// array edits an element or swaps it with another.
 func (e *editor) array(v reflect.Value, t *trace, at string) {
 	traces, i := t.list(v.Len()), e.r.Intn(v.Len())
 	if e.one(3) {
@@ -368,7 +368,7 @@ func (e *editor) insert(v reflect.Value, t *trace, i int, elem reflect.Value) {
 	t.elems = slices.Insert(t.elems, i, newTrace())
 }
 
-// rename gives an element another merge key, where it has a field for one.
+// rename changes the merge key of an element, if it has a field for one.
 func (e *editor) rename(elem reflect.Value) {
 	if object, ok := elem.Interface().(map[string]any); ok && object["name"] != nil {
 		object["name"] = fmt.Sprintf("copy-%d", e.r.Intn(1000))

@@ -18,17 +18,17 @@ import (
 // The properties of a document that an encoder would not produce. All are legal: clients and newer API servers send
 // such documents.
 const (
-	crowd   = 1 << iota // lists of similar elements
-	sow                 // members that the Go type does not know, in every struct
-	sparse              // members left out, null, or there where an encoder leaves them out
-	respell             // quantities in other units, times in other zones
-	shuffle             // names in any order
-	spaces              // white space and needless escapes
-	allWays = 1<<iota - 1
+	crowd        = 1 << iota // lists of similar elements
+	plantUnknown             // members that the Go type does not know, in every struct
+	sparse                   // members that are missing or null, or present although an encoder would omit them
+	respell                  // quantities in other units, times in other zones
+	shuffle                  // names in any order
+	spaces                   // white space and needless escapes
+	allWays      = 1<<iota - 1
 )
 
-// strangeDocument writes data, the encoding of an object, in the ways given. Each way has
-// its own randomness, so that leaving one out leaves the others alone.
+// strangeDocument writes data, the encoding of an object, with the given properties. Each property has its own
+// random source, so that leaving one out does not change the others.
 func strangeDocument(data []byte, v view, ways int, seed int64) []byte {
 	root, t, next := parseTree(data), v.kind, 0
 	random := func(way int) *rand.Rand { return rand.New(rand.NewSource(seed*64 + int64(way))) }
@@ -40,8 +40,8 @@ func strangeDocument(data []byte, v view, ways int, seed int64) []byte {
 		r := random(sparse)
 		root.visit(place{typ: t}, func(n *tree, s place) { makeSparse(n, s, r) })
 	}
-	if ways&sow != 0 {
-		r := random(sow)
+	if ways&plantUnknown != 0 {
+		r := random(plantUnknown)
 		sometimes := r.Intn(3) == 0
 		root.visit(place{typ: t}, func(n *tree, s place) {
 			if s.isStruct() && n.is('{') && !(sometimes && r.Intn(2) == 0) {
@@ -65,7 +65,7 @@ func strangeDocument(data []byte, v view, ways int, seed int64) []byte {
 	return b.Bytes()
 }
 
-// visit calls f for each value below n and n itself, which s describes, the inner ones first.
+// visit calls f for n and each value inside it, the innermost first. s describes n.
 func (n *tree) visit(s place, f func(*tree, place)) {
 	for _, name := range slices.Clone(n.names) {
 		n.kids[name].visit(s.member(name), f)
@@ -76,7 +76,7 @@ func (n *tree) visit(s place, f func(*tree, place)) {
 	f(n, s)
 }
 
-// addAlmostAlike adds copies of elements with one other member.
+// addAlmostAlike adds copies of elements in which one member may differ.
 func addAlmostAlike(n *tree, s place, r *rand.Rand) {
 	if len(n.elems) == 0 || s.opaque() || indirect(s.typ).Kind() == reflect.Array || r.Intn(3) > 0 {
 		return
@@ -99,7 +99,7 @@ func addAlmostAlike(n *tree, s place, r *rand.Rand) {
 
 func unknownValue(r *rand.Rand, id int, v view) *tree {
 	values := []any{id, nil, "x", []any{id}, map[string]any{"id": id, "name": "n"}}
-	if v.isTyped() { // no Go type holds this one
+	if v.isTyped() { // too large for any Go type
 		values = append(values, json.Number("12345678901234567890123e400"))
 	}
 	return parseTree(mustEncode(values[r.Intn(len(values))]))
@@ -119,7 +119,7 @@ func makeSparse(n *tree, s place, r *rand.Rand) {
 		return
 	}
 	for _, name := range slices.Clone(n.names) {
-		chance := 60 // members that matter
+		chance := 60 // for members that are not empty
 		if kid := n.kids[name]; kid.null() || kid.text == "0" || kid.text == "false" ||
 			len(kid.text)+len(kid.names)+len(kid.elems) == 0 {
 			chance = 3
@@ -145,7 +145,7 @@ func makeSparse(n *tree, s place, r *rand.Rand) {
 	}
 }
 
-// nullable: a metav1.Duration refuses null.
+// nullable returns false for metav1.Duration, which does not accept null.
 func nullable(s place) bool { return indirect(s.typ) != reflect.TypeFor[metav1.Duration]() }
 
 var zones = []*time.Location{time.UTC, time.FixedZone("", 7200), time.FixedZone("", -12600)}
@@ -163,7 +163,7 @@ func respellScalar(n *tree, s place, r *rand.Rand) {
 				n.text = fmt.Sprintf("%dm", milli.Value())
 			}
 		} else if whole := *resource.NewQuantity(q.Value(), resource.DecimalSI); whole.Cmp(q) == 0 {
-			n.kind, n.text = 's', fmt.Sprint(q.Value()) // a number is as good as a string
+			n.kind, n.text = 's', fmt.Sprint(q.Value()) // a number is as valid as a string
 		}
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		at, err := time.Parse(time.RFC3339Nano, text)

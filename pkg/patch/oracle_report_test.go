@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// report finds fewer edits and a smaller, plainer document that fail too, and writes it all
-// down: what it shows can become a row of a table.
+// report looks for fewer edits and a smaller document that still fail, and describes the result. It can become
+// a row of a table.
 func (c *oracleCase) report(err error) string {
 	small, list := *c, edits(c.seed)
 	fails := func(ways int, doc []byte, list []int64) bool {
@@ -46,7 +46,7 @@ func (c *oracleCase) report(err error) string {
 	return b.String()
 }
 
-// prune takes out of a document whatever it can while it fails, the outermost parts first.
+// prune removes everything from a document that is not needed for the failure, the outermost parts first.
 func prune(doc []byte, fails func([]byte) bool) {
 	root := parseTree(doc)
 	failsNow := func() bool {
@@ -76,7 +76,7 @@ func prune(doc []byte, fails func([]byte) bool) {
 	visit(root)
 }
 
-// difference shows where two texts part.
+// difference shows where two texts begin to differ.
 func difference(got, want []byte) string {
 	i := 0
 	for i < min(len(got), len(want)) && got[i] == want[i] {

@@ -26,18 +26,18 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// TestOracle edits random objects of all kinds as a handler would that knows their whole Go type, some of its
+// TestOracle edits random objects of all kinds like a handler that knows their whole Go type, some of its
 // fields, or no type. It checks every patch against these rules:
 //
 //   - applied to the document by the API server's own library, it gives the edited object;
-//   - what no edit touched is as it was, spelling included;
-//   - members that the Go type does not know stay, in the element that they were in;
-//   - without any one of its operations the result is another;
-//   - the same difference gives the same bytes;
-//   - no edit gives no patch.
+//   - values without an edit do not change, not even in their spelling;
+//   - members that the Go type does not know stay in their element;
+//   - without any one of its operations the result differs;
+//   - equal differences give equal bytes;
+//   - without an edit there is no patch.
 //
-// Then it compares the received document, the patched one, and the encodings before and after as documents, by the
-// rules of checkDocumentPair.
+// Then it compares the received document, the patched one, and the encodings before and after as documents, by
+// the rules of checkDocumentPair.
 //
 // ADMITKIT_ORACLE_CASES sets the number of cases, ADMITKIT_ORACLE_SEED the first seed.
 func TestOracle(t *testing.T) {
@@ -91,14 +91,14 @@ func number(t *testing.T, variable string, fallback int64) (int64, bool) {
 }
 
 // counts show that the cases were not all trivial.
-type counts struct{ edits, operations, moves, sown, unchanged, refused, checkedOps int }
+type counts struct{ edits, operations, moves, planted, unchanged, refused, checkedOps int }
 
 func (c counts) String() string {
 	return fmt.Sprintf("%d edits, %d operations (%d left out in turn), %d of them moves, %d unknown members, %d cases without a change, %d refused",
-		c.edits, c.operations, c.checkedOps, c.moves, c.sown, c.unchanged, c.refused)
+		c.edits, c.operations, c.checkedOps, c.moves, c.planted, c.unchanged, c.refused)
 }
 
-// edits are the numbers of the edits of a case: each has its own randomness.
+// edits returns the numbers of the edits of a case. Each edit has its own random source.
 func edits(seed int64) []int64 {
 	list := make([]int64, rand.New(rand.NewSource(seed)).Intn(9))
 	for i := range list {
@@ -109,8 +109,8 @@ func edits(seed int64) []int64 {
 
 type oracleCase struct {
 	seed int64
-	ways int    // in which the document is strange
-	doc  []byte // a document to use in place of a random one
+	ways int    // the properties of the document
+	doc  []byte // used instead of a random document
 
 	view          view
 	raw           []byte
@@ -125,7 +125,7 @@ func (c *oracleCase) decode(data []byte) (any, error) {
 	return v, kjson.UnmarshalCaseSensitivePreserveInts(data, v)
 }
 
-// run makes the objects and the document, applies the edits listed, and checks the patch.
+// run generates the objects and the document, applies the edits with these numbers, and checks the patch.
 func (c *oracleCase) run(edits []int64, totals *counts, lock *sync.Mutex) error {
 	r := rand.New(rand.NewSource(c.seed))
 	c.view = randomView(r)
@@ -173,11 +173,11 @@ func (c *counts) add(o *oracleCase, checked int) {
 	case len(o.patch) == 0:
 		c.unchanged++
 	}
-	c.sown += bytes.Count(o.raw, []byte(future))
+	c.planted += bytes.Count(o.raw, []byte(future))
 }
 
-// baseDiff is patch.Diff after a decoding of the document, which stands inside another one.
-func baseDiff(raw []byte, after any) (patch.Patch, error) {
+// receivedDiff computes the patch with a received.Document that was decoded from inside a larger document.
+func receivedDiff(raw []byte, after any) (patch.Patch, error) {
 	body := slices.Concat([]byte(`{"object":`), raw, []byte(`}`))
 	start := len(`{"object":`)
 	var b received.Document
@@ -211,8 +211,8 @@ func (c *oracleCase) check(history *trace) (checked int, err error) {
 	if other := again.AppendJSON(nil); !bytes.Equal(text, other) {
 		return 0, fmt.Errorf("two patches for one difference: the other is %s", other)
 	}
-	if other, err := baseDiff(raw, c.after); err != nil || !bytes.Equal(text, other.AppendJSON(nil)) {
-		return 0, fmt.Errorf("a Base makes another patch: %s, error %s", other.AppendJSON(nil), fmt.Sprint(err))
+	if other, err := receivedDiff(raw, c.after); err != nil || !bytes.Equal(text, other.AppendJSON(nil)) {
+		return 0, fmt.Errorf("a received.Document gives another patch: %s, error %s", other.AppendJSON(nil), fmt.Sprint(err))
 	}
 	if !bytes.Equal(raw, c.raw) {
 		return 0, errors.New("Diff wrote into the document")
@@ -225,8 +225,7 @@ func (c *oracleCase) check(history *trace) (checked int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("the result does not decode: %w", err)
 	}
-	// Go values that JSON cannot tell apart, such as a nil pointer and a pointer to a nil
-	// list, are one value.
+	// Go values that are equal in JSON count as equal, such as a nil pointer and a pointer to a nil list.
 	if got, want := c.plain(got), c.plain(c.after); !equality.Semantic.DeepEqual(got, want) {
 		return 0, fmt.Errorf("the result is another object: %s", difference(mustEncode(got), mustEncode(want)))
 	}
@@ -245,13 +244,13 @@ func (c *oracleCase) check(history *trace) (checked int, err error) {
 		}
 	}
 	if !bytes.Equal(mustEncode(c.after), mustEncode(c.roundTrip(c.after))) {
-		return 0, nil // JSON cannot hold it, a pointer to a zero time for one: that may cost an operation
+		return 0, nil // JSON cannot represent the value, such as a pointer to a zero time, so an operation may be superfluous
 	}
 	return c.leaveOut(result, mustEncode(got))
 }
 
-// plain returns the value after a round trip in which raw JSON inside it lost the order of
-// its names, which no patch can set.
+// plain returns the value after a round trip that sorts the names in raw JSON inside it. A patch cannot set
+// their order.
 func (c *oracleCase) plain(v any) any {
 	dec := json.NewDecoder(bytes.NewReader(mustEncode(v)))
 	dec.UseNumber()
@@ -270,18 +269,19 @@ func (c *oracleCase) roundTrip(v any) any {
 	return p
 }
 
-// leaveOut applies the patch without one operation at a time: none may be there for nothing.
+// leaveOut removes one operation at a time from the patch and checks that the result differs, so that each
+// operation is needed.
 func (c *oracleCase) leaveOut(full, want []byte) (checked int, err error) {
 	order := rand.New(rand.NewSource(c.seed)).Perm(len(c.patch))
 	for _, k := range order[:min(len(order), 4)] {
 		checked++
 		if c.patch[k].Path.Parent() == "/spec/pair" {
-			continue // an array decodes from a shorter list too, the rest of it zero
+			continue // a Go array also decodes from a shorter list
 		}
 		rest := slices.Delete(slices.Clone(c.patch), k, k+1)
 		result, err := apply(c.raw, rest.AppendJSON(nil))
 		if err != nil || c.patch[k].Op == patch.Move && !bytes.Equal(result, full) {
-			continue // a move may serve the unknown members of the element alone
+			continue // a move may be needed only for the unknown members of the element
 		}
 		if got, err := c.decode(result); err == nil && bytes.Equal(mustEncode(got), want) {
 			return checked, fmt.Errorf("operation %d changes nothing: %s", k, c.patch[k:k+1].AppendJSON(nil))

@@ -21,7 +21,7 @@ import (
 // the code under test.
 type tree struct {
 	kind  byte   // '{', '[', '"', or 's' for the other scalars
-	text  string // of a scalar; of a string, what it stands for
+	text  string // the text of a scalar; the decoded text of a string
 	names []string
 	kids  map[string]*tree
 	elems []*tree
@@ -30,7 +30,7 @@ type tree struct {
 
 func newObject() *tree { return &tree{kind: '{', kids: map[string]*tree{}} }
 
-// parseTree reads a document that an encoder wrote, so it need not look for faults.
+// parseTree reads a document that an encoder wrote, so it does not look for errors.
 func parseTree(doc []byte) *tree {
 	n, _ := readTree(doc)
 	return n
@@ -127,7 +127,7 @@ func (n *tree) empty() bool {
 	return n.null() || (n.kind == '{' || n.kind == '[') && len(n.names)+len(n.elems) == 0
 }
 
-// equal compares two values in whatever spelling.
+// equal compares two values and ignores their spelling.
 func (n *tree) equal(o *tree) bool {
 	if n == nil || o == nil || n.kind != o.kind {
 		return n == o
@@ -137,8 +137,8 @@ func (n *tree) equal(o *tree) bool {
 		!slices.ContainsFunc(n.names, func(name string) bool { return !n.kids[name].equal(o.kids[name]) })
 }
 
-// same compares the texts of two values that one encoder wrote. Where a type keeps JSON as it
-// is, another spelling is another value.
+// same compares the bytes of two values that one encoder wrote. It distinguishes spellings, because some types
+// keep JSON as it is.
 func (n *tree) same(o *tree) bool {
 	if n == nil || o == nil {
 		return n == o
@@ -146,7 +146,7 @@ func (n *tree) same(o *tree) bool {
 	return bytes.Equal(n.doc, o.doc)
 }
 
-// A style says how a tree is written: with white space, or with needless escapes.
+// A style is a way to write a tree: random white space and needless escapes, or none.
 type style struct {
 	r      *rand.Rand
 	spaces bool
@@ -193,7 +193,7 @@ func (s style) space(b *bytes.Buffer) {
 	}
 }
 
-// escape spells one letter of a string otherwise.
+// escape may write one letter of a string as an escape.
 func (s style) escape(text string) string {
 	if i := strings.IndexByte(text, 'a'); s.spaces && i > 0 && text[i-1] != '\\' && s.r.Intn(8) == 0 {
 		return text[:i] + `\u0061` + text[i+1:]
@@ -243,15 +243,14 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// A place has the Go type that decodes it and the merge key of its list elements. The zero place has no Go
-// type.
+// A place is the Go type of a value and the merge key of its list elements. The zero place has no Go type.
 type place struct {
 	typ      reflect.Type
 	mergeKey string
 	field    bool
 }
 
-// opaque reports whether the type writes itself, or is an interface.
+// opaque reports whether the type encodes itself, or is an interface.
 func (s place) opaque() bool {
 	if s.typ == nil || s.typ.Kind() == reflect.Interface {
 		return true
@@ -290,12 +289,11 @@ func (s place) elem() place {
 	return place{}
 }
 
-// future is how the names of the members begin that no Go type knows.
+// future is the prefix of the names of planted members, which no Go type knows.
 const future = "zzFuture"
 
-// sown returns the unknown members that stand at n itself; for a list of lists, at the
-// elements of its elements.
-func (n *tree) sown() (names []string) {
+// planted returns the planted members of n itself. For a list they are those of its elements.
+func (n *tree) planted() (names []string) {
 	if n == nil {
 		return nil
 	}
@@ -305,38 +303,37 @@ func (n *tree) sown() (names []string) {
 		}
 	}
 	for _, elem := range n.elems {
-		names = append(names, elem.sown()...)
+		names = append(names, elem.planted()...)
 	}
 	return names
 }
 
-// allSown counts every unknown member at n and below.
-func (n *tree) allSown() map[string]int {
+// allPlanted counts every planted member of n and of the values inside it.
+func (n *tree) allPlanted() map[string]int {
 	count := map[string]int{}
-	n.countSown(count)
+	n.countPlanted(count)
 	return count
 }
 
-func (n *tree) countSown(count map[string]int) {
+func (n *tree) countPlanted(count map[string]int) {
 	for _, name := range n.names {
 		if strings.HasPrefix(name, future) {
 			count[name]++
 		} else {
-			n.kids[name].countSown(count)
+			n.kids[name].countPlanted(count)
 		}
 	}
 	for _, elem := range n.elems {
-		elem.countSown(count)
+		elem.countPlanted(count)
 	}
 }
 
-// marks returns the unknown members by which an element is known: its own, or else those
-// further inside.
+// marks returns the planted members that identify an element: its own, or else those of the values inside it.
 func (n *tree) marks() []string {
-	if names := n.sown(); len(names) > 0 {
+	if names := n.planted(); len(names) > 0 {
 		return names
 	}
-	return slices.Collect(maps.Keys(n.allSown()))
+	return slices.Collect(maps.Keys(n.allPlanted()))
 }
 
 func below(at string, name any) string {

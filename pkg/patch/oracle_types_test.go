@@ -42,7 +42,7 @@ type gadgetSpec struct {
 	Blobs     [][]byte `json:"blobs,omitempty"`
 	PortNames []intstr.IntOrString
 
-	// Lists with a key: by tag, by a tag that names a number, by name.
+	// Lists with a key: from a tag, from a tag that names a number, and the name.
 	Tagged []tagged `json:"tagged,omitempty" patchStrategy:"merge" patchMergeKey:"id"`
 	Ports  []tagged `json:"ports" patchStrategy:"merge" patchMergeKey:"number"`
 	Named  []named  `json:"named,omitempty"`
@@ -132,9 +132,9 @@ func (k *textKey) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// newFiller makes values that survive their encoding, so that a difference after a round
-// trip is the patch's doing. Few different values give lists of equal and of almost equal
-// elements, and merge keys that are there twice.
+// newFiller fills values that survive a round trip through JSON, so that the patch is the only reason for a
+// difference. If few, it uses few different values, which gives equal and almost equal elements, and duplicate
+// merge keys.
 func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 	f := randfill.NewWithSeed(seed).NilChance(nilChance).NumElements(0, 4)
 	if few {
@@ -147,7 +147,7 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 	} else {
 		f.Funcs(func(s *string, c randfill.Continue) { *s = randomString(c.Rand) })
 	}
-	schemas := 20 // at most, lest an object grow without end
+	schemas := 20 // at most, so that an object does not grow forever
 	return f.Funcs(
 		func(k *textKey, c randfill.Continue) {
 			k.Group, k.Item = "g"+strconv.Itoa(c.Intn(3)), randomString(c.Rand)
@@ -177,7 +177,7 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 		func(e *runtime.Object, _ randfill.Continue) { *e = nil },
 		func(j *apiextensionsv1.JSON, c randfill.Continue) { j.Raw = mustEncode(randomJSON(c.Rand, 2)) },
 		func(s *apiextensionsv1.JSONSchemaProps, c randfill.Continue) {
-			if schemas > 0 && c.Intn(8) == 0 { // it holds itself many times over
+			if schemas > 0 && c.Intn(8) == 0 { // the type contains itself many times
 				schemas--
 				c.FillNoCustom(s)
 			}
@@ -187,8 +187,8 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 	)
 }
 
-// oddStrings are names and values that a pointer or a JSON string has to escape, or that
-// look like something else.
+// oddStrings are names and values that need an escape in a pointer or in JSON, or that look like another
+// value.
 var oddStrings = []string{
 	"", "a/b", "a~b", "~1", "~0/", "/", "0", "01", "-", "-1", "null", "<b>&", "é€😀", "\u2028", `"\`, "a b", "\n", "name",
 }

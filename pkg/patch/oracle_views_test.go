@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// kinds are all kinds of object that client-go knows, and custom resource definitions.
+// kinds lists all kinds of objects that client-go knows, and CustomResourceDefinition.
 var kinds = sync.OnceValue(func() []reflect.Type {
 	found := map[reflect.Type]bool{reflect.TypeFor[apiextensionsv1.CustomResourceDefinition](): true}
 	for _, t := range scheme.Scheme.AllKnownTypes() {
@@ -31,7 +31,7 @@ var kinds = sync.OnceValue(func() []reflect.Type {
 	})
 })
 
-// favourites are the kinds that have most of what patches are about.
+// favourites are the kinds with the most lists and nested fields.
 var favourites = []reflect.Type{
 	reflect.TypeFor[corev1.Pod](), reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[gadget](), reflect.TypeFor[gadget](),
 }
@@ -49,7 +49,7 @@ func (v view) isTyped() bool { return v.typ != unstructured }
 
 func (v view) String() string { return fmt.Sprintf("%s, %s", v.kind, v.how) }
 
-// projections is how many there are of each kind.
+// projections is the number of projections of each kind.
 const projections = 24
 
 func randomView(r *rand.Rand) view {
@@ -69,7 +69,7 @@ func randomView(r *rand.Rand) view {
 
 var projectionCache sync.Map
 
-// projection makes a type with some of the fields of another, and some fields of those.
+// projection returns a type with some of the fields of t, and recursively some of the fields of those.
 func projection(t reflect.Type, seed int64) reflect.Type {
 	type key struct {
 		t    reflect.Type

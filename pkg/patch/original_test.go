@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// settings is a projection, and has a place for values of each sort.
+// settings is a projection with a field for each kind of value.
 type settings struct {
 	Labels map[string]string     `json:"labels,omitempty"`
 	Ports  []port                `json:"ports,omitempty"`
@@ -224,7 +224,7 @@ func TestErrDuplicateName(t *testing.T) {
 	for _, row := range []struct {
 		reason, raw string
 		after       settings
-		at, want    string // the place of the fault, or else the patch
+		at, want    string // the pointer of the error; the patch if there is none
 	}{
 		{"a field, nothing changed", `{"limit":{"number":1,"number":1}}`, settings{Limit: &port{1}}, "limit.number", ""},
 		{"a field of what goes", `{"limit":{"number":1,"number":1}}`, settings{}, "limit.number", ""},
@@ -264,8 +264,8 @@ func TestErrDuplicateName(t *testing.T) {
 	}
 }
 
-// TestDiffOfWhatDoesNotFit tests the comment of Diff on values that do not fit the type.
-func TestDiffOfWhatDoesNotFit(t *testing.T) {
+// TestDiffOfValuesThatDoNotFitTheType tests the comment of Diff on values that do not fit the type.
+func TestDiffOfValuesThatDoNotFitTheType(t *testing.T) {
 	for _, row := range []struct {
 		reason, raw, want string
 		after             settings

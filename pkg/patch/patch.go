@@ -97,7 +97,7 @@ func Parse(data []byte) (Patch, error) {
 	}
 	var list []written
 	if err := decode.Unmarshal(data, &list); err != nil {
-		return nil, unread(err)
+		return nil, notOperations(err)
 	}
 	p := make(Patch, len(list))
 	for i, op := range list {
@@ -109,7 +109,7 @@ func Parse(data []byte) (Patch, error) {
 	return p, nil
 }
 
-// written is an operation as it is read. Unlike Operation, it distinguishes a missing path from an empty one.
+// written is an operation as it was read. Unlike Operation, it distinguishes a missing path from an empty one.
 type written struct {
 	Op    Op              `json:"op"`
 	Path  *Pointer        `json:"path"`
@@ -135,8 +135,8 @@ func (w *written) operation() (Operation, error) {
 	return op, op.check()
 }
 
-// unread returns the error for a document that is not a list of operations.
-func unread(err error) error {
+// notOperations returns the error for a document that is not a list of operations.
+func notOperations(err error) error {
 	var fault *decode.Error
 	if !errors.As(err, &fault) || len(fault.Path) == 0 {
 		return fmt.Errorf("want a list of operations: %w", err)

@@ -16,8 +16,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// patchRows are patch documents. want is what Parse and AppendJSON make of them; where it is
-// empty Parse refuses them, with a message that holds fault.
+// patchRows are patch documents. want is the result of Parse and AppendJSON. If want is empty, Parse fails
+// with a message that contains fault.
 var patchRows = []struct {
 	reason, text, want, fault string
 }{
@@ -80,14 +80,14 @@ func TestParseAndAppendJSON(t *testing.T) {
 	}
 }
 
-// serverDocuments are what the patches of compareWithServer are applied to.
+// serverDocuments are the documents to which compareWithServer applies patches.
 var serverDocuments = []string{
 	`{}`, `{"a":1,"b":{"c":[1,2,{"a/b":null}]},"":[],"0":"x"}`, `{"a":[],"b":null,"~":{"a":{}}}`,
 }
 
-// compareWithServer holds Parse against the library of the API server. What that refuses to
-// read, or what it cannot carry out on any document, may be refused here, and nothing else;
-// what is accepted means the same there, before and after it went through a [patch.Patch].
+// compareWithServer compares Parse with the API server's library. Parse may reject only patches that the
+// library cannot read, or cannot apply to any document. A patch that Parse accepts must have the same effect
+// in the library, before and after it is encoded again.
 func compareWithServer(t *testing.T, text []byte) {
 	t.Helper()
 	p, err := patch.Parse(text)
@@ -122,7 +122,7 @@ func compareWithServer(t *testing.T, text []byte) {
 	}
 	var want any
 	if err := json.Unmarshal(written, &want); err != nil {
-		return // a number that no Go type holds: valid JSON all the same
+		return // valid JSON with a number that is too large for any Go type
 	}
 	marshalled, err := json.Marshal(p)
 	if err != nil {
@@ -134,8 +134,8 @@ func compareWithServer(t *testing.T, text []byte) {
 	}
 }
 
-// malformedPointer finds the pointers of which RFC 6901 says that they are none, and that
-// the API server reads all the same.
+// malformedPointer reports whether the patch has a pointer that RFC 6901 does not allow but the API server
+// accepts.
 func malformedPointer(p jsonpatch.Patch) bool {
 	for _, op := range p {
 		path, _ := op.Path()
@@ -147,8 +147,8 @@ func malformedPointer(p jsonpatch.Patch) bool {
 	return false
 }
 
-// lacksValue finds operations that RFC 6902 wants a value for. The API server takes null for a
-// missing one, but in a test, which finds nulls that equal it and others that do not.
+// lacksValue reports whether an operation lacks a value that RFC 6902 requires. The API server reads a missing
+// value as null. Its tests match some nulls and not others.
 func lacksValue(p jsonpatch.Patch) bool {
 	return slices.ContainsFunc(p, func(op jsonpatch.Operation) bool {
 		_, value := op["value"]
@@ -156,7 +156,7 @@ func lacksValue(p jsonpatch.Patch) bool {
 	})
 }
 
-// applyOrPanic takes the panics of the library as refusals.
+// applyOrPanic returns an error if the library panics.
 func applyOrPanic(doc string, text []byte) (result []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestAppendJSONWritesValidTextWhateverThePointers(t *testing.T) {
+func TestAppendJSONWritesValidJSONForAnyPointer(t *testing.T) {
 	p := patch.Patch{
 		{Op: patch.Add, Path: "/<&>\u2028\"\\\n\x7f\xff", Value: []byte("null")},
 		{Op: patch.Move, From: "/é", Path: "/b", Value: []byte("1")},

@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// pointerRows are names from the outside in, and what becomes of them.
+// pointerRows are names, from the outermost to the innermost, and the pointer and the field path for them.
 var pointerRows = []struct {
 	reason    string
 	names     []string

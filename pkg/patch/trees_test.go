@@ -16,7 +16,7 @@ func writeTree(n *tree, s style) []byte {
 	return b.Bytes()
 }
 
-// equalValue compares as RFC 6902 says in section 4.6.
+// equalValue compares as RFC 6902 defines it in section 4.6.
 func (n *tree) equalValue(o *tree) bool {
 	if n.kind != o.kind || len(n.kids) != len(o.kids) {
 		return false
@@ -37,17 +37,17 @@ func sameNumber(x, y string) bool {
 	case zeroX || zeroY:
 		return zeroX && zeroY
 	case len(powerX) > 5 && len(powerY) > 5:
-		return true // too large to tell
+		return true // too large to compare
 	case len(powerX) > 5 || len(powerY) > 5:
-		return false // 1 and 10e-000001 are one, but who writes that
+		return false // 1 and 10e-000001 are equal, but no test writes that
 	}
 	p, ok := new(big.Rat).SetString(x)
 	q, too := new(big.Rat).SetString(y)
 	return ok && too && p.Cmp(q) == 0
 }
 
-// randomTree makes a document of few different values, so that lists have equal elements and
-// keys that are there twice.
+// randomTree returns a document with few different values, so that lists have equal elements and duplicate
+// keys.
 func randomTree(r *rand.Rand, depth int) *tree {
 	switch kind := r.Intn(10); {
 	case depth > 0 && kind < 3:
@@ -62,7 +62,7 @@ func randomTree(r *rand.Rand, depth int) *tree {
 			n.elems = append(n.elems, randomTree(r, depth-1))
 		}
 		return n
-	case depth > 0 && kind < 8: // a list with a key, if it happens to be unique
+	case depth > 0 && kind < 8: // a list with a merge key, unless there are duplicates
 		n, key := &tree{kind: '['}, []string{"name", "type", "containerPort"}[r.Intn(3)]
 		for range r.Intn(6) {
 			elem := newObject()
@@ -86,7 +86,7 @@ func randomName(r *rand.Rand) string {
 // editTree changes something in a document.
 func editTree(n *tree, r *rand.Rand) {
 	kids := len(n.names) + len(n.elems)
-	if kids > 0 && r.Intn(3) > 0 { // further in
+	if kids > 0 && r.Intn(3) > 0 { // edit a value inside
 		if k := r.Intn(kids); k < len(n.names) {
 			editTree(n.kids[n.names[k]], r)
 		} else {
@@ -115,7 +115,7 @@ func editElements(n *tree, r *rand.Rand) {
 	case choice < 2 || count == 0:
 		elem := randomTree(r, 2)
 		if count > 0 && r.Intn(2) == 0 {
-			elem = n.elems[r.Intn(count)].clone() // edited later, or not
+			elem = n.elems[r.Intn(count)].clone() // the copy may be edited later
 		}
 		n.elems = slices.Insert(n.elems, i, elem)
 	case choice == 2:

@@ -77,8 +77,7 @@ func checkAnswer(req *Request, d *Decision, p patch.Patch, mutating bool, body [
 	)
 }
 
-// codec is the one of the API server's webhook client (its NewClientManager, called by
-// generic.NewWebhook).
+// codec is the codec of the API server's webhook client (NewClientManager, called by generic.NewWebhook).
 var codec = func() runtime.Codec {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(admissionv1beta1.AddToScheme(scheme), admissionv1.AddToScheme(scheme)); err != nil {
@@ -87,7 +86,7 @@ var codec = func() runtime.Codec {
 	return serializer.NewCodecFactory(scheme).LegacyCodec([]schema.GroupVersion{admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion}...)
 }()
 
-// readAnswer does what the API server's dispatchers do with the body of an answer.
+// readAnswer reads the body of an answer like the dispatchers of the API server.
 func readAnswer(req *Request, mutating bool, body []byte) (*webhookrequest.AdmissionResponse, error) {
 	into := map[Version]runtime.Object{V1: &admissionv1.AdmissionReview{}, V1beta1: &admissionv1beta1.AdmissionReview{}}[req.Version]
 	out, gvk, err := codec.Decode(body, nil, into)
@@ -97,7 +96,7 @@ func readAnswer(req *Request, mutating bool, body []byte) (*webhookrequest.Admis
 	if want := (schema.GroupVersionKind{Group: "admission.k8s.io", Version: string(req.Version), Kind: "AdmissionReview"}); out != into || *gvk != want {
 		return nil, fmt.Errorf("got a %v in %T, want %v", gvk, out, want)
 	}
-	// It checks neither version nor uid of a v1beta1 answer, so this does.
+	// VerifyAdmissionResponse checks neither version nor uid of a v1beta1 answer.
 	var echo struct {
 		metav1.TypeMeta `json:",inline"`
 		Response        struct{ UID types.UID }
@@ -111,7 +110,7 @@ func readAnswer(req *Request, mutating bool, body []byte) (*webhookrequest.Admis
 	return webhookrequest.VerifyAdmissionResponse(req.UID, mutating, into)
 }
 
-// checkDocument looks at the text: one document, one line, and only members that mean something.
+// checkDocument checks that the text is one document on one line, and has no member without a meaning.
 func checkDocument(body []byte, allowed, withPatch bool) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	var document struct{ Response map[string]json.RawMessage }
@@ -136,7 +135,7 @@ func checkVerdict(got *webhookrequest.AdmissionResponse, d *Decision) error {
 	if got.Allowed {
 		return nil
 	}
-	// What an API client is shown. The API server changes nothing but the start of the message.
+	// The status that an API client gets. The API server changes only the start of the message.
 	sent := *got.Result
 	seen := webhookerrors.ToStatusErr(webhookName, got.Result.DeepCopy()).ErrStatus
 	prefix := fmt.Sprintf("admission webhook %q denied the request: ", webhookName)
@@ -195,7 +194,7 @@ func checkPatch(got *webhookrequest.AdmissionResponse, p patch.Patch, withPatch 
 	return nil
 }
 
-// checkWarnings shows the warnings to the API server's filter, which must pass on each whole.
+// checkWarnings passes the warnings to the API server's filter, which must not change or drop any.
 func checkWarnings(got, want []string) error {
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		return fmt.Errorf("got warnings %q, want %q", got, want)
@@ -240,5 +239,5 @@ func checkAnnotations(got, want map[string]string) error {
 	return nil
 }
 
-// valid is s as JSON carries it: each invalid byte is U+FFFD.
+// valid returns s as JSON carries it: each invalid byte becomes U+FFFD.
 func valid(s string) string { return string([]rune(s)) }

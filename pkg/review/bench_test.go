@@ -60,7 +60,7 @@ func benchmarkReview(tb testing.TB, containers int) []byte {
 	return append(body, '\n')
 }
 
-// BenchmarkDecode compares with what webhooks do otherwise: the API's own type.
+// BenchmarkDecode compares Decode with what other webhooks do: decode into the API type.
 func BenchmarkDecode(b *testing.B) {
 	for _, row := range []struct {
 		size       string

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// v1 wraps a request in an envelope as the API server writes it, v1beta1 likewise.
+// v1 and v1beta1 return a review of the request as the API server writes it.
 func v1(request string) string {
 	return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":` + request + `}`
 }
@@ -28,7 +28,7 @@ func v1beta1(request string) string {
 	return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":` + request + `}`
 }
 
-// fullRequest has every field; an Equivalent match has converted the object.
+// fullRequest has every field. The object was converted because of matchPolicy Equivalent.
 const fullRequest = `{"uid":"0df28fbd-5f5f-11e8-bc74-36e6bb280816",` +
 	`"kind":{"group":"autoscaling","version":"v1","kind":"Scale"},` +
 	`"resource":{"group":"apps","version":"v1","resource":"deployments"},` +
@@ -69,11 +69,11 @@ func fullWant(v Version) Request {
 	}
 }
 
-// reverseMembers is fullRequest's envelope with what it depends on last.
+// reverseMembers is a review in which each member comes after the members that depend on it.
 const reverseMembers = `{"request":{"object":{"a":1},"operation":"CREATE","kind":{"kind":"Pod","version":"v1","group":""},"uid":"u"},` +
 	`"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`
 
-// nullMembers has null wherever null may stand.
+// nullMembers has null for every member that may be null.
 const nullMembers = `{"uid":"u","kind":null,"resource":null,"subResource":null,"requestKind":null,"requestResource":null,` +
 	`"requestSubResource":null,"name":null,"namespace":null,"operation":null,"userInfo":null,"object":null,"oldObject":null,` +
 	`"dryRun":null,"options":null}`
@@ -164,7 +164,7 @@ var acceptedReviews = []accepted{
 
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// want is a request of version v1 with uid u and what set adds.
+// want returns a request of version v1 with uid u, after the changes of set.
 func want(set func(r *Request)) Request {
 	r := Request{Version: V1, Metadata: Metadata{UID: "u"}}
 	if set != nil {

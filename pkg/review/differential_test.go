@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The API's own envelopes, without the response: no client sends one with a request, and Decode does not read
-// it.
+// The API's own envelopes without the response. No client sends a response with a request, and Decode does not
+// read it.
 type (
 	referenceV1 struct {
 		admissionv1.AdmissionReview `json:",inline"`
@@ -55,7 +55,7 @@ func TestDecodeAgreesWithKubernetes(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	add := func(body string) {
-		if len(body) < 2000 { // long ones, such as those nested too deep, only slow the search down
+		if len(body) < 2000 { // long bodies, such as deeply nested ones, slow the search down
 			f.Add([]byte(body))
 		}
 	}
@@ -94,7 +94,7 @@ func agree(t *testing.T, body []byte) bool {
 	return true
 }
 
-// refusalAgrees checks an error of Decode against what the reference makes of the body.
+// refusalAgrees checks an error of Decode against the result of the reference.
 func refusalAgrees(t *testing.T, body []byte, err error, want *admissionv1.AdmissionReview, readErr error) {
 	t.Helper()
 	var e *Error
@@ -110,8 +110,8 @@ func refusalAgrees(t *testing.T, body []byte, err error, want *admissionv1.Admis
 		}
 		return
 	}
-	// Decode stops at the first fault, of whatever sort; sigs.k8s.io/json looks at the grammar
-	// of the whole body first.
+	// Decode stops at the first fault of any kind. sigs.k8s.io/json checks the grammar of the whole body
+	// first.
 	notJSON, _ := kjson.SyntaxErrorOffset(readErr)
 	isObject := strings.HasPrefix(strings.TrimLeft(string(body), " \t\r\n"), "{")
 	switch {
@@ -148,7 +148,8 @@ func reference(t *testing.T, body []byte) (*admissionv1.AdmissionReview, error) 
 	return review, err
 }
 
-// ownCheck is what Decode asks beyond what sigs.k8s.io/json does, in its order.
+// ownCheck returns the error of a check that Decode makes and sigs.k8s.io/json does not. The checks have the
+// order of Decode.
 func ownCheck(review *admissionv1.AdmissionReview) error {
 	switch {
 	case review.Kind != "AdmissionReview":
@@ -167,7 +168,7 @@ func knownVersion(apiVersion string) Version {
 	return map[string]Version{"admission.k8s.io/v1": V1, "admission.k8s.io/v1beta1": V1beta1}[apiVersion]
 }
 
-// requestOf is what Decode must make of a review.
+// requestOf returns the request that Decode must return for a review.
 func requestOf(review *admissionv1.AdmissionReview) *Request {
 	in := review.Request
 	r := &Request{

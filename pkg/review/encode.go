@@ -82,7 +82,7 @@ func appendBase64(dst []byte, p patch.Patch) []byte {
 	return append(dst[:start], dst[end:]...)
 }
 
-// appendStatus appends what encoding/json writes.
+// appendStatus appends a status exactly as encoding/json writes it.
 func appendStatus(dst []byte, s *metav1.Status) []byte {
 	if s.Details != nil || s.ListMeta != (metav1.ListMeta{}) || s.TypeMeta != (metav1.TypeMeta{}) {
 		encoded, _ := json.Marshal(s) // cannot fail: strings and numbers
@@ -99,7 +99,7 @@ func appendStatus(dst []byte, s *metav1.Status) []byte {
 	return append(dst, '}')
 }
 
-// appendString appends what encoding/json writes.
+// appendString appends a string exactly as encoding/json writes it.
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if !plain[s[i]] {

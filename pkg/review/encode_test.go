@@ -47,7 +47,7 @@ func TestAnswersAsText(t *testing.T) {
 	}
 }
 
-// The functions of apierrors classify a denial by its reason first.
+// The functions of package apierrors look at the reason of a denial first.
 func TestClientsRecogniseADenial(t *testing.T) {
 	for _, row := range []struct {
 		reason reason
@@ -73,7 +73,7 @@ func TestClientsRecogniseADenial(t *testing.T) {
 	}
 }
 
-// The response is encoded without encoding/json where possible, and equals its output.
+// Most responses are encoded without encoding/json. The result must be the same.
 func TestAnswersAreWrittenAsByEncodingJSON(t *testing.T) {
 	check := func(got []byte, v any) {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestAnswersAreWrittenAsByEncodingJSON(t *testing.T) {
 			check(appendStatus(nil, d.Denial()), d.Denial())
 		} else {
 			want := base64.StdEncoding.EncodeToString(p.AppendJSON(nil))
-			for _, room := range []int{0, 10, 10_000} { // the memory moves at one step, at another, at none
+			for _, room := range []int{0, 10, 10_000} { // the memory is too small at an early step, at a later step, never
 				if got := appendBase64(append(make([]byte, 0, room), "before"...), p); string(got) != "before"+want {
 					t.Errorf("answer %d: (-want +got)\n-%s\n+%s", n, want, got)
 				}

@@ -24,8 +24,7 @@ var (
 	oddUIDs  = []types.UID{"0df28fbd-5f5f-11e8-bc74-36e6bb280816", "u", `"\`, "<&>\u2028", "é€😀"}
 )
 
-// randomAnswer returns answer n of an endless sequence that never changes: a request, what a
-// handler could make of it, and the patch.
+// randomAnswer returns answer number n of a fixed random sequence: a request, a decision and a patch.
 func randomAnswer(n uint64) (*Request, *Decision, patch.Patch) {
 	r := rand.New(rand.NewPCG(n, 2))
 	req := &Request{Version: pick(r, []Version{V1, V1beta1}), Metadata: Metadata{UID: pick(r, oddUIDs)}}
@@ -42,7 +41,7 @@ func randomAnswer(n uint64) (*Request, *Decision, patch.Patch) {
 		}
 	}
 	for range r.IntN(6) {
-		_ = d.Audit(pick(r, oddKeys), pick(r, oddTexts)) // a handler may well overlook the error
+		_ = d.Audit(pick(r, oddKeys), pick(r, oddTexts)) // a handler may ignore the error
 	}
 	var p patch.Patch
 	for range r.IntN(4) {

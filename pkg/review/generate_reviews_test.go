@@ -46,21 +46,21 @@ var (
 	}}
 )
 
-// mostly is a choice of these values, and of the others once in a while.
+// mostly returns a shape that is one of these values, and rarely one of the others.
 func mostly(others []string, values ...string) shape {
 	return shape{values: append(slices.Repeat(values, 10), others...)}
 }
 
-// A generator writes random reviews: ordinary ones, and ones with every kind of oddity.
+// A generator writes random reviews, both ordinary ones and unusual ones.
 type generator struct {
 	*rand.Rand
-	odd   float64 // how likely an oddity is at each place: null, a duplicate, an escape, …
-	wrong float64 // how likely a value of the wrong type is, and a name of the wrong case
+	odd   float64 // probability of an unusual spelling at each place: null, a duplicate, an escape, …
+	wrong float64 // probability of a value of the wrong type, or a name in the wrong case
 	out   []byte
 }
 
-// generateReview returns review number n of an endless sequence that never changes. Every
-// fourth has no oddity but order and white space.
+// generateReview returns review number n of a fixed random sequence. Every fourth is unusual only in its order
+// and white space.
 func generateReview(n uint64) []byte {
 	g := generator{Rand: rand.New(rand.NewPCG(n, 1))}
 	switch n % 4 {
@@ -120,7 +120,7 @@ func (g *generator) list(open, closing byte, element func()) {
 }
 
 func (g *generator) object(s shape) {
-	// Sorted first: the order of a map is random, the sequence must not be.
+	// Sorted, because the order of a map is random and the sequence must be fixed.
 	names := slices.Sorted(maps.Keys(s.members))
 	g.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i := range names {
@@ -151,7 +151,7 @@ func (g *generator) object(s shape) {
 	g.write("}")
 }
 
-// name writes a member's name, now and then with an escape or in another case.
+// name writes a member's name, sometimes with an escape or in another case.
 func (g *generator) name(name string) {
 	g.space()
 	switch {
@@ -164,7 +164,7 @@ func (g *generator) name(name string) {
 	g.write(`"`, name, `":`)
 }
 
-// damage breaks the text, or puts something on its edge.
+// damage makes the text invalid, or almost invalid.
 func (g *generator) damage() {
 	at := g.IntN(len(g.out))
 	switch g.IntN(6) {

@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// A reason says why a table has a row, and in which line the row is.
+// A reason is the purpose of a table row, and the source line of the row.
 type reason struct{ text, at string }
 
-// because is the reason of the row it is called in.
+// because returns the reason of the row that calls it.
 func because(text string) reason {
 	_, file, line, _ := runtime.Caller(1)
 	return reason{text, fmt.Sprintf("%s:%d", filepath.Base(file), line)}
 }
 
-// run runs the test of a row; a row without a reason fails.
+// run runs the test of a row. A row without a reason fails.
 func (r reason) run(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if r.text == "" {
@@ -35,7 +35,7 @@ func (r reason) run(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// show prints a request with its documents as text; nil and empty stay apart.
+// show prints a request with its documents as text. Nil and empty documents differ.
 func show(r *Request) string {
 	if r == nil {
 		return "nil"

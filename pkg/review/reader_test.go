@@ -47,7 +47,7 @@ func sameWithReader(t *testing.T, body []byte, want *Request, wantErr error) {
 		return
 	}
 	if len(got.UserInfo.Groups) == 0 && want.UserInfo.Groups == nil {
-		got.UserInfo.Groups = nil // the memory brought along
+		got.UserInfo.Groups = nil // the memory that was passed in
 	}
 	if !reflect.DeepEqual(&got, want) {
 		t.Fatalf("%.2000q: with a reader of the object (-without +with)\n-%s\n+%s", body, show(want), show(&got))
@@ -79,7 +79,7 @@ func TestReaderGetsEachObject(t *testing.T) {
 	}
 }
 
-// A badReader returns its own fields.
+// A badReader returns the offset and the error that it is given.
 type badReader struct {
 	end int
 	err error

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhatIsRememberedIsWhatWouldBeRead decodes pairs of reviews in both orders and checks that the first does not
+// TestRememberedValuesDoNotChangeTheResult decodes pairs of reviews in both orders and checks that the first does not
 // change how the second is read.
-func TestWhatIsRememberedIsWhatWouldBeRead(t *testing.T) {
+func TestRememberedValuesDoNotChangeTheResult(t *testing.T) {
 	pod := `{"group":"","version":"v1","kind":"Pod"}`
 	bodies := []string{
 		v1(`{"uid":"u","kind":` + pod + `,"requestKind":` + pod + `}`),

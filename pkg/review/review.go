@@ -59,7 +59,7 @@ type Metadata struct {
 	Namespace string
 	Operation admissionv1.Operation
 	UserInfo  authenticationv1.UserInfo
-	// DryRun says that the API server will not store the object, so side effects are forbidden.
+	// DryRun reports that the API server will not store the object, so side effects are forbidden.
 	DryRun bool
 }
 

@@ -27,9 +27,9 @@ func TestParentBesideTheSpanOfMiddleware(t *testing.T) {
 	const sent = "0af7651916cd43dd8448eb211c80319c"
 	for _, in := range []struct {
 		why     string
-		reads   bool // the middleware continues what was sent
+		reads   bool // the middleware continues the trace in the headers
 		headers []string
-		linked  bool // the parent is what was sent, not the middleware's
+		linked  bool // the parent is the span in the headers, and the middleware's span is linked
 	}{
 		{"both read the same headers", true, []string{"Traceparent", traceparent}, false},
 		{"nothing was sent", false, nil, false},
@@ -108,7 +108,7 @@ func TestTheSpanOfAnotherServersStart(t *testing.T) {
 		why    string
 		base   func(net.Listener) context.Context
 		around func(http.Handler) http.Handler
-		parent string // what it is called
+		parent string // name of the parent span
 	}{
 		{"no base", nil, nil, ""},
 		{"a base with a span", func(net.Listener) context.Context { return start }, nil, ""},

@@ -49,8 +49,8 @@ func (x *exchange) readBody(w http.ResponseWriter, r *http.Request, reading *ser
 	case len(data) == 0:
 		return nil, reply.New(http.StatusBadRequest, "the body is empty: want an AdmissionReview")
 	}
-	// While the handler runs, net/http reads to see the API server hang up. An expired deadline
-	// would look the same to it.
+	// While the handler runs, net/http reads from the connection to notice that the API server hangs up. An
+	// expired read deadline would look the same to it.
 	reply.SetReadDeadline(w, time.Time{})
 	return data, nil
 }
@@ -99,7 +99,7 @@ func (x *exchange) unreadable(err error, limit int64) error {
 		x.ctx.Expire()
 		return x.ctx.TimedOut("the body did not arrive")
 	}
-	return x.brokenOff(err)
+	return x.incompleteBody(err)
 }
 
 const jsonType = "application/json"

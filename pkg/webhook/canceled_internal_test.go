@@ -12,11 +12,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// TestBrokenOff classifies the errors of reading a body. Over HTTP/2 the context ends only after them.
-func TestBrokenOff(t *testing.T) {
+// TestIncompleteBody classifies the errors of reading a body. Over HTTP/2 the context ends only after such an
+// error.
+func TestIncompleteBody(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	late, cancel := context.WithTimeout(t.Context(), 0) // by middleware
+	late, cancel := context.WithTimeout(t.Context(), 0) // set by middleware
 	defer cancel()
 	for _, in := range []struct {
 		reason string
@@ -36,7 +37,7 @@ func TestBrokenOff(t *testing.T) {
 		t.Run(in.reason, func(t *testing.T) {
 			x := &exchange{client: clientConn{ctx: in.client, http1: in.http1}}
 			x.ctx.Start, x.ctx.Budget = time.Now(), time.Hour
-			if got := x.outcomeOf(x.brokenOff(in.err)); got != in.want {
+			if got := x.outcomeOf(x.incompleteBody(in.err)); got != in.want {
 				t.Errorf("got %s, want %s", got, in.want)
 			}
 		})

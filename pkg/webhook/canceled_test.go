@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAShorterTimeAfterARetryIsATimeout hangs up after more than half of the budget. The API server
-// does that after a retry: it sends its full timeout again, but waits for what is left of it.
+// TestAShorterTimeAfterARetryIsATimeout hangs up after more than half of the budget. The API server does that
+// after a retry: it sends its full timeout again, but waits only for the rest of it.
 func TestAShorterTimeAfterARetryIsATimeout(t *testing.T) {
 	for after, want := range map[time.Duration]webhook.Outcome{4 * time.Second: webhook.Canceled, 5 * time.Second: webhook.TimedOut} {
 		for _, slow := range []string{"handler", "body"} {
@@ -97,7 +97,7 @@ func TestTheClientHangsUp(t *testing.T) {
 				synctest.Wait()
 				got := r.one(t)
 				if h2 && in.want == webhook.Panicked {
-					return // it may be left behind before it does
+					return // the handler may be left behind before it panics
 				}
 				if got.Outcome != in.want || got.Err == nil {
 					t.Errorf("got %+v", got)
@@ -110,7 +110,7 @@ func TestTheClientHangsUp(t *testing.T) {
 	}
 }
 
-// TestADecisionAfterAHangUpCounts has a handler that ignores its context. Its decision is reported.
+// TestADecisionAfterAHangUpCounts checks that the decision of a handler that ignores its context is reported.
 func TestADecisionAfterAHangUpCounts(t *testing.T) {
 	for _, in := range []struct {
 		err  error
@@ -136,18 +136,18 @@ func TestADecisionAfterAHangUpCounts(t *testing.T) {
 	}
 }
 
-// TestABodyThatBreaksOff ends bodies early, by closing the connection or resetting the stream.
-func TestABodyThatBreaksOff(t *testing.T) {
+// TestBodyThatEndsEarly ends bodies early, by closing the connection or resetting the stream.
+func TestBodyThatEndsEarly(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r, log := &recorder{}, &logbook{}
 		hook := mutating(admit)
 		e := serveInMemory(t, webhook.Options{Observers: []webhook.Observer{r}, Logger: funcr.New(log.write, funcr.Options{})}, hook)
 		transport := e.client.Transport.(*http.Transport)
 		transport.ForceAttemptHTTP2 = h2
-		for range 20 { // over HTTP/2 two things happen at once
+		for range 20 { // over HTTP/2 the stream and the context end in any order
 			ctx, hangUp := context.WithCancel(t.Context())
 			body := io.MultiReader(bytes.NewReader(call{}.body()[:100]), readerFunc(func([]byte) (int, error) {
-				synctest.Wait() // until the server has read what there is
+				synctest.Wait() // until the server has read the bytes that were sent
 				hangUp()
 				<-ctx.Done()
 				return 0, ctx.Err()
@@ -157,7 +157,7 @@ func TestABodyThatBreaksOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Content-Type", "application/json")
-			if resp, err := e.client.Do(req); err == nil { // the answer was faster
+			if resp, err := e.client.Do(req); err == nil { // the answer came before the client hung up
 				_ = resp.Body.Close()
 			}
 			transport.CloseIdleConnections()
@@ -178,8 +178,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestFailuresWithAConnectedClientAreNotCanceled has other causes of cancellation and broken
-// bodies.
+// TestFailuresWithAConnectedClientAreNotCanceled cancels contexts and breaks bodies while the client stays
+// connected.
 func TestFailuresWithAConnectedClientAreNotCanceled(t *testing.T) {
 	canceled := func(context.Context, *webhook.Request[corev1.Pod]) error { return context.Canceled }
 	ends := scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {

@@ -30,7 +30,7 @@ import (
 )
 
 func init() {
-	utilruntime.ErrorHandlers = nil // they print, and pause for a while
+	utilruntime.ErrorHandlers = nil // the default handlers print and sleep
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 }

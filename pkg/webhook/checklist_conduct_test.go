@@ -71,7 +71,7 @@ func TestW9_20_NeverPatchesOnDeleteNorFixedFields(t *testing.T) {
 	wantJSON(t, options, `{"kind":"PodExecOptions","apiVersion":"v1","new":1}`)
 }
 
-func TestW9_21_IsIdempotentAndAnswersOneUIDAlike(t *testing.T) {
+func TestW9_21_IsIdempotentAndRepeatsItsAnswerForAUID(t *testing.T) {
 	hook := mutating(label)
 	e := serve(t, webhook.Options{}, hook)
 	first := e.ask(t, hook, call{})
@@ -85,7 +85,7 @@ func TestW9_21_IsIdempotentAndAnswersOneUIDAlike(t *testing.T) {
 	}
 }
 
-func TestW9_22_AnswersRepeatedCallsAlike(t *testing.T) {
+func TestW9_22_GivesRepeatedCallsTheSameAnswer(t *testing.T) {
 	hook := mutating(label)
 	e := serve(t, webhook.Options{}, hook)
 	update := call{operation: admissionv1.Update, object: thePod, oldObject: thePod}
@@ -110,7 +110,7 @@ func TestW9_23_AcceptsMissingFields(t *testing.T) {
 		func(_ context.Context, req *webhook.Request[struct {
 			metav1.ObjectMeta `json:"metadata"`
 		}]) error {
-			old, _ := req.OldObject() // whoever needs it fails the call where it is missing
+			old, _ := req.OldObject() // a handler that needs it returns the error
 			return errors.Join(req.DecodeOptions(&metav1.CreateOptions{}), req.Audit("seen", fmt.Sprint(req.Object != nil, old != nil)))
 		})
 	e := serve(t, webhook.Options{}, hook)
@@ -252,7 +252,8 @@ func TestW9_28_ServesTLSAndReloadsItsCertificateUnderACall(t *testing.T) {
 	if err := <-inFlight; err != nil {
 		t.Errorf("the call in flight: %v", err)
 	}
-	// TestIdleConnectionsOutliveThoseOfTheAPIServer and TestShutdown… have the rest of the line.
+	// TestIdleConnectionsOutliveThoseOfTheAPIServer and TestShutdown… test the rest of this line of the
+	// checklist.
 }
 
 func TestW9_29_SendsNoRetryAfter(t *testing.T) {
@@ -261,7 +262,7 @@ func TestW9_29_SendsNoRetryAfter(t *testing.T) {
 	})
 	e := serve(t, webhook.Options{}, hook)
 	a := e.ask(t, hook, call{})
-	// The API server would replay the call by the header; the details are for the API client.
+	// The API server would repeat the call because of the header. The details are for the API client.
 	if status := a.failed(t); a.header.Get("Retry-After") != "" || status.Details.RetryAfterSeconds != 3 {
 		t.Errorf("got header %q and %+v", a.header.Get("Retry-After"), status)
 	}
@@ -271,7 +272,7 @@ func TestW9_30_AnswersBeforeTheDeadlineAndStopsWhenTheClientLeaves(t *testing.T)
 	for _, h2 := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			free := make(chan bool)
-			hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { <-free; return nil }) // deaf to its context
+			hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { <-free; return nil }) // ignores its context
 			e := serveInMemory(t, webhook.Options{}, hook)
 			e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
 			start := time.Now()
@@ -280,7 +281,7 @@ func TestW9_30_AnswersBeforeTheDeadlineAndStopsWhenTheClientLeaves(t *testing.T)
 				t.Errorf("HTTP/2 %t: %d after %s, want 504 after 4.5s", h2, status.Code, took)
 			}
 			close(free)
-			<-time.After(time.Minute) // until both ends of the connection gave up saying goodbye
+			<-time.After(time.Minute) // until both ends of the connection are closed
 		})
 	}
 	arrived, cancelled := make(chan bool), make(chan error)
@@ -331,7 +332,7 @@ func TestW9_32_DoesNotDependOnEarlierChanges(t *testing.T) {
 			return errors.Join(err, req.Audit("old", fmt.Sprint(old != nil)))
 		})
 	e := serve(t, webhook.Options{}, hook)
-	for _, c := range []call{ // an update and a delete of what no create was seen of, an eviction alone
+	for _, c := range []call{ // an update and a delete without an earlier create, and an eviction alone
 		{operation: admissionv1.Update, name: "never-created", object: thePod, oldObject: thePod},
 		{operation: admissionv1.Delete, name: "never-created", oldObject: thePod},
 		{kind: "policy/v1/Eviction", sub: "eviction", name: "never-created", object: `{"kind":"Eviction","apiVersion":"policy/v1"}`},

@@ -58,7 +58,7 @@ var refusals = map[string]func(context.Context, *webhook.Request[corev1.Pod]) er
 		return webhook.DenyStatus(metav1.Status{Code: 503})
 	},
 	"changed, then refused": func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
-		req.Object.Namespace = "other" // which would be a failure, were the Pod admitted
+		req.Object.Namespace = "other" // a failure if the Pod were admitted
 		return errors.Join(label(ctx, req), webhook.Deny("no"))
 	},
 }

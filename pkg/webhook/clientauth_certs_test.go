@@ -26,7 +26,7 @@ import (
 type signer struct {
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	above [][]byte // that clients present
+	above [][]byte // the intermediate certificates that clients present
 }
 
 func newSigner(tb testing.TB, name string) *signer {

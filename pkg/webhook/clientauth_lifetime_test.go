@@ -80,7 +80,7 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	for _, in := range []struct {
 		reason string
-		// issue returns a certificate that is valid in between, and the file of CAs.
+		// issue returns a certificate that is valid from second first to second last, and the CA file.
 		issue       func(t *testing.T, until func(seconds int) x509.Certificate) (cert *tls.Certificate, cas string)
 		first, last int // seconds
 	}{
@@ -122,7 +122,7 @@ func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 					if s < in.first || s >= in.last {
 						want = http.StatusUnauthorized
 					}
-					if a := e.ask(t, hook, call{}); a.code != want && s != in.first { // what was found in its last second holds as long
+					if a := e.ask(t, hook, call{}); a.code != want && s != in.first { // a failed verification is kept for a second
 						t.Fatalf("after %d s: got %d %s, want %d", s, a.code, a.body, want)
 					}
 					<-time.After(time.Second)

@@ -207,7 +207,7 @@ func TestUnauthenticatedClients(t *testing.T) {
 func TestStartReportsClientAuthErrors(t *testing.T) {
 	ca := newSigner(t, "clients")
 	stopped, cancel := context.WithCancel(t.Context())
-	cancel() // if it starts, it stops
+	cancel() // a server that starts by mistake stops at once
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "no-file")
 	for _, in := range []struct {
@@ -295,7 +295,7 @@ func TestClientAuthIsLogged(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		log.take() // that it serves
+		log.take() // the lines about the start
 		ask := func(authorization string) { t.Helper(); e.with(authorization).ask(t, hook, call{}) }
 		ask("Bearer good-secret-0123456789")
 		expect("a good call", "")
@@ -311,7 +311,7 @@ func TestClientAuthIsLogged(t *testing.T) {
 		ask("Bearer bad-secret-0123456789")
 		expect("a minute later", `"moreBefore"=5`)
 
-		later := func() { <-time.After(1400 * time.Millisecond); synctest.Wait() } // a look, and a pause
+		later := func() { <-time.After(1400 * time.Millisecond); synctest.Wait() } // one reload interval and the pause after a change
 		rewrite(t, tokens, "next-secret-0123456789")
 		later()
 		expect("a new token", `"msg"="client authentication uses the new content of a file" "file"="`+tokens+`"`)

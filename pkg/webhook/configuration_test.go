@@ -195,7 +195,7 @@ func TestConfigurationsShareNoMemoryWithHooks(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(second, wanted) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, second, wanted)
 	}
-	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook are still its own
+	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook did not change
 }
 
 // Anyone can read the caBundle of a configuration, and a block that is not a certificate fails

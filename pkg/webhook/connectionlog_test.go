@@ -48,7 +48,7 @@ func TestFailedHandshakes(t *testing.T) {
 	const times = 5
 	for _, in := range []struct {
 		class string
-		loud  bool // an error, once
+		error bool // logged as an error, once
 		do    func(t *testing.T, e *endpoint, conn net.Conn)
 		o     webhook.Options
 	}{
@@ -61,12 +61,12 @@ func TestFailedHandshakes(t *testing.T) {
 			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.9\r\n")
 			_, _ = io.Copy(io.Discard, conn)
 		}},
-		{class: "untrusted", loud: true, do: func(t *testing.T, _ *endpoint, conn net.Conn) {
+		{class: "untrusted", error: true, do: func(t *testing.T, _ *endpoint, conn net.Conn) {
 			if err := tls.Client(conn, &tls.Config{ServerName: "127.0.0.1"}).HandshakeContext(t.Context()); err == nil {
 				t.Error("trusts it")
 			}
 		}},
-		{class: "untrusted", loud: true, do: func(t *testing.T, e *endpoint, conn net.Conn) {
+		{class: "untrusted", error: true, do: func(t *testing.T, e *endpoint, conn net.Conn) {
 			config := tls.Config{ServerName: "other.shop.svc", RootCAs: e.roots()}
 			if err := tls.Client(conn, &config).HandshakeContext(t.Context()); err == nil {
 				t.Error("trusts it")
@@ -78,7 +78,7 @@ func TestFailedHandshakes(t *testing.T) {
 		{class: "version", do: func(t *testing.T, _ *endpoint, conn net.Conn) {
 			_ = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"smtp"}}).HandshakeContext(t.Context())
 		}},
-		{class: "no_certificate", loud: true, do: func(t *testing.T, _ *endpoint, conn net.Conn) {
+		{class: "no_certificate", error: true, do: func(t *testing.T, _ *endpoint, conn net.Conn) {
 			_ = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context())
 		}, o: webhook.Options{TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("wait") }}}},
 	} {
@@ -101,7 +101,7 @@ func TestFailedHandshakes(t *testing.T) {
 				t.Errorf("got %v", r.handshakes)
 			}
 			want := 0
-			if in.loud {
+			if in.error {
 				want = 1
 			}
 			if lines := logs.with(`"class"`); len(lines) != want || want == 1 && !strings.Contains(lines[0], `"class"="`+in.class+`"`) {

@@ -54,8 +54,8 @@ func TestMaxConnectionAge(t *testing.T) {
 	}
 }
 
-// TestMaxConnections has connections with a call, idle ones and new ones. The oldest without a call
-// is closed, even if it sent other requests, and never one with a call.
+// TestMaxConnections reaches the limit with a busy connection and idle ones. The oldest connection without a
+// call is closed, even if it sent other requests. A connection with a call is never closed.
 func TestMaxConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -78,7 +78,7 @@ func TestMaxConnections(t *testing.T) {
 		if got := <-closed; got != "first" {
 			t.Errorf("%s was closed", got)
 		}
-		if _, err := io.WriteString(second, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil { // which buys it no time
+		if _, err := io.WriteString(second, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil { // not a call, so the connection can still be closed
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -102,7 +102,7 @@ func (e *endpoint) stopAll(tb testing.TB) {
 	}
 }
 
-// TestAllConnectionsAreBusy has a new connection wait until another one is no longer busy.
+// TestAllConnectionsAreBusy checks that a new connection waits until another one is no longer busy.
 func TestAllConnectionsAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -136,8 +136,8 @@ func (e *endpoint) another() *endpoint {
 	return &c
 }
 
-// TestNewConnectionsAreNotEvictedTooEarly has more clients than MaxConnections, with slow
-// handshakes. Each makes its call, and every closed connection gets a close notice.
+// TestNewConnectionsAreNotEvictedTooEarly runs more clients than MaxConnections, with slow handshakes. Each
+// makes its call, and every closed connection gets a close notice.
 func TestNewConnectionsAreNotEvictedTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)
@@ -168,7 +168,7 @@ func TestNewConnectionsAreNotEvictedTooEarly(t *testing.T) {
 	})
 }
 
-// TestIdleNewConnectionsDoNotEvictClients opens connections all the time that send nothing.
+// TestIdleNewConnectionsDoNotEvictClients keeps opening connections that send nothing.
 func TestIdleNewConnectionsDoNotEvictClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)

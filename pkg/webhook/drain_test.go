@@ -71,7 +71,7 @@ func TestShutdownOrder(t *testing.T) {
 		go func() { stopped <- e.stop() }()
 		synctest.Wait()
 
-		// At once: not ready, alive, calls are served, each on a connection of its own.
+		// At once: the server is alive but not ready, and serves each call on a new connection.
 		if code, body := e.probe(t, e.url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the server is stopping") {
 			t.Errorf("/readyz: %d %s", code, body)
 		}
@@ -89,7 +89,7 @@ func TestShutdownOrder(t *testing.T) {
 		<-time.After(10*time.Second - 1)
 		e.ask(t, hook, call{}).allowed(t, call{}, true)
 
-		// After the delay: calls are sent away, the one in flight goes on.
+		// After the delay: new calls are turned away, and the call in flight goes on.
 		<-time.After(time.Second)
 		a := e.ask(t, hook, call{})
 		if a.turnedAway(t, http.StatusServiceUnavailable, "0"); a.failed(t).Reason != "ServiceUnavailable" {

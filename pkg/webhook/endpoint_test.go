@@ -38,7 +38,7 @@ type endpoint struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // nil for TCP
 	// stop ends the server and returns what Start returned.
 	stop func() error
-	// leaveIdle has stop not close the client's idle connections.
+	// leaveIdle makes stop leave the idle connections of the client open.
 	leaveIdle bool
 }
 
@@ -56,7 +56,7 @@ func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 		o.ShutdownDelay = -1
 	}
 	if o.DrainTimeout == 0 {
-		o.DrainTimeout = 1 // connections that clients keep would be given a second to go
+		o.DrainTimeout = 1 // do not wait for clients to close their connections
 	}
 	server := webhook.NewServer(o, hooks...)
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // outlives the test's own context, for its cleanup
@@ -115,7 +115,7 @@ func serveInMemory(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *en
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	o.Listener = l
-	if o.DrainTimeout == 0 { // here waiting takes no time
+	if o.DrainTimeout == 0 { // with a fake clock, waiting takes no time
 		o.DrainTimeout = time.Minute
 	}
 	e := serve(tb, o, hooks...)
@@ -124,7 +124,7 @@ func serveInMemory(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *en
 	return e
 }
 
-// A listener is a network in memory.
+// A listener accepts connections in memory.
 type listener struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -29,7 +29,7 @@ func ExampleMutating() {
 	}, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		for _, c := range req.Object.Spec.Containers {
 			if c.Name == "proxy" {
-				return nil // do nothing twice
+				return nil // the proxy was injected before
 			}
 		}
 		req.Object.Spec.Containers = append(req.Object.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:2"})

@@ -47,7 +47,7 @@ type clientConn struct {
 // does not count.
 func (c *clientConn) isGone() bool { return errors.Is(c.ctx.Err(), context.Canceled) }
 
-// A restOfBody is the treatment of the rest of a request body after the answer.
+// A restOfBody says what happens to the unread rest of a request body after the answer.
 type restOfBody int
 
 const (

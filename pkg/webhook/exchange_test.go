@@ -29,12 +29,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAPanicAfterTheDeadlineIsLogged has handlers that panic after the call was answered.
+// TestAPanicAfterTheDeadlineIsLogged calls handlers that panic after the call was answered.
 func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		end    func() error
-		want   string // the second line, after that of the answer
+		want   string // the second log line; the first is about the answer
 	}{
 		{"a panic", func() error { panic("oh") }, `"msg"="a handler panicked after its call was over" "error"="the handler panicked: oh" "webhook"="pods.example.com" "requestUID"="u-1"`},
 		{"an error that panics", func() error { return (*failing)(nil) }, `"error"="the handler panicked: runtime error: invalid memory address`},
@@ -83,7 +83,7 @@ func TestAnOverrunOverHTTP1(t *testing.T) {
 		if status := a.failed(t); status.Code != http.StatusGatewayTimeout || status.Details.UID != "u-1" {
 			t.Errorf("got %s", a.body)
 		}
-		<-time.After(2 * time.Minute) // the handler returns, the connection is gone
+		<-time.After(2 * time.Minute) // the handler returns after its connection was closed
 	})
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -120,8 +120,8 @@ type failing struct{ text string }
 
 func (f *failing) Error() string { return f.text }
 
-// moody is a type whose own methods panic.
-type moody struct {
+// panicking is a type whose methods panic.
+type panicking struct {
 	Metadata struct {
 		Name metav1.Time `json:"-"`
 	} `json:"metadata"`
@@ -145,7 +145,7 @@ func (m mood) MarshalJSON() ([]byte, error) {
 }
 
 func TestTypesThatPanicFailTheCall(t *testing.T) {
-	hook := webhook.Mutating(anything, func(_ context.Context, req *webhook.Request[moody]) error {
+	hook := webhook.Mutating(anything, func(_ context.Context, req *webhook.Request[panicking]) error {
 		if req.Name == "old" {
 			_, err := req.OldObject()
 			return err
@@ -222,7 +222,7 @@ func TestAHandlerIsNotCalledWithoutTime(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsOver(t *testing.T) {
+func TestRequestAfterTheHandlerReturned(t *testing.T) {
 	var kept, asked *webhook.Request[corev1.Pod]
 	c := call{operation: admissionv1.Update, object: newFields(1), oldObject: thePod, options: `{"fieldManager":"x"}`}
 	hook := validating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
@@ -261,7 +261,7 @@ type brokenWriter struct {
 }
 
 func (w *brokenWriter) Write(p []byte) (int, error) {
-	w.written = p // it may still be busy with it
+	w.written = p // like HTTP/2, which may still read it
 	return 0, errors.New("reset")
 }
 

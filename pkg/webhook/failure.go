@@ -21,9 +21,8 @@ import (
 func (x *exchange) fail(w http.ResponseWriter, err error) {
 	x.closeIfDue(w)
 	if deadline, _ := x.ctx.Deadline(); x.client.http1 && !time.Now().Before(deadline) {
-		// While net/http waited for the API server to hang up, the read deadline may have
-		// expired for a moment. net/http takes that for a hang-up, and the contexts of later
-		// calls on the connection would have ended before they began.
+		// The read deadline may have expired for a moment while net/http waited for a hang-up. net/http would
+		// then end the contexts of later calls on the connection before they begin.
 		reply.CloseConnection(w)
 	}
 	if own := (*reply.Failure)(nil); errors.As(err, &own) && own.RetryAfter != nil {

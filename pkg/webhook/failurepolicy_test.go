@@ -32,7 +32,7 @@ const (
 type outcome struct {
 	reason  string
 	make    makeHook
-	slow    bool // needs a clock that runs when all wait
+	slow    bool // needs a fake clock
 	gone    bool // the server has stopped
 	denial  bool
 	code    int32
@@ -106,7 +106,7 @@ func TestFailurePolicy(t *testing.T) {
 							if want.slow {
 								synctest.Test(t, func(t *testing.T) {
 									want.test(t, hook, policy, serveInMemory(t, webhook.Options{}, hook))
-									<-time.After(time.Minute) // until the deaf handler returns too
+									<-time.After(time.Minute) // until the handler that ignores its context returns
 								})
 							} else {
 								want.test(t, hook, policy, serve(t, webhook.Options{}, hook))

@@ -33,9 +33,9 @@ func TestRawPatchesAreChecked(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		patch  patch.Patch
-		want   string // the message of the failure; none when there is to be no patch
+		want   string // the message of the failure; empty if no patch is sent
 	}{
-		{"an operation that there is not", patch.Patch{{Op: "put", Path: "/a"}}, `operation 0: unknown op "put"`},
+		{"an unknown operation", patch.Patch{{Op: "put", Path: "/a"}}, `operation 0: unknown op "put"`},
 		{"a path that is no pointer", patch.Patch{{Op: patch.Remove, Path: "a"}}, `operation 0: remove needs a JSON pointer as its path, not "a"`},
 		{"an add without a value", patch.Patch{{Op: patch.Add, Path: "/a"}}, `operation 0: add needs a value at "/a": to mean null, write null`},
 		{"a value that is no JSON", patch.Patch{{Op: patch.Add, Path: "/a", Value: json.RawMessage("{")}}, `operation 0: the value of add at "/a" is not JSON`},

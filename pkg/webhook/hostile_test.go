@@ -55,7 +55,7 @@ func TestHostileClients(t *testing.T) {
 				for range 20 {
 					e.ask(t, hook, call{}).allowed(t, call{}, true)
 				}
-				cancel() // after the first honest calls, those that were not cut off give up
+				cancel() // after the first valid calls, clients that are still connected stop
 				for drained := false; !drained && left > 0; {
 					select {
 					case <-ended:

@@ -45,11 +45,11 @@ type keeper struct {
 	t        *testing.T
 	mu       sync.Mutex
 	kept     []keepsake
-	answered sync.Map // by mark: the channels that are closed when there is an answer
+	answered sync.Map // by mark: a channel that is closed after the answer
 }
 
-// overrun is the handler of some calls: it runs from the deadline until the call is answered, so
-// that none decides before the hook answers.
+// overrun runs from the deadline of the call until the call is answered, so that the handler cannot decide
+// before the hook answers. It does so only for marks in answered.
 func (k *keeper) overrun(ctx context.Context, mark string) bool {
 	answered, overruns := k.answered.Load(mark)
 	if overruns {
@@ -104,7 +104,7 @@ func keepAll[T any](k *keeper, change func(*T)) func(context.Context, *webhook.R
 	return func(ctx context.Context, req *webhook.Request[T]) error {
 		mark := strings.Clone(req.Name)
 		overruns := k.overrun(ctx, mark)
-		early := *req // before the old object was asked for
+		early := *req // a copy without a decoded old object
 		old, err := req.OldObject()
 		var options metav1.UpdateOptions
 		err = errors.Join(err, req.DecodeOptions(&options))
@@ -166,9 +166,9 @@ func (k *keeper) follow(mark string, look func() []string) {
 	}
 }
 
-// A hoard has fields that hold bytes. One has a type that keeps the bytes it decodes instead of a
+// A byteFields has fields that hold bytes. One has a type that keeps the bytes it decodes instead of a
 // copy.
-type hoard struct {
+type byteFields struct {
 	Metadata json.RawMessage `json:"metadata"`
 	Spec     hoarder         `json:"spec"`
 	New      *hoarder        `json:"new"`
@@ -192,10 +192,10 @@ func keepRaw(k *keeper) func(context.Context, *review.Request) (*review.Decision
 	}
 }
 
-// TestWhatAHandlerKeepsNeverChanges calls one hook from 64 goroutines. Its handler keeps everything
+// TestValuesThatAHandlerKeepsNeverChange calls one hook from 64 goroutines. Its handler keeps everything
 // it gets. The first call of each goroutine overruns its deadline, and its handler reads the rest
 // after the answer.
-func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
+func TestValuesThatAHandlerKeepsNeverChange(t *testing.T) {
 	pods := func(k *keeper) *webhook.Hook {
 		return mutating(keepAll(k, func(p *corev1.Pod) { p.Spec.NodeName = p.Name }))
 	}
@@ -204,7 +204,7 @@ func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 		"projection": func(k *keeper) *webhook.Hook {
 			return webhook.Mutating(anything, keepAll(k, func(p *podImages) { p.Spec.Containers[0].Image += ":1" }))
 		},
-		"bytes": func(k *keeper) *webhook.Hook { return webhook.Mutating(anything, keepAll(k, func(*hoard) {})) },
+		"bytes": func(k *keeper) *webhook.Hook { return webhook.Mutating(anything, keepAll(k, func(*byteFields) {})) },
 		"unstructured": func(k *keeper) *webhook.Hook {
 			return webhook.Mutating(anything, keepAll(k, func(u *unstructured.Unstructured) { u.Object["added"] = u.GetName() }))
 		},
@@ -236,7 +236,7 @@ func TestWhatAHandlerKeepsNeverChanges(t *testing.T) {
 					return a
 				})
 				k.done()
-				<-time.After(time.Minute) // until both ends of connections gave up saying goodbye
+				<-time.After(time.Minute) // until both ends of the connections are closed
 			})
 		})
 	}

@@ -70,7 +70,7 @@ func TestMaxInFlight(t *testing.T) {
 			status.Details.RetryAfterSeconds != 1 {
 			t.Errorf("got %s", a.body)
 		}
-		e.post(t, hook.Path()+"?timeout=1s", call{}.body()).turnedAway(t, http.StatusTooManyRequests, "") // no time for another
+		e.post(t, hook.Path()+"?timeout=1s", call{}.body()).turnedAway(t, http.StatusTooManyRequests, "") // a budget that is too short for a retry
 		d.leave <- true
 		synctest.Wait()
 		calls.Go(func() { e.ask(t, hook, call{}).allowed(t, call{}, true) })
@@ -83,7 +83,8 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// TestAHandlerThatIsLeftBehindCounts until it returns, which may be long after its answer.
+// TestAHandlerThatIsLeftBehindCounts checks that a handler counts until it returns, which may be long after
+// the answer.
 func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newDoorman()
@@ -163,7 +164,7 @@ func TestMaxInFlightBytes(t *testing.T) {
 			in, out := io.Pipe()
 			first := make(chan answer)
 			go func() { first <- send(in) }()
-			if _, err := out.Write(body[:1400<<10]); err != nil { // it holds what it has sent, and a step more
+			if _, err := out.Write(body[:1400<<10]); err != nil { // the call then holds these bytes and the next step of its buffer
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -281,8 +282,8 @@ func TestTheConnectionOfACallThatWasTurnedAwayStays(t *testing.T) {
 	})
 }
 
-// TestASlowBodyEndsWithItsCall checks that a slow body does no harm to later calls on the
-// connection, nor does a handler that is busy at the read deadline.
+// TestASlowBodyEndsWithItsCall checks that neither a slow body nor a handler that is busy at the read deadline
+// harms later calls on the connection.
 func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r := &recorder{}

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestLoad checks a server whose handler is busy, left behind, and back.
+// TestLoad checks the load while a handler runs, after it was left behind, and after it returned.
 func TestLoad(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newDoorman()
@@ -47,7 +47,7 @@ func TestLoad(t *testing.T) {
 		if a := <-answered; a.code != http.StatusGatewayTimeout {
 			t.Errorf("got %s", a.body)
 		}
-		open := 0 // the answer has taken it
+		open := 0 // over HTTP/1.1 the answer closes the connection
 		if h2 {
 			open = 1
 		}
@@ -67,7 +67,7 @@ func TestLoadOfAServerThatDoesNotServe(t *testing.T) {
 func TestTheLimitsAreLogged(t *testing.T) {
 	log := &logbook{}
 	e := serve(t, webhook.Options{MaxInFlight: 7, MaxInFlightBytes: 24 << 20, Logger: funcr.New(log.write, funcr.Options{})}, mutating(admit))
-	if err := e.stop(); err != nil { // by then it has said what it had to
+	if err := e.stop(); err != nil { // the limits are logged by then
 		t.Error(err)
 	}
 	const want = `"msg"="the limits of the webhook server" "maxInFlight"="7" "maxInFlightBytes"="24Mi" "maxBodyBytes"="16Mi" "maxConnections"="100" `

@@ -14,6 +14,6 @@ import (
 // TestMain silences the default logger of hooks, since most calls here fail on purpose.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	log.SetOutput(io.Discard) // net/http's clients tell of answers that nobody asked for
+	log.SetOutput(io.Discard) // net/http's clients log close notices as unsolicited responses
 	leaks.Main(m)
 }

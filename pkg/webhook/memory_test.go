@@ -44,7 +44,7 @@ func (c *memoryConn) Close() error {
 type stream struct {
 	mu            sync.Mutex
 	bytes         bytes.Buffer
-	ended, unread bool // by who writes and who reads
+	ended, unread bool // closed by the writer; closed by the reader
 	deadline      time.Time
 	changed       chan struct{} // closed by the next change
 }

@@ -30,14 +30,15 @@ type Options struct {
 	// TLSConfig holds the serving certificate, in Certificates or GetCertificate. The server uses
 	// a copy with TLS 1.2 or later.
 	TLSConfig *tls.Config
-	// Ready returns an error if the program is not ready to serve. Every probe of /readyz calls it. The log and the probes at OpsAddr get the reason; the hooks' address, which any client
-	// may reach, answers only that the server is not ready. With certificates, use certs.Ready.
-	// The server itself checks that it listens and is not about to stop.
+	// Ready returns an error if the program is not ready to serve. Every probe of /readyz calls it. The log
+	// and the probes at OpsAddr get the reason. The hooks' address, which any client may reach, answers only
+	// that the server is not ready. With certificates, use certs.Ready. The server itself checks that it
+	// listens and is not about to stop.
 	Ready func(context.Context) error
 
 	// OpsAddr, or OpsListener, is the address at which the server serves /metrics, /healthz and /readyz over
-	// plain HTTP. It does so before the hooks are served and until their last call is answered.
-	// Without it, the probes are served at the hooks' own address only, and /metrics nowhere.
+	// plain HTTP. It does so before the hooks are served and until their last call is answered. Without it,
+	// the probes are served at the hooks' own address only, and /metrics nowhere.
 	OpsAddr     string
 	OpsListener net.Listener
 	// Metrics is served at /metrics, such as promhttp.Handler().

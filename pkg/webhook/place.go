@@ -39,7 +39,7 @@ func (x *exchange) enter(h *host) error {
 		return nil
 	}
 	if x.client.isGone() { // streams that are reset at once must not take a place
-		return x.brokenOff(x.client.ctx.Err())
+		return x.incompleteBody(x.client.ctx.Err())
 	}
 	if err := x.place.Enter(h.gate, x.client.conn); err != nil {
 		return x.turnAway(err)
@@ -91,8 +91,8 @@ func (x *exchange) closeIfDue(w http.ResponseWriter) {
 	}
 }
 
-// brokenOff is the failure of a call whose body ended too early.
-func (x *exchange) brokenOff(err error) error {
+// incompleteBody is the failure of a call whose body ended too early.
+func (x *exchange) incompleteBody(err error) error {
 	f := reply.New(http.StatusBadRequest, "cannot read the body: "+err.Error())
 	if x.client.isGone() || !x.client.http1 && isReset(err) {
 		f.Cause = reply.Canceled

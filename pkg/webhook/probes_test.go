@@ -24,8 +24,8 @@ import (
 
 var _ healthz.Checker = (&webhook.Server{}).Ready
 
-// TestReadyAsksTheSource checks that public probes do not show the reason.
-func TestReadyAsksTheSource(t *testing.T) {
+// TestReadyCallsOptionsReady checks that public probes do not show the reason.
+func TestReadyCallsOptionsReady(t *testing.T) {
 	var ready atomic.Pointer[error]
 	notYet := errors.New("the Secret shop/certs does not exist")
 	ready.Store(&notYet)

@@ -181,7 +181,7 @@ func TestUpdateAndDeleteNeedAnOldObject(t *testing.T) {
 	}
 }
 
-func TestARequestMadeByATestWorks(t *testing.T) {
+func TestRequestCreatedByATest(t *testing.T) {
 	req := &webhook.Request[corev1.Pod]{Object: &corev1.Pod{}}
 	req.UID = "mine"
 	req.Warnf("%d", 1)

@@ -66,7 +66,7 @@ func TestStartReportsItsErrors(t *testing.T) {
 		{reason: "the listener fails", o: webhook.Options{TLSConfig: good, Listener: broken{taken}}, want: "the webhook server stopped: out of files"},
 	} {
 		row(t, in.reason, func(t *testing.T) {
-			if in.o.Addr == "" { // the default may be taken by somebody else
+			if in.o.Addr == "" { // another process may listen at the default address
 				in.o.Addr = "127.0.0.1:0"
 			}
 			server := webhook.NewServer(in.o, in.hooks...)
@@ -265,7 +265,7 @@ func TestShutdownWaitsForTheCallsInFlight(t *testing.T) {
 				if err := <-stopping; (err == nil) != (in.err == "") || err != nil && err.Error() != in.err {
 					t.Errorf("Start returned %v, want %q", err, in.err)
 				}
-				// Two ends of a pipe without a buffer may tell each other that they close for 5 s.
+				// The two ends of an unbuffered pipe may each wait 5 s to write the TLS alert close_notify.
 				if took := time.Since(start); took < in.after || took > in.after+6*time.Second {
 					t.Errorf("Start returned after %s, want %s", took, in.after)
 				}

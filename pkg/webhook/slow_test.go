@@ -50,7 +50,7 @@ func (e *endpoint) trickle(t *testing.T, hook *webhook.Hook, body []byte, first,
 			}
 			rest = rest[n:]
 		}
-		_ = out.CloseWithError(err) // nil is the end
+		_ = out.CloseWithError(err) // nil ends the body without an error
 	}()
 	got := make(chan answer, 1)
 	go func() {
@@ -79,7 +79,7 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 			slow = append(slow, e.trickle(t, hook, body, 1, 1))
 			<-time.After(100 * time.Millisecond)
 		}
-		e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1") // they may still come
+		e.ask(t, hook, call{}).turnedAway(t, http.StatusTooManyRequests, "1") // the bodies are not slow yet
 		<-time.After(2 * time.Second)
 		for _, s := range slow {
 			select {
@@ -90,18 +90,18 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 		}
 		for i := range slow {
 			e.ask(t, hook, call{}).allowed(t, call{}, true)
-			a := <-slow[i].answer // who came first goes first
+			a := <-slow[i].answer // the oldest body is evicted first
 			a.turnedAway(t, http.StatusTooManyRequests, "1")
 			if m := a.failed(t).Message; m != "the webhook server is busy: other calls wait, and the body of this one arrives too slowly" {
 				t.Errorf("got %s", m)
 			}
-			if i == 0 { // there is room now
+			if i == 0 { // the evicted call has left room
 				e.ask(t, hook, call{}).allowed(t, call{}, true)
 			}
 			slow = append(slow, e.trickle(t, hook, body, 1, 1))
 			<-time.After(time.Second)
 		}
-		for range 5 { // what is left is as many as there may be
+		for range 5 { // the slow bodies that are left do not exceed the limit
 			<-time.After(time.Second)
 			e.ask(t, hook, call{}).allowed(t, call{}, true)
 		}
@@ -234,7 +234,7 @@ func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 					if took := time.Since(start); took > 2*time.Second {
 						t.Errorf("it waited for %s", took)
 					}
-					conn := e.dialTLS(t) // takes the place
+					conn := e.dialTLS(t) // takes the room of the evicted connection
 					defer func() { _ = conn.Close() }()
 					_, _ = fmt.Fprintf(conn, "POST %s?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", hook.Path())
 					<-time.After(time.Second)

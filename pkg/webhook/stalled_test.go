@@ -21,9 +21,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stall opens an HTTP/2 connection that never accepts answers, and sends a request every few
-// seconds. If known, it makes a call first.
-func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, known bool) {
+// stall opens an HTTP/2 connection that never accepts answers, and sends a request every few seconds. If
+// callFirst, it makes a call first.
+func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, callFirst bool) {
 	t.Helper()
 	conn, err := e.dial(t.Context(), "", "")
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, 
 		id += 2
 		return err
 	}
-	if known {
+	if callFirst {
 		_ = ask("POST", hook.Path(), call{}.body())
 	}
 	go func() {
@@ -88,22 +88,22 @@ func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, 
 // TestStalledConnectionsMakeRoom evicts connections whose clients do not read answers, either to
 // other requests or after the answer to a call.
 func TestStalledConnectionsMakeRoom(t *testing.T) {
-	for name, known := range map[string]bool{"strangers": false, "with a call": true} {
+	for name, callFirst := range map[string]bool{"without a call": false, "with a call": true} {
 		row(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hook := mutating(admit)
 				e := serveInMemory(t, webhook.Options{MaxConnections: 5}, hook)
 				for range 5 {
-					e.stall(t, hook, 7*time.Second, known)
+					e.stall(t, hook, 7*time.Second, callFirst)
 				}
 				<-time.After(3 * time.Second)
 				for range 10 {
 					e.callAnew(t, hook, 0)
-					e.stall(t, hook, 7*time.Second, known)
+					e.stall(t, hook, 7*time.Second, callFirst)
 					<-time.After(patience)
 				}
 				e.stopAll(t)
-				<-time.After(time.Minute) // they see it
+				<-time.After(time.Minute) // until the clients notice that their connections are closed
 			})
 		})
 	}
@@ -123,8 +123,7 @@ func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration
 	}
 }
 
-// TestProbesDoNotProtectAConnection has connections that send other requests than calls all the
-// time.
+// TestProbesDoNotProtectAConnection keeps sending requests that are not calls over the connections.
 func TestProbesDoNotProtectAConnection(t *testing.T) {
 	for _, pause := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond} {
 		row(t, pause.String(), func(t *testing.T) {
@@ -148,15 +147,15 @@ func TestProbesDoNotProtectAConnection(t *testing.T) {
 					e.callAnew(t, hook, 0)
 				}
 				e.stopAll(t)
-				<-time.After(time.Minute) // they see it
+				<-time.After(time.Minute) // until the clients notice that their connections are closed
 			})
 		})
 	}
 }
 
-// TestAnUnreadRestKeepsItsConnection has a call that was turned away. The next call on the
-// connection waits for the rest of its body. The connection is not evicted before that call can
-// have arrived.
+// TestAnUnreadRestKeepsItsConnection turns a call away before its body was read. The next call on the
+// connection waits for the rest of that body. The connection is not evicted before the next call can have
+// arrived.
 func TestAnUnreadRestKeepsItsConnection(t *testing.T) {
 	for name, comes := range map[string]bool{"comes": true, "does not come": false} {
 		row(t, name, func(t *testing.T) {
@@ -173,7 +172,7 @@ func TestAnUnreadRestKeepsItsConnection(t *testing.T) {
 				_, _ = io.WriteString(conn, head)
 				receive(t, answers, http.StatusTooManyRequests, false)
 				start := time.Now()
-				go func() { // for which there is no room
+				go func() { // a third connection, for which there is no room
 					if third, err := e.dial(t.Context(), "", ""); err == nil {
 						_ = third.Close()
 					}
@@ -184,7 +183,7 @@ func TestAnUnreadRestKeepsItsConnection(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Between the two the connection was idle: it may have been told to go.
+					// The connection was idle between the two calls, so it may have been closed with a notice.
 					if got := resp.StatusCode; got != http.StatusTooManyRequests && got != http.StatusServiceUnavailable {
 						t.Errorf("got %s", resp.Status)
 					}

@@ -79,8 +79,8 @@ func TestAStopThatCutsCallsOff(t *testing.T) {
 	}
 }
 
-// TestTheListenerClosesBeforeTheEnd has a call that takes all the time of the stop. Clients that
-// connect late must still get a close notice.
+// TestTheListenerClosesBeforeTheEnd runs a call that takes the whole DrainTimeout. Clients that connect late
+// must still get a close notice.
 func TestTheListenerClosesBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()
@@ -138,7 +138,7 @@ func TestACallOverHTTP2OnItsWayWhenItsConnectionEnds(t *testing.T) {
 				got := make(chan answer)
 				go func() { got <- e.ask(t, hook, call{}) }()
 				synctest.Wait()
-				conn, err := e.dial(t.Context(), "", "") // is one too many
+				conn, err := e.dial(t.Context(), "", "") // exceeds the limit
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -158,7 +158,7 @@ func TestACallOverHTTP2OnItsWayWhenItsConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestACallThatCameBeforeGOAWAY is answered, however long it takes.
+// TestACallThatCameBeforeGOAWAY checks that such a call is answered, however long it takes.
 func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoorman()

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestABodyThatIsSlowAfterItsAnswer has a call that is answered before its body was read. The
-// answer comes at once. It closes the connection, or the next call on it is answered too.
+// TestABodyThatIsSlowAfterItsAnswer sends a call that is answered before its body was read. The answer comes
+// at once. It closes the connection, or the next call on the connection is answered too.
 func TestABodyThatIsSlowAfterItsAnswer(t *testing.T) {
 	for _, in := range []struct {
 		reason      string
@@ -74,7 +74,7 @@ func TestABodyThatIsSlowAfterItsAnswer(t *testing.T) {
 					t.Errorf("answered after %s", took)
 				}
 				if !in.last {
-					<-time.After(5 * time.Second) // longer than the call had
+					<-time.After(5 * time.Second) // longer than the timeout of the call
 					send(strings.Repeat(" ", in.length))
 					send(head)
 					receive(t, answers, in.code, in.last)

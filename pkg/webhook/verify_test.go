@@ -225,7 +225,7 @@ func (g generator) leaf() errorTree {
 func (g generator) say(req *webhook.Request[corev1.Pod]) {
 	for range g.IntN(4) {
 		req.Warn(g.text())
-		_ = req.Audit([]string{"ok", "a.b-c_d", "no/way", "", "-", g.text()}[g.IntN(6)], g.text()) // some are refused, as they must
+		_ = req.Audit([]string{"ok", "a.b-c_d", "no/way", "", "-", g.text()}[g.IntN(6)], g.text()) // some keys are invalid and must be refused
 	}
 }
 

@@ -143,7 +143,7 @@ func validatingWebhook(w admissionregistrationv1.ValidatingWebhook) v1beta1.Vali
 	}
 }
 
-// as is a value of the same name in the other version.
+// as converts a pointer to a constant to the type of the other version. It returns otherwise for nil.
 func as[To, From ~string](value *From, otherwise To) *To {
 	if value == nil {
 		return &otherwise

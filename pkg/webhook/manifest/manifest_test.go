@@ -50,9 +50,9 @@ func ExampleV1beta1() {
 	// Output: admissionregistration.k8s.io/v1beta1 Fail Equivalent 10
 }
 
-// TestV1beta1SaysTheSame decodes the JSON of the v1beta1 object as v1. It must equal the v1 object,
+// TestV1beta1HasTheMeaningOfV1 decodes the JSON of the v1beta1 object as v1. It must equal the v1 object,
 // apart from defaults.
-func TestV1beta1SaysTheSame(t *testing.T) {
+func TestV1beta1HasTheMeaningOfV1(t *testing.T) {
 	const seed = 1
 	fill := randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3)
 	for round := range 50 {

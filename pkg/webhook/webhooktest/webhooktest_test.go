@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures are wanted here
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures are expected here
 	os.Exit(m.Run())
 }
 

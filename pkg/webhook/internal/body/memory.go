@@ -14,7 +14,8 @@ var (
 	largePools [len(largeSizes)]sync.Pool
 )
 
-// sizeFor returns the size of the buffer for n bytes, which is n or a large size of at most most.
+// sizeFor returns the size of the buffer for n bytes: the smallest large size that fits and does not exceed
+// most, or n.
 func sizeFor(n, most int) int {
 	if n <= MaxSmallBytes {
 		return n

@@ -19,11 +19,11 @@ func TestRead(t *testing.T) {
 		size          int
 		length, limit int64
 		memory        int
-		most          int // memory for it
+		most          int // largest memory that may be reserved
 		err           error
 	}{
 		{reason: "the length is right", size: 2000, length: 2000, limit: 1 << 30, most: 2100},
-		{reason: "into memory that is there", size: 2000, length: 2000, limit: 1 << 30, memory: 5000, most: 5000},
+		{reason: "into memory that is large enough", size: 2000, length: 2000, limit: 1 << 30, memory: 5000, most: 5000},
 		{reason: "into memory that is just too small", size: 2000, length: 2000, limit: 1 << 30, memory: 2000, most: 2100},
 		{reason: "a large body of the length announced", size: len(text), length: int64(len(text)), limit: 1 << 30, most: len(text) * 3 / 2},
 		{reason: "much is announced and little comes", size: 10, length: 1 << 40, limit: 1 << 50, most: maxFirstBytes},

@@ -35,7 +35,7 @@ func (e *nameError) Error() string {
 	return "the client certificate may not call this webhook server: it is for " + reply.Clip(namesText(e.cert))
 }
 
-// check is the check of client certificates.
+// check checks the client certificate of a call.
 func (c *certificates) check(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return errNoCredential

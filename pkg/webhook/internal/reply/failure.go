@@ -51,7 +51,7 @@ func BadRequest(format string, args ...any) error {
 	return New(http.StatusBadRequest, fmt.Sprintf(format, args...))
 }
 
-// Never stands for no Retry-After header.
+// Never is the retryAfter of an answer without the header Retry-After.
 const Never = -1
 
 // TurnAway returns the failure of a call that was not read to its end. The client may repeat the
@@ -68,7 +68,7 @@ func TurnAway(code int, message string, retryAfter int) *Failure {
 
 // A Panic is a panic of user code, as an error.
 type Panic struct {
-	What  string // that panicked
+	What  string // the code that panicked
 	Value any
 	Stack string
 }

@@ -23,7 +23,7 @@ import (
 // So the server answers first and then reads the rest. A connection that stays open is closed only
 // if that takes longer than any call may. On other connections the answer says that it is the last.
 const (
-	maxKeptBytes    = 4 << 20 // of a rest that costs less than a new TLS handshake
+	maxKeptBytes    = 4 << 20 // reading so much costs less than a new TLS handshake
 	maxDiscardBytes = 16 << 20
 )
 
@@ -31,7 +31,7 @@ const (
 const (
 	DiscardKept     = 30 * time.Second // on a connection that stays open
 	DiscardLast     = 10 * time.Second // before the connection closes, so that the client reads the answer
-	DiscardUntimely = time.Second      // of a client that sent no valid call, or was slow
+	DiscardUntimely = time.Second      // for a client that sent no valid call, or was slow
 )
 
 // HasBody reports whether the body of r delays the next request on its connection.

@@ -12,10 +12,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A body may take as long as its call: the API server sends it at once, but a network may be slow.
-// Only when there is no room for another call, a slow body is evicted. Its call is answered like one
-// that found no room, so an API server behind a bad network loses a second, and clients that send a
-// byte now and then do not block other calls.
+// A body may take as long as its call: the API server sends it at once, but a network may be slow. A slow body
+// is evicted only when there is no room for another call. Its call is answered like one that found no room, so
+// an API server behind a slow network loses a second. Clients that send a byte now and then do not block other
+// calls.
 const (
 	slowAfter = 2 * time.Second
 	slowRate  = 64 << 10 // bytes that give a body one more second
@@ -24,7 +24,7 @@ const (
 // bodies are the bodies that are being read, in the order in which reading began.
 type bodies struct {
 	mu   sync.Mutex
-	root Reading // of a ring
+	root Reading // the root of a ring
 }
 
 // A Reading is a body that is being read.
@@ -78,8 +78,9 @@ func (r *Reading) unlink() {
 	}
 }
 
-// evict ends the reading of the oldest slow body, or of slow bodies that together hold so many bytes.
-// It returns how many it ended and the memory they held.
+// evict ends the reading of slow bodies, the oldest first, until they hold at least this many bytes together.
+// For zero it ends one. If all slow bodies together hold too little, it ends none. It returns how many it
+// ended and the memory they held.
 func (b *bodies) evict(bytes int64) (evicted, freed int64) {
 	now := time.Now()
 	b.mu.Lock()

@@ -23,8 +23,8 @@ var closeNotice = func() string {
 // connection to make its call during a drain. A client that is not overloaded needs no time.
 const lingerTime = 3 * time.Second
 
-// mark closes a connection without a call to new calls. Call notify afterwards. all.mu must be
-// locked.
+// mark makes a connection refuse new calls. The connection must not have a call. Call notify afterwards.
+// all.mu must be locked.
 func (c *Connection) mark() {
 	c.unlink()
 	c.state.wasBusy = c.state.busy

@@ -89,7 +89,7 @@ func (all *connectionSet) link(c *Connection) {
 	s.prev.state.next, s.next.state.prev = c, c
 }
 
-// unlink removes c from its list. hadCall must not change before: calls come only after unlink.
+// unlink removes c from its list. It finds the list by hadCall, which must not change before.
 func (c *Connection) unlink() {
 	s := &c.state
 	if s.next == nil {

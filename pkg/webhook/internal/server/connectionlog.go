@@ -36,7 +36,7 @@ var handshakeClasses = []struct {
 }{
 	{handshakeNoCert, []string{NoCertificate, "no certificates configured", "unrecognized name"}},
 	{handshakeUntrusted, []string{
-		"remote error: tls: bad certificate", "remote error: tls: unknown certificate", // and: … authority
+		"remote error: tls: bad certificate", "remote error: tls: unknown certificate", // also matches "unknown certificate authority"
 		"remote error: tls: expired certificate", "remote error: tls: unsupported certificate", "remote error: tls: revoked certificate",
 	}},
 	{handshakeClient, []string{"client didn't provide a certificate", "failed to verify certificate", "invalid signature by the client certificate"}},

@@ -47,7 +47,7 @@ func (g *Gate) Stopping() bool { return g.stage.Load() >= leaving }
 // have no answer yet.
 func (g *Gate) Calls() (calls int, bytes int64, waiting int) {
 	calls, bytes = int(g.calls.Load()), g.bytes.Load()
-	return calls, bytes, max(0, min(int(g.waiting.Load()-g.evicted.Load()), calls)) // read later, waiting may be more
+	return calls, bytes, max(0, min(int(g.waiting.Load()-g.evicted.Load()), calls)) // waiting is read after calls, so it may be larger
 }
 
 // Waiting returns how many calls have no answer yet, evicted calls included.
