@@ -47,7 +47,7 @@ func (v *Version) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstr
 	if subresource != "status" {
 		errs = append(errs, v.validateEmbedded(ctx, u)...)
 	}
-	// What was wrong before may stay wrong.
+	// An error that the old object already had is accepted.
 	if len(listtype.ValidateListSetsAndMaps(nil, v.schema, old.Object)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, u.Object)...)
 	}

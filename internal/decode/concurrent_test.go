@@ -42,8 +42,8 @@ type (
 const ringDocument = `{"name":"a","next":{"next":{"own":null}},"left":{"rings":[{"name":"b"},{}],"rights":[[{"name":"c","lefts":[{}]}]],` +
 	`"Spec":{"containers":[{"name":"d"}]}},"right":{"x":{"name":"e","kind":"f","lefts":[null,{"rings":[{"name":"h"}]}]}}}`
 
-// freshFamilies are types that no other test decodes into; those of a family contain one
-// another, or the same other ones.
+// freshFamilies returns types that no other test decodes into. The types of a family contain one another, or
+// the same other types.
 func freshFamilies() (families [][]reflect.Type) {
 	type a struct{ A int }
 	type b struct{ B *b }
@@ -82,9 +82,9 @@ func family[T any]() []reflect.Type {
 	}
 }
 
-// TestManyMeetTypesForTheFirstTime decodes into the types of a new family from many goroutines at once and compares the results
+// TestConcurrentFirstUseOfTypes decodes into the types of a new family from many goroutines at once and compares the results
 // with sigs.k8s.io/json.
-func TestManyMeetTypesForTheFirstTime(t *testing.T) {
+func TestConcurrentFirstUseOfTypes(t *testing.T) {
 	for _, types := range freshFamilies() {
 		start := make(chan struct{})
 		var wg sync.WaitGroup
@@ -102,9 +102,9 @@ func TestManyMeetTypesForTheFirstTime(t *testing.T) {
 	}
 }
 
-// TestManyDecodeAtOnce decodes the same documents into the same types from many goroutines. Every result must still be
-// intact when all are done.
-func TestManyDecodeAtOnce(t *testing.T) {
+// TestConcurrentDecoding decodes the same documents into the same types from many goroutines. Every result
+// must still be intact at the end.
+func TestConcurrentDecoding(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range int64(16) {
 		wg.Go(func() {

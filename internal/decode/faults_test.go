@@ -54,13 +54,14 @@ func TestErrorsPointAtTheFault(t *testing.T) {
 	t.Logf("%d faults", faults)
 }
 
-// refusesNull knows the types that do by their messages: metav1.Duration and Unstructured.
+// refusesNull reports whether the error is from a type that rejects null, by its message: metav1.Duration or
+// Unstructured.
 func refusesNull(err error) bool {
 	return strings.Contains(err.Error(), "Duration") || strings.Contains(err.Error(), "duration") || strings.Contains(err.Error(), "'Kind' is missing")
 }
 
-// TestErrorsDoNotBlameWhatIsRight has an unusual but valid value before the fault.
-func TestErrorsDoNotBlameWhatIsRight(t *testing.T) {
+// TestErrorsDoNotBlameValidValues decodes an unusual but valid value before the fault.
+func TestErrorsDoNotBlameValidValues(t *testing.T) {
 	type unusual struct {
 		Bytes  []byte          `json:"bytes"`
 		Array  [2]int          `json:"array"`
@@ -74,7 +75,7 @@ func TestErrorsDoNotBlameWhatIsRight(t *testing.T) {
 		{`{"bytes":[1,2],`, "/wrong/x"},
 		{`{"bytes":"aGk\n=",`, "/wrong/x"},
 		{`{"array":[1,2,3],"number":{"1":2},"text":null,`, "/wrong/x"},
-		{`{"text":"a","text":"b",`, ""}, // which decides what a name twice means also reports the fault
+		{`{"text":"a","text":"b",`, ""}, // sigs.k8s.io/json handles duplicate names, and reports the fault too
 	} {
 		var fit *decode.Error
 		doc := row.before + fault
@@ -89,7 +90,7 @@ func TestErrorsDoNotBlameWhatIsRight(t *testing.T) {
 	}
 }
 
-// offsetsOf finds where the values with a path start; names may be there twice.
+// offsetsOf returns the offsets of all values with a path. There are several if a name is duplicated.
 func offsetsOf(doc []byte, path []decode.Step) (offsets []int) {
 	var visit func(c *jsonraw.Cursor, path []decode.Step) error
 	visit = func(c *jsonraw.Cursor, path []decode.Step) error {
@@ -120,7 +121,7 @@ func offsetsOf(doc []byte, path []decode.Step) (offsets []int) {
 // TestUnknownAgreesWithKubernetesJSON compares the unknown members with those that the strict mode of sigs.k8s.io/json
 // reports.
 func TestUnknownAgreesWithKubernetesJSON(t *testing.T) {
-	const limit = 100 // that of sigs.k8s.io/json
+	const limit = 100 // the limit of sigs.k8s.io/json
 	plain := strings.NewReplacer("[", "", "]", "", ".", "", "/", "", "~1", "/", "~0", "~")
 	found := 0
 	for seed := range int64(2000) {

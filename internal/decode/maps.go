@@ -95,7 +95,7 @@ func (d *decoder) resources(m *corev1.ResourceList) error {
 	return err
 }
 
-// mostQuantities bounds the cache of quantities.
+// mostQuantities is the largest number of cached quantities.
 const mostQuantities = 128
 
 // quantity parses a quantity, with a cache: most objects have the same few quantities, and a lookup is

@@ -25,13 +25,13 @@ type Part struct {
 	// offset of the member's name.
 	At   int32
 	Kind jsonraw.Kind
-	// Plain says that a string has no escapes. It may be false for such a string if the shape is
-	// neither String nor Any.
+	// Plain reports that a string has no escapes. It may be false for such a string if the shape is neither
+	// String nor Any.
 	Plain bool
 }
 
 // ErrRepeated is the cause of an [Error] about an object that has two members for one field of a struct.
-var ErrRepeated = errors.New("a name stands twice in an object")
+var ErrRepeated = errors.New("a name is duplicated in an object")
 
 // Scan records the outline of raw, one whole document, and reuses the memory of o. It fails with an [*Error] if
 // raw is not JSON or has a duplicate member, with [ErrRepeated] as the cause. It does not check whether the
@@ -46,11 +46,11 @@ func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
 	if err == nil {
 		err = misplaced(d.c.End(), d.c.Offset())
 	}
-	return turned(err)
+	return reversePath(err)
 }
 
-// turned reverses a path that was built while unwinding.
-func turned(err error) error {
+// reversePath reverses a path that was built while unwinding.
+func reversePath(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// unmarshal is [decode.Unmarshal], and compares the outline that decoding makes with that of a
-// scan. That they differ is an error, which no other decoder returns.
+// unmarshal is [decode.Unmarshal]. It also compares the outline of the decoder with the outline of a scan, and
+// returns an error if they differ.
 func unmarshal(raw []byte, into any) error {
 	err := decode.Unmarshal(raw, into)
 	t := reflect.TypeOf(into).Elem()
@@ -96,7 +96,7 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-func TestScanSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestScanErrorsNameThePlace(t *testing.T) {
 	type element struct {
 		Name string            `json:"name"`
 		More map[string]string `json:"more"`

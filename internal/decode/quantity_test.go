@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestQuantitiesAreNotShared changes a decoded quantity in place that is too long for an integer.
+// TestQuantitiesAreNotShared changes a decoded quantity in place. The quantity is too long for an integer.
 func TestQuantitiesAreNotShared(t *testing.T) {
 	const text = "123456789012345678901234"
 	want := resource.MustParse(text)
@@ -27,7 +27,7 @@ func TestQuantitiesAreNotShared(t *testing.T) {
 	}
 }
 
-func TestQuantitiesRememberedAreFew(t *testing.T) {
+func TestCacheOfQuantitiesIsBounded(t *testing.T) {
 	var d decoder
 	for i := range 3 * mostQuantities {
 		if q, err := d.quantity(fmt.Appendf(nil, `"%dm"`, i)); err != nil || q.MilliValue() != int64(i) {

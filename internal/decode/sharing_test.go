@@ -25,7 +25,7 @@ func TestDecodedMemoryIsNotShared(t *testing.T) {
 	for seed := range int64(1000) {
 		c := decodetest.NewCase(seed)
 		var spans []span
-		var values []reflect.Value // kept, lest the memory of one is used for the next
+		var values []reflect.Value // kept, so that their memory is not used again
 		for _, name := range []string{"first", "second"} {
 			v := reflect.New(c.Type)
 			if decode.Unmarshal(c.Doc, v.Interface()) == nil {
@@ -54,10 +54,10 @@ func spanOf(list reflect.Value, length int, place string) span {
 	return span{from, from + uintptr(length)*list.Type().Elem().Size(), place}
 }
 
-// appendSpans adds what v points to, lists up to their capacity.
+// appendSpans adds the memory that v refers to. Lists count up to their capacity.
 func appendSpans(spans []span, v reflect.Value, place string) []span {
 	if len(place) > 300 {
-		place = place[:300] + "…" // deep documents
+		place = place[:300] + "…" // deep documents have long paths
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -84,7 +84,7 @@ func appendSpans(spans []span, v reflect.Value, place string) []span {
 		}
 	case reflect.Struct:
 		if v.Type().PkgPath() == "net/netip" {
-			return spans // an Addr shares what nobody can write to
+			return spans // an Addr shares memory that cannot be written
 		}
 		for i := range v.NumField() {
 			spans = appendSpans(spans, v.Field(i), place+"."+v.Type().Field(i).Name)
@@ -101,9 +101,9 @@ func appendSpans(spans []span, v reflect.Value, place string) []span {
 	return spans
 }
 
-// TestDecodedValuesStayAsTheyAre keeps values while the same buffer and decoder handle many more documents, invalid ones
+// TestDecodedValuesDoNotChangeLater keeps values while the same buffer and decoder handle many more documents, invalid ones
 // included.
-func TestDecodedValuesStayAsTheyAre(t *testing.T) {
+func TestDecodedValuesDoNotChangeLater(t *testing.T) {
 	type kept struct {
 		seed       int64
 		value      any
@@ -149,9 +149,9 @@ type keeper struct{ raw []byte }
 
 func (k *keeper) UnmarshalJSON(raw []byte) error { k.raw = raw; return nil }
 
-// TestTypesMayKeepWhatTheyRead overwrites the document while the handler still holds the value, for every way of
+// TestTypesMayKeepTheirInput overwrites the document while the handler still holds the value, for every way of
 // decoding.
-func TestTypesMayKeepWhatTheyRead(t *testing.T) {
+func TestTypesMayKeepTheirInput(t *testing.T) {
 	type holder struct {
 		K    keeper            `json:"k"`
 		List []*keeper         `json:"list"`

@@ -64,8 +64,8 @@ func number(t *testing.T, variable string, fallback int64) (n int64, set bool) {
 	return n, true
 }
 
-// randomValue makes the value of a seed, which has an address: what a document decodes to, as
-// much of it as does, or what the filler makes up.
+// randomValue returns the addressable value of a seed: a decoded document, decoded partly if it has errors, or
+// a value from the filler.
 func randomValue(seed int64) reflect.Value {
 	r := rand.New(rand.NewSource(seed))
 	if seed%3 == 0 {
@@ -107,14 +107,14 @@ func TestScalarsAgree(t *testing.T) {
 			check(map[string]string{a: b, b: a, a + b: ""})
 		}
 	}
-	for i := range 256 { // each byte at each place of a word of eight
+	for i := range 256 { // each byte at each position in a word of eight bytes
 		for at := range 9 {
 			check(strings.Repeat("!", at) + string([]byte{byte(i)}) + strings.Repeat("~", 9-at))
 		}
 	}
 }
 
-// TestDeepValuesAgree exceeds the depth from which on encoding/json checks for cycles.
+// TestDeepValuesAgree exceeds the depth at which encoding/json begins to check for cycles.
 func TestDeepValuesAgree(t *testing.T) {
 	for _, depth := range []int{10, 999, 1000, 1001, 1002, 2100} {
 		chain, loose := &node{}, any("x")
@@ -136,7 +136,7 @@ func TestDeepValuesAgree(t *testing.T) {
 	}
 }
 
-// TestCyclesAreErrors expects encoding/json's error wherever the cycle is entered.
+// TestCyclesAreErrors expects the error of encoding/json, at whatever value of the cycle the encoding begins.
 func TestCyclesAreErrors(t *testing.T) {
 	ring := &node{}
 	ring.Next = &node{Any: &node{Kids: []node{{Next: ring}}}}

@@ -41,7 +41,7 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// mostKept bounds the names and entries that a pooled encoder keeps memory for.
+// mostKept is the largest number of names and entries for which a pooled encoder keeps memory.
 const mostKept = 1 << 12
 
 func (e *encoder) release() {
@@ -50,8 +50,7 @@ func (e *encoder) release() {
 	}
 }
 
-// mostLevels is the nesting of pointers, maps and lists from which on encoding/json checks for
-// cycles.
+// mostLevels is the nesting of pointers, maps and lists at which encoding/json begins to check for cycles.
 const mostLevels = 1000
 
 var errDeep = errors.New("too deep")
@@ -139,7 +138,7 @@ func omitted(f *shape.Field, v reflect.Value) bool {
 	return f.OmitZero && f.Omitted(v)
 }
 
-// end replaces the last comma, if any, with the closing bracket.
+// end replaces the last comma, if there is one, with the closing bracket.
 func end(out []byte, bracket byte) []byte {
 	if last := len(out) - 1; out[last] == ',' {
 		out[last] = bracket

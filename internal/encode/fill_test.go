@@ -20,7 +20,7 @@ import (
 type filler struct {
 	*rand.Rand
 	left int
-	// bad are values that do not encode. One is enough to make a value a test of errors only.
+	// bad allows values that cannot be encoded. A value with one of them tests only errors.
 	bad bool
 }
 
@@ -95,7 +95,7 @@ func (f *filler) fillMap(v reflect.Value) {
 	}
 }
 
-// fillInterface leaves nil what nothing here fits.
+// fillInterface leaves an interface nil if no value fits.
 func (f *filler) fillInterface(v reflect.Value) {
 	t := pick(f, insides...)
 	if !t.AssignableTo(v.Type()) {
@@ -153,7 +153,7 @@ var floats = []float64{
 	float64(float32(1e21)), math.Nextafter(1e21, 0), math.Nextafter(1e-6, 0), 1 << 53, 16777217, math.NaN(), math.Inf(1), math.Inf(-1),
 }
 
-// texts are strings with something to escape, or to look out for.
+// texts are strings that need an escape, or almost need one.
 var texts = []string{
 	"", "a", "name", "app.kubernetes.io/name", "<b>&amp;</b>", `"quoted"`, `back\slash`, "tab\tnew\nline\r\f\b\v", "\x00\x1f\x7f", "é", "日本語", "😀",
 	"\u2028", "x\u2029y", "\u2027\u202a", "\xff", "a\xc3", "\xed\xa0\x80", "\xe2\x80", "\xe2\x80\xa8\xe2", "\ufffd", "\xf0\x9f\x98", "\xf4\x90\x80\x80",
@@ -182,12 +182,12 @@ func (f *filler) time() time.Time {
 	case f.chance(5):
 		return time.Time{}
 	case f.bad && f.chance(9):
-		return t.AddDate(9000, 0, 0) // which only metav1.Time writes
+		return t.AddDate(9000, 0, 0) // only metav1.Time encodes such a year
 	}
 	return t
 }
 
-// quantity makes some that remember how they were spelt, and some that do not.
+// quantity returns quantities with and without a cached text.
 func (f *filler) quantity() resource.Quantity {
 	q := resource.MustParse(pick(f, "0", "1", "-1", "100m", "1.5Gi", "64Mi", "1000m", "12e6", "1E3", "+5", "007", ".5", "0.00000000001",
 		"12345678901234567890", "999999999999999999999999Ei", "1e-3", "0Gi", "-0", "1u"))
@@ -202,7 +202,7 @@ func (f *filler) quantity() resource.Quantity {
 	return q
 }
 
-// document is JSON or, if it may be bad, perhaps not.
+// document returns JSON or, if bad, sometimes invalid JSON.
 func (f *filler) document() []byte {
 	if f.bad && f.chance(3) {
 		return []byte(pick(f, "", " ", "{", "{}}", `{"a":1,}`, "nul", "\xd9\xd9\xf7\xa1\x61a\x01", "\xa1\x61a\x01", "\xf6", `"`+"\n"+`"`, "[1 2]", "\ufeff{}"))

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Types with encodings of their own, each in another way.
+// Types with different encodings of their own.
 type (
 	byValue   struct{ A string }
 	byPointer struct{ A string }
@@ -31,7 +31,7 @@ type (
 	both      struct{ A string }
 	fails     struct{ A string }
 	textFails struct{ A string }
-	lies      struct{ A string } // what it returns is not JSON
+	lies      struct{ A string } // its method does not return JSON
 	panics    struct{ A *string }
 	onlyReads struct{ A string }
 	list      []string
@@ -142,7 +142,7 @@ type failures struct {
 	Texts  []textFails    `json:"texts,omitempty"`
 	Float  float32        `json:"float,omitempty"`
 	Chan   chan int       `json:"chan,omitzero"`
-	Func   func()         `json:"func,omitempty"` // which nil is not
+	Func   func()         `json:"func,omitempty"` // a nil func is not omitted
 }
 
 // Types that embed others.
@@ -200,7 +200,7 @@ type (
 	letters []letter
 )
 
-// oddTypes are those above, and what else may be in a field.
+// oddTypes are the types above, and other types that a field may have.
 var oddTypes = []reflect.Type{
 	reflect.TypeFor[zeros](), reflect.TypeFor[marshalers](), reflect.TypeFor[failures](), reflect.TypeFor[embeds](), reflect.TypeFor[embedsRef](),
 	reflect.TypeFor[embedsMarshaler](), reflect.TypeFor[embedsInterface](), reflect.TypeFor[embedsTime](), reflect.TypeFor[quoted](),
@@ -213,7 +213,7 @@ var oddTypes = []reflect.Type{
 	reflect.TypeFor[struct{ textRef }](), reflect.TypeFor[*struct{ byPointer }](), reflect.TypeFor[[]struct{ byPointer }](), reflect.TypeFor[panics](),
 }
 
-// insides are the types of what the filler puts into interfaces.
+// insides are the types of the values that the filler stores in interfaces.
 var insides = []reflect.Type{
 	reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[int64](),
 	reflect.TypeFor[float64](), reflect.TypeFor[float32](), reflect.TypeFor[uint8](), reflect.TypeFor[[]any](), reflect.TypeFor[[]any](),

@@ -25,7 +25,7 @@ func guard(f func() ([]byte, error)) (text []byte, err error) {
 	return f()
 }
 
-// oracle is what encoding/json makes of v, without escapes for HTML.
+// oracle returns the encoding of v by encoding/json, without escapes for HTML.
 func oracle(v reflect.Value) ([]byte, error) {
 	if v.CanAddr() {
 		v = v.Addr()
@@ -41,8 +41,8 @@ func oracle(v reflect.Value) ([]byte, error) {
 
 const before = `{"before":1}`
 
-// compare returns how Append differs from encoding/json, or nil. A second run must give the
-// same again, behind what is there already.
+// compare returns how Append differs from encoding/json, or nil. It encodes the value a second time, after
+// existing bytes, with the same expected result.
 func compare(v reflect.Value) error {
 	want, wantErr := oracle(v)
 	for range 2 {
@@ -61,7 +61,7 @@ func compare(v reflect.Value) error {
 		case !bytes.HasPrefix(got, []byte(before)):
 			return fmt.Errorf("what was there became %q", got)
 		case !bytes.Equal(got[len(before):], want):
-			return parting(got[len(before):], want)
+			return firstDifference(got[len(before):], want)
 		}
 	}
 	return nil
@@ -76,8 +76,8 @@ func orNone(err error) error {
 	return err
 }
 
-// parting shows two texts from where they part.
-func parting(got, want []byte) error {
+// firstDifference shows two texts from their first difference.
+func firstDifference(got, want []byte) error {
 	i := 0
 	for i < min(len(got), len(want)) && got[i] == want[i] {
 		i++
@@ -86,7 +86,7 @@ func parting(got, want []byte) error {
 	return fmt.Errorf("got …%q…\nwant …%q…", around(got), around(want))
 }
 
-// compareEverywhere puts the value where it has an address and where it has none.
+// compareEverywhere compares the value as an addressable value and as one that is not addressable.
 func compareEverywhere(v reflect.Value) error {
 	t := v.Type()
 	places := map[string]reflect.Value{"with an address": v}

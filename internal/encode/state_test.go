@@ -12,11 +12,11 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// TestAnEncoderEndsAsItBegan checks the state that the next value finds: a level that is not 0 would send it to encoding/json
-// too early, and a name would stay in memory forever.
-func TestAnEncoderEndsAsItBegan(t *testing.T) {
+// TestEncoderIsResetAfterUse checks the state of a used encoder. A wrong level would send the next value to
+// encoding/json too early, and a name that stays would keep memory.
+func TestEncoderIsResetAfterUse(t *testing.T) {
 	loose := map[string]any{"a": []any{map[string]any{"b": map[string]string{"c": "d"}, "e": []any{}}}, "f": map[corev1.ResourceName]any{"g": loose{}}}
-	for range 20 { // so that names and entries move while they are in use
+	for range 20 { // many, so that the lists of names and entries grow while they are in use
 		loose = map[string]any{"in": loose, "list": []any{1, 2}, "named": map[corev1.ResourceName]any{"x": loose["in"], "y": &struct{}{}}}
 	}
 	for _, x := range []any{
@@ -45,9 +45,9 @@ func TestAnEncoderEndsAsItBegan(t *testing.T) {
 
 type loose struct{}
 
-// TestOnlyDepthIsDeep has more pointers, lists and maps side by side than may be nested, and as many nested as are
-// allowed.
-func TestOnlyDepthIsDeep(t *testing.T) {
+// TestOnlyNestingCountsAsDepth encodes more pointers, lists and maps side by side than may be nested, and as
+// many nested ones as are allowed.
+func TestOnlyNestingCountsAsDepth(t *testing.T) {
 	wide := []any{[]any{}, []int{}, new(int), map[string]any{}, map[string]int{}}
 	for range 10 {
 		wide = append(wide, wide...)

@@ -129,7 +129,7 @@ func (c *Cursor) Skip() error {
 	return c.skipCarefully()
 }
 
-// skipCarefully is Skip without short cuts. It returns the exact error.
+// skipCarefully is Skip without fast paths. It returns the exact error.
 func (c *Cursor) skipCarefully() error {
 	switch c.Kind() {
 	case Object:

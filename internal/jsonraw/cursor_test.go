@@ -12,7 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// documents seed the table and the fuzz target; they need not be valid.
+// documents are the rows of the table and the seeds of the fuzz target. Some are invalid.
 var documents = []string{
 	`null`, ` true `, `false`, `0`, `-0`, `1.5e+10`, `01`, `1.`, `.5`, `-`, `1e`, `1e5 2`,
 	`""`, `"a\"b\\c\/\b\f\n\r\t"`, `"é€😀"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83d\u0041"`, `"\ud83dA"`, `"\ude00\ud83d"`,
@@ -40,7 +40,8 @@ func FuzzCursorAgreesWithKubernetesJSON(f *testing.F) {
 	f.Fuzz(compare)
 }
 
-// compare checks one document against sigs.k8s.io/json: same verdict, same value.
+// compare checks one document against sigs.k8s.io/json: both must accept or both reject it, with the same
+// value.
 func compare(t *testing.T, doc []byte) {
 	t.Helper()
 	var want json.RawMessage
@@ -65,7 +66,7 @@ func compare(t *testing.T, doc []byte) {
 	}
 	var wantTree any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &wantTree); err != nil {
-		return // a number that no Go type holds: valid JSON all the same
+		return // valid JSON with a number that is too large for any Go type
 	}
 	gotTree, err := tree(NewCursor(doc))
 	if err != nil {
@@ -76,7 +77,7 @@ func compare(t *testing.T, doc []byte) {
 	}
 }
 
-// tree builds the value through Members, Elements and Text.
+// tree reads the value with Members, Elements and Text.
 func tree(c *Cursor) (any, error) {
 	switch c.Kind() {
 	case Object:

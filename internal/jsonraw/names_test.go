@@ -43,7 +43,7 @@ func TestNamesFindMembers(t *testing.T) {
 	}
 }
 
-func TestNamesRefuseWhatIsNoName(t *testing.T) {
+func TestNamesRejectInvalidNames(t *testing.T) {
 	names := NewNames("a", "namespace")
 	for _, text := range []string{``, ` `, `1`, `"`, `"a`, `"a"`, `"a" `, `"a"1:`, `"namespace`, `"namespace"`, `"namespac` + "\n" + `":1`, strings.Repeat(" ", 9)} {
 		if place, _, err := names.Next(NewCursor([]byte(text)), 0); err == nil {

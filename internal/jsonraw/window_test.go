@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// TestTextsAcrossWindows puts bytes that end a string, break it, or falsely look like that to the marks, at every place of two
-// windows.
+// TestTextsAcrossWindows puts special bytes at every position of two windows: bytes that end a string, are
+// invalid in it, or are marked by mistake.
 func TestTextsAcrossWindows(t *testing.T) {
 	pieces := []string{`x`, `\"`, `\\`, `\\]`, `\u00e9`, `\u00g9`, `\x`, `é`, "\xff", "\x00", "\x1f", "\x7f", `"#`, `","#`, `\`, `"`}
 	for before := range 2*windowBytes + 4 {
 		for _, piece := range pieces {
 			doc := `{"` + strings.Repeat("a", before) + piece + `":["` + strings.Repeat("#]", 20) + piece + `"]}`
 			compare(t, []byte(doc))
-			compare(t, []byte(doc+strings.Repeat(" ", windowBytes))) // with no end of the document near
+			compare(t, []byte(doc+strings.Repeat(" ", windowBytes))) // far from the end of the document
 		}
 	}
 }

@@ -24,8 +24,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Gone waits until at most before goroutines run, and reports whether that happened in time. A
-// goroutine that was stopped needs a moment to end.
+// Gone waits until at most before goroutines run, for at most patience. It reports whether that happened in
+// time. A goroutine that was stopped needs a moment to end.
 func Gone(before int, patience time.Duration) bool {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; {
 		if time.Now().After(deadline) {

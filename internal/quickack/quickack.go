@@ -37,7 +37,7 @@ type conn struct {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if err == nil {
-		_ = c.raw.Control(acknowledge) // else it is slower
+		_ = c.raw.Control(acknowledge) // without it, the connection is only slower
 	}
 	return n, err
 }

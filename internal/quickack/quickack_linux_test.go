@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestDial checks that a connection still acknowledges data at once after several requests. When
-// the kernel delays acknowledgements without package quickack is not defined, so that is not
-// tested.
+// TestDial checks that a connection still acknowledges data at once after several requests. It does not test a
+// connection without package quickack, because the kernel decides when to delay acknowledgements.
 func TestDial(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package received reads what the API server sent, in the types of pkg/review and pkg/patch, with two
-// liberties that only pkg/webhook needs and that are therefore not public: an object is decoded while the
-// review around it is read, and memory is reused from call to call.
+// Package received decodes reviews and objects into the types of pkg/review and pkg/patch. It can do two
+// things that those packages do not offer, because only pkg/webhook needs them: it decodes an object while it
+// reads the review around the object, and it reuses memory from call to call.
 package received
 
 import (

@@ -111,7 +111,7 @@ func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = f.Reload(ctx) // reported
+			_ = f.Reload(ctx) // Report gets the error
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (f *Files[T]) load(ctx context.Context, pause time.Duration) error {
 	if err == nil {
 		err = f.take(contents, digest)
 	}
-	f.note(err, f.good.Load() != before)
+	f.setResult(err, f.good.Load() != before)
 	return err
 }
 
@@ -163,8 +163,8 @@ func (f *Files[T]) take(contents [][]byte, digest [sha256.Size]byte) error {
 	return err
 }
 
-// note stores the result of a read and reports it if it is new.
-func (f *Files[T]) note(err error, changed bool) {
+// setResult stores the result of a read and reports it if it is new.
+func (f *Files[T]) setResult(err error, changed bool) {
 	last := f.Err()
 	if err == nil {
 		f.trouble.Store(nil)
@@ -189,7 +189,7 @@ func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, 
 	contents, digest, err := f.read()
 	for range 3 {
 		if err == nil && digest == f.digest || err != nil && sameText(err, f.Err()) {
-			return contents, digest, err // seen before, and settled then
+			return contents, digest, err // these contents were read before, and had settled
 		}
 		rest(ctx, pause)
 		last, failed := digest, err != nil
@@ -228,7 +228,7 @@ func (f *Files[T]) read() ([][]byte, [sha256.Size]byte, error) {
 			return nil, digest, err
 		}
 		contents[i] = content
-		_ = binary.Write(sum, binary.LittleEndian, int64(len(content))) // a hash takes everything
+		_ = binary.Write(sum, binary.LittleEndian, int64(len(content))) // a hash never fails
 		sum.Write(content)
 	}
 	return contents, [sha256.Size]byte(sum.Sum(digest[:0])), nil
@@ -247,7 +247,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // the file was only read
 	var content bytes.Buffer
 	if _, err := content.ReadFrom(io.LimitReader(file, most+1)); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// lower joins the contents, and fails for upper case.
+// lower joins the contents. It fails for upper case.
 func lower(contents [][]byte) (string, error) {
 	var parts []string
 	for _, c := range contents {
@@ -188,7 +188,7 @@ func TestSymlinkSwaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := New(Options[string]{Paths: []string{path}, Parse: lower})
-	for i, want := range []string{"one", "two", "six"} { // of one length, and maybe of one time
+	for i, want := range []string{"one", "two", "six"} { // of equal length, and perhaps with equal time stamps
 		if i > 0 {
 			volume(fmt.Sprint("..", i+1), want)
 		}
@@ -275,7 +275,7 @@ func TestSwapBetweenTwoFiles(t *testing.T) {
 	swapped := false
 	f.readFile = func(path string, most int64) ([]byte, error) {
 		content, err := readFile(path, most)
-		if path == f.b && !swapped { // its old content was read, after the new one of a
+		if path == f.b && !swapped { // read the old content of b after the new content of a
 			swapped = true
 			write(t, f.b, "new")
 		}

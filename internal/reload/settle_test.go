@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowly writes a file in place, in pieces with a pause before each.
+// slowly writes a file in place, in pieces, with a pause before each piece.
 func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	}
 }
 
-// Half of a file that is being written looks like any other content. It must not be loaded,
-// whenever the reader looks.
+// Half of a file that is being written looks like any other content. It must not be loaded, no matter when the
+// file is read.
 func TestAFileThatIsBeingWritten(t *testing.T) {
 	const step = DefaultPause / 5
 	for delay := time.Duration(1); delay < 5*step; delay += step / 2 {
@@ -52,7 +52,7 @@ func TestAFileThatIsBeingWritten(t *testing.T) {
 	}
 }
 
-// The first load has no earlier value to fall back on, so its caller waits until the file rests.
+// The caller of the first load waits for it, so it takes no pause.
 func TestTheFirstLoadIsFast(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTheFirstLoadIsFast(t *testing.T) {
 				os.Remove(f.a)
 			}
 			start := time.Now()
-			first, second := f.Load(), f.Reload(t.Context()) // what has not changed takes no pause either
+			first, second := f.Load(), f.Reload(t.Context()) // unchanged files take no pause either
 			if took := time.Since(start); took > 0 || (first == nil) != (why == "good") || fmt.Sprint(second) != fmt.Sprint(first) {
 				t.Errorf("%s: %v and %v, in %s", why, first, second, took)
 			}

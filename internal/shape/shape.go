@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A Kind says how a value is decoded, encoded and compared.
+// A Kind is the way in which a value is decoded, encoded and compared.
 type Kind uint8
 
 // The kinds. A value of no other kind is Opaque.

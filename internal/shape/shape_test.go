@@ -25,7 +25,7 @@ type inner struct {
 
 type outer struct {
 	inner  `json:",inline"`
-	Name   string         `json:"name,omitempty"` // shadows that of inner
+	Name   string         `json:"name,omitempty"` // hides Name of inner
 	Nested inner          `json:"nested,omitzero"`
 	hidden int            //nolint:unused // not a member
 	Left   string         `json:"-"`
@@ -66,7 +66,7 @@ func TestFindsMembersInAnyOrder(t *testing.T) {
 	s := Of(reflect.TypeFor[corev1.PodSpec]())
 	for i, f := range s.Fields {
 		forms := []string{
-			`{"` + f.Name + `":0}`, // too short for the first comparison, where the name is
+			`{"` + f.Name + `":0}`, // too short for the first comparison if the name is short
 			`{"` + f.Name + `":0 ,"and":"more"}`,
 			"{ \n\"" + f.Name + "\" :\t0        }",
 			fmt.Sprintf(`{"\u%04x%s":0        }`, f.Name[0], f.Name[1:]),
@@ -129,7 +129,7 @@ type quoted struct {
 
 type pointing struct{ *inner }
 
-// twice has a name that stands twice, which vet would not let be written down.
+// twice has a duplicate name in its tags. go vet would reject it in source code.
 var twice = reflect.New(reflect.StructOf([]reflect.StructField{
 	{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},

@@ -18,5 +18,5 @@ func (Marker[Hook, Observation]) Begin(ctx context.Context, _ *Hook, _ *http.Req
 	return ctx, nil
 }
 
-// HidesFromServer tells package webhook that this observer is a Marker.
+// HidesFromServer marks this observer for package webhook.
 func (Marker[Hook, Observation]) HidesFromServer() {}

@@ -55,7 +55,7 @@ type memo[T comparable] struct {
 	value T
 }
 
-// mostRemembered bounds the bytes of a memo's text.
+// mostRemembered is the largest text of a memo, in bytes.
 const mostRemembered = 512
 
 // remembered fills dst from the memo if the next value has the memo's text, and otherwise calls read. A dst that

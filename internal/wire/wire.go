@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What an AdmissionReview calls itself.
+// The kind and the API group of an AdmissionReview.
 const (
 	Group = "admission.k8s.io"
 	Kind  = "AdmissionReview"

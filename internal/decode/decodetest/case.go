@@ -23,7 +23,7 @@ func NewCase(seed int64) Case {
 	c := Case{Seed: seed, Type: typeOf(seed, r)}
 	from := c.Type
 	switch r.Intn(40) {
-	case 0: // a document that is for another type
+	case 0: // a document for another type
 		from = Types()[r.Intn(len(Types()))]
 		c.Damage = append(c.Damage, "made for "+from.String())
 	case 1:
@@ -75,7 +75,7 @@ func typeOf(seed int64, r *rand.Rand) reflect.Type {
 	return odd[number%len(odd)]
 }
 
-// wellFormed returns a document: the encoding of a filled value, or generated JSON.
+// wellFormed returns a valid document: the encoding of a filled value, or generated JSON.
 func wellFormed(t reflect.Type, r *rand.Rand) *node {
 	if t != nil && r.Intn(3) > 0 {
 		if text := filled(t, r); text != nil {

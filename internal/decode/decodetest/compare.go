@@ -48,7 +48,7 @@ func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, er
 	case !bytes.Equal(input, doc):
 		return false, errors.New("the document was written to")
 	case errors.Is(wantErr, errPanic):
-		return false, nil // a method of the type does so; there is nothing to agree with
+		return false, nil // a method of the type panics, so there is no expected result
 	case errors.Is(gotErr, errPanic):
 		return false, fmt.Errorf("%w, want %w", gotErr, orAccepted(wantErr))
 	case (gotErr == nil) != (wantErr == nil):
@@ -65,7 +65,7 @@ func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, er
 	case (gotErr == nil) != (wantErr == nil):
 		return true, fmt.Errorf("encoding the value: got %w, want %w", orAccepted(gotErr), orAccepted(wantErr))
 	case !bytes.Equal(gotText, wantText):
-		return true, fmt.Errorf("got a value that encodes as %s", parting(gotText, wantText))
+		return true, fmt.Errorf("got a value that encodes as %s", firstDifference(gotText, wantText))
 	case !reflect.DeepEqual(got.Interface(), want.Interface()):
 		return true, fmt.Errorf("got another value at %s", differentAt(got, want))
 	}
@@ -83,15 +83,15 @@ func orAccepted(err error) error {
 
 func encode(v reflect.Value) (text []byte, err error) {
 	defer func() {
-		if p := recover(); p != nil { // of a method that embedding promoted, with a nil pointer
+		if p := recover(); p != nil { // from a method promoted from a nil embedded pointer
 			err = fmt.Errorf("%w: %v", errPanic, p)
 		}
 	}()
 	return json.Marshal(v.Interface())
 }
 
-// parting returns the rest of two texts from their first difference.
-func parting(got, want []byte) string {
+// firstDifference returns the rest of two texts from their first difference.
+func firstDifference(got, want []byte) string {
 	i := 0
 	for i < min(len(got), len(want)) && got[i] == want[i] {
 		i++
@@ -115,7 +115,7 @@ type pair struct {
 	got, want reflect.Value
 }
 
-// inner pairs the parts of two values if they have the same structure.
+// inner returns pairs of the parts of two values if they have the same structure.
 func inner(got, want reflect.Value) (pairs []pair) {
 	if !got.IsValid() || !want.IsValid() || got.Type() != want.Type() {
 		return nil

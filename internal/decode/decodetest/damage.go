@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// A damage changes a document: its meaning, its validity, or only its spelling. It reports whether the document had a
-// place for it.
+// A damage changes a document: its meaning, its validity, or only its spelling. It reports whether it found a
+// place for the change.
 type damage struct {
 	name string
 	do   func(d *document) bool
@@ -63,7 +63,7 @@ var damages = []damage{
 	{"white space", func(d *document) bool { d.spaces = true; return true }},
 }
 
-// pick returns a random value that fits, or nil.
+// pick returns a random value for which fits returns true, or nil.
 func (d *document) pick(fits func(*node) bool) *node {
 	var found []*node
 	d.root.visit(func(n *node) {
@@ -191,7 +191,7 @@ func otherCase(name string) string {
 			return name[:i] + string(unicode.ToUpper(c)) + name[i+len(string(c)):]
 		}
 	}
-	// These fold to other letters.
+	// These characters fold to other letters.
 	return strings.NewReplacer("K", "\u212a", "S", "\u017f").Replace(strings.ToLower(name) + "K")
 }
 
@@ -275,7 +275,7 @@ func oddBase64(d *document) bool {
 	return true
 }
 
-// The depth is added at some place, so some of these nest too deep only if that place is deep itself.
+// The added depth does not always reach the limit: it depends on the depth of the chosen place.
 func nestDeep(d *document) bool {
 	depth := []int{50, 200, 9990, 9999, 10000, 10001}[d.r.Intn(6)]
 	inner := []string{"", "1", "null", `"x"`, "{}"}[d.r.Intn(5)]

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// anyMember returns an object with members and one of these.
+// anyMember returns a random object and one of its members for which fits returns true.
 func (d *document) anyMember(fits func(*node) bool) (n *node, m member) {
 	n = d.pick(func(n *node) bool {
 		return slices.ContainsFunc(n.members, func(m member) bool { return fits(m.value) })
@@ -34,8 +34,8 @@ func duplicateSame(d *document) bool {
 	return true
 }
 
-// duplicateOther repeats a name with another valid value. The first value may leave traces: members of structs, entries of
-// maps, elements behind the end of a list.
+// duplicateOther repeats a name with another valid value. A wrong decoder would keep parts of the first value,
+// such as members of structs, entries of maps or elements after the end of a list.
 func duplicateOther(d *document) bool {
 	n, m := d.anyMember(anyNode)
 	if n == nil {
@@ -78,7 +78,7 @@ func duplicateSpelling(d *document) bool {
 		return false
 	}
 	name := d.escape(unquote(m.name))
-	if d.r.Intn(3) == 0 { // the first two are one name, after decoding
+	if d.r.Intn(3) == 0 { // the first two names are equal after decoding
 		broken := member{m.name[:len(m.name)-1] + "\xff\"", d.variant(m.value)}
 		d.insert(n, broken)
 		name = m.name[:len(m.name)-1] + "\ufffd\""
@@ -93,7 +93,7 @@ func (d *document) variant(n *node) *node {
 		return d.value(n.typ, maxLevel-3)
 	}
 	n = n.clone()
-	var inner []*node // as they are now: what the changes add is left alone
+	var inner []*node // listed first, because the changes below add values
 	n.visit(func(n *node) { inner = append(inner, n) })
 	for range 1 + d.r.Intn(4) {
 		d.change(inner[d.r.Intn(len(inner))])
@@ -119,7 +119,7 @@ func (d *document) change(n *node) {
 func (d *document) resize(n *node) {
 	want := []int{0, 1, 2, 3, 5, 9, 40}[d.r.Intn(7)]
 	if len(n.elems) > 0 && len(n.String()) > 10_000*len(n.elems) {
-		want = min(want, len(n.elems)) // long lists of long elements only take time
+		want = min(want, len(n.elems)) // long lists of long elements are slow
 	}
 	for len(n.elems) < want {
 		switch {
@@ -195,8 +195,7 @@ func oddNumber(d *document) bool {
 	return true
 }
 
-// edgeNumber writes the largest and smallest numbers of the size that the place has, and
-// those just beyond.
+// edgeNumber writes the largest or smallest number of an integer size, or one beyond it.
 func edgeNumber(d *document) bool {
 	n := d.pick(func(n *node) bool { return n.isNumber() && n.typ != nil && isNumeric(n.typ) })
 	if n == nil {
@@ -217,7 +216,7 @@ func edgeNumber(d *document) bool {
 
 func isNumeric(t reflect.Type) bool { return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64 }
 
-// nextNumber adds one to the last digit, which is none of the limits' nines.
+// nextNumber adds one to the last digit, which is not 9 in any of the limits.
 func nextNumber(text string) string {
 	b := []byte(text)
 	b[len(b)-1]++

@@ -16,7 +16,7 @@ import (
 
 func TestTheReferenceAgreesWithItself(t *testing.T) { Run(t, reference) }
 
-// wrongDecoders each have one plausible fault.
+// wrongDecoders are decoders with one plausible fault each.
 var wrongDecoders = []struct {
 	fault     string
 	unmarshal Unmarshal
@@ -118,7 +118,7 @@ func refusing(what func(doc []byte) bool) Unmarshal {
 	}
 }
 
-// depth does not look for strings, which seldom hold so many brackets.
+// depth counts brackets. It ignores strings, which seldom contain so many brackets.
 func depth(doc []byte) int {
 	deepest, now := 0, 0
 	for _, b := range doc {
@@ -183,7 +183,7 @@ func TestShrinkFindsTheSmallestDocumentAndType(t *testing.T) {
 	}
 }
 
-func TestReportTellsHowToReproduce(t *testing.T) {
+func TestReportShowsHowToReproduce(t *testing.T) {
 	wrong := wrongDecoders[0].unmarshal
 	for seed := range int64(1000) {
 		c := NewCase(seed)
@@ -208,7 +208,7 @@ func TestBuiltInTypesFill(t *testing.T) {
 	}
 }
 
-func TestCasesAreMadeOfTheirSeedsAlone(t *testing.T) {
+func TestCasesDependOnlyOnTheirSeeds(t *testing.T) {
 	for seed := range int64(200) {
 		if a, b := NewCase(seed), NewCase(seed); !reflect.DeepEqual(a, b) {
 			t.Errorf("seed %d: %s %q, then %s %q", seed, a.Type, a.Doc, b.Type, b.Doc)

@@ -46,7 +46,7 @@ func Edges() iter.Seq2[reflect.Type, []byte] {
 	}
 }
 
-// tagged yields members of structs with one odd tag, by all names that it may have given.
+// tagged yields documents for structs with one odd tag. Their members have every name that the tag may mean.
 func tagged(yield func(reflect.Type, []byte) bool) bool {
 	names := []string{
 		"A", "a", "b", "g", "q", "'q'", `"q"`, "-", "a,b", `a\b`, "a\tb", "é", "\ufffd", "omitempty", "string", "日本", "a:b", "y", "", "B",
@@ -101,7 +101,7 @@ func inQuotedField(t reflect.Type) reflect.Type { return oneField(t, `json:"v,st
 func inMap(t reflect.Type) reflect.Type         { return reflect.MapOf(reflect.TypeFor[string](), t) }
 func inArray(t reflect.Type) reflect.Type       { return reflect.ArrayOf(2, t) }
 
-// edgeTexts are JSON values, some broken, that may matter to a type.
+// edgeTexts returns JSON values for a type that are hard to decode. Some are invalid.
 func edgeTexts(t reflect.Type) []string {
 	texts := slices.Concat([]string{`null`, `true`, `false`, `{}`, `[]`, `""`, `"x"`, `[null]`, `[{}]`, `{"a":null}`, ``, `nul`}, oddNumbers)
 	s := spellings[t]
@@ -115,7 +115,7 @@ func edgeTexts(t reflect.Type) []string {
 	return texts
 }
 
-// edgeNames are the names of members, quotes included.
+// edgeNames returns member names, including quotes.
 func edgeNames() []string {
 	names := []string{`"name\u0000"`, `"nam\u0065"`, `"NaMe"`, `"nameName"`, `"\u212aelvin"`, `"\u017flow"`, `"É"`, `"\u00c9"`, `"e\u0301"`}
 	for _, key := range oddKeys {

@@ -52,7 +52,7 @@ func collectFields(t reflect.Type, seen map[reflect.Type]bool, add func(field)) 
 	}
 }
 
-// memberType is the type of the member with the name, pointers included, or nil.
+// memberType returns the type of the member with the name, including pointers, or nil.
 func memberType(t reflect.Type, name string) reflect.Type {
 	switch t.Kind() {
 	case reflect.Map:
@@ -82,7 +82,7 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// opaque reports whether values of the type read their JSON themselves, or are interfaces.
+// opaque reports whether the type decodes its own JSON, or is an interface.
 func opaque(t reflect.Type) bool {
 	return t.Kind() == reflect.Interface || unmarshalsJSON(t) || unmarshalsText(t)
 }

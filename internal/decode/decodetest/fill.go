@@ -38,8 +38,8 @@ func filled(t reflect.Type, r *rand.Rand) (text []byte) {
 	return text
 }
 
-// fillFuncs replace those of apimachinery, which avoid what is hard to decode, and fill the
-// types that those do not know.
+// fillFuncs replace functions of apimachinery's fuzzers that avoid values that are hard to decode, and fill
+// the types that those do not know.
 var fillFuncs = []any{
 	func(s *string, c randfill.Continue) { *s = generator{c.Rand}.string() },
 	func(m *metav1.TypeMeta, _ randfill.Continue) { m.Kind, m.APIVersion = "Kind", "group/v1" },
@@ -59,7 +59,7 @@ var fillFuncs = []any{
 	func(*nest, randfill.Continue) {},
 	func(*nestMap, randfill.Continue) {},
 
-	// What can only be nil.
+	// Interfaces that can only be nil.
 	func(*runtime.Object, randfill.Continue) {},
 	func(*fmt.Stringer, randfill.Continue) {},
 	func(*error, randfill.Continue) {},
@@ -68,7 +68,7 @@ var fillFuncs = []any{
 	func(*func(), randfill.Continue) {},
 }
 
-// fillSometimes keeps types that hold themselves many times over from growing without end.
+// fillSometimes leaves most values of a recursive type empty, so that the result stays small.
 func fillSometimes[T any](v *T, c randfill.Continue) {
 	if c.Intn(8) == 0 {
 		c.FillNoCustom(v)
@@ -93,7 +93,7 @@ func randomQuantity(r *rand.Rand) resource.Quantity {
 	}
 }
 
-// randomTime is one that JSON can hold.
+// randomTime returns a time that JSON can represent.
 func randomTime(r *rand.Rand) time.Time {
 	if r.Intn(6) == 0 {
 		return time.Time{}

@@ -20,7 +20,7 @@ type generator struct{ r *rand.Rand }
 
 const maxLevel = 7
 
-// value returns JSON that most likely decodes into a t.
+// value returns JSON that is likely to decode into a value of type t.
 func (g generator) value(t reflect.Type, level int) *node {
 	if t == nil {
 		return g.json(level)
@@ -49,7 +49,7 @@ func (g generator) valueOf(t reflect.Type, level int) *node {
 	case isBytes(t) && g.r.Intn(8) > 0:
 		text := base64.StdEncoding.EncodeToString([]byte(g.string()))
 		if g.r.Intn(8) == 0 {
-			text = text[:len(text)/2] + "\r\n" + text[len(text)/2:] + "\n" // as MIME has it
+			text = text[:len(text)/2] + "\r\n" + text[len(text)/2:] + "\n" // a line break, as in MIME
 		}
 		return textNode(text)
 	}
@@ -123,10 +123,10 @@ func (g generator) scalar(t reflect.Type, level int) *node {
 			return g.json(level)
 		}
 	}
-	return scalar("null") // nothing else decodes into the rest
+	return scalar("null") // only null decodes into other types
 }
 
-// bits are few or many, all set or none.
+// bits returns a random number with few or many bits, sometimes all set or none.
 func (g generator) bits() uint64 {
 	switch g.r.Intn(4) {
 	case 0:
@@ -149,7 +149,7 @@ func (g generator) key(t reflect.Type) string {
 	case t.Kind() == reflect.String:
 		return g.string()
 	}
-	return strconv.Itoa(g.r.Intn(20)) // fits an int of any size
+	return strconv.Itoa(g.r.Intn(20)) // fits any integer type
 }
 
 // json returns random JSON.
@@ -180,7 +180,7 @@ func (g generator) json(level int) *node {
 	return n
 }
 
-// oddStrings look like something else, or have to be escaped.
+// oddStrings are strings that look like another value, or that need an escape.
 var oddStrings = []string{
 	"", "null", "true", "0", "-1", "1.5", "{}", "[]", `"`, `\`, "a/b", "<b>&", "é", "€", "😀", "日本語", "\u2028", "\x00", "\x7f",
 	"a\nb\tc\r", " ", "\ufffd", "name", strings.Repeat("x", 70), strings.Repeat("é", 40), "aGk=", "9", strings.Repeat("long ", 60), strings.Repeat("<&>\n", 400),

@@ -19,10 +19,10 @@ type (
 		Named `json:",inline"`
 		Own   string `json:"own"`
 	}
-	// embedsShadowed hides members of what it embeds, before and after.
+	// embedsShadowed has fields that hide those of embedded structs, declared before and after them.
 	embedsShadowed struct {
 		Own    string               `json:"name"`
-		Left                        // its name is hidden, and so is outer of the next
+		Left                        // its name is hidden, and outer of the next struct too
 		Deeper struct{ Alone bool } `json:"alone"`
 		West
 		Once int
@@ -57,7 +57,7 @@ type (
 		Sized fmt.Stringer `json:"sized,omitempty"`
 		fmt.Stringer
 	}
-	// embedsLost has members that cannot be set.
+	// embedsLost has fields that a decoder cannot set.
 	embedsLost struct {
 		*lost
 		First string `json:"first"`
@@ -65,37 +65,37 @@ type (
 )
 
 type (
-	// Common is a plain struct. Types to embed are exported, or not, because that matters.
+	// Common is a plain struct. Some embedded types are exported and some are not, because this matters.
 	Common struct {
 		Replicas *int32   `json:"replicas,omitempty"`
 		Paused   bool     `json:"paused,omitempty"`
 		Tags     []string `json:"tags,omitempty"`
 	}
-	// Shared has a name that others have too.
+	// Shared has a field name that other structs have too.
 	Shared struct {
 		Name string `json:"name"`
 		Item *part  `json:"n0"`
 		Once string
 	}
-	// Extra holds an embedded pointer itself.
+	// Extra itself embeds a pointer.
 	Extra struct {
 		*Deep
 		More map[string]string `json:"more,omitempty"`
 	}
-	// Deep is two pointers away.
+	// Deep is embedded through two pointers.
 	Deep struct{ Depth, Width int }
-	// Named is embedded under a name.
+	// Named is embedded with a name in its tag.
 	Named struct{ A, B string }
-	// NamedRef is so too, by a pointer.
+	// NamedRef is embedded as a pointer, with a name in its tag.
 	NamedRef struct{ A, B string }
 	hidden   struct {
 		Visible string `json:"visible"`
 		secret  int    //nolint:unused // that nothing sets it is its purpose
 	}
 	shown struct{ Inside int }
-	// Word is not a struct, so its name is that of a member.
+	// Word is not a struct, so embedding it adds a member with its name.
 	Word string
-	// Words is neither.
+	// Words is not a struct either.
 	Words []string
 	small int //nolint:unused // embedded where it must not count
 )
@@ -104,7 +104,8 @@ type lost struct {
 	Found string `json:"found,omitempty"`
 }
 
-// shadows: the outer name wins, then the tagged one, and two equals cancel each other out.
+// shadows has hidden fields: the outer field hides the embedded one, then a tagged field hides an untagged
+// one, and two equal ones hide each other.
 type shadows struct {
 	Left
 	*Right
@@ -123,7 +124,7 @@ type (
 		Once  string  `json:"once"`
 		Case  string  `json:"case"`
 	}
-	// Right shares names with Left and has more below.
+	// Right has field names of Left and embeds another struct.
 	Right struct {
 		Name string   `json:"name"`
 		Both []string `json:"both"`
@@ -139,43 +140,43 @@ type (
 	}
 )
 
-// diamond reaches Base on two ways of one length, so its members cancel each other out.
+// diamond embeds Base in two ways of equal depth, so the fields of Base hide each other.
 type diamond struct {
 	West
 	East
 	Own string
 }
 
-// diamondValue does so without a pointer, so that nothing else is odd.
+// diamondValue is diamond without a pointer.
 type diamondValue struct {
 	West
 	South
 	Own string
 }
 
-// tagWins has a name twice at one depth, once by a tag: that one counts.
+// tagWins has a name twice at one depth. The field with the tag wins.
 type tagWins struct {
 	ByTag
 	ByName
 }
 
 type (
-	// ByTag names its member by a tag.
+	// ByTag has the name in a tag.
 	ByTag struct {
 		N string `json:"Name"`
 	}
-	// ByName has the same name from its field.
+	// ByName has the same name as a field name.
 	ByName struct {
 		Name int
 		Own  string
 	}
-	// South is one way to Base.
+	// South embeds Base.
 	South struct{ Base }
-	// West is another.
+	// West embeds Base too.
 	West struct{ Base }
-	// East is one with a pointer.
+	// East embeds a pointer to Base.
 	East struct{ *Base }
-	// Base is what they lead to.
+	// Base is embedded by South, West and East.
 	Base struct {
 		Once string
 		Last int
@@ -193,7 +194,7 @@ type Loop struct {
 	Y int
 }
 
-// promoted decodes by a method of what it embeds; the other field is never set.
+// promoted has the decoding method of an embedded struct, so its other field is never set.
 type promoted struct {
 	metav1.Time
 	Other string `json:"other"`
@@ -204,7 +205,7 @@ type promotedText struct {
 	Other string `json:"other"`
 }
 
-// nameless structs have such methods too, which only count where there is a pointer.
+// nameless has structs without a name that have such methods too. The methods only count for pointers.
 type nameless struct {
 	Field   struct{ metav1.Time }        `json:"field"`
 	Ref     *struct{ metav1.Time }       `json:"ref,omitempty"`
@@ -217,7 +218,7 @@ type nameless struct {
 	} `json:"more"`
 }
 
-// ambiguous has two such methods, which is none.
+// ambiguous embeds two such methods, so it has neither.
 type ambiguous struct {
 	metav1.Time       `json:"time"`
 	resource.Quantity `json:"size"`
@@ -246,7 +247,7 @@ type nest []nest
 
 type nestMap map[string]nestMap
 
-// names are alike in their ends or their length, or are unusual.
+// names has field names of equal length or with equal ends, and unusual ones.
 type names struct {
 	A  int  `json:"terminationGracePeriodSeconds"`
 	B  int  `json:"terminationGracePexiodSeconds"`
@@ -270,7 +271,7 @@ type names struct {
 	Ss any
 }
 
-// podImages, podMeta and podPointers read a part of a Pod.
+// podImages, podMeta and podPointers are projections of a Pod.
 type podImages struct {
 	Spec struct {
 		Containers []struct {
@@ -294,7 +295,7 @@ type podPointers struct {
 	Spec map[string]json.RawMessage `json:"spec"`
 }
 
-// textKey reads itself from text, as a value and as the key of a map.
+// textKey decodes itself from text, as a value and as the key of a map.
 type textKey struct{ Group, Item string }
 
 func (k textKey) MarshalText() ([]byte, error) { return []byte(k.Group + "/" + k.Item), nil }
@@ -307,7 +308,7 @@ func (k *textKey) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// shout is a string and yet reads itself from text.
+// shout is a string type that decodes itself from text.
 type shout string
 
 func (s *shout) UnmarshalText(text []byte) error {
@@ -315,30 +316,30 @@ func (s *shout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// second reads a number or a string, as many custom types do.
+// second decodes from a number or a string, like many custom types.
 type second int64
 
 func (s *second) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(bytes.Trim(data, `"`), (*int64)(s))
 }
 
-// both has both methods: that for JSON counts.
+// both has both methods. The one for JSON counts.
 type both struct{ By, Text string }
 
 func (b *both) UnmarshalJSON(data []byte) error { b.By, b.Text = "json", string(data); return nil }
 func (b *both) UnmarshalText(data []byte) error { b.By, b.Text = "text", string(data); return nil }
 
-// journal keeps what it was called with, call by call, null too.
+// journal records each call of UnmarshalJSON with its argument, including null.
 type journal []string
 
 func (j *journal) UnmarshalJSON(data []byte) error { *j = append(*j, string(data)); return nil }
 
-// heard does so for text.
+// heard records each call of UnmarshalText.
 type heard []string
 
 func (h *heard) UnmarshalText(text []byte) error { *h = append(*h, string(text)); return nil }
 
-// valueReceiver can refuse, not change.
+// valueReceiver can reject a value, but cannot store it.
 type valueReceiver string
 
 func (v valueReceiver) UnmarshalJSON(data []byte) error {
@@ -348,7 +349,7 @@ func (v valueReceiver) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// defaulted sets a default and then reads the rest as other structs do, but of its own accord.
+// defaulted sets a default and then decodes the rest like an ordinary struct.
 type defaulted struct {
 	Replicas int    `json:"replicas"`
 	Name     string `json:"name"`

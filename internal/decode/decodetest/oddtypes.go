@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// oddTypes have properties that custom resources may have and built-in types lack. [randomType] has tags that vet
-// refuses.
+// oddTypes returns types with properties that custom resources may have and built-in types lack. [randomType]
+// has tags that go vet rejects.
 func oddTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[any](), reflect.TypeFor[[]any](), reflect.TypeFor[map[string]any](),
@@ -145,7 +145,7 @@ type texts struct {
 	Number  *json.Number
 }
 
-// quoted has the option string on all that it works on.
+// quoted has the tag option string on all types that support it.
 type quoted struct {
 	Int     int           `json:"int,string"`
 	Int8    int8          `json:"int8,string,omitempty"`
@@ -221,7 +221,7 @@ type mappings struct {
 	Any      map[string]any                `json:"any,omitempty"`
 }
 
-// badKeys do not decode from an object.
+// badKeys has maps that do not decode from an object.
 type badKeys struct {
 	Floats  map[float64]int  `json:"floats,omitzero"`
 	Bools   map[bool]int     `json:"bools,omitzero"`
@@ -261,7 +261,7 @@ type times struct {
 	Month    time.Month                  `json:"month"`
 }
 
-// anything is an interface without methods that has a name.
+// anything is a named interface without methods.
 type anything interface{}
 
 type anythings struct {
@@ -296,7 +296,7 @@ type custom struct {
 	Switch   []interface{ Bool() } `json:"switch,omitempty"`
 }
 
-// unfit has fields that nothing but null decodes into, or nothing that is looked at.
+// unfit has fields that accept only null, and fields that a decoder ignores.
 type unfit struct {
 	Chan    chan int     `json:"chan,omitzero"`
 	Func    func()       `json:"func,omitzero"`
@@ -305,6 +305,6 @@ type unfit struct {
 	Ref     *chan int    `json:"ref,omitempty"`
 	Hidden  string       `json:"-"`
 	private string       //nolint:unused // that nothing sets it is its purpose
-	_       [0]chan bool // nor this
+	_       [0]chan bool // ignored too
 	Last    string       `json:"last"`
 }

@@ -55,7 +55,7 @@ func (m *typeMaker) makeOdd(f *reflect.StructField) {
 	case 1:
 		f.Name, f.PkgPath = "f"+f.Name, "github.com/admitkit/admitkit/internal/decode/decodetest"
 	case 2:
-		f.Tag = `json:"n1"` // perhaps of another field too
+		f.Tag = `json:"n1"` // another field may have it too
 	case 3:
 		f.Tag = `json:"quoted,omitempty,string"`
 	case 4:
@@ -73,7 +73,7 @@ func (m *typeMaker) embed(f *reflect.StructField, types []reflect.Type) {
 	}
 }
 
-// wideType has more fields than a word has bits, with names that hashes may confuse.
+// wideType has more than 64 fields, with names that are easy to confuse in a hash.
 func wideType(r *rand.Rand) reflect.Type {
 	fields := make([]reflect.StructField, 60+r.Intn(90))
 	formats := []string{"commonHead%03dcommonTail", "%03dcommonTail", "commonHead%03d", "n%d", "é%d"}
@@ -94,7 +94,7 @@ func (m *typeMaker) tag(i int) reflect.StructTag {
 	name := "n" + strconv.Itoa(i)
 	switch m.r.Intn(8) {
 	case 0:
-		name = "" // that of the field counts
+		name = "" // the name of the field counts
 	case 1:
 		name = []string{"kind", "name", "metadata", "items", "N1", "a.b/c", "$ref", "x-k8s", "n"}[i%9]
 	}

@@ -74,7 +74,7 @@ func number(t *testing.T, variable string, fallback int64) (n int64, set bool) {
 	return n, true
 }
 
-// counts show that the cases were not all trivial.
+// counts are statistics that show that not all cases were trivial.
 type counts struct {
 	lock            sync.Mutex
 	cases, accepted int
@@ -97,7 +97,7 @@ func (n *counts) String() string {
 	return fmt.Sprintf("%d documents of %d types, %d bytes each, %d accepted", n.cases, len(n.types), n.bytes/max(1, n.cases), n.accepted)
 }
 
-// Report shrinks a failed case and prints it in the form of a table's row.
+// Report shrinks a failed case and formats it as the row of a table.
 func Report(unmarshal Unmarshal, c Case, err error) string {
 	small := Shrink(c, func(t reflect.Type, doc []byte) bool { return Compare(unmarshal, t, doc) != nil })
 	if again := Compare(unmarshal, small.Type, small.Doc); again != nil {

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// shrinkBudget is how many smaller documents are tried.
+// shrinkBudget is the number of smaller documents to try.
 const shrinkBudget = 20_000
 
-// A shrinker looks for a smaller document that fails too, in any way.
+// A shrinker looks for a smaller document that fails too, for any reason.
 type shrinker struct {
 	fails  func(doc []byte) bool
 	best   []byte
@@ -43,7 +43,7 @@ func Shrink(c Case, fails func(t reflect.Type, doc []byte) bool) Case {
 	return c
 }
 
-// parseable is the tree of a document, or nil if it is no JSON.
+// parseable returns the tree of a document, or nil if it is not JSON.
 func parseable(doc []byte, t reflect.Type) *node {
 	if !json.Valid(doc) {
 		return nil
@@ -73,7 +73,7 @@ func (s *shrinker) try(doc []byte) bool {
 	return true
 }
 
-// prune takes members and elements out of a tree, the outermost first.
+// prune removes members and elements from a tree, the outermost first.
 func (s *shrinker) prune(root, n *node) {
 	failsNow := func() bool { return s.try([]byte(root.String())) }
 	for i := 0; i < len(n.members); {
@@ -107,8 +107,8 @@ func (s *shrinker) prune(root, n *node) {
 	}
 }
 
-// cut takes runs of bytes out, long ones first, pairs of equally long ones for the sake of
-// brackets last.
+// cut removes runs of bytes, long ones first. At the end it removes pairs of equally long runs, such as an
+// opening and a closing bracket.
 func (s *shrinker) cut() {
 	for size := len(s.best) / 2; size > 0; size /= 2 {
 		for i := 0; i+size <= len(s.best) && s.budget > 0; {
@@ -127,7 +127,7 @@ func (s *shrinker) cut() {
 	}
 }
 
-// plain puts plain letters and zeros where others do not matter.
+// plain replaces characters by simple letters and zeros where this does not matter.
 func (s *shrinker) plain() {
 	for i := 0; i < len(s.best) && s.budget > 0; i++ {
 		for _, b := range []byte("0a") {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A spelling lists JSON texts for a type with a decoder of its own. Texts that the type refuses are rare, because one of them
-// makes the whole document invalid and the others useless.
+// A spelling lists JSON texts for a type with its own decoder. Invalid texts are rare, because one of them
+// makes the whole document invalid and the other values useless.
 type spelling struct{ good, bad []string }
 
 func (s spelling) pick(r *rand.Rand) *node {

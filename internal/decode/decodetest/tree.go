@@ -14,21 +14,21 @@ import (
 // duplicates.
 type node struct {
 	kind    byte   // '{', '[', or 0 for a scalar
-	text    string // of a scalar
+	text    string // text of a scalar
 	members []member
 	elems   []*node
-	// typ is the Go type that this value is for, pointers removed; nil where no type is known.
+	// typ is the Go type of this value without pointers, or nil if it is unknown.
 	typ reflect.Type
 }
 
 type member struct {
-	name  string // quotes and escapes included
+	name  string // including quotes and escapes
 	value *node
 }
 
 func scalar(text string) *node { return &node{text: text} }
 
-// text is the node of a string.
+// textNode returns the node of a string.
 func textNode(s string) *node { return scalar(quote(s)) }
 
 func quote(s string) string {
@@ -39,7 +39,7 @@ func quote(s string) string {
 	return string(text)
 }
 
-// unquote returns what a name or a string stands for.
+// unquote returns the decoded text of a name or a string.
 func unquote(text string) string {
 	var s string
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -67,14 +67,14 @@ func (n *node) clone() *node {
 	return &twin
 }
 
-// set replaces the value and keeps its place.
+// set replaces the value of n in place.
 func (n *node) set(value *node) {
 	typ := n.typ
 	*n = *value
 	n.typ = typ
 }
 
-// visit calls f for n and all values below it, the outer ones first.
+// visit calls f for n and all values inside it, the outermost first.
 func (n *node) visit(f func(*node)) {
 	f(n)
 	for _, m := range n.members {
@@ -85,7 +85,7 @@ func (n *node) visit(f func(*node)) {
 	}
 }
 
-// parse reads valid JSON that is for a value of type t, or fails with a panic.
+// parse reads valid JSON for a value of type t. It panics if the JSON is invalid.
 func parse(doc []byte, t reflect.Type) *node {
 	n, _ := read(doc)
 	n.annotate(t)
@@ -134,7 +134,7 @@ func read(doc []byte) (n *node, rest []byte) {
 	return scalar(string(doc[:end])), doc[end:]
 }
 
-// annotate notes the Go type of each value.
+// annotate sets the Go type of each value.
 func (n *node) annotate(t reflect.Type) {
 	n.typ = indirect(t)
 	if n.typ == nil || opaque(n.typ) {
@@ -148,7 +148,7 @@ func (n *node) annotate(t reflect.Type) {
 	}
 }
 
-// A writer writes nodes, with white space if it has a source of randomness.
+// A writer writes nodes, with random white space if it has a source of randomness.
 type writer struct {
 	bytes.Buffer
 	r *rand.Rand

@@ -36,20 +36,20 @@ var builtin = sync.OnceValue(func() []reflect.Type {
 	})
 })
 
-// madeUp is the number of types that [TypeFor] generates besides [Types].
-const madeUp = 256
+// generatedTypes is the number of types that [TypeFor] generates besides [Types].
+const generatedTypes = 256
 
 // TypeFor maps any number to a type: one of [Types] or a generated one.
 func TypeFor(selector uint16) reflect.Type {
 	types := Types()
-	i := int(selector) % (len(types) + madeUp)
+	i := int(selector) % (len(types) + generatedTypes)
 	if i < len(types) {
 		return types[i]
 	}
 	return randomType(int64(i - len(types)))
 }
 
-// sources are the types whose documents a projection reads.
+// sources maps a projection to the type whose documents it reads.
 var sources = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[podImages]():   reflect.TypeFor[corev1.Pod](),
 	reflect.TypeFor[podMeta]():     reflect.TypeFor[corev1.Pod](),
