@@ -62,21 +62,6 @@ func TestReadsAnswersAsTheAPIServerDoes(t *testing.T) {
 	}
 }
 
-func TestSaysWhatAnAnswerIsInsteadOfAReview(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                                    "the answer has no apiVersion and no kind, want AdmissionReview of admission.k8s.io/v1",
-		`"apiVersion":"admission.k8s.io/v1",`: "the answer has no kind, want",
-		`"kind":"AdmissionReview",`:           "the answer has the kind AdmissionReview and no apiVersion, want",
-		`"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1",`: "the answer has the kind AdmissionReview of admission.k8s.io/v1beta1, want",
-	} {
-		var a answer
-		a.read(query{version: "v1"}, "1", []byte(`{`+in+`"response":{"uid":"1","allowed":true}}`))
-		if !strings.HasPrefix(a.fault, want) {
-			t.Errorf("%s: got %q, want %q", in, a.fault, want)
-		}
-	}
-}
-
 func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.TimeoutSeconds = ptr.To[int32](1)

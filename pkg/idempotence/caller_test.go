@@ -3,9 +3,7 @@
 package idempotence
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
@@ -22,7 +19,7 @@ import (
 // marking is a webhook that breaks no law, and its registration.
 func marking() (admissionregistrationv1.MutatingWebhook, http.Handler) {
 	w := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
-	return w.MutatingWebhook, w.newHandler()
+	return w.MutatingWebhook, w.NewHandler()
 }
 
 // refusing is an address at which nothing listens.
@@ -178,7 +175,7 @@ func TestServersThatFail(t *testing.T) {
 func TestReplicasHaveToAgree(t *testing.T) {
 	registration, handler := marking()
 	_, other := marking()
-	differs := editing("", "v1", "configmaps", onCreate, counted).webhooks[0].newHandler()
+	differs := editing("", "v1", "configmaps", onCreate, counted).webhooks[0].NewHandler()
 	one, two, three := httptest.NewServer(handler), httptest.NewServer(other), httptest.NewServer(differs)
 	for _, s := range []*httptest.Server{one, two, three} {
 		t.Cleanup(s.Close)
@@ -213,57 +210,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreTooLarge(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		chunk := make([]byte, 1<<20)
-		for range mostAnswerBytes>>20 + 1 {
-			if _, err := w.Write(chunk); err != nil {
-				return
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
-	c := &urlCaller{client: plainClient(), url: server.URL, transportError: &transportError{}}
-	if _, _, err := c.call(t.Context(), []byte("{}")); err == nil || err.Error() != "the answer is larger than 64 MiB" {
-		t.Errorf("error %v", err)
-	}
-}
-
-// The environment may have a proxy for other servers.
-func TestPlainClientAsksNoProxy(t *testing.T) {
-	if transport := plainClient().Transport.(*http.Transport); transport.Proxy != nil || transport.TLSClientConfig.InsecureSkipVerify || transport.TLSClientConfig.MinVersion < tls.VersionTLS12 {
-		t.Errorf("%+v", transport)
-	}
-}
-
-func TestServersThatTakeTooLong(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or else the server does not see the client go
-		<-r.Context().Done()
-	}))
-	t.Cleanup(server.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	c := &urlCaller{client: plainClient(), url: server.URL, transportError: &transportError{}}
-	if _, _, err := c.call(ctx, []byte("{}")); !errors.Is(err, context.DeadlineExceeded) || c.transportError.ends() {
-		t.Errorf("error %v, transportError %+v: that is a matter of the webhook", err, c.transportError)
-	}
-}
-
-func TestTimeLeft(t *testing.T) {
-	for left, want := range map[time.Duration]time.Duration{10*time.Second - time.Millisecond: 10 * time.Second, time.Millisecond: time.Second, -time.Second: time.Second} {
-		ctx, cancel := context.WithTimeout(t.Context(), left)
-		if got := timeLeft(ctx); got != want {
-			t.Errorf("%s: %s, want %s", left, got, want)
-		}
-		cancel()
-	}
-	if got := timeLeft(t.Context()); got != 10*time.Second {
-		t.Errorf("without a deadline: %s", got)
-	}
-}
-
-// Mistakes in newHandler are told, and are no faults of the webhook.
+// A mistake in newHandler ends the run with an error; it fails no law.
 func TestConstructorsThatFail(t *testing.T) {
 	registration, handler := marking()
 	calls := 0

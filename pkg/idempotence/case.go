@@ -4,12 +4,15 @@ package idempotence
 
 import (
 	"encoding/json"
-	"strings"
+	"errors"
+	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -37,54 +40,132 @@ type Case struct {
 // A Variant is one of several checks of a law.
 type Variant string
 
-// edited applies edits to an object, then decodes and defaults the result. It reports false if an edit has no effect or
-// the API server would reject the result.
-func (r *run) edited(o *objects.Object, edits []Edit) (*objects.Object, bool) {
-	doc := o.Doc
-	for _, e := range edits {
-		next, ok := e.Apply(doc)
-		if !ok {
-			return nil, false
-		}
-		doc = next
-	}
-	return r.valid(doc)
-}
-
-// valid decodes and defaults a document as a new or a stored object. It reports false if the API server would reject it.
-func (r *run) valid(doc any) (*objects.Object, bool) {
-	o, err := r.kind.Object(r.kind.AsSent(doc, r.operation != admissionv1.Create))
-	if err != nil || len(r.kind.Problems(o)) > 0 {
-		return nil, false
-	}
-	return o, true
-}
-
-// refusalOf returns the reasons for which the API server would reject a document.
-func (r *run) refusalOf(doc any) string {
-	o, err := r.kind.Object(r.kind.AsSent(doc, r.operation != admissionv1.Create))
-	if err != nil {
-		return err.Error()
-	}
-	return strings.Join(r.kind.Problems(o), "; ")
-}
-
 // Raw returns the object of the case as JSON.
 func (c *Case) Raw() json.RawMessage { return tree.Encode(c.Object) }
 
 // An Edit is a change of an object by another party.
-type Edit = edits.Edit
+type Edit struct {
+	What EditKind `json:"what"`
+	Path Path     `json:"path"`
+	// Value is put at the path or inserted into the list there.
+	Value any `json:"value,omitempty"`
+	// Front inserts an element before the others.
+	Front bool `json:"front,omitempty"`
+}
 
 // An EditKind is a kind of edit.
-type EditKind = edits.EditKind
-
-// A Path leads to a part of an object.
-type Path = tree.Path
+type EditKind string
 
 // The kinds of edits.
 const (
-	Put     = edits.Put
-	Remove  = edits.Remove
-	Insert  = edits.Insert
-	Reverse = edits.Reverse
+	Put     EditKind = "put"
+	Remove  EditKind = "remove"
+	Insert  EditKind = "insert"
+	Reverse EditKind = "reverse" // the order of a list
 )
+
+// A Path leads to a part of an object.
+type Path []PathStep
+
+// A PathStep leads to a named member of an object or to an element of a list.
+type PathStep struct {
+	Name string // of a member
+	// Key is the identity of an element, such as "name=web", and Nth the number of elements before it with the same
+	// key.
+	Key     string
+	Nth     int
+	Element bool
+}
+
+// String returns the path in the form of Kubernetes' field paths, such as spec.containers[name=web].image.
+func (p Path) String() string { return p.inner().String() }
+
+// String describes the edit in one line.
+func (e Edit) String() string { return e.inner().String() }
+
+// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
+func (e *Edit) UnmarshalJSON(text []byte) error {
+	var inner edits.Edit
+	if err := json.Unmarshal(text, &inner); err != nil {
+		return err
+	}
+	*e = editOf(inner)
+	return nil
+}
+
+func (p Path) inner() (out tree.Path) {
+	for _, s := range p {
+		out = append(out, tree.Step(s))
+	}
+	return out
+}
+
+func (e Edit) inner() edits.Edit {
+	return edits.Edit{What: edits.EditKind(e.What), Path: e.Path.inner(), Value: e.Value, Front: e.Front}
+}
+
+func editOf(e edits.Edit) Edit {
+	out := Edit{What: EditKind(e.What), Value: e.Value, Front: e.Front}
+	for _, s := range e.Path {
+		out.Path = append(out.Path, PathStep(s))
+	}
+	return out
+}
+
+// inner returns the case for the checks.
+func (c *Case) inner() *laws.Case {
+	out := &laws.Case{Law: laws.Law(c.Law), Kind: c.Kind, Operation: c.Operation, Object: c.Object, Old: c.Old, Before: c.Before,
+		Rival: c.Rival, Variant: laws.Variant(c.Variant)}
+	for _, e := range c.Edits {
+		out.Edits = append(out.Edits, e.inner())
+	}
+	return out
+}
+
+func caseOf(c *laws.Case) Case {
+	out := Case{Law: Law(c.Law), Kind: c.Kind, Operation: c.Operation, Object: c.Object, Old: c.Old, Before: c.Before,
+		Rival: c.Rival, Variant: Variant(c.Variant)}
+	for _, e := range c.Edits {
+		out.Edits = append(out.Edits, editOf(e))
+	}
+	return out
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
+func (c *Case) UnmarshalJSON(text []byte) error {
+	type plain Case
+	wire := struct {
+		*plain
+		Object json.RawMessage   `json:"object"`
+		Old    json.RawMessage   `json:"old"`
+		Before []json.RawMessage `json:"before"`
+		Way    json.RawMessage   `json:"way"` // name of variant in older files
+	}{plain: (*plain)(c)}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	if wire.Way != nil {
+		return errors.New(`the key "way" of a case is now "variant"`)
+	}
+	var err error
+	if c.Object, err = tree.Decode(wire.Object); err != nil {
+		return err
+	}
+	if len(wire.Old) > 0 {
+		if c.Old, err = tree.Decode(wire.Old); err != nil {
+			return err
+		}
+	}
+	for _, raw := range wire.Before {
+		doc, err := tree.Decode(raw)
+		if err != nil {
+			return err
+		}
+		c.Before = append(c.Before, doc)
+	}
+	if !slices.Contains(Laws, c.Law) {
+		return fmt.Errorf("there is no law %q", c.Law)
+	}
+	c.Kind, err = objects.GVKOf(c.Object)
+	return err
+}

@@ -110,7 +110,7 @@ func TestCheckTellsHowFarItIs(t *testing.T) {
 	var broken atomic.Bool
 	outer := &recorded{TB: t}
 	all := []Law{L1, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}
-	Check(outer, moody(&broken), Options{Objects: 2 * progressEvery, Without: all})
+	Check(outer, moody(&broken), Options{Objects: 200, Without: all})
 	if len(outer.errors) > 0 || len(outer.logs) != 3 || !strings.HasPrefix(outer.logs[0], "v1 Pod: 100 of 200 objects, ") {
 		t.Errorf("errors %q, logs %q", outer.errors, outer.logs)
 	}

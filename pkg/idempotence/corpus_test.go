@@ -9,17 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
 // runCase tests a webhook of the corpus in this process.
-func runCase(t *testing.T, c corpus.Case, o Options, unused ...family) *Report {
+func runCase(t *testing.T, c corpus.Case, o Options, unused ...explore.Family) *Report {
 	t.Helper()
 	return runSubject(t, Handler(c.Webhook, c.New), c, o, unused...)
 }
 
 // runSubject tests a webhook of the corpus with what its case declares.
-func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused ...family) *Report {
+func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused ...explore.Family) *Report {
 	t.Helper()
 	o.Samples = slices.Concat(c.Samples, o.Samples)
 	o.Objects = cmp.Or(o.Objects, objectsOfCase)
@@ -34,7 +35,7 @@ func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused 
 	if c.Observe != nil {
 		o.Observe = c.Observe
 	}
-	in := internals{unused: map[family]bool{}}
+	in := internals{unused: map[explore.Family]bool{}}
 	for _, f := range unused {
 		in.unused[f] = true
 	}

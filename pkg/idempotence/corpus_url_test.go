@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -49,7 +50,7 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 
 // publicOnly leaves out settings and variations, which take most calls, where the public patterns do not
 // need them.
-func publicOnly(c corpus.Case) []family {
+func publicOnly(c corpus.Case) []explore.Family {
 	if c.Name[0] == 'P' {
 		return ensuring
 	}

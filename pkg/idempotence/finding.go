@@ -6,117 +6,74 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// violation returns a finding about the case.
-func (r *run) violation(c *Case, mode FailureMode, text string, outcomes ...*outcome) *Violation {
-	found := *c
-	found.Kind, found.Operation = r.kind.GroupVersionKind, r.operation
-	v := &Violation{Law: c.Law, FailureMode: mode, Verdict: Fails, Summary: text, Case: found}
-	// Shrinking produces many findings, so the details are added to the last one only.
-	v.details = func() { r.detail(v, outcomes) }
-	return v
-}
-
-// detail adds the cause, the fix, the calls and the difference to a finding.
-func (r *run) detail(v *Violation, outcomes []*outcome) {
-	v.Kind = kindName(v.Case.Kind)
-	told := explain(v.Law, v.FailureMode)
-	v.Cause, v.Fix = told.cause, told.fix
-	if v.FailureMode == FailureInvalid && v.Case.Old != nil { // what an update is refused for is a change, mostly
+// violation returns what the report says about a finding: the law, the cause and the fix, the calls and the difference.
+func violation(k *laws.Checker, f *laws.Finding) *Violation {
+	v := &Violation{Law: Law(f.Case.Law), FailureMode: FailureMode(f.Mode), Verdict: Fails, Summary: f.Summary, Case: caseOf(&f.Case)}
+	switch {
+	case f.Advice:
+		v.Verdict = Advice
+	case v.Law == L3:
+		v.Verdict = Impure
+	}
+	v.Kind = objects.NameOfKind(v.Case.Kind)
+	words := explain(v.Law, v.FailureMode)
+	v.Cause, v.Fix = words.cause, words.fix
+	if v.FailureMode == FailureInvalid && v.Case.Old != nil { // the API server mostly rejects an update because of a change
 		update := explain(L6, "")
 		v.Cause, v.Fix = update.cause, update.fix
 	}
 	if v.FailureMode == FailureServerError {
-		v.Cause = howItFailed(outcomes) + v.Cause
+		v.Cause = howItFailed(f.Outcomes) + v.Cause
 	}
-	labels := told.requests
-	for i, o := range outcomes {
-		for _, a := range o.calls {
-			call := a.Exchange
-			if call.Request = i + 1; i < len(labels) {
-				call.About = labels[i]
+	for i, o := range f.Outcomes {
+		for _, a := range o.Calls {
+			call := exchangeOf(&a.Exchange)
+			if call.Request = i + 1; i < len(words.requests) {
+				call.About = words.requests[i]
 			}
 			v.Calls = append(v.Calls, call)
 		}
 	}
-	from, to := compared(v, outcomes)
-	if from != nil && to != nil {
-		changes := r.shown(v, from, to)
+	if changes, ok := k.Differences(f); ok {
 		v.Difference = newDifference(v, changes)
-		v.mark(changes, len(outcomes))
+		v.mark(changes, len(f.Outcomes))
 	} else {
-		v.markProblems(len(outcomes))
+		v.markProblems(len(f.Outcomes))
 	}
+	return v
+}
+
+func exchangeOf(e *session.Exchange) Exchange {
+	return Exchange{Webhook: e.Webhook, Operation: e.Operation, DryRun: e.DryRun, ReviewVersion: e.ReviewVersion, Object: e.Object,
+		Status: e.Status, Response: e.Response, Patch: e.Patch, Outcome: e.Outcome, broke: e.Broke}
 }
 
 // howItFailed describes what the server did instead of responding, or returns "".
-func howItFailed(outcomes []*outcome) string {
+func howItFailed(outcomes []*session.Outcome) string {
 	for _, o := range outcomes {
-		for _, a := range o.calls {
+		for _, a := range o.Calls {
 			switch {
-			case a.broke:
+			case a.Exchange.Broke:
 				return "The server broke off the connection, as one does whose handler panics: its log has the trace. "
-			case a.Status >= http.StatusBadGateway && a.Status <= http.StatusGatewayTimeout:
-				return fmt.Sprintf("HTTP %d comes from something in front of it, such as a proxy, or from a server that is overloaded: look there first. ", a.Status)
-			case a.Status == http.StatusInternalServerError:
-				return fmt.Sprintf("The server answered with HTTP %d, as one does whose handler raised an error: its log has the trace. ", a.Status)
+			case a.Exchange.Status >= http.StatusBadGateway && a.Exchange.Status <= http.StatusGatewayTimeout:
+				return fmt.Sprintf("HTTP %d comes from something in front of it, such as a proxy, or from a server that is overloaded: look there first. ", a.Exchange.Status)
+			case a.Exchange.Status == http.StatusInternalServerError:
+				return fmt.Sprintf("The server answered with HTTP %d, as one does whose handler raised an error: its log has the trace. ", a.Exchange.Status)
 			}
 		}
 	}
 	return ""
-}
-
-func kindName(gvk schema.GroupVersionKind) string {
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	return apiVersion + " " + kind
-}
-
-// compared returns the two objects that should be equal.
-func compared(v *Violation, o []*outcome) (from, to *objects.Object) {
-	n := len(o)
-	switch v.FailureMode {
-	case FailureGrows, FailureChanges, FailureNeverSettles:
-		return o[n-2].after, o[n-1].after
-	case FailureVaries, FailureDiffers, FailureIncomplete, FailureNotTheSame, FailureReadsNamespace:
-		return o[0].after, o[1].after
-	case FailureTreatedUnlike:
-		return o[1].after, o[n-1].after
-	case FailureOrder:
-		if n == 4 {
-			return o[1].after, o[3].after
-		}
-	case FailureRemoves, FailureOverwrites, FailureRemovesSample:
-		doc, err := tree.Decode(o[n-1].calls[0].Object)
-		if err == nil {
-			return &objects.Object{Raw: o[n-1].calls[0].Object, Doc: doc}, o[n-1].after
-		}
-	}
-	return nil, nil
-}
-
-// shown returns the changes that a finding reports.
-func (r *run) shown(v *Violation, from, to *objects.Object) []tree.Change {
-	return slices.DeleteFunc(r.differences(v.Law, from, to), func(c tree.Change) bool {
-		switch v.FailureMode {
-		case FailureTreatedUnlike, FailureOrder:
-			return c.Kind == tree.Moved
-		case FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureIncomplete:
-			return c.Kind == tree.Moved || c.Kind == tree.Added
-		case FailureReadsNamespace:
-			return c.Path.String() == "metadata.namespace"
-		}
-		return false
-	})
 }
 
 // inSequence holds the failure modes for which only the last request is relevant.
@@ -142,7 +99,7 @@ func (v *Violation) mark(changes []tree.Change, requests int) {
 
 // markProblems marks the operations that the API server rejects, or that cannot be applied.
 func (v *Violation) markProblems(requests int) {
-	paths := problemPaths(v.Summary)
+	paths := objects.ProblemPaths(v.Summary)
 	for i := range v.Calls {
 		c := &v.Calls[i]
 		if c.Request < requests {
@@ -186,32 +143,6 @@ func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer st
 		visit(n, before, after, pointer)
 		before = after
 	}
-}
-
-var problemPath = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9]*(?:\.[a-zA-Z][a-zA-Z0-9]*|\[[^\]]*\])+): (?:Invalid|Duplicate|Required|Forbidden|Not found|Unsupported|Too)`)
-
-// problemPaths returns the field paths in the API server's messages as JSON pointers.
-func problemPaths(text string) (pointers []string) {
-	for _, match := range problemPath.FindAllStringSubmatch(text, -1) {
-		var b strings.Builder
-		for path := match[1]; path != ""; {
-			if path[0] == '[' {
-				key, rest, _ := strings.Cut(path[1:], "]")
-				b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
-				path = rest
-				continue
-			}
-			path = strings.TrimPrefix(path, ".")
-			end := strings.IndexAny(path, ".[")
-			if end < 0 {
-				end = len(path)
-			}
-			b.WriteString("/" + path[:end])
-			path = path[end:]
-		}
-		pointers = append(pointers, b.String())
-	}
-	return pointers
 }
 
 // A Difference is how two objects differ that should be equal.

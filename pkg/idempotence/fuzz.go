@@ -4,13 +4,13 @@ package idempotence
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
 // Fuzz tests a subject in a fuzz target:
@@ -46,14 +46,14 @@ func Fuzz(f *testing.F, subject Subject, options Options) {
 
 // A fuzzer derives one object from bytes and checks laws on it.
 type fuzzer struct {
-	opts           options
-	subject        Subject
-	kinds          []*objects.Kind
-	transportError *transportError
+	opts       options
+	subject    Subject
+	kinds      []*objects.Kind
+	connection *session.Connection
 }
 
 func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
-	z := &fuzzer{opts: newOptions(options, internals{}), transportError: &transportError{}}
+	z := &fuzzer{opts: newOptions(options, internals{}), connection: &session.Connection{}}
 	z.opts.dir = ""
 	var notForFuzz []string
 	if options.APIServer != nil {
@@ -66,7 +66,7 @@ func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
 		return nil, &Error{Reason: Reason{Code: ReasonNotForFuzz, Names: notForFuzz}}
 	}
 	var err error
-	z.subject, z.kinds, err = z.opts.prepare(subject, z.transportError)
+	z.subject, z.kinds, err = z.opts.prepare(subject, z.connection)
 	if err == nil && len(z.kinds) == 0 {
 		err = &Error{Reason: Reason{Code: ReasonSubresourcesOnly, Names: z.subject.subresourcesOnly()}}
 	}
@@ -90,7 +90,7 @@ func (z *fuzzer) awake(ctx context.Context) error {
 	if _, allowed := z.opts.allows(""); allowed {
 		return nil
 	}
-	return &Error{Reason: Reason{Code: ReasonSamplesNeeded, Kind: kindName(z.kinds[0].GroupVersionKind), Because: []Reason{{Code: ReasonChangedNone, Of: tried}}}}
+	return &Error{Reason: Reason{Code: ReasonSamplesNeeded, Kind: z.kinds[0].Name(), Because: []Reason{{Code: ReasonChangedNone, Of: tried}}}}
 }
 
 // changesOnly checks no law, only whether the webhook changes the object.
@@ -114,8 +114,8 @@ func (z *fuzzer) seeds() (all [][]byte) {
 func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
 	defer cancel()
-	s := &choices{input: input, more: rand.NewPCG(uint64(z.opts.seed), 0)}
-	law, shape, k := s.next(), s.next(), z.kinds[int(s.next())%len(z.kinds)]
+	s := explore.NewChoices(input, z.opts.seed)
+	law, shape, k := s.Next(), s.Next(), z.kinds[int(s.Next())%len(z.kinds)]
 	o := z.opts
 	if n := int(law) % (len(Laws) + 1); law == changesOnly {
 		o.without = Laws
@@ -123,79 +123,19 @@ func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 		o.without = slices.Concat(o.without, slices.DeleteFunc(slices.Clone(Laws), func(l Law) bool { return l == Laws[n-1] }))
 	}
 	report := newReport(z.subject, o)
-	r := newRun(ctx, o, z.subject, k, report, z.transportError)
-	r.inputs.restrict(&r.opts)
-	r.look(rand.New(s), r.inputs.shape(int(shape)))
-	report.Objects, report.Changed = r.tally.objects, r.tally.changed
-	report.finish(ctx, ctx, o, &transportError{})
+	r := newRun(ctx, o, z.subject, k, report, z.connection)
+	r.One(s, int(shape))
+	report.Objects, report.Changed = r.Tally.Objects, r.Tally.Changed
+	report.finish(ctx, ctx, o, &session.Connection{})
 	switch {
-	case z.transportError.err != nil:
-		return nil, z.transportError.err
-	case z.transportError.lost != nil:
-		return nil, z.transportError.lost
+	case z.connection.Failed != nil:
+		return nil, failureError(z.connection.Failed)
+	case z.connection.Lost != nil:
+		return nil, failureError(z.connection.Lost)
 	case ctx.Err() != nil && report.OK():
 		return nil, &Error{Reason: Reason{Code: ReasonBudgetOfInput, Limit: z.opts.budget}}
 	}
 	return report, nil
-}
-
-// shape returns the index of an object that is generated in the selected way: an unchanged sample, one with every kind of field, or a random
-// one.
-func (in *inputs) shape(choice int) (i int) {
-	n := max(len(in.samples), 1)
-	switch choice % 8 {
-	case 0:
-		return choice / 8 % n
-	case 1:
-		return n
-	}
-	return n + 1 + choice/8
-}
-
-// look checks the laws on the i-th object.
-func (r *run) look(random *rand.Rand, i int) {
-	doc := r.inputs.object(random, i)
-	x, ok := r.valid(doc)
-	if !ok {
-		return
-	}
-	r.tally.objects++
-	out := r.f(r.fresh(), query{object: x})
-	if out.ok() && !tree.Equal(out.after.Doc, x.Doc) {
-		r.tally.changed++
-	}
-	if r.one(random, i, x, out, nil); out.ok() && !r.tally.impure {
-		r.manifestAgain(doc)
-		r.tryLater(random, i, x, out.after)
-	}
-}
-
-// choices is a source of randomness that a fuzzer controls: two bytes decide a number below 256 or a fraction. After the end of the input all
-// values are constant.
-type choices struct {
-	input []byte
-	more  *rand.PCG
-}
-
-func (c *choices) next() byte {
-	if len(c.input) == 0 {
-		return byte(c.more.Uint64())
-	}
-	b := c.input[0]
-	c.input = c.input[1:]
-	return b
-}
-
-// Uint64 puts one byte where rand.IntN reads it (at the lower end, for powers of two), and another where rand.Float64 reads it.
-func (c *choices) Uint64() uint64 {
-	n := c.more.Uint64()
-	if len(c.input) == 0 {
-		return n
-	}
-	const whole, fraction = 56, 45
-	n &^= 0xff<<whole | 0xff<<fraction | 0xff
-	b := uint64(c.next())
-	return n | b<<whole | b | uint64(c.next())<<fraction
 }
 
 // findings returns a report without the statements about a whole run.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -114,25 +113,6 @@ func TestFuzzDependsOnItsInputOnly(t *testing.T) {
 		if first.findings() != again.findings() {
 			t.Errorf("%x finds\n%s\nand then\n%s", input, first.findings(), again.findings())
 		}
-	}
-}
-
-// The bytes steer: many inputs make many objects.
-func TestChoicesSteer(t *testing.T) {
-	z := fuzzerOf(t, pattern(t, "P01 blind append of a sidecar"))
-	random := rand.New(rand.NewPCG(3, 3))
-	objects := map[string]bool{}
-	for range 30 {
-		s := &choices{input: randomInput(random), more: rand.NewPCG(0, 0)}
-		objects[string(tree.Encode(newInputs(z.kinds[0], nil).object(rand.New(s), 5)))] = true
-	}
-	s := &choices{input: []byte{200, 0, 7, 255}, more: rand.NewPCG(0, 0)}
-	r := rand.New(s)
-	if n, f := r.IntN(256), r.Float64(); n != 200 || f < 0.99 {
-		t.Errorf("bytes 200 and 255 make %d and %f", n, f)
-	}
-	if len(s.input) != 0 || len(objects) < 20 {
-		t.Errorf("%d bytes are left, %d objects of 30 inputs", len(s.input), len(objects))
 	}
 }
 

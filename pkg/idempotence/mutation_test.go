@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -28,33 +29,33 @@ var (
 		L11: "M29 notes the registry of the first call",
 		L12: "M26 sorts the containers",
 	}
-	escapesWithoutFamily = map[family]string{
-		givenSamples:     "P25 removes in ascending order",
-		generated:        "M23 names what is to be named by the API server",
-		furnishedObject:  "M02 shortens a label to more than it allows",
-		singleSettings:   "M33 forbids those to escalate who are allowed to do anything",
-		variedSamples:    "M34 believes the number of the user",
-		partsOfResults:   "M14 the toleration is there, so all is",
-		alikeParts:       "M15 a volume known by its name",
-		meddlingEdits:    "M12 trusts its annotation",
-		strangersAdd:     "P10 early return when its volume exists",
-		strangersFirst:   "M31 takes the first container for its own",
-		legalTwins:       "M32 one source for each ConfigMap",
-		removedTwins:     "P25 removes in ascending order",
-		newFields:        "P16 typed round trip drops unknown fields",
-		otherEncodings:   "M19 looks for text",
-		reviewVersions:   "P20 answers v1 to v1beta1",
-		objectsBefore:    "M20 learns from the first object",
-		freshInstances:   "M21 a name made at the start",
-		laterCalls:       "M22 the clock, to the second",
-		noNamespace:      "P26 branches on metadata.namespace",
-		olderObjects:     "M30 leaves alone what is deleted, but not what is old",
-		deletions:        "P18 puts its finalizer back while the object is deleted",
-		manifestsAgain:   "M43 arguments, on CREATE only (Deployment)",
-		updatesOfObjects: "M41 one more container in each update (Deployment)",
-		deletionRequests: "M42 fails where there is no object",
-		builtinRivals:    "M26 sorts the containers",
-		declaredRivals:   "M29 notes the registry of the first call",
+	escapesWithoutFamily = map[explore.Family]string{
+		explore.Samples:             "P25 removes in ascending order",
+		explore.Generated:           "M23 names what is to be named by the API server",
+		explore.FurnishedObject:     "M02 shortens a label to more than it allows",
+		explore.SingleSettings:      "M33 forbids those to escalate who are allowed to do anything",
+		explore.VariedSamples:       "M34 believes the number of the user",
+		explore.PartialResults:      "M14 the toleration is there, so all is",
+		explore.SimilarParts:        "M15 a volume known by its name",
+		explore.EditsOfResults:      "M12 trusts its annotation",
+		explore.Additions:           "P10 early return when its volume exists",
+		explore.FrontAdditions:      "M31 takes the first container for its own",
+		explore.LegalDuplicates:     "M32 one source for each ConfigMap",
+		explore.DuplicatesOfRemoved: "P25 removes in ascending order",
+		explore.UnknownFields:       "P16 typed round trip drops unknown fields",
+		explore.OtherEncodings:      "M19 looks for text",
+		explore.ReviewVersions:      "P20 answers v1 to v1beta1",
+		explore.ObjectsBefore:       "M20 learns from the first object",
+		explore.FreshInstances:      "M21 a name made at the start",
+		explore.LaterCalls:          "M22 the clock, to the second",
+		explore.NoNamespace:         "P26 branches on metadata.namespace",
+		explore.OlderObjects:        "M30 leaves alone what is deleted, but not what is old",
+		explore.Deletions:           "P18 puts its finalizer back while the object is deleted",
+		explore.ManifestsAgain:      "M43 arguments, on CREATE only (Deployment)",
+		explore.Updates:             "M41 one more container in each update (Deployment)",
+		explore.DeletionRequests:    "M42 fails where there is no object",
+		explore.CommonRivals:        "M26 sorts the containers",
+		explore.DeclaredRivals:      "M29 notes the registry of the first call",
 	}
 )
 
@@ -71,10 +72,10 @@ func TestEveryLawIsNeeded(t *testing.T) {
 }
 
 func TestEveryFamilyIsNeeded(t *testing.T) {
-	for _, f := range families {
+	for _, f := range explore.Families {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			if f != laterCalls {
+			if f != explore.LaterCalls {
 				evades(t, escapesWithoutFamily[f], Options{}, f)
 				return
 			}
@@ -85,7 +86,7 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 }
 
 // evades checks that a pattern is found, and that it is not with an option.
-func evades(t *testing.T, name string, o Options, unused ...family) {
+func evades(t *testing.T, name string, o Options, unused ...explore.Family) {
 	t.Helper()
 	c := pattern(t, name)
 	if report := runCase(t, c, Options{Objects: mutationObjects}); !finds(report, c) {

@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -80,6 +82,17 @@ type Options struct {
 	Without []Law
 }
 
+// A Step is the progress of a run.
+type Step struct {
+	// Kind is the kind of the objects, and Law the law that is checked.
+	Kind string
+	Law  Law
+	// Object is the number of the object, counted from 1, out of Objects. It is 0 for a stored case.
+	Object, Objects int
+	// Checks and Calls count what was done for this kind.
+	Checks, Calls int
+}
+
 // An Allowance lets laws stay inconclusive.
 type Allowance struct {
 	// Laws may be inconclusive. Empty means all laws.
@@ -109,10 +122,10 @@ func DefaultTimeGaps() []time.Duration {
 
 // options are the validated Options of a run, and the state derived from them.
 type options struct {
-	samples    []sample
+	samples    []any // decoded objects
 	exceptions []Exception
 	namespaces []*corev1.Namespace
-	places     *places
+	known      *session.Namespaces
 	defined    objects.Definitions
 	crds       []*apiextensionsv1.CustomResourceDefinition // as given
 	server     *rest.Config                                // nil without a real API server
@@ -136,7 +149,7 @@ type options struct {
 type internals struct {
 	bubble   func(func(ctx context.Context)) // runs a function in a synctest bubble, or nil
 	progress func(text string)               // logs the progress of a long run, or nil
-	unused   map[family]bool                 // input families that a test disables
+	unused   map[explore.Family]bool         // input families that a test disables
 }
 
 func newOptions(in Options, i internals) options {
@@ -159,7 +172,7 @@ func newOptions(in Options, i internals) options {
 			o.errs = append(o.errs, fmt.Errorf("a sample cannot be encoded: %w", err))
 			continue
 		}
-		o.samples = append(o.samples, sample{doc})
+		o.samples = append(o.samples, doc)
 	}
 	for _, crd := range in.CRDs {
 		if err := o.defined.Add(crd); err != nil {
@@ -180,9 +193,6 @@ func limit[T int | time.Duration](value, byDefault, unlimited T) T {
 	}
 	return value
 }
-
-// A sample is a decoded object of Options.Samples.
-type sample struct{ doc any }
 
 func documentOf(object runtime.Object) (any, error) {
 	encoded, err := json.Marshal(object)
@@ -254,4 +264,24 @@ func (o *options) allows(law Law) (reason string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// checkGaps returns an error if the options do not allow time gaps.
+func (o *options) checkGaps(subject Subject) error {
+	if len(o.gaps) == 0 {
+		o.bubble = nil
+		return nil
+	}
+	if o.server != nil { // its connection is outside of the bubble, and may not be used inside
+		return errors.New("TimeGaps and APIServer do not go together: use a test for each")
+	}
+	if o.bubble == nil {
+		return errors.New("TimeGaps needs idempotence.Check with a *testing.T")
+	}
+	for _, w := range subject.webhooks {
+		if !w.InProcess {
+			return fmt.Errorf("TimeGaps: webhook %q is not in this process, and its clock goes on as ever", w.Name)
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -43,7 +44,7 @@ func TestFindsRandomBugs(t *testing.T) {
 }
 
 // ensuring are the slowest families of inputs. Handlers made of ensured parts do not depend on them.
-var ensuring = []family{singleSettings, variedSamples}
+var ensuring = []explore.Family{explore.SingleSettings, explore.VariedSamples}
 
 // eachSeed runs a test for the seed of each case.
 func eachSeed(t *testing.T, test func(t *testing.T, seed int64)) {

@@ -5,14 +5,14 @@ package idempotence
 import (
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // replay checks the stored cases of the run's kind.
 func (r *run) replay(cases []*storedCase) {
 	for _, c := range cases {
-		if c.Case.Kind == r.kind.GroupVersionKind && !r.over() {
+		if c.Case.Kind == r.Kind.GroupVersionKind && !r.Over() {
 			r.report.Replayed = append(r.report.Replayed, r.replayCase(c))
 		}
 	}
@@ -22,7 +22,7 @@ func (r *run) replay(cases []*storedCase) {
 func (r *Report) leftOut(cases []*storedCase, over bool) {
 	for _, c := range cases {
 		if !slices.ContainsFunc(r.Replayed, func(one Replayed) bool { return one.File == c.file }) {
-			reason := &Reason{Code: ReasonKindNotTried, Kind: kindName(c.Case.Kind)}
+			reason := &Reason{Code: ReasonKindNotTried, Kind: objects.NameOfKind(c.Case.Kind)}
 			if over {
 				reason = &Reason{Code: ReasonRunEnded}
 			}
@@ -43,14 +43,15 @@ func (r *Report) doubtReplays(o options) {
 func (r *run) replayCase(stored *storedCase) Replayed {
 	c := stored.Case
 	result := Replayed{File: stored.file, Law: c.Law, Verdict: Inconclusive}
-	if c.Law == L3 && c.Variant == variantFew && len(c.Before) == 0 {
+	if c.Law == L3 && c.Variant == Variant(laws.Few) && len(c.Before) == 0 {
 		c.Variant = "" // what differs by chance may need more calls to be seen again
 	}
-	x, valid := r.object(&c)
-	if manifest, ok := r.kind.ManifestOf(c.Object); ok && c.Variant == sameAgain {
-		x, valid = r.valid(manifest) // which has a name
+	inner := c.inner()
+	x, valid := r.ObjectOf(inner)
+	if manifest, ok := r.Kind.ManifestOf(c.Object); ok && c.Variant == Variant(laws.SameAgain) {
+		x, valid = r.Valid(manifest) // which has a name
 	}
-	_, known := r.rivals[c.Rival]
+	_, known := r.Rivals[c.Rival]
 	switch {
 	case slices.Contains(r.opts.without, c.Law):
 		result.Reason = &Reason{Code: ReasonLawExcluded}
@@ -61,47 +62,37 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	case c.Rival != "" && !known:
 		result.Reason = &Reason{Code: ReasonRivalMissing, Webhook: c.Rival}
 		return result
-	case c.Variant == anotherTime && r.opts.bubble == nil:
+	case c.Variant == Variant(laws.AnotherTime) && r.opts.bubble == nil:
 		result.Reason = &Reason{Code: ReasonTimeGapsMissing}
 		return result
 	}
-	r.counted(x)
-	r.tally.checksOf[c.Law]++
-	decided := r.tally.decided[c.Law]
-	v := r.check(&c)
-	if v == nil {
+	r.CountObject(x)
+	decided := r.Tally.Decided[inner.Law]
+	f := r.Try(inner)
+	if f == nil {
 		switch reason := r.verdicts().exempt(c.Law); {
-		case r.over():
+		case r.Over():
 			result.Reason = &Reason{Code: ReasonRunEnded}
 			return result
 		case reason != nil:
 			result.Reason = &Reason{Code: ReasonLawNotApplied, Law: c.Law, Because: []Reason{*reason}}
 			return result
-		case r.tally.decided[c.Law] == decided:
+		case r.Tally.Decided[inner.Law] == decided:
 			result.Reason = &Reason{Code: ReasonEditGone}
 		}
 	}
-	if v == nil || v.Verdict == Advice {
+	if f == nil || f.Advice {
 		result.Verdict = Passes
 		return result
 	}
 	if result.Verdict = Fails; c.Law == L3 {
-		result.Verdict, v.Verdict, r.tally.impure = Impure, Impure, true
+		result.Verdict, r.Impure = Impure, true
 	}
-	if v.File = stored.file; !r.tally.broken[c.Law] {
-		r.tally.broken[c.Law] = true
-		r.report.found(v)
+	if !r.Tally.Broken[inner.Law] {
+		r.Tally.Broken[inner.Law] = true
+		v := violation(r.Checker, f)
+		v.File = stored.file
+		r.add(v)
 	}
 	return result
-}
-
-// counted counts an object and the webhook's result for it.
-func (r *run) counted(x *objects.Object) {
-	r.tally.objects++
-	if out := r.f(r.fresh(), query{object: x}); out.ok() {
-		r.tally.allowed++
-		if !tree.Equal(out.after.Doc, x.Doc) {
-			r.tally.changed++
-		}
-	}
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-
-	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // A Verdict is the result for one law.
@@ -63,8 +61,8 @@ type Report struct {
 	// Wording adapts the texts to the program that shows the report.
 	Wording Wording `json:"-"`
 
-	doubts []Reason     // that make the run incomplete
-	needed map[int]bool // which of the exceptions were
+	doubts []Reason     // reasons that make the run incomplete
+	needed map[int]bool // indexes of the exceptions that covered something
 }
 
 // A LawResult is the verdict about one law.
@@ -104,8 +102,6 @@ type Violation struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
 	File string `json:"file,omitempty"`
-
-	details func() // fills in what follows from the case
 }
 
 // An Exchange is one call of a webhook: its request and its response.
@@ -126,8 +122,7 @@ type Exchange struct {
 	Offending []int  `json:"offending,omitempty"`
 	Outcome   string `json:"outcome"`
 
-	broke bool // the connection
-	late  bool // or not there at all, when the webhook's time was up
+	broke bool // the connection broke
 }
 
 // Text is a response body as it was received.
@@ -142,33 +137,10 @@ func (t *Text) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// finish records the result of a call for the report.
-func (a *answer) finish() {
-	if json.Valid(a.patch) {
-		a.Patch = a.patch
-	}
-	switch {
-	case a.fault != "":
-		a.Outcome = "failed: " + textutil.FirstLine(a.fault)
-	case !a.allowed:
-		a.Outcome = "denied: " + a.message
-	case len(a.patch) > 0:
-		a.Outcome = "allowed, with a patch"
-	default:
-		a.Outcome = "allowed"
-	}
-}
-
 func newReport(subject Subject, o options) *Report {
 	r := &Report{Seed: o.seed, MaxObjects: o.objects, Exceptions: o.exceptions, ReplayOf: o.only, needed: map[int]bool{}}
 	r.Webhooks = subject.names()
 	return r
-}
-
-func (r *Report) found(v *Violation) {
-	v.details()
-	v.details = nil
-	r.Findings = append(r.Findings, v)
 }
 
 // OK reports whether no law fails. Advice does not count.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/junit"
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 	"github.com/admitkit/admitkit/test/corpus"
 )
@@ -98,7 +99,7 @@ func TestTextReportIsVisible(t *testing.T) {
 		Replayed:   []Replayed{{File: evil, Law: L1, Verdict: Passes, Reason: &Reason{Code: ReasonNote, Detail: evil}}, {File: evil, Law: L1, Verdict: Inconclusive, Reason: &Reason{Code: ReasonNote, Detail: evil}}},
 		Findings: []*Violation{{
 			Law: L4a, Kind: evil, Verdict: Fails, Summary: evil, Cause: evil, Fix: evil, File: evil,
-			Case:  Case{Object: doc, Before: []any{doc}, Rival: evil, Edits: []Edit{{What: Put, Path: tree.Path{}.Member(evil), Value: evil}}},
+			Case:  Case{Object: doc, Before: []any{doc}, Rival: evil, Edits: []Edit{{What: Put, Path: Path{{Name: evil}}, Value: evil}}},
 			Calls: []Exchange{{Request: 1, About: evil, Webhook: evil, Outcome: evil, Patch: raw, Offending: []int{1}}, {Request: 2, Webhook: "other"}},
 			Difference: &Difference{From: evil, To: evil, Changes: []Change{
 				{Kind: string(tree.Moved), Path: evil, Old: raw, New: raw}, {Path: evil, Old: raw, New: json.RawMessage(`"` + "\u202e" + `"`)}}},
@@ -162,7 +163,7 @@ func TestEveryLawIsExplained(t *testing.T) {
 }
 
 func TestProblemPaths(t *testing.T) {
-	got := problemPaths(`refused: spec.containers[2].name: Duplicate value: "a.b"; metadata.annotations[example.com/a~b]: Invalid value: "x"; spec.volumes[0]: Required value`)
+	got := objects.ProblemPaths(`refused: spec.containers[2].name: Duplicate value: "a.b"; metadata.annotations[example.com/a~b]: Invalid value: "x"; spec.volumes[0]: Required value`)
 	want := []string{"/spec/containers/2/name", "/metadata/annotations/example.com~1a~0b", "/spec/volumes/0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -22,27 +21,6 @@ func TestServersAreAskedOnce(t *testing.T) {
 		}
 		if !reflect.DeepEqual(here.Laws, served.Laws) {
 			t.Errorf("%s:\n%+v, served\n%+v", name, here.Laws, served.Laws)
-		}
-	}
-}
-
-// What a case is answered serves later ones, and not itself: a webhook that answers otherwise the second time
-// is found by the law that asks twice.
-func TestCasesMakeTheirOwnCalls(t *testing.T) {
-	u := reuse{}
-	u.keep()
-	first := &outcome{}
-	u.now[objects.Digest{1}] = first
-	if u.earlier[objects.Digest{1}] != nil {
-		t.Error("a case is answered by itself")
-	}
-	if u.keep(); u.earlier[objects.Digest{1}] != first || len(u.now) > 0 {
-		t.Errorf("%+v", u)
-	}
-	for i := range 3 * mostReused {
-		u.now[objects.Digest{2, byte(i)}] = first
-		if u.keep(); len(u.earlier) > mostReused {
-			t.Fatalf("%d outcomes are kept", len(u.earlier))
 		}
 	}
 }

@@ -5,15 +5,13 @@ package idempotence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
 // Run tests a subject and returns a report. It fails with an [*Error] only if the subject cannot be tested; failed laws are in
@@ -23,9 +21,10 @@ func Run(ctx context.Context, subject Subject, options Options) (*Report, error)
 	return runWith(ctx, subject, options, internals{})
 }
 
+// runWith runs with settings that have no public option.
 func runWith(ctx context.Context, subject Subject, options Options, i internals) (report *Report, err error) {
-	o, transportError := newOptions(options, i), &transportError{}
-	subject, kinds, err := o.prepare(subject, transportError)
+	o, connection := newOptions(options, i), &session.Connection{}
+	subject, kinds, err := o.prepare(subject, connection)
 	if err != nil {
 		return nil, asError(ReasonInvalidOptions, err)
 	}
@@ -46,7 +45,7 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 	}
 	engine, disconnect, err := objects.Connect(o.server, o.crds)
 	if err != nil {
-		return nil, apiServerFailed(err)
+		return nil, failureError(&session.Failure{Code: session.APIServerFailed, Err: err})
 	}
 	defer func() { err = errors.Join(err, disconnect()) }()
 	if o.unlimited() && len(kinds) > 1 {
@@ -55,40 +54,45 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 	o.objects = max(o.objects/len(kinds), min(o.objects, fewestObjects))
 	for _, k := range kinds {
 		if o.guessesScope(subject, k) {
-			report.Notes = append(report.Notes, Reason{Code: ReasonScopeAssumed, Kind: kindName(k.GroupVersionKind)})
+			report.Notes = append(report.Notes, Reason{Code: ReasonScopeAssumed, Kind: k.Name()})
 		}
-		r := newRun(ctx, o, subject, k, report, transportError)
+		r := newRun(ctx, o, subject, k, report, connection)
 		if engine != nil {
 			k.Server = &objects.RealServer{
-				Ctx: ctx, Engine: engine, Kind: k, Over: transportError.ends,
-				Fail: func(err error) { transportError.err = apiServerFailed(err) },
+				Ctx: ctx, Engine: engine, Kind: k, Over: connection.Ended,
+				Fail: func(err error) { connection.Failed = &session.Failure{Code: session.APIServerFailed, Err: err} },
 				Limit: func(text string) {
 					report.Notes = addReason(report.Notes, Reason{Code: ReasonAPIServerLimit, Detail: text})
 				},
 			}
 		}
 		if r.replay(stored); o.only == "" {
-			r.explore()
+			r.All()
 		}
 		report.add(r)
 	}
-	if transportError.err != nil && ctx.Err() == nil {
-		return nil, transportError.err
+	if connection.Failed != nil && ctx.Err() == nil {
+		return nil, failureError(connection.Failed)
 	}
-	report.leftOut(stored, ctx.Err() != nil || transportError.ends())
+	report.leftOut(stored, ctx.Err() != nil || connection.Ended())
 	report.store(o)
-	report.finish(outer, ctx, o, transportError)
+	report.finish(outer, ctx, o, connection)
 	return report, nil
 }
 
+// failureError returns the error of a run that a failure ended.
+func failureError(f *session.Failure) *Error {
+	return &Error{Reason: Reason{Code: ReasonCode(f.Code), URL: f.URL, Detail: f.Err.Error()}, cause: f.Err}
+}
+
 // prepare checks the subject and the rivals and returns the kinds of objects to generate.
-func (o *options) prepare(subject Subject, t *transportError) (Subject, []*objects.Kind, error) {
-	subject, err := subject.checked(t)
+func (o *options) prepare(subject Subject, connection *session.Connection) (Subject, []*objects.Kind, error) {
+	subject, err := subject.prepare(connection)
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
-	o.places, err = newPlaces(subject, o.namespaces)
+	o.known, err = session.NewNamespaces(subject.webhooks, o.namespaces)
 	errs = append(errs, err)
 	for i, rival := range o.rivals {
-		o.rivals[i], err = rival.checked(t)
+		o.rivals[i], err = rival.prepare(connection)
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil || o.only != "" || len(subject.subresourcesOnly()) > 0 {
@@ -98,138 +102,60 @@ func (o *options) prepare(subject Subject, t *transportError) (Subject, []*objec
 	return subject, kinds, err
 }
 
-func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, report *Report, t *transportError) *run {
-	r := &run{ctx: ctx, opts: o, subject: subject, kind: k, report: report, transportError: t, unshared: o.only != "",
-		tally: newTally()}
-	r.operation, k.Namespace = r.firstOperation(), o.places.own
-	r.rivals, r.inputs = r.allRivals(), newInputs(k, o.samples)
-	return r
-}
-
 // fewestObjects is the least number of objects per kind.
 const fewestObjects = 6
 
 // A run tests a subject with objects of one kind.
 type run struct {
-	ctx            context.Context
-	opts           options
-	subject        Subject
-	kind           *objects.Kind
-	operation      admissionv1.Operation // of reinvocations
-	rivals         map[string]rival
-	inputs         *inputs
-	memo           memo
-	updated        updated
-	reuse          reuse
-	clock          stopwatch
-	report         *Report
-	transportError *transportError
-
-	calls, checks int
-	tally         tally
-	// plain and other count, for the case that is looked at, the requests that the webhook had its
-	// say about: x itself, and what the law makes of it.
-	plain, other int
-
-	at       int     // which object that is, from 1
-	law      Law     // that is looked at, or ""
-	shared   servers // for laws to which any instance is good
-	unshared bool    // has each law have its own
+	*explore.Run
+	opts   options
+	report *Report
 }
 
-func (r *run) firstOperation() admissionv1.Operation {
-	if r.handles(admissionv1.Create) {
-		return admissionv1.Create
+func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, report *Report, connection *session.Connection) *run {
+	r := &run{opts: o, report: report}
+	settings := explore.Settings{
+		Objects: o.objects, Seed: o.seed, Unused: o.unused, FirstKind: len(report.Kinds) == 0, Log: o.progress,
+		Found: func(f *laws.Finding) { r.add(violation(r.Checker, f)) },
 	}
-	return admissionv1.Update
+	for _, law := range o.without {
+		settings.Without = append(settings.Without, laws.Law(law))
+	}
+	checks := laws.Options{Observe: o.observe, Gaps: o.gaps, Bubble: o.bubble, Rivals: o.rivalsOf(subject)}
+	for _, e := range o.exceptions {
+		checks.Exceptions = append(checks.Exceptions, laws.Exception{Path: e.Path, Law: laws.Law(e.Law)})
+	}
+	if o.step != nil {
+		checks.Step = r.reportStep
+	}
+	r.Run = explore.New(session.New(ctx, k, subject.webhooks, o.known, connection), checks, explore.NewInputs(k, o.samples), settings)
+	r.Unshared = o.only != ""
+	return r
 }
 
-// kindsOf returns the kinds of the samples and definitions, or else the built-in kinds that the rules name.
-func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
-	var kinds []*objects.Kind
-	seen := map[schema.GroupVersionKind]bool{}
-	add := func(gvk schema.GroupVersionKind) {
-		k := o.kindOf(subject, gvk)
-		if !seen[gvk] && slices.ContainsFunc(subject.webhooks, func(w *webhook) bool {
-			return w.handles(k, admissionv1.Create) || w.handles(k, admissionv1.Update) || w.handles(k, admissionv1.Delete)
-		}) {
-			seen[gvk], kinds = true, append(kinds, k)
+// rivalsOf returns the declared rivals, the other webhooks of the subject, and some rivals that are common in clusters.
+func (o *options) rivalsOf(subject Subject) laws.Rivals {
+	rivals := laws.Rivals{}
+	if !o.unused[explore.DeclaredRivals] {
+		var declared [][]*session.Webhook
+		for _, s := range o.rivals {
+			declared = append(declared, s.webhooks)
 		}
+		rivals.AddWebhooks(declared, subject.webhooks)
 	}
-	for _, s := range o.samples {
-		gvk, err := gvkOf(s.doc)
-		if err != nil {
-			return nil, err
-		}
-		add(gvk)
+	if !o.unused[explore.CommonRivals] {
+		rivals.AddCommon()
 	}
-	for _, gvk := range o.defined.Kinds() {
-		add(gvk)
-	}
-	if len(kinds) > 0 {
-		return kinds, nil
-	}
-	for _, gvk := range usualKinds {
-		add(gvk)
-	}
-	if len(kinds) == 0 {
-		return nil, &Error{Reason: Reason{Code: ReasonUnknownKinds}}
-	}
-	return kinds, nil
+	return rivals
 }
 
-// usualKinds lists the kinds that webhooks mutate most often: those with a Pod template, and some others.
-var usualKinds = []schema.GroupVersionKind{
-	{Version: "v1", Kind: "Pod"},
-	{Group: "apps", Version: "v1", Kind: "Deployment"},
-	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
-	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
-	{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
-	{Group: "batch", Version: "v1", Kind: "Job"},
-	{Group: "batch", Version: "v1", Kind: "CronJob"},
-	{Version: "v1", Kind: "ConfigMap"},
-	{Version: "v1", Kind: "Secret"},
-	{Version: "v1", Kind: "Service"},
-	{Version: "v1", Kind: "ServiceAccount"},
-}
+// add adds a finding to the report.
+func (r *run) add(v *Violation) { r.report.Findings = append(r.report.Findings, v) }
 
-func gvkOf(doc any) (schema.GroupVersionKind, error) {
-	fields, _ := doc.(map[string]any)
-	apiVersion, _ := fields["apiVersion"].(string)
-	kind, _ := fields["kind"].(string)
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || kind == "" {
-		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta, as only the types of Kubernetes itself are known", apiVersion, kind)
-	}
-	return gv.WithKind(kind), nil
+// reportStep reports the check that begins.
+func (r *run) reportStep(law laws.Law) {
+	r.opts.step(Step{Kind: r.Kind.Name(), Law: Law(law), Object: r.Object(), Objects: r.Objects, Checks: r.Checks, Calls: r.Calls()})
 }
-
-// differences returns the changes from a to b without those that exceptions cover.
-func (r *run) differences(law Law, a, b *objects.Object) []tree.Change {
-	if string(a.Raw) == string(b.Raw) {
-		return nil
-	}
-	return slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool { return r.intended(law, c) })
-}
-
-// content returns the differences that are not only another order of elements.
-func (r *run) content(law Law, a, b *objects.Object) []tree.Change {
-	return slices.DeleteFunc(r.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
-}
-
-// excepted reports whether an exception covers a path.
-func (r *run) excepted(law Law, path tree.Path) bool {
-	found := false
-	for i, e := range r.opts.exceptions {
-		if (e.Law == "" || e.Law == law) && path.Matches(e.Path) {
-			r.report.needed[i], found = true, true
-		}
-	}
-	return found
-}
-
-// over reports whether the run must end.
-func (r *run) over() bool { return r.ctx.Err() != nil || r.transportError.ends() }
 
 // asError returns err as an Error, with a code if it has none yet.
 func asError(code ReasonCode, err error) error {

@@ -24,9 +24,9 @@ func TestSettingsAreLegal(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, edits := range edits.NewSettings(doc) {
+	for _, list := range edits.NewSettings(doc) {
 		set := doc
-		for _, e := range edits {
+		for _, e := range list {
 			var ok bool
 			if set, ok = e.Apply(set); !ok {
 				t.Errorf("%v cannot be made", e)
@@ -34,14 +34,14 @@ func TestSettingsAreLegal(t *testing.T) {
 		}
 		o, err := k.Object(set)
 		if err != nil {
-			t.Errorf("%v: %v", edits, err)
+			t.Errorf("%v: %v", list, err)
 			continue
 		}
 		if errs := k8svalidation.Validate(o.Typed); len(errs) > 0 {
-			t.Errorf("%v: %v", edits, errs)
+			t.Errorf("%v: %v", list, errs)
 		}
-		for _, e := range edits {
-			if got, ok := tree.Get(o.Doc, e.Path); e.What == Put && (!ok || got == nil) && tree.Size(e.Value) > 1 {
+		for _, e := range list {
+			if got, ok := tree.Get(o.Doc, e.Path); e.What == edits.Put && (!ok || got == nil) && tree.Size(e.Value) > 1 {
 				t.Errorf("%v is no field that the API server knows", e)
 			}
 		}
@@ -102,9 +102,9 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 // A setting goes around what is there.
 func TestSettingsReplaceNothing(t *testing.T) {
 	doc := edits.Fields{"spec": edits.Fields{"containers": []any{edits.Fields{"name": "a", "resources": edits.Fields{"limits": edits.Fields{"cpu": "2"}}}}, "hostNetwork": false}}
-	for _, edits := range edits.NewSettings(doc) {
-		for _, e := range edits {
-			if e.What == Put && tree.Has(doc, e.Path) {
+	for _, list := range edits.NewSettings(doc) {
+		for _, e := range list {
+			if e.What == edits.Put && tree.Has(doc, e.Path) {
 				t.Errorf("%v replaces what is there", e)
 			}
 		}

@@ -7,14 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A storedCase is the content of a case's file.
@@ -27,45 +23,7 @@ type storedCase struct {
 	file string
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
-func (c *Case) UnmarshalJSON(text []byte) error {
-	type plain Case
-	wire := struct {
-		*plain
-		Object json.RawMessage   `json:"object"`
-		Old    json.RawMessage   `json:"old"`
-		Before []json.RawMessage `json:"before"`
-		Way    json.RawMessage   `json:"way"` // name of variant in older files
-	}{plain: (*plain)(c)}
-	if err := json.Unmarshal(text, &wire); err != nil {
-		return err
-	}
-	if wire.Way != nil {
-		return errors.New(`the key "way" of a case is now "variant"`)
-	}
-	var err error
-	if c.Object, err = tree.Decode(wire.Object); err != nil {
-		return err
-	}
-	if len(wire.Old) > 0 {
-		if c.Old, err = tree.Decode(wire.Old); err != nil {
-			return err
-		}
-	}
-	for _, raw := range wire.Before {
-		doc, err := tree.Decode(raw)
-		if err != nil {
-			return err
-		}
-		c.Before = append(c.Before, doc)
-	}
-	if !slices.Contains(Laws, c.Law) {
-		return fmt.Errorf("there is no law %q", c.Law)
-	}
-	c.Kind, err = gvkOf(c.Object)
-	return err
-}
-
+// readCase reads the file of a stored case.
 func readCase(file string) (*storedCase, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

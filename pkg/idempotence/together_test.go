@@ -3,11 +3,12 @@
 package idempotence
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
 // annotating is a webhook that sees to one annotation of Pods.
@@ -60,17 +61,18 @@ func TestDryRunsOfSeveral(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			o := newOptions(Options{}, internals{})
-			subject, kinds, err := o.prepare(subject, &transportError{})
+			subject, kinds, err := o.prepare(subject, &session.Connection{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newRun(t.Context(), o, subject, kinds[0], newReport(subject, o), &transportError{})
-			x, ok := r.valid(r.inputs.object(rand.New(rand.NewPCG(1, 0)), 0))
+			r := newRun(t.Context(), o, subject, kinds[0], newReport(subject, o), &session.Connection{})
+			x, ok := r.Valid(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"},
+				"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a"}}}})
 			if !ok {
-				t.Fatal("no object")
+				t.Fatal("the Pod is not valid")
 			}
-			if out := r.f(r.fresh(), query{object: x, dryRun: true}); out.allowed != (tt.message == "") || out.message != tt.message {
-				t.Errorf("the dry run is %s, want %q", out.verdict(), tt.message)
+			if out := r.F(r.Fresh(), session.Query{Object: x, DryRun: true}); out.Allowed != (tt.message == "") || out.Message != tt.message {
+				t.Errorf("the dry run: allowed %t, message %q, want message %q", out.Allowed, out.Message, tt.message)
 			}
 		})
 	}

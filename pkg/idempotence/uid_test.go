@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
 // remembering is a webhook that answers a request which it has answered before as it did then.
@@ -67,7 +69,7 @@ func TestUIDsAreNotReported(t *testing.T) {
 		"another uid":          says(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"x%s","allowed":true}}`),
 		"no review":            says(`the request %s is none`),
 		"a denial":             says(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%s","allowed":false,"status":{"message":"no"}}}`),
-		"no uid that is right": says(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"` + uidPrefix + `000000000000","allowed":true}}` + `%.0s`),
+		"no uid that is right": says(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"` + session.UIDPrefix + `000000000000","allowed":true}}` + `%.0s`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var texts []string
@@ -82,7 +84,7 @@ func TestUIDsAreNotReported(t *testing.T) {
 				}
 				texts = append(texts, string(encoded)+text(report))
 			}
-			if texts[0] != texts[1] || strings.Contains(texts[0], uidPrefix) {
+			if texts[0] != texts[1] || strings.Contains(texts[0], session.UIDPrefix) {
 				t.Errorf("the reports are\n%s\nand\n%s", texts[0], texts[1])
 			}
 		})

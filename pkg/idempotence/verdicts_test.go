@@ -21,7 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -140,14 +141,13 @@ func TestLawsThatDoNotApply(t *testing.T) {
 
 // Cases in which nothing can be compared are no evidence.
 func TestOnlyDecidedCasesCount(t *testing.T) {
-	r := &run{ctx: t.Context(), subject: editing("", "v1", "configmaps", onCreate, marked), kind: &objects.Kind{},
-		tally: tally{broken: map[Law]bool{}, checksOf: map[Law]int{L4a: 40}, decided: map[Law]int{L4a: 2}, objects: 10, changed: 10}}
-	r.opts.objects = 10
-	if verdict, reason := r.verdicts().verdict(L4a); verdict != Inconclusive || reason.Code != ReasonFewCases || reason.Count != 2 || reason.Of != 40 {
+	decide := verdicts{opts: &options{objects: 10}, tally: &explore.Tally{Objects: 10, Changed: 10, Called: 10,
+		Tried: map[laws.Law]int{laws.L4a: 40}, Decided: map[laws.Law]int{laws.L4a: 2}}}
+	if verdict, reason := decide.verdict(L4a); verdict != Inconclusive || reason.Code != ReasonFewCases || reason.Count != 2 || reason.Of != 40 {
 		t.Errorf("%s: %s", verdict, reason)
 	}
-	r.tally.decided[L4a] = 3
-	if verdict, reason := r.verdicts().verdict(L4a); verdict != Passes {
+	decide.tally.Decided[laws.L4a] = 3
+	if verdict, reason := decide.verdict(L4a); verdict != Passes {
 		t.Errorf("%s: %s", verdict, reason)
 	}
 }
@@ -183,7 +183,7 @@ func TestRunsEndAtOnce(t *testing.T) {
 	var calls atomic.Int64
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	report, err := Run(ctx, Handler(inner.MutatingWebhook, func() http.Handler {
-		next := inner.newHandler()
+		next := inner.NewHandler()
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if calls.Add(1) == 7 {
 				cancel()
@@ -207,7 +207,7 @@ func TestRunsEndAfterTheirBudget(t *testing.T) {
 func TestInstancesAreMadeWhenTheyAreNeeded(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	made := 0
-	subject := Handler(inner.MutatingWebhook, func() http.Handler { made++; return inner.newHandler() })
+	subject := Handler(inner.MutatingWebhook, func() http.Handler { made++; return inner.NewHandler() })
 	others := []Law{L1, L3, L4a, L4b, L5, L6, L7, L11, L12}
 	report, err := Run(t.Context(), subject, Options{Without: others})
 	if err != nil || made != 1 || report.Calls < 100 {
@@ -219,7 +219,7 @@ func TestInstancesAreMadeWhenTheyAreNeeded(t *testing.T) {
 func TestFindingsComeFromFreshInstances(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	report, err := Run(t.Context(), Handler(inner.MutatingWebhook, func() http.Handler {
-		calls, next := 0, inner.newHandler()
+		calls, next := 0, inner.NewHandler()
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if calls++; calls > 200 {
 				http.Error(w, "worn out", http.StatusInternalServerError)

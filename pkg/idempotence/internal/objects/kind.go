@@ -163,6 +163,27 @@ var Builtins = sync.OnceValue(func() *runtime.Scheme {
 // TestNamespace is the namespace of objects that name none, if the selectors allow it.
 const TestNamespace = "shop"
 
+// Name returns the kind in words, such as "apps/v1 Deployment".
+func (k *Kind) Name() string { return NameOfKind(k.GroupVersionKind) }
+
+// NameOfKind returns a kind in words, such as "apps/v1 Deployment".
+func NameOfKind(gvk schema.GroupVersionKind) string {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return apiVersion + " " + kind
+}
+
+// GVKOf returns the kind of a document. It fails if the document does not say it.
+func GVKOf(doc any) (schema.GroupVersionKind, error) {
+	fields, _ := doc.(map[string]any)
+	apiVersion, _ := fields["apiVersion"].(string)
+	kind, _ := fields["kind"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || kind == "" {
+		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta, as only the types of Kubernetes itself are known", apiVersion, kind)
+	}
+	return gv.WithKind(kind), nil
+}
+
 // IsNamespace reports whether k is the kind Namespace.
 func (k *Kind) IsNamespace() bool { return k.Group == "" && k.Resource.Resource == "namespaces" }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+)
+
+// finish records why the run is incomplete, and sorts the findings.
+func (r *Report) finish(outer, ctx context.Context, o options, connection *session.Connection) {
+	r.doubtReplays(o)
+	switch err := ctx.Err(); {
+	case connection.Hung && outer.Err() == nil:
+		r.Incomplete = []Reason{{Code: ReasonNoAnswer}}
+	case err != nil && outer.Err() == nil && o.unlimited():
+	case err != nil && outer.Err() == nil:
+		r.Incomplete = []Reason{{Code: ReasonBudgetSpent, Limit: o.budget}}
+	case errors.Is(err, context.Canceled):
+		r.Incomplete = []Reason{{Code: ReasonInterrupted}}
+	case err != nil:
+		r.Incomplete = []Reason{{Code: ReasonEndedEarly, Detail: err.Error()}}
+	case connection.Lost != nil:
+		r.Incomplete = []Reason{{Code: ReasonServerLost, Because: []Reason{failureError(connection.Lost).Reason}}}
+	default:
+		r.Incomplete = r.doubts
+	}
+	r.repeated(connection.Repeated)
+	if len(r.Incomplete) == 0 && r.ReplayOf == "" {
+		r.notNeeded()
+	}
+	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+}
+
+// A few broken connections may be the network's fault. With more of them the run is incomplete: they
+// break no law, because they are about no object, but the API server does not repeat a call.
+const (
+	fewRepeats     = 2
+	callsPerRepeat = 100
+)
+
+// repeated reports the calls that had to be repeated.
+func (r *Report) repeated(n int) {
+	if n == 0 {
+		return
+	}
+	names := r.lawsWithBrokenConnections()
+	if len(names) > 0 || n <= fewRepeats || n*callsPerRepeat <= r.Calls {
+		r.Notes = append(r.Notes, Reason{Code: ReasonCallsRepeated, Count: n, Names: names})
+		return
+	}
+	r.Incomplete = append(r.Incomplete, Reason{Code: ReasonBrokenConnections, Count: n, Of: r.Calls})
+}
+
+// lawsWithBrokenConnections names the laws whose findings show a broken connection.
+func (r *Report) lawsWithBrokenConnections() (names []string) {
+	for _, v := range r.Findings {
+		if !slices.Contains(names, string(v.Law)) && slices.ContainsFunc(v.Calls, func(c Exchange) bool { return c.broke }) {
+			names = append(names, string(v.Law))
+		}
+	}
+	return names
+}
+
+// notNeeded notes the exceptions that covered nothing. It skips those for rivals, which have no path, and those of laws
+// without a verdict.
+func (r *Report) notNeeded() {
+	for i, e := range r.Exceptions {
+		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {
+			r.Notes = append(r.Notes, Reason{Code: ReasonExceptionUnused, Path: e.Path, Law: e.Law})
+		}
+	}
+}
+
+// decided reports whether law has a verdict. With law empty, it reports whether any law has one.
+func (r *Report) decided(law Law) bool {
+	return slices.ContainsFunc(r.Laws, func(l LawResult) bool {
+		return (law == "" || l.Law == law) && l.Verdict != Inconclusive && l.Verdict != NotApplicable
+	})
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"math/rand/v2"
+)
+
+// Choices is a source of randomness that a fuzzer controls: two bytes decide a number below 256 or a fraction. After the end of the input all
+// values are constant.
+type Choices struct {
+	input []byte
+	more  *rand.PCG
+}
+
+// NewChoices returns a source that begins with the input.
+func NewChoices(input []byte, seed int64) *Choices {
+	return &Choices{input: input, more: rand.NewPCG(uint64(seed), 0)}
+}
+
+// Next returns the next byte of the input, or a byte that follows from the seed.
+func (c *Choices) Next() byte {
+	if len(c.input) == 0 {
+		return byte(c.more.Uint64())
+	}
+	b := c.input[0]
+	c.input = c.input[1:]
+	return b
+}
+
+// Uint64 puts one byte where rand.IntN reads it (at the lower end, for powers of two), and another where rand.Float64 reads it.
+func (c *Choices) Uint64() uint64 {
+	n := c.more.Uint64()
+	if len(c.input) == 0 {
+		return n
+	}
+	const whole, fraction = 56, 45
+	n &^= 0xff<<whole | 0xff<<fraction | 0xff
+	b := uint64(c.Next())
+	return n | b<<whole | b | uint64(c.Next())<<fraction
+}
+
+// shape returns the index of an object that is generated in the selected way: an unchanged sample, one with every kind of field, or a random
+// one.
+func (in *Inputs) shape(choice int) (i int) {
+	n := max(len(in.samples), 1)
+	switch choice % 8 {
+	case 0:
+		return choice / 8 % n
+	case 1:
+		return n
+	}
+	return n + 1 + choice/8
+}
+
+// One checks the laws on one object. The source decides its content, and shape how it is generated.
+func (r *Run) One(source *Choices, shape int) {
+	random, i := rand.New(source), r.inputs.shape(shape)
+	doc := r.inputs.object(random, i)
+	x, ok := r.Valid(doc)
+	if !ok {
+		return
+	}
+	out := r.CountObject(x)
+	if r.one(random, i, x, out, nil); out.OK() && !r.Impure {
+		r.manifestAgain(doc)
+		r.tryAfterCreation(random, i, x, out.After)
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// All generates objects, the simplest first, and checks the laws on them.
+func (r *Run) All() {
+	r.divideReplicas()
+	random := rand.New(rand.NewPCG(uint64(r.Seed), 0))
+	var before []any
+	for i := range r.Objects {
+		if r.Over() {
+			return
+		}
+		r.object = i + 1
+		doc := r.inputs.object(random, i)
+		x, ok := r.Valid(doc)
+		if !ok {
+			r.Tally.Refusal = cmp.Or(r.Tally.Refusal, r.RefusalOf(doc))
+			continue
+		}
+		out := r.CountObject(x)
+		if len(before) == 0 && r.hangs(x, out) {
+			return
+		}
+		if len(out.Calls) > 0 {
+			r.Tally.Called++
+		} else {
+			r.noteExclusion(x)
+		}
+		if out.OK() {
+			if !tree.Equal(out.After.Doc, x.Doc) {
+				r.StartClock(x, out)
+			}
+		} else {
+			r.Tally.Denial = cmp.Or(r.Tally.Denial, out.Message, out.Fault)
+		}
+		r.one(random, i, x, out, before)
+		if out.OK() && !r.Impure {
+			if i < min(max(1, len(r.inputs.samples)), mostVaried) {
+				r.tryVariations(doc, out.After)
+			}
+			r.manifestAgain(doc)
+			r.tryAfterCreation(random, i, x, out.After)
+		}
+		before = append(before[max(0, len(before)-3):], x.Doc)
+		r.logProgress(i)
+	}
+	if x := r.Timed(); x != nil && !r.Impure && r.uses(LaterCalls) && r.uses(FreshInstances) {
+		r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.NextSecond})
+	}
+}
+
+// divideReplicas sends a different object to each replica, so that the replicas have different histories as in a
+// cluster.
+func (r *Run) divideReplicas() {
+	if !r.uses(ObjectsBefore) {
+		return
+	}
+	for _, w := range r.Webhooks {
+		if len(w.Replicas) < 2 {
+			continue
+		}
+		random := rand.New(rand.NewPCG(uint64(r.Seed), 1))
+		for i, replica := range w.Replicas {
+			x, ok := r.Valid(r.inputs.object(random, max(len(r.inputs.samples), 1)-1+i))
+			if ok && w.Handles(r.Kind, r.Operation) && !r.Over() {
+				r.Ask(w, replica, session.Query{Operation: r.Operation, Object: x})
+			}
+		}
+	}
+}
+
+// one checks all laws on one object.
+func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outcome, before []any) {
+	try := func(law laws.Law, change func(c *laws.Case)) {
+		c := &laws.Case{Law: law, Object: x.Doc}
+		if change != nil {
+			change(c)
+		}
+		r.try(c)
+	}
+	variant := func(v laws.Variant) func(*laws.Case) { return func(c *laws.Case) { c.Variant = v } }
+	if i < 3 || len(r.Webhooks) > 0 && i%8 == 0 {
+		try(laws.L3, nil)
+	} else {
+		try(laws.L3, variant(laws.Few))
+	}
+	if len(before) > 0 && r.uses(ObjectsBefore) && r.uses(FreshInstances) {
+		try(laws.L3, func(c *laws.Case) { c.Variant, c.Before = laws.Few, slices.Clone(before) })
+	}
+	if i < 3 && r.Bubble != nil {
+		try(laws.L3, variant(laws.AnotherTime))
+	}
+	if r.uses(NoNamespace) {
+		try(laws.L3, variant(laws.WithoutNamespace))
+	}
+	for _, law := range []laws.Law{laws.L8, laws.L10, laws.L2, laws.L1} {
+		try(law, nil)
+	}
+	if !r.Impure {
+		try(laws.L7, nil) // also where it denies the object
+	}
+	if r.Impure || !out.OK() {
+		return
+	}
+	if r.uses(UnknownFields) {
+		try(laws.L9, func(c *laws.Case) { c.Edits = edits.UnknownFields(random, x.Doc) })
+	}
+	for _, w := range []struct {
+		variant laws.Variant
+		family  Family
+	}{{laws.OlderObject, OlderObjects}, {laws.Deletion, Deletions}} {
+		if r.uses(w.family) {
+			try(laws.L6, variant(w.variant))
+		}
+	}
+	changes := r.Changed(x, out.After)
+	r.tryParts(x, changes, try)
+	r.tryEdits(random, x, out.After, changes, try)
+	for _, name := range r.RivalNames() {
+		for _, law := range []laws.Law{laws.L12, laws.L11} {
+			try(law, func(c *laws.Case) { c.Rival = name })
+		}
+	}
+}
+
+// manifestAgain checks L6 on a manifest that is applied again as it was written, without defaults.
+func (r *Run) manifestAgain(doc any) {
+	if r.uses(ManifestsAgain) {
+		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.SameAgain})
+	}
+}
+
+// tryParts checks laws.L5, L1 and L2 on objects that hold a part of the result or something similar.
+func (r *Run) tryParts(x *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
+	for _, edits := range r.partialResults(x, changes) {
+		try(laws.L5, func(c *laws.Case) { c.Edits = edits })
+		if part, ok := r.Edited(x, edits); ok {
+			for _, law := range []laws.Law{laws.L2, laws.L1, laws.L10} {
+				try(law, func(c *laws.Case) { c.Object = part.Doc })
+			}
+		}
+	}
+}
+
+// tryEdits checks L4a and L4b on edits of others between two calls.
+func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
+	var additions []edits.Edit
+	if r.uses(Additions) {
+		additions = r.additions(random, x.Doc)
+	}
+	var twins, removed []edits.Edit
+	if r.uses(LegalDuplicates) {
+		twins = edits.LegalDuplicates(x.Doc)
+	}
+	if r.uses(DuplicatesOfRemoved) {
+		removed = edits.LikeRemoved(changes)
+	}
+	for _, edits := range [][]edits.Edit{additions, twins, removed} {
+		if full, ok := r.Edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
+			for _, law := range []laws.Law{laws.L10, laws.L2, laws.L1} {
+				try(law, func(c *laws.Case) { c.Object = full.Doc })
+			}
+		}
+	}
+	for _, e := range additions {
+		try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
+	}
+	if all := r.legal(x, additions); len(all) > 1 {
+		try(laws.L4b, func(c *laws.Case) { c.Edits = all })
+	}
+	if r.uses(EditsOfResults) {
+		for _, edits := range edits.ByOthers(random, result.Doc, changes) {
+			try(laws.L4a, func(c *laws.Case) { c.Edits = edits })
+		}
+	}
+	if !r.uses(FrontAdditions) {
+		return
+	}
+	for _, e := range additions {
+		e.Front = true
+		try(laws.L4a, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
+		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" {
+			try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
+		}
+	}
+}
+
+// partialResults returns the edits that put parts of a result into an object.
+func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits.Edit {
+	return edits.PartialResults(x.Doc, changes, r.uses(PartialResults), r.uses(SimilarParts))
+}
+
+// additions returns the edits by which others may add to an object of the kind.
+func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
+	all := edits.Additions(random, doc, r.Kind.GoType == nil)
+	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
+		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps other objects as they are
+		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)
+	}
+	return all
+}
+
+// legal returns the edits after which the API server accepts the object.
+func (r *Run) legal(x *objects.Object, edits []edits.Edit) (legal []edits.Edit) {
+	for _, e := range edits {
+		if _, ok := r.Edited(x, append(slices.Clone(legal), e)); ok {
+			legal = append(legal, e)
+		}
+	}
+	return legal
+}

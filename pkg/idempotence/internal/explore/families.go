@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+// A Family is a class of inputs. A test disables each family and requires that a known bug is then missed: otherwise the
+// family would not be worth its time.
+type Family string
+
+// The families.
+const (
+	Samples             Family = "samples"
+	Generated           Family = "generated objects"
+	FurnishedObject     Family = "the furnished object"
+	SingleSettings      Family = "single settings"
+	VariedSamples       Family = "variations of samples"
+	PartialResults      Family = "partial results"
+	SimilarParts        Family = "look-alikes of parts"
+	EditsOfResults      Family = "edits of results"
+	Additions           Family = "additions"
+	FrontAdditions      Family = "additions at the front"
+	LegalDuplicates     Family = "legal duplicates"
+	DuplicatesOfRemoved Family = "duplicates of what is removed"
+	UnknownFields       Family = "unknown fields"
+	OtherEncodings      Family = "other encodings"
+	ReviewVersions      Family = "review versions"
+	ObjectsBefore       Family = "objects before"
+	FreshInstances      Family = "fresh instances"
+	LaterCalls          Family = "later calls"
+	NoNamespace         Family = "no metadata.namespace"
+	OlderObjects        Family = "older objects"
+	Deletions           Family = "deletions"
+	ManifestsAgain      Family = "manifests again"
+	Updates             Family = "updates"
+	DeletionRequests    Family = "deletion requests"
+	CommonRivals        Family = "common rivals"
+	DeclaredRivals      Family = "declared rivals"
+)
+
+// Families lists all families.
+var Families = []Family{
+	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
+}

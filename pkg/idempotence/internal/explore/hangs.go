@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+)
+
+// enoughUnanswered is the number of objects after which a webhook without any response counts as hanging.
+const enoughUnanswered = 3
+
+// hangs reports whether the webhook has never responded, and then ends the run, because every further call would take
+// its whole timeout.
+func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
+	if !out.Late() || !r.FirstKind {
+		return false
+	}
+	n, random := 1, rand.New(rand.NewPCG(uint64(r.Seed), 2))
+	for i := 1; i < 4*enoughUnanswered && n < enoughUnanswered; i++ {
+		other, ok := r.Valid(r.inputs.object(random, i))
+		if !ok {
+			continue
+		}
+		next := r.F(r.Fresh(), session.Query{Object: other})
+		if r.Over() {
+			break
+		}
+		if !next.Late() {
+			return false
+		}
+		if n++; len(other.Raw) < len(x.Raw) { // any shows it
+			x, out = other, next
+		}
+	}
+	if errors.Is(r.Ctx.Err(), context.Canceled) || r.Ctx.Err() == nil && n < enoughUnanswered {
+		return false
+	}
+	r.Tally.Broken[laws.L2], r.Connection.Hung = true, true
+	r.Tally.Tried[laws.L2], r.Tally.Decided[laws.L2], r.Checks = n, n, r.Checks+n
+	name := out.Calls[len(out.Calls)-1].Exchange.Webhook
+	i := slices.IndexFunc(r.Webhooks, func(w *session.Webhook) bool { return w.Name == name })
+	c := &laws.Case{Law: laws.L2, Object: x.Doc}
+	r.Found(r.Finding(c, laws.Hangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: is it hung?",
+		r.Webhooks[i].Timeout()/time.Second, n, textutil.Count(n, "call")), out))
+	return true
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Inputs generates the objects of one kind.
+type Inputs struct {
+	samples   []map[string]any
+	made      generate.Generator
+	furnished bool
+	defined   bool // by a CustomResourceDefinition
+}
+
+// NewInputs returns the generator for a kind. samples are documents of any kind.
+func NewInputs(k *objects.Kind, samples []any) *Inputs {
+	in := &Inputs{furnished: true}
+	if k.Namespaced {
+		in.made.Namespace = k.Namespace
+	}
+	for _, s := range samples {
+		if gvk, err := objects.GVKOf(s); err == nil && gvk == k.GroupVersionKind {
+			in.samples = append(in.samples, s.(map[string]any))
+		}
+	}
+	switch {
+	case k.Custom != nil:
+		in.made.Schema, in.defined = k.Custom.Schema, true
+	case k.GoType != nil:
+		in.made.Schema = generate.ForType(k.GoType)
+	}
+	return in
+}
+
+// restrict disables families.
+func (in *Inputs) restrict(unused map[Family]bool) {
+	if unused[Samples] && in.made.Schema != nil {
+		in.samples = nil
+	}
+	if unused[Generated] && in.made.Schema != nil {
+		in.made.Without = map[string]bool{}
+		for _, trait := range in.made.Traits() {
+			in.made.Without[trait] = true
+		}
+	}
+	in.furnished = !unused[FurnishedObject]
+}
+
+// object generates the i-th object, from the samples in turn if there are any. The first objects are the samples
+// themselves, or a minimal object. The next has every kind of field.
+func (in *Inputs) object(random *rand.Rand, i int) any {
+	var sample map[string]any
+	n := len(in.samples)
+	if n > 0 {
+		if sample = in.samples[i%n]; i < n || in.made.Schema == nil {
+			return tree.Clone(sample)
+		}
+	}
+	if turn := i - max(n, 1); in.isFull(turn) {
+		full := in.made.Full(random, sample, turn/fullEvery)
+		if turn == 0 {
+			return edits.Furnish(full)
+		}
+		return full
+	}
+	object, _ := in.made.Object(random, sample)
+	if i == max(n, 1) && in.furnished {
+		return edits.Furnish(object)
+	}
+	return object
+}
+
+// fullEvery is the interval at which an object of a custom resource has all fields of its schema.
+const fullEvery = 4
+
+// isFull reports whether the i-th object has all fields of its schema.
+func (in *Inputs) isFull(turn int) bool {
+	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
+}
+
+// Given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change
+// it.
+func (in *Inputs) Given(p tree.Path) bool {
+	p = slices.Clone(p)
+	for i := range p {
+		p[i].Key = strings.TrimSuffix(p[i].Key, edits.TwinSuffix)
+	}
+	for _, s := range in.samples {
+		if tree.Has(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Same reports whether two list elements have equal keys by the schema.
+func (in *Inputs) Same(list tree.Path, a, b any) bool {
+	return in.made.Schema != nil && in.made.Schema.Same(list, a, b)
+}
+
+// IsMap reports whether an object is a map by the schema, so that its members can have any name.
+func (in *Inputs) IsMap(p tree.Path) bool {
+	if in.made.Schema == nil {
+		return false
+	}
+	collection, _ := in.made.Schema.Keys(p)
+	return collection == generate.Map
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explore generates cases for the laws, from samples and schemas, and counts the results.
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/shrink"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Settings configure a run.
+type Settings struct {
+	Objects   int // number of objects to generate
+	Seed      int64
+	Without   []laws.Law      // laws that are not checked
+	Unused    map[Family]bool // families that a test disables
+	FirstKind bool            // no other kind was explored before
+	// Found takes a finding, after it was shrunk.
+	Found func(*laws.Finding)
+	// Log takes a line about the progress of a long run, or is nil.
+	Log func(text string)
+}
+
+// A Run explores the objects of one kind.
+type Run struct {
+	*laws.Checker
+	Settings
+	Tally Tally
+
+	inputs *Inputs
+	object int // number of the current object, counted from 1; 0 for a stored case
+}
+
+// New returns a run of a session. options.Inputs and the parts of options that follow from the families are set.
+func New(s *session.Session, options laws.Options, inputs *Inputs, settings Settings) *Run {
+	options.Inputs = inputs
+	options.OldInstancesOnly = settings.Unused[FreshInstances]
+	options.FirstVersionOnly = settings.Unused[ReviewVersions]
+	options.UsualEncodingOnly = settings.Unused[OtherEncodings]
+	inputs.restrict(settings.Unused)
+	return &Run{Checker: laws.New(s, options), Settings: settings, Tally: newTally(), inputs: inputs}
+}
+
+// Object returns the number of the current object, counted from 1. It is 0 for a stored case.
+func (r *Run) Object() int { return r.object }
+
+// uses reports whether a family is enabled.
+func (r *Run) uses(f Family) bool { return !r.Unused[f] }
+
+// try checks a case and shrinks a violation. It skips a law that is known to fail.
+func (r *Run) try(c *laws.Case) {
+	if r.Over() || slices.Contains(r.Without, c.Law) || r.Tally.Broken[c.Law] {
+		return
+	}
+	f := r.Try(c)
+	if f == nil || r.Tally.Advised[c.Law] && f.Advice {
+		return
+	}
+	if f.Advice {
+		r.Tally.Advised[c.Law] = true
+	} else {
+		r.Tally.Broken[c.Law] = true
+	}
+	f = shrink.Smallest(f, func(c *laws.Case) *laws.Finding {
+		if r.Over() {
+			return nil
+		}
+		smaller, _ := r.Check(c) // smaller cases are no more cases
+		return smaller
+	})
+	r.Impure = r.Impure || c.Law == laws.L3 && !f.Advice
+	r.Found(f)
+}
+
+// Try checks a case and counts it.
+func (r *Run) Try(c *laws.Case) *laws.Finding {
+	r.Tally.Tried[c.Law]++
+	f, decided := r.Check(c)
+	if decided {
+		r.Tally.Decided[c.Law]++
+	}
+	return f
+}
+
+// CountObject counts an object and the webhook's result for it.
+func (r *Run) CountObject(x *objects.Object) *session.Outcome {
+	r.Tally.Objects++
+	out := r.F(r.Fresh(), session.Query{Object: x})
+	if out.OK() {
+		r.Tally.Allowed++
+		if !tree.Equal(out.After.Doc, x.Doc) {
+			r.Tally.Changed++
+		}
+	}
+	return out
+}
+
+// noteExclusion records why the webhook was not called for the first object without a call.
+func (r *Run) noteExclusion(x *objects.Object) {
+	if r.Tally.SkipReasons == nil {
+		r.Tally.SkipReasons = r.ExcludedBy(x)
+	}
+}
+
+// progressEvery is the number of objects between two progress lines.
+const progressEvery = 100
+
+// logProgress logs the progress of the run after the i-th object.
+func (r *Run) logProgress(i int) {
+	if done := i + 1; done%progressEvery == 0 && r.Log != nil {
+		r.Log(fmt.Sprintf("%s: %d of %d objects, %s, %s", r.Kind.Name(), done, r.Objects,
+			textutil.Count(r.Checks, "check"), textutil.Count(r.Calls(), "call")))
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+)
+
+// A Case is an input of a law. It has everything that is needed to check it again.
+type Case struct {
+	Law       Law
+	Kind      schema.GroupVersionKind // of Object
+	Operation admissionv1.Operation
+	Object    any          // x, the object of the request
+	Old       any          // the stored object that x is an update of, or nil
+	Before    []any        // objects that the webhook handles before x (L3)
+	Edits     []edits.Edit // parts of x (L5), or edits by another party between two calls (L4a, L4b)
+	Rival     string       // name of the other webhook (L11, L12)
+	Variant   Variant
+}
+
+// A Variant is one of several checks of a law. The usual check has an empty one.
+type Variant string
+
+// Variants of L3.
+const (
+	// Few repeats a request only a few times.
+	Few Variant = "few"
+	// NextSecond finds webhooks that read the clock. They mostly write whole seconds, and many calls of a run happen in
+	// one second.
+	NextSecond Variant = "next second"
+	// AnotherTime sends the same request after each time gap.
+	AnotherTime Variant = "another time"
+	// WithoutNamespace finds webhooks that read metadata.namespace.
+	WithoutNamespace Variant = "without namespace"
+)
+
+// Variants of L6.
+const (
+	// OlderObject updates an object that is older than the webhook.
+	OlderObject Variant = "older object"
+	// Deletion removes the last finalizer of an object that is being deleted.
+	Deletion Variant = "deletion"
+	// SameAgain applies a manifest again.
+	SameAgain Variant = "same manifest again"
+)
+
+// Variants that find webhooks which do not expect requests after an object's creation.
+const (
+	// AfterCreation is for L1 and L2: updates that change nothing.
+	AfterCreation Variant = "after creation"
+	// DeletionRequest is for L2: a DELETE, which has only an old object.
+	DeletionRequest Variant = "deletion request"
+)

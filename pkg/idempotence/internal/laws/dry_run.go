@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+)
+
+// dryRun is L7.
+type dryRun struct{ *Checker }
+
+func (l dryRun) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	if !ok || !l.TakesDryRuns() {
+		return nil
+	}
+	never := l.F(l.Fresh(), session.Query{Object: x})
+	s := l.Fresh()
+	before := l.observe()
+	dry := l.F(s, session.Query{Object: x, DryRun: true})
+	if after := l.observe(); !bytes.Equal(before, after) {
+		return l.Finding(c, SideEffect, fmt.Sprintf("a dry run has an effect outside of the object: %s → %s", before, after), dry)
+	}
+	if v := l.sameAs(c, never, dry, "a dry run"); v != nil {
+		return v
+	}
+	return l.sameAs(c, never, l.F(s, session.Query{Object: x}), "the call after a dry run")
+}
+
+// observe returns the state that the webhook writes outside of the object, from Options.Observe.
+func (l dryRun) observe() []byte {
+	if l.Observe == nil {
+		return nil
+	}
+	text, err := json.Marshal(l.Observe())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text
+}
+
+// sameAs checks that two equivalent requests have the same result.
+func (k *Checker) sameAs(c *Case, plain, other *session.Outcome, what string) *Finding {
+	switch {
+	case k.Impure:
+		return nil // the answer to one request may differ as much
+	case plain.OK() != other.OK():
+		return k.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", described(plain), what, described(other)), plain, other)
+	case !plain.OK():
+		return nil
+	}
+	if changes := k.differences(c.Law, plain.After, other.After); len(changes) > 0 {
+		return k.Finding(c, Differs, what+" makes another object: "+summary(changes), plain, other)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// afterEdits is L4a.
+type afterEdits struct{ *Checker }
+
+func (l afterEdits) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	if !ok {
+		return nil
+	}
+	s := l.Fresh()
+	first := l.first(x)
+	if !first.OK() {
+		return nil
+	}
+	edited, ok := l.Edited(first.After, c.Edits)
+	if !ok {
+		return nil
+	}
+	second := l.F(s, session.Query{Object: edited})
+	if v := l.failed(c, second); v != nil {
+		return v
+	}
+	if !second.OK() {
+		return l.deniedLater(c, x, first, second)
+	}
+	if problems := l.problems(c.Law, second.After); len(problems) > 0 {
+		return l.refused(c, "after an edit by another party, ", problems, first, second)
+	}
+	third := l.F(s, session.Query{Object: second.After})
+	if third.Fault == "" && !third.Allowed {
+		return l.Finding(c, Denied, "after an edit by another party it allows the object and then denies what it made of it: "+third.Message, first, second, third)
+	}
+	if third.OK() {
+		if changes := l.differences(c.Law, second.After, third.After); len(changes) > 0 {
+			return l.Finding(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
+		}
+	}
+	if parts(second.After.Doc) <= parts(edited.Doc) {
+		return nil // what is there from before may stay, such as when the edit switches the webhook off
+	}
+	return l.accumulates(c, x, first, second)
+}
+
+// deniedLater reports whether the webhook denies an object after an edit but not if the edit came before the first
+// call.
+func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
+	early, ok := l.Edited(x, c.Edits)
+	if !ok || second.Fault != "" {
+		return nil
+	}
+	s := l.Fresh()
+	fresh := l.F(s, session.Query{Object: early})
+	if !fresh.OK() {
+		return nil
+	}
+	if fresh = l.F(s, session.Query{Object: fresh.After}); !fresh.OK() {
+		return nil // L2
+	}
+	return l.Finding(c, DeniedLater, "an edit by another party is denied after the first call, and would be allowed before it: "+second.Message, first, second)
+}
+
+// accumulates compares with an object that was edited before the webhook ever saw it. An edit of what only
+// the webhook has put there would have been none then.
+func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
+	fresh := first
+	if early, ok := l.Edited(x, c.Edits); ok {
+		s := l.Fresh()
+		if fresh = l.F(s, session.Query{Object: early}); !fresh.OK() {
+			return nil
+		}
+		if fresh = l.F(s, session.Query{Object: fresh.After}); !fresh.OK() {
+			return nil
+		}
+	} else if slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Insert }) {
+		return nil
+	}
+	if n, want := parts(second.After.Doc), parts(fresh.After.Doc); n > want {
+		return l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party there are %d containers and volumes, where there would be %d had the edit come first", n, want), first, second)
+	}
+	return nil
+}
+
+// parts counts the containers and volumes.
+func parts(doc any) (n int) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		switch p.Last() {
+		case "containers", "initContainers", "volumes":
+			n += len(list)
+		}
+	})
+	return n
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// lateAdditions is L4b.
+type lateAdditions struct{ *Checker }
+
+func (l lateAdditions) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	if !ok {
+		return nil
+	}
+	early, ok := l.Edited(x, c.Edits)
+	if !ok || !addsOnly(x, early, c.Edits) {
+		return nil
+	}
+	s := l.Fresh()
+	first := l.first(x)
+	if !first.OK() {
+		return nil
+	}
+	edited, ok := l.Edited(first.After, c.Edits)
+	if !ok || !addsOnly(first.After, edited, c.Edits) {
+		return nil
+	}
+	late := l.F(s, session.Query{Object: edited})
+	other := l.Fresh()
+	fresh := l.F(other, session.Query{Object: early})
+	start := fresh
+	if fresh.OK() {
+		if again := l.F(other, session.Query{Object: fresh.After}); again.OK() {
+			fresh = again
+		}
+	}
+	switch {
+	case late.OK() != fresh.OK():
+		return l.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s when the addition comes between two calls, and %s when it was there before", described(late), described(fresh)), first, late)
+	case !late.OK():
+		return nil
+	}
+	differences := l.content(c.Law, late.After, fresh.After)
+	if len(differences) == 0 {
+		return nil
+	}
+	v := l.Finding(c, TreatedUnlike, "what is added between two calls is not treated as if it had been there before: "+
+		summary(differences), first, late, start, fresh)
+	if l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
+		v.Advice = true
+	}
+	return v
+}
+
+func atFront(list []edits.Edit) bool {
+	return slices.ContainsFunc(list, func(e edits.Edit) bool { return e.Front })
+}
+
+// addsOnly reports whether the API server's defaults change nothing besides the additions.
+func addsOnly(before, after *objects.Object, list []edits.Edit) bool {
+	return !slices.ContainsFunc(tree.Changes(before.Doc, after.Doc), func(c tree.Change) bool {
+		return !slices.ContainsFunc(list, func(e edits.Edit) bool { return c.Path.HasPrefix(e.Path) || e.Path.HasPrefix(c.Path) })
+	})
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// lost describes what a call has removed from the object. A removed value of a sample, or of the webhook's own element, is only
+// advice: the webhook may be meant to remove it.
+func (k *Checker) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
+	gone := slices.DeleteFunc(losses(k.differences(c.Law, before, out.After), out.After.Doc, k.Inputs.Same), func(gone tree.Change) bool {
+		return k.intended(c.Law, gone)
+	})
+	if len(gone) == 0 {
+		return nil
+	}
+	names := map[string]bool{} // of the sample's elements that go
+	for _, change := range gone {
+		if k.Inputs.Given(change.Path) {
+			namesOf(change.Old, names)
+		}
+	}
+	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool {
+		return k.Inputs.Given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
+	})
+	if len(foreign) == 0 {
+		v := k.Finding(c, RemovesSample, when+"the webhook removes what is in a sample: "+summary(gone), out)
+		v.Advice = true
+		return v
+	}
+	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return k.isOwn(before, c.Path) }); len(others) > 0 {
+		return k.Finding(c, Removes, when+"the webhook removes what it did not put there: "+summary(others), out)
+	}
+	v := k.Finding(c, Overwrites, when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
+	v.Advice = true
+	return v
+}
+
+// losses returns the changes that remove values. A changed element is not a loss, but its removed members may be. same reports
+// whether two elements have equal keys.
+func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
+	instead := map[int]bool{} // indexes of what has taken the place of another
+	for _, c := range changes {
+		if now, ok := stillThere(changes, c, same); ok {
+			for _, inner := range losses(tree.Changes(c.Old, now), now, func(tree.Path, any, any) bool { return false }) {
+				inner.Path = slices.Concat(c.Path, inner.Path)
+				gone = append(gone, inner)
+			}
+			continue
+		}
+		switch {
+		case c.Kind == tree.Replaced && tree.Size(c.Old) > 1 && tree.Size(c.New) <= 1:
+		case c.Kind != tree.Removed, overwritten(after, c.Path), replaced(changes, c, instead):
+			continue
+		}
+		gone = append(gone, c)
+	}
+	return gone
+}
+
+// stillThere returns the added element with the same keys as a removed one, by the list's schema.
+func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, a, b any) bool) (any, bool) {
+	if len(c.Path) == 0 || c.Kind != tree.Removed || !c.Path[len(c.Path)-1].Element {
+		return nil, false
+	}
+	list := c.Path[:len(c.Path)-1]
+	for _, other := range changes {
+		if other.Kind == tree.Added && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) && same(list, c.Old, other.New) {
+			return other.New, true
+		}
+	}
+	return nil, false
+}
+
+// unions lists groups of fields of which an object has exactly one, so that setting another one replaces it.
+var unions = [][]string{{"value", "valueFrom"}, {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}}
+
+// overwritten reports whether a field was removed because another field of its union was set, such as a variable's value in
+// place of a reference.
+func overwritten(after any, p tree.Path) bool {
+	last := p[len(p)-1]
+	for _, fields := range unions {
+		if !last.Element && slices.Contains(fields, last.Name) {
+			return slices.ContainsFunc(fields, func(name string) bool { return tree.Has(after, p[:len(p)-1].Member(name)) })
+		}
+	}
+	return false
+}
+
+// replaced reports whether another element took the place of a removed one.
+func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
+	if last := c.Path[len(c.Path)-1]; !last.Element || c.Path.Last() == "finalizers" {
+		return false
+	}
+	list := c.Path[:len(c.Path)-1]
+	for i, other := range changes {
+		if other.Kind == tree.Added && other.New == any("ALL") && other.Path.HasPrefix(list) {
+			return true // of the capabilities, that is each of them
+		}
+		if other.Kind == tree.Added && !instead[i] && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) && similar(c.Old, other.New) {
+			instead[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// knownBy lists fields that identify list elements to users although the API has no key for them.
+var knownBy = []string{"name", "key", "ip", "host", "path", "topologyKey", "mountPath", "type", "containerPort", "port"}
+
+// similar reports whether two elements are the same to their author: they have equal identifying fields and share most
+// members.
+func similar(a, b any) bool {
+	from, isObject := a.(map[string]any)
+	to, areObjects := b.(map[string]any)
+	if !isObject || !areObjects {
+		return !isObject && !areObjects && isRewritten(a, b)
+	}
+	if len(from) == 1 && len(to) == 1 {
+		for field, inner := range from { // one of several sources, such as a token
+			if _, isObject := inner.(map[string]any); isObject && to[field] != nil {
+				return similar(inner, to[field])
+			}
+		}
+	}
+	if ofOthers(from, to) {
+		return false
+	}
+	sure := false
+	for _, field := range knownBy {
+		x, had := from[field]
+		y, has := to[field]
+		if !had && !has {
+			continue
+		}
+		if !had || !has || !tree.Equal(x, y) {
+			return false
+		}
+		sure = true
+		break
+	}
+	all, same := 0, 0
+	tree.Leaves(a, func(p tree.Path, value any) {
+		all++
+		if other, ok := tree.Get(b, p); ok && tree.Equal(value, other) {
+			same++
+		}
+	})
+	return sure || 2*same > all
+}
+
+// ofOthers reports whether two elements of one type refer to different names, such as the metrics of two
+// resources.
+func ofOthers(a, b map[string]any) bool {
+	if a["type"] == nil || !tree.Equal(a["type"], b["type"]) {
+		return false
+	}
+	for field, inner := range a {
+		x, _ := inner.(map[string]any)
+		y, _ := b[field].(map[string]any)
+		if x["name"] != nil && y["name"] != nil && !tree.Equal(x["name"], y["name"]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRewritten reports whether a value is derived from another: it contains it or sets the same flag.
+func isRewritten(a, b any) bool {
+	from, isText := a.(string)
+	to, areTexts := b.(string)
+	if !isText || !areTexts {
+		return !isText && !areTexts
+	}
+	flag, _, hasValue := strings.Cut(from, "=")
+	return strings.Contains(to, from) || strings.Contains(from, to) && to != "" || hasValue && strings.HasPrefix(to, flag+"=")
+}
+
+// isOwn reports whether a path leads into a part that the webhook may set: a container or volume that it adds if it is missing, or
+// a container's command, which is one value.
+func (k *Checker) isOwn(before *objects.Object, p tree.Path) bool {
+	for i, step := range p {
+		if !step.Element && step.Name == "command" {
+			return true
+		}
+		if !step.Element || i == len(p)-1 || !slices.Contains([]string{"containers", "initContainers", "volumes"}, p[i-1].Name) {
+			continue
+		}
+		if p[i-1].Name == "volumes" && mounts(before.Doc, nameIn(before.Doc, p[:i+1])) > 0 {
+			continue // others use what is in it
+		}
+		doc, ok := tree.Remove(before.Doc, p[:i+1])
+		if !ok {
+			continue
+		}
+		if without, ok := k.Valid(doc); ok {
+			if out := k.F(k.Fresh(), session.Query{Object: without}); out.OK() && tree.Has(out.After.Doc, p[:i+1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nameIn returns the name of the object at a path.
+func nameIn(doc any, p tree.Path) string {
+	value, _ := tree.Get(doc, p.Member("name"))
+	name, _ := value.(string)
+	return name
+}
+
+// namesOf returns the names of elements.
+func namesOf(value any, names map[string]bool) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			namesOf(element, names)
+		}
+	case map[string]any:
+		if name, ok := value["name"].(string); ok {
+			names[name] = true
+		}
+	}
+}
+
+// allNamed reports whether each element has one of the names.
+func allNamed(value any, names map[string]bool) bool {
+	found := map[string]bool{}
+	namesOf(value, found)
+	for name := range found {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(found) > 0
+}

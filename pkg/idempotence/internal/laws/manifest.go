@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// takesAgain checks that applying the object's manifest again changes nothing.
+func (l updates) takesAgain(c *Case) *Finding {
+	manifest, ok := l.Kind.ManifestOf(c.Object)
+	if !ok || !l.Handles(admissionv1.Update) {
+		return nil
+	}
+	created, ok := l.createdFrom(manifest)
+	if !ok {
+		return nil
+	}
+	defer l.startUpdates(nil)()
+	s := l.Fresh()
+	stored, ok := l.settled(s, created)
+	if !ok || l.appliesDifferently(manifest) {
+		return nil
+	}
+	applied, ok := l.applied(manifest, stored.After)
+	if !ok {
+		return nil
+	}
+	out := l.F(s, session.Query{Object: applied, Old: stored.After})
+	if v := l.failed(c, out); v != nil {
+		return v
+	}
+	refused := len(l.Kind.UpdateProblems(applied, stored.After)) > 0
+	switch {
+	case out.Fault == "" && !out.Allowed && !refused:
+		return l.Finding(c, Denied, "the manifest that made the object is denied when it is applied again: "+out.Message, stored, out)
+	case !out.OK() || refused && len(l.Kind.UpdateProblems(out.After, stored.After)) > 0:
+		return nil // the manifest cannot be applied
+	}
+	changes := slices.DeleteFunc(l.differences(c.Law, stored.After, out.After), func(d tree.Change) bool { return sameQuantity(d.Old, d.New) })
+	if len(changes) > 0 {
+		return l.Finding(c, NotTheSame, "applying the manifest again changes the object: "+summary(changes), stored, out)
+	}
+	return nil
+}
+
+// sameQuantity reports whether two strings are equal quantities, which an encoder may spell either way.
+func sameQuantity(a, b any) bool {
+	x, isText := a.(string)
+	y, also := b.(string)
+	if !isText || !also {
+		return false
+	}
+	p, err := resource.ParseQuantity(x)
+	q, other := resource.ParseQuantity(y)
+	return err == nil && other == nil && p.Cmp(q) == 0
+}
+
+// applied returns the stored object after an apply of the manifest. The API server may still reject it.
+func (l updates) applied(manifest any, stored *objects.Object) (*objects.Object, bool) {
+	doc, ok := l.Kind.Apply(manifest, stored.Doc)
+	if !ok {
+		return nil, false
+	}
+	o, err := l.Kind.Object(l.Kind.AsSent(doc, true))
+	return o, err == nil
+}
+
+// appliesDifferently reports whether applying a manifest again changes the object even without the webhook: an apply merges
+// list elements with the same name, for example variables.
+func (l updates) appliesDifferently(manifest any) bool {
+	plain, ok := l.Valid(manifest)
+	if !ok {
+		return true
+	}
+	again, ok := l.applied(manifest, plain)
+	return !ok || !tree.Equal(plain.Doc, again.Doc)
+}
+
+// createdFrom returns the stored object after the first apply of a manifest.
+func (l updates) createdFrom(manifest any) (*objects.Object, bool) {
+	create := l.Operation
+	l.Operation = admissionv1.Create
+	defer func() { l.Operation = create }()
+	x, ok := l.Valid(manifest)
+	if !ok || !l.Handles(admissionv1.Create) {
+		return x, ok
+	}
+	out := l.F(l.Fresh(), session.Query{Object: x})
+	if !out.OK() || len(l.Kind.Problems(out.After)) > 0 {
+		return nil, false
+	}
+	return out.After, true
+}
+
+// settled returns the object after an update without a change, in which the webhook may do what it did not do at
+// creation.
+func (l updates) settled(s session.Instances, created *objects.Object) (*session.Outcome, bool) {
+	stored, ok := l.Valid(created.Doc)
+	if !ok {
+		return nil, false
+	}
+	out := l.F(s, session.Query{Object: stored, Old: stored})
+	return out, out.OK() && len(l.Kind.UpdateProblems(out.After, stored)) == 0
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+// A Mode is a way in which a law fails.
+type Mode string
+
+// The modes. Each has a constant of package idempotence with the same value, which explains it.
+const (
+	Grows              Mode = "grows"
+	Changes            Mode = "changes"
+	NoOpPatch          Mode = "no-op patch"
+	NeverSettles       Mode = "never settles"
+	Invalid            Mode = "invalid"
+	InvalidOnWindows   Mode = "invalid on Windows"
+	ServerError        Mode = "server error"
+	Hangs              Mode = "hangs"
+	Denied             Mode = "denied"
+	DeniedLater        Mode = "denied later"
+	DecidesDifferently Mode = "decides differently"
+	Varies             Mode = "varies"
+	ReadsNamespace     Mode = "reads metadata.namespace"
+	Accumulates        Mode = "accumulates"
+	TreatedUnlike      Mode = "treated unlike"
+	Incomplete         Mode = "incomplete"
+	Removes            Mode = "removes"
+	RemovesSample      Mode = "removes from sample"
+	Overwrites         Mode = "overwrites"
+	Misuses            Mode = "misuses"
+	Immutable          Mode = "immutable"
+	BlocksDeletion     Mode = "blocks deletion"
+	NotTheSame         Mode = "not the same"
+	SideEffect         Mode = "side effect"
+	Differs            Mode = "differs"
+	Envelope           Mode = "envelope"
+	EnvelopeAgain      Mode = "envelope again"
+	Rounds             Mode = "rounds"
+	Loses              Mode = "loses"
+	DoesNotApply       Mode = "does not apply"
+	DoesNotApplyAgain  Mode = "does not apply again"
+	Order              Mode = "depends on the order"
+)

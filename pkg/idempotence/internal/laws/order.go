@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// order is L11.
+type order struct{ *Checker }
+
+func (l order) check(c *Case) *Finding {
+	x, rival, ok := l.contest(c)
+	if !ok {
+		return nil
+	}
+	defer l.only(rival.of)()
+	first, history, settled := l.alternate(x, rival, false)
+	second, other, also := l.alternate(x, rival, true)
+	if !settled || !also || first == nil || second == nil {
+		return nil // L12
+	}
+	differences := l.content(c.Law, first, second)
+	if len(differences) == 0 {
+		return nil
+	}
+	v := l.Finding(c, Order, fmt.Sprintf("with another webhook, %q, the result depends on who is called first: %s",
+		c.Rival, summary(differences)), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
+	if !slices.ContainsFunc(differences, func(d tree.Change) bool {
+		return !writes(history[0].After, x, d.Path) || !writes(other[0].After, x, d.Path)
+	}) {
+		v.Advice = true // both are meant to write there
+	}
+	settle := func(o *objects.Object) *objects.Object {
+		last, _, _ := l.alternate(o, rival, false)
+		return last
+	}
+	if rival.unaware && l.setOnce(c.Law, x, history[0].After, first, second, strings.HasSuffix(c.Rival, edits.FrontRival), settle) {
+		v.Advice = true
+	}
+	return v
+}
+
+// writes reports whether a call changed the value at a path.
+func writes(after, x *objects.Object, p tree.Path) bool {
+	return slices.ContainsFunc(tree.Changes(x.Doc, after.Doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
+}

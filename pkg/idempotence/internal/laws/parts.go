@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// partsThere is L5.
+type partsThere struct{ *Checker }
+
+func (l partsThere) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	if !ok {
+		return nil
+	}
+	part, ok := l.Edited(x, c.Edits)
+	if !ok {
+		return nil
+	}
+	plain := l.first(x)
+	if !plain.OK() {
+		return nil
+	}
+	s := l.Fresh()
+	out := l.F(s, session.Query{Object: part})
+	if v := l.failed(c, out); v != nil || !out.OK() {
+		return v
+	}
+	if problems := l.problems(c.Law, out.After); len(problems) > 0 {
+		return l.refused(c, "where part of the result is there already, ", problems, out)
+	}
+	if v := l.lost(c, part, out, "where part of the result is there already, "); v != nil {
+		return v
+	}
+	if v := l.missing(c, x, plain, out); v != nil {
+		return v
+	}
+	if v := l.misused(c, part, plain, out); v != nil {
+		return v
+	}
+	if v := l.pointsAt(c, part, plain, out); v != nil {
+		return v
+	}
+	again := l.F(s, session.Query{Object: out.After})
+	if again.Fault == "" && !again.Allowed {
+		return l.Finding(c, Denied, "where part of the result is there already, it allows the object and then denies what it made of it: "+again.Message, out, again)
+	}
+	return l.unchanged(c, out, again)
+}
+
+// missing describes what the webhook normally adds to the object but did not add here. It ignores values that are not
+// exactly a part of the result, because the user may want something else.
+func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outcome) *Finding {
+	change, found := l.leftOut(c.Law, x, plain, out)
+	if !found {
+		return nil
+	}
+	v := l.Finding(c, Incomplete, "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
+	if l.mayBeInput(c, plain) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
+		v.Advice = true
+	}
+	return v
+}
+
+// leftOut returns a part of a result that another result lacks.
+func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (tree.Change, bool) {
+	for _, change := range edits.Single(tree.Changes(x.Doc, plain.After.Doc)) {
+		if change.Kind == tree.Added && !tree.Has(out.After.Doc, change.Path) && !elsewhere(out.After.Doc, change) && !l.intended(law, change) {
+			return change, true
+		}
+	}
+	return tree.Change{}, false
+}
+
+// mayBeInput reports whether a value that existed before the call differs from the webhook's, so that the user may want
+// something else.
+func (l partsThere) mayBeInput(c *Case, plain *session.Outcome) bool {
+	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool {
+		at := e.Path
+		if e.What == edits.Insert {
+			at = at.Element(tree.Identity(at, e.Value), 0)
+		}
+		own, ok := tree.Get(plain.After.Doc, at)
+		return !ok || !tree.Equal(own, e.Value)
+	})
+}
+
+// inOneStruct reports whether the user has set another field of the struct in which a part is missing. A webhook may fill in
+// such a struct as a whole or not at all.
+func (l partsThere) inOneStruct(c *Case, at tree.Path) bool {
+	unit := structOf(at)
+	if unit == nil || edits.IsNote(at) || l.Inputs.IsMap(unit) {
+		return false
+	}
+	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(unit) })
+}
+
+// structOf returns the path of the struct in a spec or list element that contains a path, such as a container's
+// resources.
+func structOf(p tree.Path) tree.Path {
+	for i := len(p) - 2; i > 0; i-- {
+		if above := p[i-1]; !p[i].Element && (above.Element || above.Name == "spec") {
+			return p[:i+1]
+		}
+	}
+	return nil
+}
+
+// notesWhatItDid reports whether an annotation is missing only if the user has set fields that the webhook fills in
+// otherwise. The annotation may list the fields that were filled in.
+func (l partsThere) notesWhatItDid(c *Case, x *objects.Object, plain *session.Outcome) bool {
+	var elements []edits.Edit
+	for _, e := range c.Edits {
+		if e.What == edits.Insert || edits.IsNote(e.Path) {
+			elements = append(elements, e)
+		}
+	}
+	if len(elements) == len(c.Edits) {
+		return false
+	}
+	part, ok := l.Edited(x, elements)
+	if !ok {
+		return false
+	}
+	out := l.F(l.Fresh(), session.Query{Object: part})
+	if !out.OK() {
+		return false
+	}
+	_, found := l.leftOut(c.Law, x, plain, out)
+	return !found
+}
+
+// elsewhere reports whether a missing container exists in another list of containers, by its name.
+func elsewhere(doc any, change tree.Change) bool {
+	if len(change.Path) < 2 || !strings.HasSuffix(strings.ToLower(change.Path.Last()), "containers") {
+		return false
+	}
+	above := change.Path[:len(change.Path)-2]
+	for _, list := range []string{"containers", "initContainers"} {
+		if tree.Has(doc, append(above.Member(list), change.Path[len(change.Path)-1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// misused describes a volume of the user that the webhook mounts as its own, or returns "".
+func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.Outcome) *Finding {
+	var found *Finding
+	tree.Lists(part.Doc, func(p tree.Path, list []any) {
+		if p.Last() != "volumes" || found != nil {
+			return
+		}
+		for _, volume := range list {
+			path := p.Element(tree.Identity(p, volume), 0)
+			own, known := tree.Get(plain.After.Doc, path)
+			now, _ := tree.Get(out.After.Doc, path)
+			if !known || tree.Equal(own, volume) || !tree.Equal(now, volume) {
+				continue // not a name of the webhook's, or what it would make itself
+			}
+			name, _ := volume.(map[string]any)["name"].(string)
+			if mounts(out.After.Doc, name) > mounts(part.Doc, name) {
+				found = l.Finding(c, Misuses, "a volume of the user's has the name of the webhook's, and the webhook mounts it as if it were its own: "+path.String(), out)
+				return
+			}
+		}
+	})
+	return found
+}
+
+// pointsAt describes a new variable with a path at which the user has mounted another volume than the webhook's, or returns
+// "".
+func (l partsThere) pointsAt(c *Case, part *objects.Object, plain, out *session.Outcome) (found *Finding) {
+	tree.Lists(part.Doc, func(p tree.Path, list []any) {
+		if p.Last() != "volumeMounts" || found != nil {
+			return
+		}
+		for _, mount := range list {
+			own, known := tree.Get(plain.After.Doc, p.Element(tree.Identity(p, mount), 0))
+			user, _ := mount.(map[string]any)
+			if mine, _ := own.(map[string]any); !known || mine["name"] == user["name"] {
+				continue
+			}
+			at, _ := user["mountPath"].(string)
+			if name := newVariable(part.Doc, out.After.Doc, p[:len(p)-1].Member("env"), at); name != "" {
+				found = l.Finding(c, Misuses, fmt.Sprintf("the user has mounted another volume at %s, and the webhook has the variable %s point there", at, name), out)
+				found.Advice = true // perhaps the user knows, and has the same in it
+				return
+			}
+		}
+	})
+	return found
+}
+
+// newVariable returns a new variable whose value is a path in a directory.
+func newVariable(before, after any, env tree.Path, directory string) string {
+	value, _ := tree.Get(after, env)
+	list, _ := value.([]any)
+	for _, element := range list {
+		variable, _ := element.(map[string]any)
+		text, _ := variable["value"].(string)
+		if len(directory) > 1 && strings.HasPrefix(text, directory) && !tree.Has(before, env.Element(tree.Identity(env, element), 0)) {
+			name, _ := variable["name"].(string)
+			return name
+		}
+	}
+	return ""
+}
+
+// mounts counts a volume's mounts.
+func mounts(doc any, volume string) (n int) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if p.Last() != "volumeMounts" {
+			return
+		}
+		for _, mount := range list {
+			if m, ok := mount.(map[string]any); ok && m["name"] == volume {
+				n++
+			}
+		}
+	})
+	return n
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// pure is L3.
+type pure struct{ *Checker }
+
+// repeats is the number of times that a request is sent to compare the responses. Go does not shuffle small maps evenly: one
+// of the two orders of two keys appears in 88 % of the iterations.
+const repeats = 110
+
+func (l pure) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	if !ok {
+		return nil
+	}
+	if c.Variant == AnotherTime {
+		return l.checkAfterGaps(c, x)
+	}
+	same := l.Fresh()
+	first := l.F(same, session.Query{Object: x})
+	if c.Variant == NextSecond {
+		return l.checkInNextSecond(c, x)
+	}
+	if c.Variant == WithoutNamespace {
+		return l.readsNamespace(c, x, first)
+	}
+	times := repeats
+	if c.Variant == Few {
+		times = 4
+	}
+	for i := range times {
+		s, how := same, "sent again to the same instance"
+		if i%2 == 1 && !l.OldInstancesOnly {
+			s, how = l.Fresh(), "sent to a fresh instance"
+		}
+		if len(c.Before) > 0 {
+			how = "sent after other objects"
+			s = l.Fresh()
+			for _, doc := range c.Before {
+				if o, ok := l.Valid(doc); ok {
+					l.F(s, session.Query{Object: o})
+				}
+			}
+		}
+		l.Checks++
+		if v := l.sameAnswer(c, first, l.F(s, session.Query{Object: x}), how); v != nil {
+			return v
+		}
+	}
+	for i, w := range l.Webhooks {
+		for _, replica := range w.Replicas[min(1, len(w.Replicas)):] {
+			s := append(session.Instances(nil), same...)
+			s[i] = replica
+			if v := l.sameAnswer(c, first, l.F(s, session.Query{Object: x}), "sent to another replica"); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// readsNamespace compares with an object without metadata.namespace, as old API servers sent it.
+func (l pure) readsNamespace(c *Case, x *objects.Object, first *session.Outcome) *Finding {
+	doc, ok := tree.Remove(x.Doc, edits.Metadata.Member("namespace"))
+	if !ok || !first.OK() {
+		return nil
+	}
+	out := l.F(l.Fresh(), session.Query{Object: x, Raw: tree.Encode(doc)})
+	if out.OK() {
+		changes := slices.DeleteFunc(l.differences(c.Law, first.After, out.After), func(c tree.Change) bool {
+			return c.Path.String() == "metadata.namespace"
+		})
+		if len(changes) == 0 {
+			return nil
+		}
+	}
+	v := l.Finding(c, ReadsNamespace, "the webhook reads metadata.namespace, which older API servers leave empty: use request.namespace", first, out)
+	v.Advice = true
+	return v
+}
+
+// sameAnswer compares two responses to one request.
+func (l pure) sameAnswer(c *Case, first, again *session.Outcome, how string) *Finding {
+	switch {
+	case first.OK() != again.OK():
+		return l.Finding(c, DecidesDifferently, fmt.Sprintf("the same request, %s, is %s the first time and %s the second", how, described(first), described(again)), first, again)
+	case !first.OK():
+		return nil
+	}
+	if changes := l.differences(c.Law, first.After, again.After); len(changes) > 0 {
+		return l.Finding(c, Varies, fmt.Sprintf("the same request, %s, makes another object: %s", how, summary(changes)), first, again)
+	}
+	return nil
+}

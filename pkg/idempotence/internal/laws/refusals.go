@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// problems returns the API server's reasons to reject a result, without those that exceptions cover.
+func (k *Checker) problems(law Law, result *objects.Object) []string {
+	problems := k.Kind.Problems(result)
+	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
+		paths := objects.ProblemPaths(problem)
+		return len(paths) > 0 && k.needing(func() bool {
+			return !slices.ContainsFunc(paths, func(p string) bool { return !k.excepted(law, pathOf(result.Doc, p)) })
+		})
+	})
+}
+
+// refused returns a finding about a result that the API server rejects.
+func (k *Checker) refused(c *Case, when string, problems []string, outcomes ...*session.Outcome) *Finding {
+	v := k.Finding(c, Invalid, when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
+	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
+		v.Mode, v.Advice = InvalidOnWindows, true // which few clusters have
+	}
+	return v
+}
+
+// pathOf returns the path of a JSON pointer in a document.
+func pathOf(doc any, pointer string) (p tree.Path) {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch value := doc.(type) {
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(value) {
+				p, doc = p.Element(name, 0), nil
+				continue
+			}
+			p, doc = p.Element(tree.Identity(p, value[i]), 0), value[i]
+		case map[string]any:
+			p, doc = p.Member(name), value[name]
+		default:
+			p, doc = p.Member(name), nil
+		}
+	}
+	return p
+}

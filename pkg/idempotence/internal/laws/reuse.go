@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+)
+
+// Calls of a server are slow, and several laws check the same object: F(x), and F of that. A server has no fresh
+// instances, so a repeated request would reach the same process. Whether equal requests have equal results is the matter
+// of L3, which reuses nothing.
+
+// reusing lists the laws that reuse the responses of each other's cases.
+var reusing = []Law{L1, L2, L5, L10}
+
+// mostReused bounds the cached results. The cases of one object follow each other.
+const mostReused = 16
+
+// reuse caches the results of earlier cases, and separately those of the current case, which makes its own calls.
+type reuse struct {
+	earlier, now map[objects.Digest]*session.Outcome
+}
+
+// reusable returns the cache key of a request.
+func (k *Checker) reusable(q session.Query) (key objects.Digest, ok bool) {
+	if k.Unshared || !slices.Contains(reusing, k.law) || k.Kind.Old != nil ||
+		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != k.Operation ||
+		slices.ContainsFunc(k.Webhooks, func(w *session.Webhook) bool { return w.InProcess }) {
+		return key, false
+	}
+	return objects.DigestOf(q.Object.Raw), true
+}
+
+// keep moves the results of the finished case to the cache.
+func (u *reuse) keep() {
+	if len(u.earlier)+len(u.now) > mostReused {
+		u.earlier = nil
+	}
+	if u.earlier == nil {
+		u.earlier = map[objects.Digest]*session.Outcome{}
+	}
+	for key, out := range u.now {
+		u.earlier[key] = out
+	}
+	u.now = map[objects.Digest]*session.Outcome{}
+}

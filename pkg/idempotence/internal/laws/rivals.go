@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+)
+
+// A Rival is another webhook or party that changes objects.
+type Rival struct {
+	name    string
+	unaware bool               // it knows nothing of the webhook, and nobody declared it
+	of      []*session.Webhook // the webhooks whose rival it is, or nil for all
+	// start returns the rival's call, with a fresh instance.
+	start func(k *Checker) func(*objects.Object) *session.Outcome
+}
+
+// Rivals is a set of rivals by name.
+type Rivals map[string]Rival
+
+func (r Rivals) add(other Rival) {
+	for n, name := 2, other.name; ; n++ {
+		if _, taken := r[other.name]; !taken {
+			break
+		}
+		other.name = fmt.Sprintf("%s (%d)", name, n) // two may have one name
+	}
+	r[other.name] = other
+}
+
+// AddWebhooks adds declared rivals, and makes the webhooks of the subject rivals of each other.
+func (r Rivals) AddWebhooks(declared [][]*session.Webhook, subject []*session.Webhook) {
+	for _, webhooks := range declared {
+		r.add(Rival{name: webhooks[0].Name, start: callsTo(webhooks)})
+	}
+	for i, one := range subject {
+		for _, other := range subject[i+1:] {
+			r.add(Rival{name: one.Name + " and " + other.Name, of: []*session.Webhook{one}, start: callsTo([]*session.Webhook{other})})
+		}
+	}
+}
+
+// AddCommon adds rivals that are common in clusters.
+func (r Rivals) AddCommon() {
+	for _, name := range slices.Sorted(maps.Keys(edits.Neighbours)) {
+		r.add(Rival{name: name, unaware: true, start: editsBy(edits.Neighbours[name])})
+	}
+}
+
+// callsTo returns the start of a rival that calls webhooks.
+func callsTo(webhooks []*session.Webhook) func(*Checker) func(*objects.Object) *session.Outcome {
+	return func(k *Checker) func(*objects.Object) *session.Outcome {
+		other := *k
+		other.Session = k.With(webhooks)
+		instances := other.Fresh()
+		return func(o *objects.Object) *session.Outcome {
+			if !other.Handles(k.Operation) {
+				return session.Admitted(o)
+			}
+			return other.F(instances, session.Query{Object: o})
+		}
+	}
+}
+
+// editsBy returns the start of a rival that makes an edit.
+func editsBy(change func(doc any) any) func(*Checker) func(*objects.Object) *session.Outcome {
+	return func(k *Checker) func(*objects.Object) *session.Outcome {
+		return func(o *objects.Object) *session.Outcome {
+			next, ok := k.Valid(change(o.Doc))
+			if !ok {
+				return session.Denied("the API server refuses what the other webhook makes")
+			}
+			return session.Admitted(next)
+		}
+	}
+}
+
+// RivalNames returns the names of the rivals without an exception, in order.
+func (k *Checker) RivalNames() []string {
+	var names []string
+	for name := range k.Rivals {
+		if !slices.ContainsFunc(k.Exceptions, func(e Exception) bool { return e.Path == "rival:"+name }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// mostRounds is the number of rounds after which two webhooks count as never settling.
+const mostRounds = 8
+
+// only reduces the subject to one of its webhooks until the returned function is called.
+func (k *Checker) only(members []*session.Webhook) (undo func()) {
+	whole, known := k.Webhooks, k.memo
+	if members != nil {
+		k.Webhooks, k.memo.first = members, nil
+	}
+	return func() { k.Webhooks, k.memo = whole, known }
+}
+
+// contest returns x and the rival of a case.
+func (k *Checker) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
+	x, valid := k.ObjectOf(c)
+	rival, known := k.Rivals[c.Rival]
+	return x, rival, valid && known
+}
+
+// alternate calls the webhook and the rival in turns until neither changes the object. It returns no history if a call
+// fails.
+func (k *Checker) alternate(x *objects.Object, other Rival, otherFirst bool) (last *objects.Object, history []*session.Outcome, settled bool) {
+	s := k.Fresh()
+	call := other.start(k)
+	at := x
+	for range mostRounds {
+		changed := false
+		for turn := range 2 {
+			var out *session.Outcome
+			if (turn == 0) == otherFirst {
+				out = call(at)
+			} else {
+				out = k.F(s, session.Query{Object: at})
+			}
+			if !out.OK() {
+				return nil, nil, true
+			}
+			changed = changed || len(k.differences(L12, at, out.After)) > 0
+			history, at = append(history, out), out.After
+		}
+		if !changed {
+			return at, history, true
+		}
+	}
+	return at, history, false
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// setOnce reports whether two results differ only in values that the webhook writes once and then keeps by design: a note of
+// what it found at its first call, or a default for a missing value. If elements were added at the front, it may
+// also be a value that it sets in the first of several elements.
+//
+// To decide that, setOnce takes back every value that the webhook wrote where the results differ, and calls the webhook again
+// (settle). The difference is set once if that gives the other result. A value that the webhook has dropped cannot be
+// taken back.
+func (k *Checker) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
+	differences := slices.DeleteFunc(k.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
+	if len(differences) == 0 {
+		return true
+	}
+	if !front && slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Kind != tree.Removed }) {
+		return false
+	}
+	doc, taken := late.Doc, false
+	for _, did := range edits.Single(tree.Changes(x.Doc, first.Doc)) {
+		if !slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Path.HasPrefix(did.Path) || did.Path.HasPrefix(d.Path) }) {
+			continue
+		}
+		if back, ok := takeBack(doc, did); ok {
+			doc, taken = back, true
+		}
+	}
+	if !taken {
+		return false
+	}
+	at, ok := k.Valid(doc)
+	if ok {
+		at = settle(at)
+	}
+	return ok && at != nil && !slices.ContainsFunc(k.content(law, at, fresh), func(d tree.Change) bool { return !isKeptNote(first, at, d) })
+}
+
+// twice returns F(F(x)), or nil if a call fails.
+func (k *Checker) twice(x *objects.Object) *objects.Object {
+	s := k.Fresh()
+	for range 2 {
+		out := k.F(s, session.Query{Object: x})
+		if x = out.After; !out.OK() {
+			return nil
+		}
+	}
+	return x
+}
+
+// takeBack reverts a change.
+func takeBack(doc any, did tree.Change) (any, bool) {
+	switch did.Kind {
+	case tree.Added:
+		return tree.Remove(doc, did.Path)
+	case tree.Replaced, tree.Removed:
+		return tree.Put(doc, did.Path, did.Old)
+	}
+	return nil, false
+}
+
+// isKeptNote reports whether a difference is in the value of an annotation or label that did not change since the first
+// call.
+func isKeptNote(first, late *objects.Object, d tree.Change) bool {
+	was, had := tree.Get(first.Doc, d.Path)
+	is, has := tree.Get(late.Doc, d.Path)
+	return d.Kind == tree.Replaced && edits.IsNote(d.Path) && had && has && tree.Equal(was, is)
+}

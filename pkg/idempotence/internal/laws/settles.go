@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// settles is L12.
+type settles struct{ *Checker }
+
+func (l settles) check(c *Case) *Finding {
+	x, rival, ok := l.contest(c)
+	if !ok {
+		return nil
+	}
+	defer l.only(rival.of)()
+	_, history, settled := l.alternate(x, rival, false)
+	if settled || history == nil {
+		return nil
+	}
+	i, changes := l.lastMove(c.Law, history)
+	who := fmt.Sprintf("the webhook and another, %q, change the object in turns for ever", c.Rival)
+	switch {
+	case l.moves(c.Law, history, i-1):
+	case i%2 == 0:
+		who = fmt.Sprintf("the webhook changes the object in each call for ever, while another, %q, leaves it alone", c.Rival)
+	default:
+		who = fmt.Sprintf("another webhook, %q, changes the object in each call for ever, while this one leaves it alone", c.Rival)
+	}
+	shown := history[:3+i%2]
+	if !l.moves(c.Law, shown, len(shown)-1) {
+		shown = history[i-2-i%2 : i+1]
+	}
+	return l.Finding(c, NeverSettles, who+": "+summary(changes), shown...)
+}
+
+// lastMove returns the last turn that changes the object, in a history that does not settle.
+func (l settles) lastMove(law Law, history []*session.Outcome) (i int, changes []tree.Change) {
+	for i = len(history) - 1; i > 2; i-- {
+		if changes = l.differences(law, history[i-1].After, history[i].After); len(changes) > 0 {
+			break
+		}
+	}
+	return i, changes
+}
+
+// moves reports whether any turn after the first changes the object.
+func (l settles) moves(law Law, history []*session.Outcome, i int) bool {
+	return len(l.differences(law, history[i-1].After, history[i].After)) > 0
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// updates is L6.
+type updates struct{ *Checker }
+
+func (l updates) check(c *Case) *Finding {
+	if c.Variant == SameAgain {
+		return l.takesAgain(c)
+	}
+	x, ok := l.ObjectOf(c)
+	if !ok || !l.Handles(admissionv1.Update) {
+		return nil
+	}
+	defer l.startUpdates(nil)()
+	if x, ok = l.Valid(x.Doc); !ok {
+		return nil
+	}
+	if c.Variant == Deletion {
+		return l.letsGo(c, x)
+	}
+	return l.leavesImmutable(c, x)
+}
+
+// leavesImmutable checks an update of an annotation of an object that is older than the webhook.
+func (l updates) leavesImmutable(c *Case, x *objects.Object) *Finding {
+	updated, ok := l.Edited(x, []edits.Edit{{What: edits.Put, Path: edits.TouchedAnnotation, Value: "yes"}})
+	if !ok || len(l.Kind.UpdateProblems(updated, x)) > 0 {
+		return nil
+	}
+	out := l.F(l.Fresh(), session.Query{Operation: admissionv1.Update, Object: updated, Old: x})
+	if v := l.failed(c, out); v != nil || !out.OK() {
+		return v
+	}
+	if problems := l.Kind.UpdateProblems(out.After, x); len(problems) > 0 {
+		return l.Finding(c, Immutable, "an update of an annotation fails, because the webhook changes what must not change in an update: "+strings.Join(problems, "; "), out)
+	}
+	return nil
+}
+
+// letsGo checks the removal of the last finalizer of an object that is being deleted.
+func (l updates) letsGo(c *Case, x *objects.Object) *Finding {
+	const finalizer = "example.com/cleanup"
+	old, ok := l.Edited(x, []edits.Edit{
+		{What: edits.Put, Path: edits.Metadata.Member("deletionTimestamp"), Value: "2026-01-02T03:04:05Z"},
+		{What: edits.Put, Path: edits.Finalizers, Value: []any{finalizer}},
+	})
+	if !ok {
+		return nil
+	}
+	touched := l.F(l.Fresh(), session.Query{Operation: admissionv1.Update, Object: x, Old: x})
+	if !touched.OK() {
+		return nil // it denies any update of the object
+	}
+	gone, ok := l.Edited(old, []edits.Edit{{What: edits.Remove, Path: edits.Finalizers}})
+	if !ok {
+		return nil
+	}
+	out := l.F(l.Fresh(), session.Query{Operation: admissionv1.Update, Object: gone, Old: old})
+	if v := l.failed(c, out); v != nil {
+		return v
+	}
+	switch {
+	case out.Fault == "" && !out.Allowed:
+		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the removal of its last finalizer is denied: "+out.Message, out)
+	case !out.OK():
+		return nil
+	}
+	if problems := l.Kind.UpdateProblems(out.After, old); len(problems) > 0 && len(l.Kind.UpdateProblems(gone, old)) == 0 {
+		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: what the webhook makes of the removal of its last finalizer is refused: "+strings.Join(problems, "; "), out)
+	}
+	if tree.Has(out.After.Doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.After) {
+		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the webhook puts a finalizer on it while it goes", out)
+	}
+	return nil
+}
+
+func addsFinalizer(before, after *objects.Object) bool {
+	for _, change := range tree.Changes(before.Doc, after.Doc) {
+		if change.Path.HasPrefix(edits.Finalizers) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionv1beta1 "k8s.io/api/admission/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/request"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	_ "github.com/admitkit/admitkit/pkg/patch" // bounds what the copies of a patch add up to, as the API server does
+)
+
+// A FaultKind says which part of a response the API server could not use.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	NoDecision  FaultKind = "no decision"  // no response, an HTTP error, or a status of 500 and above
+	BadEnvelope FaultKind = "bad envelope" // the AdmissionReview
+	BadPatch    FaultKind = "bad patch"
+)
+
+// An Answer is the response to a call, as the API server reads it.
+type Answer struct {
+	Allowed  bool
+	Message  string // of a denial
+	Fault    string // why the API server could not use the response, or empty
+	FaultOf  FaultKind
+	Patch    []byte
+	Warnings []string
+	// Result is the patched document, and After the object with which the API server goes on. Both are
+	// set if the request is allowed and there is no fault.
+	Result []byte
+	After  *objects.Object
+
+	Exchange Exchange
+}
+
+// An Exchange records the request and the response of one call for a report.
+type Exchange struct {
+	Webhook       string
+	Operation     admissionv1.Operation
+	DryRun        bool
+	ReviewVersion string
+	Object        json.RawMessage
+	Status        int
+	Response      []byte
+	Patch         json.RawMessage // nil if it is not JSON
+	Outcome       string          // in words
+
+	Broke bool // the connection broke
+	Late  bool // the response did not come in time
+}
+
+// record completes the exchange of the answer.
+func (a *Answer) record() {
+	if json.Valid(a.Patch) {
+		a.Exchange.Patch = a.Patch
+	}
+	switch {
+	case a.Fault != "":
+		a.Exchange.Outcome = "failed: " + textutil.FirstLine(a.Fault)
+	case !a.Allowed:
+		a.Exchange.Outcome = "denied: " + a.Message
+	case len(a.Patch) > 0:
+		a.Exchange.Outcome = "allowed, with a patch"
+	default:
+		a.Exchange.Outcome = "allowed"
+	}
+}
+
+// typeOf describes a response that is not an AdmissionReview.
+func typeOf(gvk schema.GroupVersionKind) string {
+	switch {
+	case gvk.Empty():
+		return "has no apiVersion and no kind"
+	case gvk.Kind == "":
+		return "has no kind"
+	case gvk.Version == "":
+		return "has the kind " + gvk.Kind + " and no apiVersion"
+	}
+	return fmt.Sprintf("has the kind %s of %s", gvk.Kind, gvk.GroupVersion())
+}
+
+// read decodes and verifies the response.
+func (a *Answer) read(q Query, uid types.UID, response []byte) {
+	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
+		asJSON, err := yaml.YAMLToJSON(response) // the API server looks at the content, too
+		if err != nil {
+			a.Fault = "the answer is not an AdmissionReview: " + err.Error()
+			return
+		}
+		response = asJSON
+	}
+	var review runtime.Object = &admissionv1.AdmissionReview{}
+	if q.Version == "v1beta1" {
+		review = &admissionv1beta1.AdmissionReview{}
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(response, review); err != nil {
+		a.Fault = "the answer is not an AdmissionReview: " + err.Error()
+		return
+	}
+	gvk := review.GetObjectKind().GroupVersionKind()
+	ignored := q.Version == "v1beta1" && gvk.Empty() // the API server does not check it in v1beta1
+	if !ignored && (gvk.Kind != "AdmissionReview" || gvk.Group != "admission.k8s.io" || gvk.Version != q.Version) {
+		a.Fault = fmt.Sprintf("the answer %s, want AdmissionReview of admission.k8s.io/%s", typeOf(gvk), q.Version)
+		return
+	}
+	verified, err := request.VerifyAdmissionResponse(uid, true, review)
+	if err != nil {
+		a.Fault = err.Error()
+		return
+	}
+	a.Allowed, a.Patch, a.Warnings = verified.Allowed, verified.Patch, verified.Warnings
+	if !a.Allowed && verified.Result != nil {
+		a.Message = verified.Result.Message
+		if code := verified.Result.Code; code >= http.StatusInternalServerError {
+			// So libraries answer for a handler that failed or panicked: that decides nothing.
+			a.Fault, a.FaultOf = fmt.Sprintf("the answer is status %d: %s", code, a.Message), NoDecision
+			return
+		}
+	}
+	if len(a.Patch) > 0 && verified.PatchType != admissionv1.PatchTypeJSONPatch {
+		a.Fault = fmt.Sprintf("patchType %q is unknown", verified.PatchType)
+	}
+}
+
+// apply applies the patch as mutatingDispatcher.callAttrMutatingHook does, and decodes the result.
+func (a *Answer) apply(k *objects.Kind, q Query) {
+	if len(a.Patch) == 0 {
+		a.After, a.Result = q.Object, q.sent()
+		return
+	}
+	if q.sent() == nil {
+		a.Fault = "there is a patch, but no object on " + string(q.Operation)
+		return
+	}
+	operations, err := jsonpatch.DecodePatch(a.Patch)
+	if err != nil {
+		a.Fault = "the patch is not a JSON Patch: " + err.Error()
+		return
+	}
+	if len(operations) == 0 {
+		a.Patch = nil
+		a.apply(k, q)
+		return
+	}
+	if a.Result, err = k.Memory.Patch(operations, a.Patch, q.sent()); err != nil {
+		a.Fault = "the patch cannot be applied to the object that was sent: " + err.Error()
+		return
+	}
+	if a.After, err = k.TakeIn(a.Result); err != nil {
+		a.Fault = "what the patch makes is no object: " + err.Error()
+	}
+}

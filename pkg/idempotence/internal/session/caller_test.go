@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An http.Server passes the same request to its handler.
+func TestInstanceServesRequestsAsAServerDoes(t *testing.T) {
+	var after context.Context
+	c := &instance{newHandler: func() http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.TLS == nil || !r.TLS.HandshakeComplete {
+				t.Errorf("TLS is %+v", r.TLS)
+			}
+			if host, _, err := net.SplitHostPort(r.RemoteAddr); err != nil || net.ParseIP(host) == nil {
+				t.Errorf("RemoteAddr is %q: %v", r.RemoteAddr, err)
+			}
+			if deadline, ok := r.Context().Deadline(); ok {
+				t.Errorf("the handler knows the deadline of its client, %s", deadline)
+			}
+			if r.GetBody != nil || r.URL.Query().Get("timeout") != "5s" {
+				t.Errorf("URL %s, GetBody %t", r.URL, r.GetBody != nil)
+			}
+			after = r.Context()
+		})
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if status, _, err := c.Call(ctx, []byte("{}")); err != nil || status != http.StatusOK {
+			t.Errorf("status %d, %v", status, err)
+		}
+		if synctest.Wait(); after.Err() == nil {
+			t.Error("the context goes on after the answer")
+		}
+	})
+}
+
+func TestInstanceCancelsTheContextOfAnAbandonedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan error, 1)
+		c := &instance{newHandler: func() http.Handler {
+			return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				heard <- r.Context().Err()
+			})
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := c.Call(ctx, []byte("{}")); err == nil {
+			t.Error("a handler that does not answer is no error")
+		}
+		if err := <-heard; !errors.Is(err, context.Canceled) {
+			t.Errorf("the context ends with %v, want context.Canceled", err)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+)
+
+// Namespaces holds the namespaces of a run.
+type Namespaces struct {
+	Default   string // of objects that name none
+	known     map[string]labels.Set
+	selectors map[*Webhook]labels.Selector
+	wanted    labels.Set // labels of a namespace that is not listed
+}
+
+// NewNamespaces returns the given namespaces, and labels that the selectors match for any other.
+func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces, error) {
+	n := &Namespaces{known: map[string]labels.Set{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
+	for _, w := range webhooks {
+		selector, err := objectSelector(w.NamespaceSelector)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %q: namespaceSelector: %w", w.Name, err)
+		}
+		n.selectors[w] = selector
+		n.satisfy(selector)
+	}
+	for _, ns := range given {
+		n.known[ns.Name] = labels.Merge(ns.Labels, labels.Set{corev1.LabelMetadataName: ns.Name})
+	}
+	for _, ns := range given {
+		if n.Default == "" && n.selected(ns.Name) {
+			n.Default = ns.Name
+		}
+	}
+	switch {
+	case n.Default != "":
+	case len(given) > 0:
+		n.Default = given[0].Name
+	default:
+		n.Default = n.invented()
+	}
+	return n, nil
+}
+
+// satisfy adds the labels that a selector requires to a generated namespace.
+func (n *Namespaces) satisfy(selector labels.Selector) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		_, has := n.wanted[r.Key()]
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			n.wanted[r.Key()] = r.ValuesUnsorted()[0]
+		case selection.Exists:
+			if !has {
+				n.wanted[r.Key()] = "true"
+			}
+		}
+	}
+}
+
+// invented returns a name for a generated namespace that the selectors match. They may require a certain name.
+func (n *Namespaces) invented() string {
+	if name := n.wanted[corev1.LabelMetadataName]; name != "" && name != "true" {
+		return name
+	}
+	for i := range 100 {
+		name := objects.TestNamespace
+		if i > 0 {
+			name = fmt.Sprintf("%s-%d", objects.TestNamespace, i)
+		}
+		if n.selected(name) {
+			return name
+		}
+	}
+	return objects.TestNamespace
+}
+
+// selected reports whether the namespaceSelectors of all webhooks match a namespace.
+func (n *Namespaces) selected(name string) bool {
+	for _, selector := range n.selectors {
+		if !selector.Matches(n.labelsOf(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *Namespaces) labelsOf(name string) labels.Set {
+	if known, ok := n.known[name]; ok {
+		return known
+	}
+	return labels.Merge(n.wanted, labels.Set{corev1.LabelMetadataName: name})
+}
+
+// selects reports whether the namespaceSelector matches an object's namespace (predicates/namespace.Matcher). It always matches a
+// cluster-scoped object. For a Namespace, its own labels count.
+func (n *Namespaces) selects(w *Webhook, k *objects.Kind, q *Query) bool {
+	selector, ok := n.selectors[w]
+	if !ok { // a rival
+		selector, _ = objectSelector(w.NamespaceSelector)
+		n.selectors[w] = selector
+	}
+	o := q.Object
+	if o == nil {
+		o = q.Old
+	}
+	switch {
+	case selector == nil || selector.Empty():
+		return true
+	case k.IsNamespace():
+		return selector.Matches(labelsOf(o))
+	case !k.Namespaced:
+		return true
+	}
+	return selector.Matches(n.labelsOf(k.NamespaceOf(o)))
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// An Outcome is F(x), the result of one API request.
+type Outcome struct {
+	*Answer           // of the last call, which decided
+	Calls   []*Answer // all calls
+	Patched bool      // any call returned a patch
+}
+
+// Admitted returns the outcome of a request that is admitted without a call.
+func Admitted(o *objects.Object) *Outcome {
+	return &Outcome{Answer: &Answer{Allowed: true, After: o}}
+}
+
+// Denied returns the outcome of a request that is denied without a call.
+func Denied(message string) *Outcome { return &Outcome{Answer: &Answer{Message: message}} }
+
+// OK reports whether the request was admitted without a failure.
+func (o *Outcome) OK() bool { return o.Allowed && o.Fault == "" }
+
+// Late reports whether the last call timed out.
+func (o *Outcome) Late() bool { return len(o.Calls) > 0 && o.Calls[len(o.Calls)-1].Exchange.Late }
+
+// Request sends a request through the webhooks as the API server does, with one instance of each.
+func (s *Session) Request(instances Instances, q Query) *Outcome {
+	if s.Over() {
+		return &Outcome{Answer: &Answer{Fault: "the run is over", FaultOf: NoDecision}}
+	}
+	if q.Operation == "" {
+		q.Operation = s.Operation
+	}
+	if q.Operation == admissionv1.Update && q.Old == nil {
+		if q.Old = s.Kind.Old; q.Old == nil {
+			q.Old = q.Object
+		}
+	}
+	out := Admitted(q.Object)
+	seen := make([]any, len(instances)) // the object after the last call of each
+	for round := range 2 {
+		changed := false
+		for i, w := range s.Webhooks {
+			if round > 0 && (!w.reinvoked() || seen[i] == nil || tree.Equal(seen[i], q.Object.Doc)) {
+				continue
+			}
+			a := s.callIfSelected(w, instances[i], q)
+			if a == nil {
+				continue
+			}
+			if out.Answer = a.Answer; a.called {
+				out.Calls = append(out.Calls, a.Answer)
+			}
+			if a.Fault != "" || !a.Allowed {
+				return out
+			}
+			out.Patched = out.Patched || len(a.Patch) > 0
+			changed = changed || len(a.Patch) > 0
+			if q.Object = a.After; q.Raw != nil {
+				q.Raw = a.Result // the next webhook gets all that was sent, too
+			}
+			if q.Object != nil { // a DELETE has none
+				seen[i] = q.Object.Doc
+			}
+		}
+		if !changed || len(instances) == 1 {
+			break // a webhook is called again when another changed something
+		}
+	}
+	return out
+}
+
+// A turn is the answer of one webhook. The API server gives some answers without a call.
+type turn struct {
+	*Answer
+	called bool // it appears among the calls of the request
+}
+
+// callIfSelected calls a webhook if its registration selects the request. It returns nil if it does not.
+func (s *Session) callIfSelected(w *Webhook, instance Caller, q Query) *turn {
+	if !w.Handles(s.Kind, q.Operation) || !w.selects(q.Object, q.Old) || !s.Namespaces.selects(w, s.Kind, &q) {
+		return nil
+	}
+	matches, err := w.matches(s.Ctx, s.Kind, &q)
+	switch {
+	case err != nil:
+		return &turn{unmatched(w, err), true}
+	case !matches:
+		return nil
+	case q.DryRun && !w.DryRuns():
+		return &turn{&Answer{Message: fmt.Sprintf("admission webhook %q does not support dry run", w.Name)}, false}
+	}
+	return &turn{s.Ask(w, instance, q), true}
+}
+
+// Ask calls the webhook as the API server does, checks the response with the API server's own code
+// (request.VerifyAdmissionResponse), applies the patch as it does, and decodes and defaults the result.
+func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
+	*s.calls++
+	a := &Answer{}
+	if !slices.Contains(w.Versions(), q.Version) {
+		q.Version = w.Versions()[0]
+	}
+	uid := newUID()
+	a.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
+	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
+	status, response, err := instance.Call(ctx, q.review(s.Kind, uid))
+	cancel()
+	a.Exchange.Status, a.Exchange.Response = status, reported(response, uid)
+	switch {
+	case err != nil:
+		a.Fault, a.FaultOf, a.Exchange.Broke = err.Error(), NoDecision, connectionBroke(err)
+		a.Exchange.Late = errors.Is(err, context.DeadlineExceeded) && s.Ctx.Err() == nil
+	case status < 200 || status > 206:
+		a.Fault, a.FaultOf = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Exchange.Response)), NoDecision
+	default:
+		a.use(s.Kind, q, uid, response)
+	}
+	a.Fault, a.Message = string(withoutUIDs([]byte(a.Fault), uid)), string(withoutUIDs([]byte(a.Message), uid))
+	a.record()
+	return a
+}
+
+// use decodes a response and applies its patch.
+func (a *Answer) use(k *objects.Kind, q Query, uid types.UID, response []byte) {
+	a.read(q, uid, response)
+	switch {
+	case a.Fault != "" && a.FaultOf == "":
+		a.FaultOf = BadEnvelope
+	case a.Fault == "" && a.Allowed:
+		if a.apply(k, q); a.Fault != "" {
+			a.FaultOf = BadPatch
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session sends requests about the objects of one kind to webhooks, as the API server does.
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+)
+
+// A Session sends requests about objects of one kind. It makes one call at a time and is not safe for concurrent use.
+type Session struct {
+	Ctx        context.Context
+	Kind       *objects.Kind
+	Operation  admissionv1.Operation // of requests that name none
+	Webhooks   []*Webhook
+	Namespaces *Namespaces
+	Connection *Connection
+
+	calls *int // shared with the sessions of rivals
+}
+
+// New returns a session that creates objects, or updates them if no webhook handles CREATE.
+func New(ctx context.Context, k *objects.Kind, webhooks []*Webhook, namespaces *Namespaces, connection *Connection) *Session {
+	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, calls: new(int)}
+	if s.Handles(admissionv1.Create) {
+		s.Operation = admissionv1.Create
+	}
+	k.Namespace = namespaces.Default
+	return s
+}
+
+// With returns a session with other webhooks, whose calls count for both.
+func (s *Session) With(webhooks []*Webhook) *Session {
+	other := *s
+	other.Webhooks = webhooks
+	return &other
+}
+
+// Calls returns the number of calls made.
+func (s *Session) Calls() int { return *s.calls }
+
+// Over reports whether the run must end.
+func (s *Session) Over() bool { return s.Ctx.Err() != nil || s.Connection.Ended() }
+
+// Handles reports whether the rules of any webhook match an operation.
+func (s *Session) Handles(operation admissionv1.Operation) bool {
+	return slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, operation) })
+}
+
+// TakesDryRuns reports whether the API server calls all webhooks in a dry run. It rejects a dry run that would need a
+// webhook with side effects.
+func (s *Session) TakesDryRuns() bool {
+	return !slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, s.Operation) && !w.DryRuns() })
+}
+
+// Valid decodes and defaults a document as a new or a stored object. It reports false if the API server would reject it.
+func (s *Session) Valid(doc any) (*objects.Object, bool) {
+	o, err := s.object(doc)
+	if err != nil || len(s.Kind.Problems(o)) > 0 {
+		return nil, false
+	}
+	return o, true
+}
+
+// RefusalOf returns the reasons for which the API server would reject a document.
+func (s *Session) RefusalOf(doc any) string {
+	o, err := s.object(doc)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(s.Kind.Problems(o), "; ")
+}
+
+func (s *Session) object(doc any) (*objects.Object, error) {
+	return s.Kind.Object(s.Kind.AsSent(doc, s.Operation != admissionv1.Create))
+}
+
+// Edited applies edits to an object, then decodes and defaults the result. It reports false if an edit has no effect or
+// the API server would reject the result.
+func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object, bool) {
+	doc := o.Doc
+	for _, e := range list {
+		next, ok := e.Apply(doc)
+		if !ok {
+			return nil, false
+		}
+		doc = next
+	}
+	return s.Valid(doc)
+}
+
+// Instances holds one instance of each webhook of a session.
+type Instances []Caller
+
+// NewInstances returns instances without earlier calls. A webhook behind a URL has only the one that runs.
+func (s *Session) NewInstances() Instances {
+	all := make(Instances, len(s.Webhooks))
+	for i, w := range s.Webhooks {
+		all[i] = w.newInstance(s.Connection)
+	}
+	return all
+}
+
+// AsUpdate turns the following requests into updates, of old if it is not nil, until the returned function is called.
+func (s *Session) AsUpdate(old *objects.Object) (leave func()) {
+	operation, was := s.Operation, s.Kind.Old
+	s.Operation, s.Kind.Old = admissionv1.Update, old
+	return func() { s.Operation, s.Kind.Old = operation, was }
+}

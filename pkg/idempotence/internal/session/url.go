@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/quickack"
+	"github.com/admitkit/admitkit/internal/textutil"
+)
+
+// A urlCaller calls a webhook at a URL.
+type urlCaller struct {
+	client     *http.Client
+	url        string
+	connection *Connection
+	answered   bool // at least once
+}
+
+const (
+	// mostAnswerBytes bounds what is read of an answer. The API server has no such bound.
+	mostAnswerBytes = 64 << 20
+	// beforeRetry is how long a server that is restarted may take to listen again.
+	beforeRetry = time.Second
+)
+
+// DefaultClient is the default client. It resembles the API server's but ignores the environment's proxy, which is not
+// meant for a server under test.
+var DefaultClient = sync.OnceValue(func() *http.Client {
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DialContext:         quickack.Dial,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 25,
+		IdleConnTimeout:     90 * time.Second,
+	}}
+})
+
+// call repeats a call whose connection broke, because a network fault must not fail a law.
+func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+	status, answer, code, err := c.try(ctx, body)
+	switch {
+	case code != "" && c.answered && c.again(ctx, beforeRetry):
+		status, answer, code, err = c.try(ctx, body)
+	case code == "" && err != nil && connectionBroke(err) && c.again(ctx, 0):
+		status, answer, code, err = c.try(ctx, body)
+	}
+	if err == nil && !c.answered && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
+		code, err = WrongPath, fmt.Errorf("HTTP %d: %s", status, textutil.FirstLine(string(clipped(answer))))
+	}
+	if code != "" && !errors.Is(ctx.Err(), context.Canceled) {
+		c.connection.cannotReach(c.url, code, err, c.answered)
+	}
+	c.answered = c.answered || err == nil
+	return status, answer, err
+}
+
+// again waits before another attempt and reports whether there should be one.
+func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
+	if c.connection != nil {
+		c.connection.Repeated++
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try makes one call. It returns a code if no connection could be made.
+func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []byte, code FailureCode, err error) {
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	r, err := newRequest(ctx, c.url, body)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	response, err := c.client.Do(r)
+	if err != nil {
+		if code = unreachableCode(err); code == "" && !connected.Load() {
+			code = NoConnection
+		}
+		return 0, nil, code, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(response.Body, mostAnswerBytes+1))
+	if len(answer) > mostAnswerBytes {
+		return 0, nil, "", fmt.Errorf("the answer is larger than %d MiB", mostAnswerBytes>>20)
+	}
+	return response.StatusCode, answer, "", err
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+)
+
+// named sets a custom resource's name and scope from the rules.
+func (s Subject) named(k *objects.Kind) *objects.Kind {
+	if k.GoType == nil {
+		s.pluralize(k)
+		k.Namespaced = !s.inClusterOnly(k)
+	}
+	return k
+}
+
+// guessesScope reports whether a custom resource is only assumed to be namespaced.
+func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
+	if k.GoType != nil || k.Custom != nil || !k.Namespaced {
+		return false
+	}
+	for _, w := range s.webhooks {
+		for _, rule := range w.Rules {
+			if rule.Scope != nil && *rule.Scope == admissionregistrationv1.NamespacedScope {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(o.samples, func(s any) bool {
+		gvk, err := objects.GVKOf(s)
+		return err == nil && gvk == k.GroupVersionKind && objects.NamespaceOf(s, "") != ""
+	})
+}
+
+// inClusterOnly reports whether all rules for a resource have the scope Cluster.
+func (s Subject) inClusterOnly(k *objects.Kind) bool {
+	found := false
+	for _, w := range s.webhooks {
+		for _, rule := range w.Rules {
+			if !session.HasOrAll(rule.APIGroups, k.Group, "*") || !slices.Contains(rule.Resources, k.Resource.Resource) {
+				continue
+			}
+			if rule.Scope == nil || *rule.Scope != admissionregistrationv1.ClusterScope {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// pluralize takes a kind's plural from the rules, because grammar does not decide it: the definition may say gateways or
+// gatewaies.
+func (s Subject) pluralize(k *objects.Kind) {
+	var names []string
+	for _, w := range s.webhooks {
+		for _, rule := range w.Rules {
+			if !session.HasOrAll(rule.APIGroups, k.Group, "*") || !session.HasOrAll(rule.APIVersions, k.Version, "*") {
+				continue
+			}
+			if slices.Contains(rule.Resources, k.Resource.Resource) {
+				return
+			}
+			names = append(names, rule.Resources...)
+		}
+	}
+	like := strings.ToLower(k.Kind)
+	for _, name := range names {
+		if !strings.Contains(name, "/") && len(name) > len(like)/2 && strings.HasPrefix(name, like[:len(like)-1]) {
+			k.Resource.Resource = name
+			return
+		}
+	}
+}
+
+// kindOf returns a kind by its definition or by the rules.
+func (o *options) kindOf(subject Subject, gvk schema.GroupVersionKind) *objects.Kind {
+	k := objects.KindOf(gvk)
+	d := o.defined[gvk]
+	if d == nil {
+		return subject.named(k)
+	}
+	k.Define(d)
+	return k
+}
+
+// kindsOf returns the kinds of the samples and definitions, or else the built-in kinds that the rules name.
+func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
+	var kinds []*objects.Kind
+	seen := map[schema.GroupVersionKind]bool{}
+	add := func(gvk schema.GroupVersionKind) {
+		k := o.kindOf(subject, gvk)
+		if !seen[gvk] && slices.ContainsFunc(subject.webhooks, func(w *session.Webhook) bool {
+			return w.Handles(k, admissionv1.Create) || w.Handles(k, admissionv1.Update) || w.Handles(k, admissionv1.Delete)
+		}) {
+			seen[gvk], kinds = true, append(kinds, k)
+		}
+	}
+	for _, s := range o.samples {
+		gvk, err := objects.GVKOf(s)
+		if err != nil {
+			return nil, err
+		}
+		add(gvk)
+	}
+	for _, gvk := range o.defined.Kinds() {
+		add(gvk)
+	}
+	if len(kinds) > 0 {
+		return kinds, nil
+	}
+	for _, gvk := range usualKinds {
+		add(gvk)
+	}
+	if len(kinds) == 0 {
+		return nil, &Error{Reason: Reason{Code: ReasonUnknownKinds}}
+	}
+	return kinds, nil
+}
+
+// usualKinds lists the kinds that webhooks mutate most often: those with a Pod template, and some others.
+var usualKinds = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "Pod"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	{Group: "batch", Version: "v1", Kind: "Job"},
+	{Group: "batch", Version: "v1", Kind: "CronJob"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ServiceAccount"},
+}
