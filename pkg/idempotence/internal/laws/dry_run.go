@@ -11,7 +11,7 @@ import (
 )
 
 // dryRun is L7.
-type dryRun struct{ *Checker }
+type dryRun struct{ *Trial }
 
 func (l dryRun) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)
@@ -41,20 +41,4 @@ func (l dryRun) observe() []byte {
 		return []byte(err.Error())
 	}
 	return text
-}
-
-// sameAs checks that two equivalent requests have the same result.
-func (k *Checker) sameAs(c *Case, plain, other *session.Outcome, what string) *Finding {
-	switch {
-	case k.Impure:
-		return nil // the answer to one request may differ as much
-	case plain.OK() != other.OK():
-		return k.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", described(plain), what, described(other)), plain, other)
-	case !plain.OK():
-		return nil
-	}
-	if changes := k.differences(c.Law, plain.After, other.After); len(changes) > 0 {
-		return k.Finding(c, Differs, what+" makes another object: "+summary(changes), plain, other)
-	}
-	return nil
 }

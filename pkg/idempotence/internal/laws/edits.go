@@ -14,7 +14,7 @@ import (
 )
 
 // afterEdits is L4a.
-type afterEdits struct{ *Checker }
+type afterEdits struct{ *Trial }
 
 func (l afterEdits) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)

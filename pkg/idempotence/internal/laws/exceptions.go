@@ -17,30 +17,30 @@ type Exception struct {
 }
 
 // Needed reports whether the i-th exception covered something.
-func (k *Checker) Needed(i int) bool { return k.needed[i] }
+func (t *Trial) Needed(i int) bool { return t.needed[i] }
 
 // differences returns the changes from a to b without those that exceptions cover.
-func (k *Checker) differences(law Law, a, b *objects.Object) []tree.Change {
+func (t *Trial) differences(law Law, a, b *objects.Object) []tree.Change {
 	if string(a.Raw) == string(b.Raw) {
 		return nil
 	}
-	return slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool { return k.intended(law, c) })
+	return slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool { return t.intended(law, c) })
 }
 
 // Changed returns the changes from a to b without those that exceptions for all laws cover.
-func (k *Checker) Changed(a, b *objects.Object) []tree.Change { return k.differences("", a, b) }
+func (t *Trial) Changed(a, b *objects.Object) []tree.Change { return t.differences("", a, b) }
 
 // content returns the differences that are not only another order of elements.
-func (k *Checker) content(law Law, a, b *objects.Object) []tree.Change {
-	return slices.DeleteFunc(k.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
+func (t *Trial) content(law Law, a, b *objects.Object) []tree.Change {
+	return slices.DeleteFunc(t.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
 }
 
 // excepted reports whether an exception covers a path.
-func (k *Checker) excepted(law Law, path tree.Path) bool {
+func (t *Trial) excepted(law Law, path tree.Path) bool {
 	found := false
-	for i, e := range k.Exceptions {
+	for i, e := range t.Exceptions {
 		if (e.Law == "" || e.Law == law) && path.Matches(e.Path) {
-			k.needed[i], found = true, true
+			t.needed[i], found = true, true
 		}
 	}
 	return found
@@ -48,75 +48,75 @@ func (k *Checker) excepted(law Law, path tree.Path) bool {
 
 // intended reports whether an exception covers a change: at its path or below it, or of a parent that is added or removed
 // together with it.
-func (k *Checker) intended(law Law, c tree.Change) bool {
-	return k.needing(func() bool { return k.covered(law, c) })
+func (t *Trial) intended(law Law, c tree.Change) bool {
+	return t.needing(func() bool { return t.covered(law, c) })
 }
 
 // needing records the exceptions that answer used, if it returned true. An exception that covers only a part of a change is
 // not needed.
-func (k *Checker) needing(answer func() bool) bool {
-	if len(k.Exceptions) == 0 {
+func (t *Trial) needing(answer func() bool) bool {
+	if len(t.Exceptions) == 0 {
 		return false
 	}
-	before := maps.Clone(k.needed)
+	before := maps.Clone(t.needed)
 	if answer() {
 		return true
 	}
-	k.needed = before
+	t.needed = before
 	return false
 }
 
-func (k *Checker) covered(law Law, c tree.Change) bool {
+func (t *Trial) covered(law Law, c tree.Change) bool {
 	switch {
-	case k.excepted(law, c.Path):
+	case t.excepted(law, c.Path):
 		return true
 	case c.Kind == tree.Added:
-		return k.allExcepted(law, c.Path, c.New)
+		return t.allExcepted(law, c.Path, c.New)
 	case c.Kind == tree.Removed:
-		return k.allExcepted(law, c.Path, c.Old)
+		return t.allExcepted(law, c.Path, c.Old)
 	case c.Kind == tree.Moved:
-		return slices.Equal(k.others(law, c.Path, c.Old), k.others(law, c.Path, c.New))
+		return slices.Equal(t.others(law, c.Path, c.Old), t.others(law, c.Path, c.New))
 	}
 	return false
 }
 
 // allExcepted reports whether exceptions cover every part of a value.
-func (k *Checker) allExcepted(law Law, at tree.Path, value any) bool {
+func (t *Trial) allExcepted(law Law, at tree.Path, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, inner := range value {
-			if p := at.Member(name); !k.excepted(law, p) && !k.allExcepted(law, p, inner) {
+			if p := at.Member(name); !t.excepted(law, p) && !t.allExcepted(law, p, inner) {
 				return false
 			}
 		}
-		return len(value) > 0 || k.leadsTo(law, at)
+		return len(value) > 0 || t.leadsTo(law, at)
 	case []any:
 		for _, element := range value {
-			if p := at.Element(tree.Identity(at, element), 0); !k.excepted(law, p) && !k.allExcepted(law, p, element) {
+			if p := at.Element(tree.Identity(at, element), 0); !t.excepted(law, p) && !t.allExcepted(law, p, element) {
 				return false
 			}
 		}
-		return len(value) > 0 || k.leadsTo(law, at)
+		return len(value) > 0 || t.leadsTo(law, at)
 	}
 	return false
 }
 
 // leadsTo reports whether an exception's path may lead into the value at a path.
-func (k *Checker) leadsTo(law Law, at tree.Path) bool {
+func (t *Trial) leadsTo(law Law, at tree.Path) bool {
 	found := false
-	for i, e := range k.Exceptions {
+	for i, e := range t.Exceptions {
 		if (e.Law == "" || e.Law == law) && at.LeadsTo(e.Path) {
-			k.needed[i], found = true, true
+			t.needed[i], found = true, true
 		}
 	}
 	return found
 }
 
 // others returns the keys of the list elements without an exception, in order.
-func (k *Checker) others(law Law, at tree.Path, value any) (keys []string) {
+func (t *Trial) others(law Law, at tree.Path, value any) (keys []string) {
 	list, _ := value.([]any)
 	for _, element := range list {
-		if key := tree.Identity(at, element); !k.excepted(law, at.Element(key, 0)) {
+		if key := tree.Identity(at, element); !t.excepted(law, at.Element(key, 0)) {
 			keys = append(keys, key)
 		}
 	}

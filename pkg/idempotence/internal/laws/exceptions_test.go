@@ -30,7 +30,7 @@ func TestExceptionsCoverParents(t *testing.T) {
 		"others that move":              {"spec.volumes[name=old]", `{"spec":{"volumes":[{"name":"old"},{"name":"a"},{"name":"b"}]}}`, `{"spec":{"volumes":[{"name":"b"},{"name":"a"},{"name":"old"}]}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := New(nil, Options{Exceptions: []Exception{{Path: tc.pattern}}})
+			k := NewTrial(nil, Options{Exceptions: []Exception{{Path: tc.pattern}}})
 			changes := tree.Changes(parsed(t, tc.from), parsed(t, tc.to))
 			if len(changes) != 1 {
 				t.Fatalf("%d changes: %v", len(changes), changes)
@@ -49,7 +49,7 @@ func TestExceptionsCoverParents(t *testing.T) {
 func TestExceptionsForWhatIsLeftOut(t *testing.T) {
 	const plain, whole = `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a","annotations":{"at":"1"}}}`
 	for result, missing := range map[string]bool{whole: false, plain: true} {
-		k := New(nil, Options{Exceptions: []Exception{{Path: "metadata.annotations[at]"}}})
+		k := NewTrial(nil, Options{Exceptions: []Exception{{Path: "metadata.annotations[at]"}}})
 		outcomeOf := func(text string) *session.Outcome {
 			return session.Admitted(&objects.Object{Doc: parsed(t, text)})
 		}

@@ -23,20 +23,20 @@ type Finding struct {
 }
 
 // Finding returns a finding about a case.
-func (k *Checker) Finding(c *Case, mode Mode, summary string, outcomes ...*session.Outcome) *Finding {
+func (t *Trial) Finding(c *Case, mode Mode, summary string, outcomes ...*session.Outcome) *Finding {
 	found := *c
-	found.Kind, found.Operation = k.Kind.GroupVersionKind, k.Operation
+	found.Kind, found.Operation = t.Kind.GroupVersionKind, t.Operation
 	return &Finding{Case: found, Mode: mode, Summary: summary, Outcomes: outcomes}
 }
 
 // Differences returns the changes between the two objects of a finding that should be equal. It reports false if the finding is
 // not about two objects.
-func (k *Checker) Differences(f *Finding) ([]tree.Change, bool) {
+func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 	from, to := f.compared()
 	if from == nil || to == nil {
 		return nil, false
 	}
-	return slices.DeleteFunc(k.differences(f.Case.Law, from, to), func(c tree.Change) bool {
+	return slices.DeleteFunc(t.differences(f.Case.Law, from, to), func(c tree.Change) bool {
 		switch f.Mode {
 		case TreatedUnlike, Order:
 			return c.Kind == tree.Moved

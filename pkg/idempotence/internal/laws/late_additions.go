@@ -14,7 +14,7 @@ import (
 )
 
 // lateAdditions is L4b.
-type lateAdditions struct{ *Checker }
+type lateAdditions struct{ *Trial }
 
 func (l lateAdditions) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)

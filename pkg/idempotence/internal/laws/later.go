@@ -64,7 +64,7 @@ func (l pure) checkAfterGaps(c *Case, x *objects.Object) (found *Finding) {
 }
 
 // StartClock records the first call for L3 with NextSecond.
-func (k *Checker) StartClock(x *objects.Object, call *session.Outcome) { k.clock.start(x, call) }
+func (t *Trial) StartClock(x *objects.Object, call *session.Outcome) { t.clock.start(x, call) }
 
 // Timed returns the object of the recorded call, or nil.
-func (k *Checker) Timed() *objects.Object { return k.clock.x }
+func (t *Trial) Timed() *objects.Object { return t.clock.x }

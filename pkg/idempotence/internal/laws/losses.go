@@ -14,31 +14,31 @@ import (
 
 // lost describes what a call has removed from the object. A removed value of a sample, or of the webhook's own element, is only
 // advice: the webhook may be meant to remove it.
-func (k *Checker) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
-	gone := slices.DeleteFunc(losses(k.differences(c.Law, before, out.After), out.After.Doc, k.Inputs.Same), func(gone tree.Change) bool {
-		return k.intended(c.Law, gone)
+func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
+	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
+		return t.intended(c.Law, gone)
 	})
 	if len(gone) == 0 {
 		return nil
 	}
 	names := map[string]bool{} // of the sample's elements that go
 	for _, change := range gone {
-		if k.Inputs.Given(change.Path) {
+		if t.Inputs.Given(change.Path) {
 			namesOf(change.Old, names)
 		}
 	}
 	foreign := slices.DeleteFunc(slices.Clone(gone), func(c tree.Change) bool {
-		return k.Inputs.Given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
+		return t.Inputs.Given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
 	})
 	if len(foreign) == 0 {
-		v := k.Finding(c, RemovesSample, when+"the webhook removes what is in a sample: "+summary(gone), out)
+		v := t.Finding(c, RemovesSample, when+"the webhook removes what is in a sample: "+summary(gone), out)
 		v.Advice = true
 		return v
 	}
-	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return k.isOwn(before, c.Path) }); len(others) > 0 {
-		return k.Finding(c, Removes, when+"the webhook removes what it did not put there: "+summary(others), out)
+	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return t.isOwn(before, c.Path) }); len(others) > 0 {
+		return t.Finding(c, Removes, when+"the webhook removes what it did not put there: "+summary(others), out)
 	}
-	v := k.Finding(c, Overwrites, when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
+	v := t.Finding(c, Overwrites, when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
 	v.Advice = true
 	return v
 }
@@ -185,7 +185,7 @@ func isRewritten(a, b any) bool {
 
 // isOwn reports whether a path leads into a part that the webhook may set: a container or volume that it adds if it is missing, or
 // a container's command, which is one value.
-func (k *Checker) isOwn(before *objects.Object, p tree.Path) bool {
+func (t *Trial) isOwn(before *objects.Object, p tree.Path) bool {
 	for i, step := range p {
 		if !step.Element && step.Name == "command" {
 			return true
@@ -200,8 +200,8 @@ func (k *Checker) isOwn(before *objects.Object, p tree.Path) bool {
 		if !ok {
 			continue
 		}
-		if without, ok := k.Valid(doc); ok {
-			if out := k.F(k.Fresh(), session.Query{Object: without}); out.OK() && tree.Has(out.After.Doc, p[:i+1]) {
+		if without, ok := t.Valid(doc); ok {
+			if out := t.F(t.Fresh(), session.Query{Object: without}); out.OK() && tree.Has(out.After.Doc, p[:i+1]) {
 				return true
 			}
 		}
@@ -240,4 +240,19 @@ func allNamed(value any, names map[string]bool) bool {
 		}
 	}
 	return len(found) > 0
+}
+
+// mounts counts a volume's mounts.
+func mounts(doc any, volume string) (n int) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if p.Last() != "volumeMounts" {
+			return
+		}
+		for _, mount := range list {
+			if m, ok := mount.(map[string]any); ok && m["name"] == volume {
+				n++
+			}
+		}
+	})
+	return n
 }

@@ -5,7 +5,7 @@ package laws
 import "github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 
 // noFailure is L2.
-type noFailure struct{ *Checker }
+type noFailure struct{ *Trial }
 
 func (l noFailure) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)

@@ -12,7 +12,7 @@ import (
 )
 
 // afterCreation checks L1 and L2 on updates of the webhook's own result.
-type afterCreation struct{ *Checker }
+type afterCreation struct{ *Trial }
 
 func (l afterCreation) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)
@@ -59,7 +59,7 @@ func (l afterCreation) allowsUpdate(c *Case, x *objects.Object, created, update 
 }
 
 // deletionRequest checks L2 on a DELETE.
-type deletionRequest struct{ *Checker }
+type deletionRequest struct{ *Trial }
 
 func (l deletionRequest) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)
@@ -75,17 +75,4 @@ func (l deletionRequest) check(c *Case) *Finding {
 		return nil // a denial is a decision
 	}
 	return l.Finding(c, ServerError, "the object cannot be deleted: "+textutil.FirstLine(out.Fault), out)
-}
-
-// stored returns x as it is stored after its creation, with the webhook's changes.
-func (k *Checker) stored(x *objects.Object) (*objects.Object, bool) {
-	if k.Operation == admissionv1.Create {
-		out := k.first(x)
-		if !out.OK() || len(k.Kind.Problems(out.After)) > 0 {
-			return nil, false
-		}
-		x = out.After
-	}
-	defer k.startUpdates(nil)()
-	return k.Valid(x.Doc)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // order is L11.
-type order struct{ *Checker }
+type order struct{ *Trial }
 
 func (l order) check(c *Case) *Finding {
 	x, rival, ok := l.contest(c)

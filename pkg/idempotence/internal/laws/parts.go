@@ -15,7 +15,7 @@ import (
 )
 
 // partsThere is L5.
-type partsThere struct{ *Checker }
+type partsThere struct{ *Trial }
 
 func (l partsThere) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)
@@ -214,19 +214,4 @@ func newVariable(before, after any, env tree.Path, directory string) string {
 		}
 	}
 	return ""
-}
-
-// mounts counts a volume's mounts.
-func mounts(doc any, volume string) (n int) {
-	tree.Lists(doc, func(p tree.Path, list []any) {
-		if p.Last() != "volumeMounts" {
-			return
-		}
-		for _, mount := range list {
-			if m, ok := mount.(map[string]any); ok && m["name"] == volume {
-				n++
-			}
-		}
-	})
-	return n
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // patch is L10.
-type patch struct{ *Checker }
+type patch struct{ *Trial }
 
 func (l patch) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)

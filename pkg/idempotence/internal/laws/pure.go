@@ -13,7 +13,7 @@ import (
 )
 
 // pure is L3.
-type pure struct{ *Checker }
+type pure struct{ *Trial }
 
 // repeats is the number of times that a request is sent to compare the responses. Go does not shuffle small maps evenly: one
 // of the two orders of two keys appears in 88 % of the iterations.

@@ -14,19 +14,19 @@ import (
 )
 
 // problems returns the API server's reasons to reject a result, without those that exceptions cover.
-func (k *Checker) problems(law Law, result *objects.Object) []string {
-	problems := k.Kind.Problems(result)
+func (t *Trial) problems(law Law, result *objects.Object) []string {
+	problems := t.Kind.Problems(result)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
 		paths := objects.ProblemPaths(problem)
-		return len(paths) > 0 && k.needing(func() bool {
-			return !slices.ContainsFunc(paths, func(p string) bool { return !k.excepted(law, pathOf(result.Doc, p)) })
+		return len(paths) > 0 && t.needing(func() bool {
+			return !slices.ContainsFunc(paths, func(p string) bool { return !t.excepted(law, pathOf(result.Doc, p)) })
 		})
 	})
 }
 
 // refused returns a finding about a result that the API server rejects.
-func (k *Checker) refused(c *Case, when string, problems []string, outcomes ...*session.Outcome) *Finding {
-	v := k.Finding(c, Invalid, when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
+func (t *Trial) refused(c *Case, when string, problems []string, outcomes ...*session.Outcome) *Finding {
+	v := t.Finding(c, Invalid, when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
 		v.Mode, v.Advice = InvalidOnWindows, true // which few clusters have
 	}

@@ -26,10 +26,10 @@ type reuse struct {
 }
 
 // reusable returns the cache key of a request.
-func (k *Checker) reusable(q session.Query) (key objects.Digest, ok bool) {
-	if k.Unshared || !slices.Contains(reusing, k.law) || k.Kind.Old != nil ||
-		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != k.Operation ||
-		slices.ContainsFunc(k.Webhooks, func(w *session.Webhook) bool { return w.InProcess }) {
+func (t *Trial) reusable(q session.Query) (key objects.Digest, ok bool) {
+	if t.Unshared || !slices.Contains(reusing, t.law) || t.Kind.Old != nil ||
+		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != t.Operation ||
+		slices.ContainsFunc(t.Webhooks, func(w *session.Webhook) bool { return w.InProcess }) {
 		return key, false
 	}
 	return objects.DigestOf(q.Object.Raw), true

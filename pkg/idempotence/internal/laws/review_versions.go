@@ -14,7 +14,7 @@ import (
 )
 
 // reviewVersions is L8.
-type reviewVersions struct{ *Checker }
+type reviewVersions struct{ *Trial }
 
 func (l reviewVersions) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)

@@ -18,7 +18,7 @@ type Rival struct {
 	unaware bool               // it knows nothing of the webhook, and nobody declared it
 	of      []*session.Webhook // the webhooks whose rival it is, or nil for all
 	// start returns the rival's call, with a fresh instance.
-	start func(k *Checker) func(*objects.Object) *session.Outcome
+	start func(t *Trial) func(*objects.Object) *session.Outcome
 }
 
 // Rivals is a set of rivals by name.
@@ -54,13 +54,13 @@ func (r Rivals) AddCommon() {
 }
 
 // callsTo returns the start of a rival that calls webhooks.
-func callsTo(webhooks []*session.Webhook) func(*Checker) func(*objects.Object) *session.Outcome {
-	return func(k *Checker) func(*objects.Object) *session.Outcome {
-		other := *k
-		other.Session = k.With(webhooks)
+func callsTo(webhooks []*session.Webhook) func(*Trial) func(*objects.Object) *session.Outcome {
+	return func(t *Trial) func(*objects.Object) *session.Outcome {
+		other := *t
+		other.Session = t.With(webhooks)
 		instances := other.Fresh()
 		return func(o *objects.Object) *session.Outcome {
-			if !other.Handles(k.Operation) {
+			if !other.Handles(t.Operation) {
 				return session.Admitted(o)
 			}
 			return other.F(instances, session.Query{Object: o})
@@ -69,10 +69,10 @@ func callsTo(webhooks []*session.Webhook) func(*Checker) func(*objects.Object) *
 }
 
 // editsBy returns the start of a rival that makes an edit.
-func editsBy(change func(doc any) any) func(*Checker) func(*objects.Object) *session.Outcome {
-	return func(k *Checker) func(*objects.Object) *session.Outcome {
+func editsBy(change func(doc any) any) func(*Trial) func(*objects.Object) *session.Outcome {
+	return func(t *Trial) func(*objects.Object) *session.Outcome {
 		return func(o *objects.Object) *session.Outcome {
-			next, ok := k.Valid(change(o.Doc))
+			next, ok := t.Valid(change(o.Doc))
 			if !ok {
 				return session.Denied("the API server refuses what the other webhook makes")
 			}
@@ -82,10 +82,10 @@ func editsBy(change func(doc any) any) func(*Checker) func(*objects.Object) *ses
 }
 
 // RivalNames returns the names of the rivals without an exception, in order.
-func (k *Checker) RivalNames() []string {
+func (t *Trial) RivalNames() []string {
 	var names []string
-	for name := range k.Rivals {
-		if !slices.ContainsFunc(k.Exceptions, func(e Exception) bool { return e.Path == "rival:"+name }) {
+	for name := range t.Rivals {
+		if !slices.ContainsFunc(t.Exceptions, func(e Exception) bool { return e.Path == "rival:"+name }) {
 			names = append(names, name)
 		}
 	}
@@ -97,26 +97,26 @@ func (k *Checker) RivalNames() []string {
 const mostRounds = 8
 
 // only reduces the subject to one of its webhooks until the returned function is called.
-func (k *Checker) only(members []*session.Webhook) (undo func()) {
-	whole, known := k.Webhooks, k.memo
+func (t *Trial) only(members []*session.Webhook) (undo func()) {
+	whole, known := t.Webhooks, t.memo
 	if members != nil {
-		k.Webhooks, k.memo.first = members, nil
+		t.Webhooks, t.memo.first = members, nil
 	}
-	return func() { k.Webhooks, k.memo = whole, known }
+	return func() { t.Webhooks, t.memo = whole, known }
 }
 
 // contest returns x and the rival of a case.
-func (k *Checker) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
-	x, valid := k.ObjectOf(c)
-	rival, known := k.Rivals[c.Rival]
+func (t *Trial) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
+	x, valid := t.ObjectOf(c)
+	rival, known := t.Rivals[c.Rival]
 	return x, rival, valid && known
 }
 
 // alternate calls the webhook and the rival in turns until neither changes the object. It returns no history if a call
 // fails.
-func (k *Checker) alternate(x *objects.Object, other Rival, otherFirst bool) (last *objects.Object, history []*session.Outcome, settled bool) {
-	s := k.Fresh()
-	call := other.start(k)
+func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last *objects.Object, history []*session.Outcome, settled bool) {
+	s := t.Fresh()
+	call := other.start(t)
 	at := x
 	for range mostRounds {
 		changed := false
@@ -125,12 +125,12 @@ func (k *Checker) alternate(x *objects.Object, other Rival, otherFirst bool) (la
 			if (turn == 0) == otherFirst {
 				out = call(at)
 			} else {
-				out = k.F(s, session.Query{Object: at})
+				out = t.F(s, session.Query{Object: at})
 			}
 			if !out.OK() {
 				return nil, nil, true
 			}
-			changed = changed || len(k.differences(L12, at, out.After)) > 0
+			changed = changed || len(t.differences(L12, at, out.After)) > 0
 			history, at = append(history, out), out.After
 		}
 		if !changed {

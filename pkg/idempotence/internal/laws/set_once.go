@@ -19,8 +19,8 @@ import (
 // To decide that, setOnce takes back every value that the webhook wrote where the results differ, and calls the webhook again
 // (settle). The difference is set once if that gives the other result. A value that the webhook has dropped cannot be
 // taken back.
-func (k *Checker) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
-	differences := slices.DeleteFunc(k.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
+func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
+	differences := slices.DeleteFunc(t.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
 	if len(differences) == 0 {
 		return true
 	}
@@ -39,18 +39,18 @@ func (k *Checker) setOnce(law Law, x, first, late, fresh *objects.Object, front 
 	if !taken {
 		return false
 	}
-	at, ok := k.Valid(doc)
+	at, ok := t.Valid(doc)
 	if ok {
 		at = settle(at)
 	}
-	return ok && at != nil && !slices.ContainsFunc(k.content(law, at, fresh), func(d tree.Change) bool { return !isKeptNote(first, at, d) })
+	return ok && at != nil && !slices.ContainsFunc(t.content(law, at, fresh), func(d tree.Change) bool { return !isKeptNote(first, at, d) })
 }
 
 // twice returns F(F(x)), or nil if a call fails.
-func (k *Checker) twice(x *objects.Object) *objects.Object {
-	s := k.Fresh()
+func (t *Trial) twice(x *objects.Object) *objects.Object {
+	s := t.Fresh()
 	for range 2 {
-		out := k.F(s, session.Query{Object: x})
+		out := t.F(s, session.Query{Object: x})
 		if x = out.After; !out.OK() {
 			return nil
 		}

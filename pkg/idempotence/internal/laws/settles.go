@@ -11,7 +11,7 @@ import (
 )
 
 // settles is L12.
-type settles struct{ *Checker }
+type settles struct{ *Trial }
 
 func (l settles) check(c *Case) *Finding {
 	x, rival, ok := l.contest(c)

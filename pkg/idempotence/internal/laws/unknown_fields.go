@@ -9,7 +9,7 @@ import (
 )
 
 // unknownFields is L9.
-type unknownFields struct{ *Checker }
+type unknownFields struct{ *Trial }
 
 // check checks a case. The case's edits add fields that no Go type has.
 func (l unknownFields) check(c *Case) *Finding {

@@ -15,7 +15,7 @@ import (
 )
 
 // updates is L6.
-type updates struct{ *Checker }
+type updates struct{ *Trial }
 
 func (l updates) check(c *Case) *Finding {
 	if c.Variant == SameAgain {

@@ -5,6 +5,8 @@ package laws
 import (
 	"reflect"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
@@ -17,42 +19,28 @@ type updated struct {
 
 // startUpdates turns the following calls into updates, of old if it is not nil, until the returned function is
 // called.
-func (k *Checker) startUpdates(old *objects.Object) (leave func()) {
-	back, known := k.AsUpdate(old), k.memo
-	k.memo = memo{}
-	return func() { back(); k.memo = known }
+func (t *Trial) startUpdates(old *objects.Object) (leave func()) {
+	back, known := t.AsUpdate(old), t.memo
+	t.memo = memo{}
+	return func() { back(); t.memo = known }
 }
 
 // EnterUpdate starts updates with a case's old object. It reports false if that is not valid.
-func (k *Checker) EnterUpdate(doc any) (leave func(), ok bool) {
-	if !sameMap(k.updated.doc, doc) {
-		back := k.startUpdates(nil)
-		old, ok := k.Valid(doc)
+func (t *Trial) EnterUpdate(doc any) (leave func(), ok bool) {
+	if !sameMap(t.updated.doc, doc) {
+		back := t.startUpdates(nil)
+		old, ok := t.Valid(doc)
 		if back(); !ok {
 			return nil, false
 		}
-		k.updated = updated{doc: doc, old: old}
+		t.updated = updated{doc: doc, old: old}
 	}
-	back := k.startUpdates(k.updated.old)
-	k.memo = k.updated.memo
+	back := t.startUpdates(t.updated.old)
+	t.memo = t.updated.memo
 	return func() {
-		k.updated.memo = k.memo
+		t.updated.memo = t.memo
 		back()
 	}, true
-}
-
-// checkOnUpdate checks a case with an old object.
-func (k *Checker) checkOnUpdate(c *Case) *Finding {
-	leave, ok := k.EnterUpdate(c.Old)
-	if !ok {
-		return nil
-	}
-	defer leave()
-	v := k.checkOnRequest(c)
-	if v != nil {
-		v.Summary = "in an update: " + v.Summary
-	}
-	return v
 }
 
 // sameMap reports whether two documents are the same map in memory.
@@ -60,4 +48,17 @@ func sameMap(a, b any) bool {
 	x, isMap := a.(map[string]any)
 	y, areMaps := b.(map[string]any)
 	return isMap && areMaps && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
+}
+
+// stored returns x as it is stored after its creation, with the webhook's changes.
+func (t *Trial) stored(x *objects.Object) (*objects.Object, bool) {
+	if t.Operation == admissionv1.Create {
+		out := t.first(x)
+		if !out.OK() || len(t.Kind.Problems(out.After)) > 0 {
+			return nil, false
+		}
+		x = out.After
+	}
+	defer t.startUpdates(nil)()
+	return t.Valid(x.Doc)
 }

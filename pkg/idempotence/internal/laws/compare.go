@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// unchanged checks that a call does not change the previous call's result.
+func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
+	if !again.OK() {
+		return nil // L2
+	}
+	changes := t.differences(c.Law, before.After, again.After)
+	if t.Impure && changeMode(changes) != Grows {
+		return nil // the answer to one request may differ as much
+	}
+	if len(changes) > 0 {
+		return t.Finding(c, changeMode(changes), "the next call changes it again: "+summary(changes), before, again)
+	}
+	if again.Patched && len(t.Webhooks) == 1 && tree.Equal(before.After.Doc, again.After.Doc) {
+		return t.Finding(c, NoOpPatch, "the next call has nothing to do, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
+	}
+	return nil
+}
+
+// failed reports a call without a decision. Faults of the envelope belong to L8, faults of the patch to L10.
+func (t *Trial) failed(c *Case, o *session.Outcome) *Finding {
+	if o.Fault == "" || o.FaultOf != session.NoDecision {
+		return nil
+	}
+	return t.Finding(c, ServerError, "the webhook fails: "+textutil.FirstLine(o.Fault), o)
+}
+
+// sameAs checks that two equivalent requests have the same result.
+func (t *Trial) sameAs(c *Case, plain, other *session.Outcome, what string) *Finding {
+	switch {
+	case t.Impure:
+		return nil // the answer to one request may differ as much
+	case plain.OK() != other.OK():
+		return t.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", described(plain), what, described(other)), plain, other)
+	case !plain.OK():
+		return nil
+	}
+	if changes := t.differences(c.Law, plain.After, other.After); len(changes) > 0 {
+		return t.Finding(c, Differs, what+" makes another object: "+summary(changes), plain, other)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Options configure the checks.
+type Options struct {
+	Exceptions []Exception
+	Inputs     Inputs
+	Rivals     Rivals
+	Observe    func() any                      // returns what the webhook writes outside of the object, or nil
+	Gaps       []time.Duration                 // for AnotherTime
+	Bubble     func(func(ctx context.Context)) // runs a function with a fake clock, or nil
+	Step       func(Law)                       // is called before each check, or nil
+
+	// A test disables parts of laws and requires that a known bug is then missed.
+	OldInstancesOnly, FirstVersionOnly, UsualEncodingOnly bool
+}
+
+// Inputs tells what the user has given.
+type Inputs interface {
+	// Given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change it.
+	Given(p tree.Path) bool
+	// Same reports whether two list elements have equal keys by the schema.
+	Same(list tree.Path, a, b any) bool
+	// IsMap reports whether an object is a map by the schema, so that its members can have any name.
+	IsMap(p tree.Path) bool
+}
+
+// A Trial has what the checks of the laws share, for objects of one kind: it sends requests, compares results and reports
+// findings.
+type Trial struct {
+	*session.Session
+	Options
+	Impure bool // equal requests had different results
+	Checks int  // number of checks made
+	// Unshared makes each law use fresh instances.
+	Unshared bool
+
+	needed  map[int]bool // exceptions that covered something
+	law     Law          // of the current case
+	memo    memo
+	updated updated
+	reuse   reuse
+	clock   stopwatch
+	shared  session.Instances // for laws that any instance can decide
+	// plain and other count the requests of the current case on which the webhook decided: for x itself, and for
+	// objects that the law derived from x.
+	plain, other int
+}
+
+// NewTrial returns a trial.
+func NewTrial(s *session.Session, options Options) *Trial {
+	return &Trial{Session: s, Options: options, needed: map[int]bool{}}
+}
+
+// A memo caches the results for the object of the current cases.
+type memo struct {
+	doc    any
+	object *objects.Object
+	first  *session.Outcome // of the first call of a fresh instance
+}
+
+// ObjectOf returns x of a case, or nil if it is not valid.
+func (t *Trial) ObjectOf(c *Case) (*objects.Object, bool) {
+	if t.memo.object != nil && sameMap(c.Object, t.memo.doc) {
+		return t.memo.object, true
+	}
+	x, ok := t.Valid(c.Object)
+	if ok {
+		t.memo = memo{doc: c.Object, object: x}
+	}
+	return x, ok
+}
+
+// first returns F(x) of a fresh instance. L1 to L3 call the webhook anew; other laws use the cached result.
+func (t *Trial) first(x *objects.Object) *session.Outcome {
+	if t.memo.object != x {
+		return t.F(t.Fresh(), session.Query{Object: x})
+	}
+	if t.memo.first == nil {
+		t.memo.first = t.F(t.Fresh(), session.Query{Object: x})
+	}
+	return t.memo.first
+}
+
+// onAnyInstance lists the laws that pass or fail in single calls. A violation on a used instance must also appear on a
+// fresh one.
+var onAnyInstance = []Law{L2, L8, L9, L10}
+
+// Fresh returns instances without earlier calls. Laws that are not about memory get used instances, because creating
+// them may be slow.
+func (t *Trial) Fresh() session.Instances {
+	if t.law != "" && !slices.Contains(onAnyInstance, t.law) || t.Unshared {
+		return t.NewInstances()
+	}
+	if t.shared == nil {
+		t.shared = t.NewInstances()
+	}
+	return slices.Clone(t.shared)
+}
+
+// F sends a request, or returns the result of an equal one where the law allows that.
+func (t *Trial) F(s session.Instances, q session.Query) *session.Outcome {
+	if t.Over() {
+		return t.Request(s, q)
+	}
+	if q.Operation == "" {
+		q.Operation = t.Operation
+	}
+	key, may := t.reusable(q)
+	out := t.reuse.earlier[key]
+	if !may || out == nil {
+		out = t.Request(s, q)
+	}
+	if may {
+		t.reuse.now[key] = out
+	}
+	t.count(q, out)
+	return out
+}
+
+// count counts a request on which the webhook decided.
+func (t *Trial) count(q session.Query, out *session.Outcome) {
+	switch {
+	case len(out.Calls) == 0 && t.plain > 0:
+		t.other++ // the registration excludes the derived object, so the webhook does not change it
+	case len(out.Calls) == 0 || out.Fault != "":
+	case q.Object == t.memo.object && q.Raw == nil && !q.DryRun && q.Operation == t.Operation:
+		t.plain++
+	default:
+		t.other++
+	}
+}
