@@ -80,6 +80,19 @@ type PathStep struct {
 // String returns the path in the form of Kubernetes' field paths, such as spec.containers[name=web].image.
 func (p Path) String() string { return p.inner().String() }
 
+// MarshalJSON implements json.Marshaler: a list with a string for a member and an object for an element.
+func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.inner()) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Path) UnmarshalJSON(text []byte) error {
+	var inner tree.Path
+	if err := json.Unmarshal(text, &inner); err != nil {
+		return err
+	}
+	*p = pathOf(inner)
+	return nil
+}
+
 // String describes the edit in one line.
 func (e Edit) String() string { return e.inner().String() }
 
@@ -105,9 +118,12 @@ func (e Edit) inner() edits.Edit {
 }
 
 func editOf(e edits.Edit) Edit {
-	out := Edit{What: EditKind(e.What), Value: e.Value, Front: e.Front}
-	for _, s := range e.Path {
-		out.Path = append(out.Path, PathStep(s))
+	return Edit{What: EditKind(e.What), Path: pathOf(e.Path), Value: e.Value, Front: e.Front}
+}
+
+func pathOf(p tree.Path) (out Path) {
+	for _, s := range p {
+		out = append(out, PathStep(s))
 	}
 	return out
 }

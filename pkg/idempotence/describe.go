@@ -49,9 +49,9 @@ func (l Law) Statement() string { return descriptions[l].statement }
 
 // objectsCompared names the two objects of a difference, by failure mode, for laws that do not name them.
 var objectsCompared = map[FailureMode][2]string{
-	FailureRemoves:       {"the object as it was sent", "what the webhook made of it"},
-	FailureOverwrites:    {"the object as it was sent", "what the webhook made of it"},
-	FailureRemovesSample: {"the object as it was sent", "what the webhook made of it"},
+	FailureRemoves:       {"the object as it was sent", "the result of the webhook"},
+	FailureOverwrites:    {"the object as it was sent", "the result of the webhook"},
+	FailureRemovesSample: {"the object as it was sent", "the result of the webhook"},
 }
 
 // descriptions has one value for each law.
@@ -74,48 +74,48 @@ var descriptions = map[Law]description{
 var lawL1 = description{
 	statement: "the second call changes nothing, and the result is valid",
 	explanation: explanation{
-		requests: []string{"the object", "what came of it"},
+		requests: []string{"the object", "the result of the first call"},
 		fix:      "Look for your own parts before you add or change anything: find the container, volume or variable by its name and leave it, or set its fields to fixed values. Never compute a value from one that you have changed.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureGrows: {
-			cause: "It adds a part without looking whether the part is there.",
+			cause: "The webhook adds a part without checking whether the object has it.",
 		},
 		FailureChanges: {
-			cause: "It computes a value from one that it has changed itself: it appends, prefixes, adds up, counts or hashes its own parts.",
+			cause: "The webhook computes a value from one that it has changed itself: it appends to, prefixes, counts or hashes its own parts.",
 		},
 		FailureNoOpPatch: {
-			cause: "It sends its patch without looking whether anything differs.",
-			fix:   "Send a patch only if something changes, without patchType and patch otherwise.",
+			cause: "The webhook sends its patch without checking whether anything differs.",
+			fix:   "Send a patch only if something changes. Otherwise leave out patchType and patch.",
 		},
 		FailureInvalid: {
-			cause: "It writes what does not go with the rest of the object: an element of a name, path or port that is taken, or a value that another field rules out.",
-			fix:   "Look first: add an element only if none of that name, path or port is there, in all lists that share names (containers and initContainers), and a value only where the rest of the object allows it.",
+			cause: "The webhook writes a value that conflicts with the rest of the object: an element whose name, path or port is taken, or a value that another field forbids.",
+			fix:   "Check first: add an element only if no list that shares its names (containers and initContainers) has its name, path or port, and a value only if the other fields allow it.",
 		},
 		FailureInvalidOnWindows: {
-			cause: "It sets what is for Linux only.",
-			fix:   "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
+			cause: "The webhook sets a field that only Linux supports.",
+			fix:   "If your cluster may run Windows Pods, do not set security contexts and other fields for Linux when spec.os.name is windows.",
 		},
 	},
 }
 
 var lawL2 = description{
-	statement: "what is allowed once is allowed again, and no valid object makes the webhook fail",
+	statement: "an object that is allowed once is allowed again, and no valid object makes the webhook fail",
 	explanation: explanation{
-		requests: []string{"the object", "what came of it"},
+		requests: []string{"the object", "the result of the first call"},
 		fix:      "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits. Recover from panics.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
-			cause: "It takes for granted what a valid object may lack: labels, annotations, a name, a security context.",
+			cause: "The webhook relies on fields that a valid object may lack: labels, annotations, a name, a security context.",
 		},
 		FailureHangs: {
-			cause: "It waits for something: a lock, another server, or the API server, which waits for the webhook.",
-			fix:   "See what it waits for: a dump of its goroutines or threads tells. Give its own calls a deadline that is shorter than timeoutSeconds.",
+			cause: "The webhook waits for a lock, for another server, or for the API server, which itself waits for the webhook.",
+			fix:   "A dump of its goroutines or threads shows what it waits for. Give its own calls a deadline that is shorter than timeoutSeconds.",
 		},
 		FailureDenied: {
-			cause: "A check that is meant for the user's objects meets what the webhook put there itself.",
-			fix:   "Refuse only what differs from what you would set yourself: your own output comes back to you.",
+			cause: "A check that is meant for the user's fields rejects fields that the webhook has set itself.",
+			fix:   "Deny only values that differ from those that you would set: the API server sends your own result back to you.",
 		},
 	},
 }
@@ -125,8 +125,8 @@ var lawL3 = description{
 	explanation: explanation{
 		requests: []string{"the object", "the same object again"},
 		from:     "the first answer", to: "the second answer",
-		cause: "The answer depends on more than the request: a clock, random numbers, a counter, memory of other objects, or the order in which a map is iterated.",
-		fix:   "Take nothing but the request into account: no clock, no random names, no counters, no order of map iteration (sort the keys). Derive names from a constant or from a hash of the request.",
+		cause: "The response depends on more than the request: a clock, random numbers, a counter, memory of other objects, or the iteration order of a map.",
+		fix:   "Decide by the request alone: no clock, no random names, no counters, no iteration order of maps (sort the keys). Derive names from a constant or from a hash of the request.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureDecidesDifferently: {
@@ -135,140 +135,140 @@ var lawL3 = description{
 		FailureReadsNamespace: {
 			requests: []string{"the object", "the same without metadata.namespace"},
 			from:     "with metadata.namespace", to: "without it",
-			cause: "It reads the namespace from the object.",
+			cause: "The webhook reads the namespace from the object.",
 			fix:   "Take the namespace from request.namespace.",
 		},
 	},
 }
 
 var lawL4a = description{
-	statement: "what others edit between two calls leaves a valid object that the next call does not change",
+	statement: "after an edit by another party, the next call gives a valid object that further calls do not change",
 	explanation: explanation{
-		requests: []string{"the object", "what came of it, edited by another party", "what came of that"},
-		cause:    "It remembers that it is done (an annotation, a marker, the first of its parts) and does not look at the parts themselves.",
-		fix:      "Do not rely on what you left in the object: others may have changed or removed it. Ensure each part on its own.",
+		requests: []string{"the object", "the result, edited by another party", "the result of that call"},
+		cause:    "The webhook trusts a mark of its first call (an annotation, a label, the first of its parts) and does not check the parts themselves.",
+		fix:      "Do not rely on what you added: others may have changed or removed it. Check and complete each part on its own.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureGrows: {
-			cause: "It adds a part without looking whether the part is there.",
+			cause: "The webhook adds a part without checking whether the object has it.",
 		},
 		FailureChanges: {
-			cause: "It takes its own earlier output, edited since, for the user's input.",
+			cause: "The webhook takes its own earlier result, which another party has edited, for the user's input.",
 		},
 		FailureInvalid: {
-			cause: "It adds a part although somebody has put one of that name, path or port there since.",
+			cause: "The webhook adds a part although another party has added one with the same name, path or port since the first call.",
 		},
 		FailureInvalidOnWindows: {
-			cause: "It sets what is for Linux only.",
-			fix:   "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
+			cause: "The webhook sets a field that only Linux supports.",
+			fix:   "If your cluster may run Windows Pods, do not set security contexts and other fields for Linux when spec.os.name is windows.",
 		},
 		FailureServerError: {
-			cause: "It takes for granted that its parts are as it left them: an entry, a field, an index that somebody has removed.",
-			fix:   "Look whether a part is there, and complete, before you read it. Recover from panics.",
+			cause: "The webhook assumes that its parts are as it added them, and reads an entry, a field or an index that another party has removed.",
+			fix:   "Check that a part exists and is complete before you read it. Recover from panics.",
 		},
 		FailureDenied: {
-			cause: "A check that is meant for the user's objects meets what the webhook put there itself.",
-			fix:   "Refuse only what differs from what you would set yourself: your own output comes back to you.",
+			cause: "A check that is meant for the user's fields rejects fields that the webhook has set itself.",
+			fix:   "Deny only values that differ from those that you would set: the API server sends your own result back to you.",
 		},
 		FailureDeniedLater: {
-			cause: "It checks what it noted in an earlier call, which others may have made untrue.",
+			cause: "The webhook checks what it recorded in an earlier call, although others may have changed the object since.",
 		},
 		FailureAccumulates: {
-			cause: "It does not recognise its own part once another party has edited it, and adds it again.",
+			cause: "The webhook does not recognise its own part after another party has edited it, and adds it again.",
 		},
 	},
 }
 
 var lawL4b = description{
-	statement: "what others add between two calls is treated as if it had been there before",
+	statement: "an addition between two calls is treated like an addition before the first call",
 	explanation: explanation{
-		requests: []string{"the object", "what came of it, with the addition", "the object with the addition from the start", "what came of that"},
+		requests: []string{"the object", "the result, with the addition", "the object with the addition from the start", "the result of that call"},
 		from:     "added between two calls", to: "added before the first call",
-		cause: "It stops when it finds one of its parts, and what was added later is left out.",
-		fix:   "Do not stop early because one of your parts is there: ensure each part for itself, in every container, also in those that came later.",
+		cause: "The webhook stops when it finds one of its parts, and so ignores what was added later.",
+		fix:   "Do not stop because one of your parts exists: check and complete each part on its own, in every container, also in those that were added later.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureDecidesDifferently: {
-			cause: "A check sees what was there at the first call, and not what came later, or the other way round.",
+			cause: "A check sees only what was there at the first call, or only what was added later.",
 		},
 	},
 }
 
 var lawL5 = description{
-	statement: "parts that are there already, or look like it, are completed and lose nothing",
+	statement: "existing parts, and similar ones, are completed and lose nothing",
 	explanation: explanation{
-		requests: []string{"the object with the part", "what came of it"},
-		cause:    "It does not recognise a part that it did not make itself, or made in another call.",
-		fix:      "Recognise your own parts by name and content. If something else has the name, the path or the port, deny the object, in every call.",
+		requests: []string{"the object with the part", "the result of the first call"},
+		cause:    "The webhook does not recognise a part that the user or an earlier call has added.",
+		fix:      "Recognise your own parts by name and content. If another part has the name, the path or the port, deny the object in every call.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureInvalid: {
-			cause: "It compares names only, or paths only, and adds what collides with what is there.",
+			cause: "The webhook compares only names, or only paths, and adds a part that conflicts with an existing one.",
 		},
 		FailureInvalidOnWindows: {
-			cause: "It sets what is for Linux only.",
-			fix:   "Leave out a security context, and what else Windows lacks, where spec.os.name is windows, if such Pods may come to your cluster.",
+			cause: "The webhook sets a field that only Linux supports.",
+			fix:   "If your cluster may run Windows Pods, do not set security contexts and other fields for Linux when spec.os.name is windows.",
 		},
 		FailureServerError: {
-			cause: "It takes for granted that a part that is there is one of its own, and complete.",
-			fix:   "Look whether a part is there, and complete, before you read it. Recover from panics.",
+			cause: "The webhook assumes that an existing part is its own and complete.",
+			fix:   "Check that a part exists and is complete before you read it. Recover from panics.",
 		},
 		FailureDenied: {
-			cause: "A check that is meant for the user's objects meets what the webhook put there itself.",
-			fix:   "Deny such an object in the first call already, or in none.",
+			cause: "A check that is meant for the user's fields rejects fields that the webhook has set itself.",
+			fix:   "Deny such an object in the first call, or in no call.",
 		},
 		FailureIncomplete: {
 			requests: []string{"the object", "the object with the part"},
 			from:     "the object without the part", to: "the object with the part",
-			cause: "It takes one part for the sign that all are there.",
+			cause: "The webhook takes one existing part as a sign that all exist.",
 		},
 		FailureRemoves: {
-			from: "the object as it was sent", to: "what the webhook made of it",
-			cause: "It replaces a whole list or map, or merges elements that only look alike.",
+			from: "the object as it was sent", to: "the result of the webhook",
+			cause: "The webhook replaces a whole list or map, or merges elements that are only similar.",
 			fix:   "Set single keys and elements instead of whole maps and lists.",
 		},
 		FailureRemovesSample: {
-			cause: "It takes out elements of the object, perhaps on purpose.",
-			fix:   "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
+			cause: "The webhook removes elements of the object, perhaps on purpose.",
+			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureOverwrites: {
-			from: "the object as it was sent", to: "what the webhook made of it",
-			cause: "It enforces an element or a command line of its own, whoever has set it.",
-			fix:   "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
+			from: "the object as it was sent", to: "the result of the webhook",
+			cause: "The webhook enforces its own element or command line, whoever has set it.",
+			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureMisuses: {
-			cause: "It recognises its volume by the name alone.",
+			cause: "The webhook recognises its volume by the name alone.",
 		},
 	},
 }
 
 var lawL6 = description{
-	statement: "an update of an older object, a deletion, and the same manifest again go through unchanged",
+	statement: "an update of an older object, a deletion, and the same manifest again are not blocked or changed",
 	explanation: explanation{
 		requests: []string{"the object", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
-		cause: "What it does on UPDATE differs from what it did on CREATE.",
-		fix:   "Act on CREATE only, or change in an UPDATE only what may change there; let deletions (metadata.deletionTimestamp) pass.",
+		cause: "The webhook changes the object differently on UPDATE and on CREATE.",
+		fix:   "Act on CREATE only, or change in an UPDATE only mutable fields. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
 			requests: []string{"the update"},
-			cause:    "It takes for granted what only a new object has, or an old object that is not there.",
-			fix:      "Handle every update of an object that the API server accepts, also of one that is older than the webhook. Recover from panics.",
+			cause:    "The webhook relies on fields that only a new object has, or on an old object that the request lacks.",
+			fix:      "Handle every update that the API server accepts, also of an object that is older than the webhook. Recover from panics.",
 		},
 		FailureDenied: {
-			cause: "A check that is meant for new objects meets what the webhook, or the API server, has put there.",
+			cause: "A check that is meant for new objects rejects fields that the webhook or the API server has set.",
 		},
 		FailureImmutable: {
 			requests: []string{"an update of an annotation"},
-			cause:    "It does the same on UPDATE as on CREATE, where everything may still change.",
+			cause:    "The webhook does the same on UPDATE as on CREATE, where every field may still change.",
 		},
 		FailureBlocksDeletion: {
 			requests: []string{"the removal of the last finalizer"},
-			cause:    "It treats an object that is being deleted like any other.",
+			cause:    "The webhook treats an object that is being deleted like any other.",
 		},
 		FailureNotTheSame: {
-			fix: "Do the same on UPDATE as on CREATE, or nothing: add only what is missing.",
+			fix: "Do the same on UPDATE as on CREATE, or nothing: add only missing parts.",
 		},
 	},
 }
@@ -278,13 +278,13 @@ var lawL7 = description{
 	explanation: explanation{
 		requests: []string{"the object", "the same in, or after, a dry run"},
 		from:     "without a dry run", to: "in, or after, a dry run",
-		cause: "A dry run takes another way through the code, or leaves something behind.",
-		fix:   "Give the same answer in a dry run (request.dryRun), and leave out only what reaches beyond the object.",
+		cause: "A dry run takes another path through the code, or changes the state of the webhook.",
+		fix:   "Give the same response in a dry run (request.dryRun), and skip only side effects.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureSideEffect: {
 			requests: []string{"the object, in a dry run"},
-			cause:    "It writes to another system before it looks at request.dryRun.",
+			cause:    "The webhook writes to another system before it checks request.dryRun.",
 		},
 	},
 }
@@ -292,74 +292,74 @@ var lawL7 = description{
 var lawL8 = description{
 	statement: "every review version and encoding gets the same decision in a correct envelope",
 	explanation: explanation{
-		requests: []string{"the object", "the same in the other way"},
+		requests: []string{"the object", "an equivalent request"},
 		from:     "the usual review", to: "the other review",
-		cause: "It answers in a fixed version, or leaves out uid or patchType.",
-		fix:   "Answer in the version of the request, echo its uid, and send patchType exactly when there is a patch.",
+		cause: "The webhook responds in a fixed version, or without uid or patchType.",
+		fix:   "Respond in the version of the request, echo its uid, and send patchType exactly when there is a patch.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureDecidesDifferently: {
-			cause: "It decides by the text of the request and not by what it means.",
+			cause: "The webhook decides by the text of the request, not by its content.",
 		},
 		FailureDiffers: {
-			cause: "It reads the text of the request and not what it means, or only one version of the review.",
+			cause: "The webhook reads the text of the request instead of its content, or only one version of the review.",
 		},
 		FailureEnvelope: {
 			requests: []string{"the object"},
 		},
 		FailureEnvelopeAgain: {
-			requests: []string{"the object", "what came of it"},
+			requests: []string{"the object", "the result of the first call"},
 		},
 	},
 }
 
 var lawL9 = description{
-	statement: "fields that the webhook does not know survive where they are",
+	statement: "fields that the webhook does not know stay in their place",
 	explanation: explanation{
 		requests: []string{"the object with fields of a newer API"},
-		cause:    "It decodes the object into its Go types, encodes them again, and sends the difference to what it got.",
-		fix:      "Compute the patch from the difference that you made, not from the object as your types read it: what they do not know is lost otherwise.",
+		cause:    "The webhook decodes the object into its own types, encodes these, and sends the difference to the request.",
+		fix:      "Compute the patch from your own changes. If you compute it from the encoded types, fields that they lack are lost.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
-			cause: "Its decoder is strict: it refuses fields that its types do not have.",
+			cause: "The decoder of the webhook is strict: it rejects fields that its types lack.",
 			fix:   "Decode without DisallowUnknownFields and strict decoders: the API server may be newer than your types.",
 		},
 		FailureRounds: {
-			cause: "It reads numbers as floats, as encoding/json does where it has no type.",
+			cause: "The webhook reads numbers as floats, as encoding/json does for untyped values.",
 			fix:   "Decode with sigs.k8s.io/json, or with Decoder.UseNumber, and patch only what you change.",
 		},
 	},
 }
 
 var lawL10 = description{
-	statement: "the patch applies to what was sent, and touches only what has to change",
+	statement: "the patch applies to the object that was sent, and touches only what has to change",
 	explanation: explanation{
-		requests: []string{"the object", "what came of it"},
-		fix:      "Add single keys and elements: replace a whole map or list and you remove what others have put there.",
+		requests: []string{"the object", "the result of the first call"},
+		fix:      "Add single keys and elements. Replacing a whole map or list removes what others have added.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureNoOpPatch: {
-			cause: "It sends its patch without looking whether anything differs.",
+			cause: "The webhook sends its patch without checking whether anything differs.",
 			fix:   "Send no patch when nothing changes.",
 		},
 		FailureRemoves: {
-			cause: "It replaces a whole list or map with its own, or merges elements that only look alike.",
+			cause: "The webhook replaces a whole list or map with its own, or merges elements that are only similar.",
 		},
 		FailureRemovesSample: {
-			cause: "It takes out elements of the object, perhaps on purpose.",
-			fix:   "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
+			cause: "The webhook removes elements of the object, perhaps on purpose.",
+			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureOverwrites: {
-			cause: "It enforces an element or a command line of its own, whoever has set it.",
-			fix:   "If it is meant, declare it: idempotence.Exceptions with the path and the reason.",
+			cause: "The webhook enforces its own element or command line, whoever has set it.",
+			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureDoesNotApply: {
-			cause: "The patch is not made for the object that was sent: an unescaped / in a path, a parent that is missing, an index that has shifted.",
-			fix:   "Compute the patch against the exact bytes of request.object: escape / as ~1 and ~ as ~0 in paths, create parents that are missing, remove elements from the end.",
+			cause: "The patch does not fit the object that was sent: a path with an unescaped /, a missing parent, a shifted index.",
+			fix:   "Compute the patch against the exact bytes of request.object: escape / as ~1 and ~ as ~0 in paths, create missing parents, and remove elements from the end.",
 		},
 		FailureDoesNotApplyAgain: {
-			cause: "The patch is made for objects that the webhook has not seen yet.",
+			cause: "The patch assumes an object that the webhook has not changed yet.",
 		},
 	},
 }
@@ -369,17 +369,17 @@ var lawL11 = description{
 	explanation: explanation{
 		requests: []string{"this webhook first", "then the other", "the other webhook first", "then this one"},
 		from:     "this webhook first", to: "the other webhook first",
-		cause: "What it does depends on what the other webhook has done, or not done yet.",
-		fix:   "Set only what is yours, and do not depend on what others have set or will set.",
+		cause: "The result depends on whether the other webhook was called before.",
+		fix:   "Set only your own fields, and do not depend on the fields of others.",
 	},
 }
 
 var lawL12 = description{
-	statement: "with another webhook, a state is reached that neither changes",
+	statement: "with another webhook, the object reaches a state that neither changes",
 	explanation: explanation{
 		requests: []string{"this webhook", "then the other", "this webhook again", "then the other again"},
 		from:     "one turn", to: "the next turn",
-		cause: "Both insist on something that only one of them can have.",
-		fix:   "Insist on nothing that others may insist on too, such as being first in a list: insert once, and never move again.",
+		cause: "Both webhooks enforce something that only one of them can have.",
+		fix:   "Do not enforce what others may enforce too, such as the first place in a list: insert once, and never move the element again.",
 	},
 }

@@ -63,5 +63,5 @@ func ExampleRun() {
 	// ensure.example.com: safe to call again: true
 	// append.example.com: safe to call again: false
 	// L1 is broken: the second call changes nothing, and the result is valid
-	// the next call changes it again: spec.containers[name=proxy#2] is added
+	// the next call changes the result again: spec.containers[name=proxy#2] is added
 }

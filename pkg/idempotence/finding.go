@@ -65,11 +65,11 @@ func howItFailed(outcomes []*session.Outcome) string {
 		for _, a := range o.Calls {
 			switch {
 			case a.Exchange.Broke:
-				return "The server broke off the connection, as one does whose handler panics: its log has the trace. "
+				return "The server closed the connection without a response, which usually means that its handler panicked: its log has the trace. "
 			case a.Exchange.Status >= http.StatusBadGateway && a.Exchange.Status <= http.StatusGatewayTimeout:
-				return fmt.Sprintf("HTTP %d comes from something in front of it, such as a proxy, or from a server that is overloaded: look there first. ", a.Exchange.Status)
+				return fmt.Sprintf("HTTP %d usually comes from a proxy in front of the webhook, or from an overloaded server: look there first. ", a.Exchange.Status)
 			case a.Exchange.Status == http.StatusInternalServerError:
-				return fmt.Sprintf("The server answered with HTTP %d, as one does whose handler raised an error: its log has the trace. ", a.Exchange.Status)
+				return fmt.Sprintf("The server answered with HTTP %d, which usually means that its handler failed: its log has the trace. ", a.Exchange.Status)
 			}
 		}
 	}

@@ -206,11 +206,11 @@ func TestWhereToBegin(t *testing.T) {
 		want string
 	}{
 		{[]Law{L1}, "", ""},
-		{[]Law{L1, L4a, L10}, "", "mend L10 first"},
-		{[]Law{L1, L3}, "", "mend L3 first"},
-		{[]Law{L3, L2}, FailureServerError, "mend L2 first (where"},
-		{[]Law{L1, L2}, FailureDenied, "mend L1 first"},
-		{[]Law{L7, L6}, "", "mend L6 first"},
+		{[]Law{L1, L4a, L10}, "", "fix L10 first"},
+		{[]Law{L1, L3}, "", "fix L3 first"},
+		{[]Law{L3, L2}, FailureServerError, "fix L2 first (without"},
+		{[]Law{L1, L2}, FailureDenied, "fix L1 first"},
+		{[]Law{L7, L6}, "", "fix L6 first"},
 	} {
 		r := &Report{}
 		for i, law := range c.laws {

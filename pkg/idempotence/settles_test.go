@@ -26,9 +26,9 @@ func TestWhoNeverSettles(t *testing.T) {
 		says, difference string
 		calls            int
 	}{
-		{"the webhook alone", grows, marked, "the webhook changes the object in each call for ever, while another", "data", 2}, // one without calls,
-		{"the other alone", marked, grows, "another webhook, \"rival.example.com\", changes the object in each call for ever, while this one", "data", 4},
-		{"both", flips("a"), flips("b"), "change the object in turns for ever", "data", 4},
+		{"the webhook alone", grows, marked, "the webhook changes the object in each call forever, while another", "data", 2}, // one without calls,
+		{"the other alone", marked, grows, "another webhook, \"rival.example.com\", changes the object in each call forever, while this one", "data", 4},
+		{"both", flips("a"), flips("b"), "change the object in turns forever", "data", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			report, err := Run(t.Context(), named("subject.example.com", tt.subject), Options{Rivals: []Subject{named("rival.example.com", tt.rival)}, Objects: 3, Without: []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11}})

@@ -122,11 +122,11 @@ func asYAML(doc any) string {
 func editHeading(law Law) string {
 	switch law {
 	case L4a, L4b:
-		return "what another party does to it between two calls"
+		return "an edit by another party between two calls"
 	case L9:
 		return "a field of a newer API"
 	}
-	return "a part that is there already"
+	return "a part that exists already"
 }
 
 // calls writes the requests, each with its calls and their operations.

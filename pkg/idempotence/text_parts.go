@@ -158,14 +158,14 @@ type beginning struct {
 // beginnings lists first the laws about missing, changing and unusable responses, then the one about the second call, then the rest.
 var beginnings = func() []beginning {
 	all := []beginning{
-		{L2, FailureServerError, "where there is no answer, there is nothing to say of the others"},
-		{L3, "", "where answers vary, little can be said of the others"},
-		{L8, "", "where an answer cannot be read, the others are not kept either"},
-		{L10, "", "the others are about what its patch makes"},
-		{L1, "", "the others are about more than a second call"},
+		{L2, FailureServerError, "without a response, the other laws cannot be checked"},
+		{L3, "", "while results vary, the other laws can hardly be checked"},
+		{L8, "", "while a response cannot be read, the other laws fail too"},
+		{L10, "", "the other laws are about the patched object"},
+		{L1, "", "the other laws are about more than a second call"},
 	}
 	for _, law := range Laws {
-		all = append(all, beginning{law, "", "the others ask for more"})
+		all = append(all, beginning{law, "", "the other laws demand more"})
 	}
 	return all
 }()
@@ -184,7 +184,7 @@ func (p *printer) whereToBegin(r *Report) {
 		if slices.ContainsFunc(r.Findings, func(v *Violation) bool {
 			return v.Law == b.law && (b.mode == "" || v.FailureMode == b.mode) && v.Verdict != Advice
 		}) {
-			p.hanging("", "One mistake often breaks several laws: mend "+string(b.law)+" first ("+b.why+"), and run again.")
+			p.hanging("", "One mistake often fails several laws: fix "+string(b.law)+" first ("+b.why+"), and run again.")
 			p.printf("\n")
 			return
 		}

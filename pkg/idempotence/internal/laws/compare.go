@@ -20,10 +20,10 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 		return nil // the answer to one request may differ as much
 	}
 	if len(changes) > 0 {
-		return t.Finding(c, changeMode(changes), "the next call changes it again: "+summary(changes), before, again)
+		return t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
 	}
 	if again.Patched && len(t.Webhooks) == 1 && tree.Equal(before.After.Doc, again.After.Doc) {
-		return t.Finding(c, NoOpPatch, "the next call has nothing to do, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
+		return t.Finding(c, NoOpPatch, "the next call changes nothing, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (l dryRun) check(c *Case) *Finding {
 	before := l.observe()
 	dry := l.F(s, session.Query{Object: x, DryRun: true})
 	if after := l.observe(); !bytes.Equal(before, after) {
-		return l.Finding(c, SideEffect, fmt.Sprintf("a dry run has an effect outside of the object: %s → %s", before, after), dry)
+		return l.Finding(c, SideEffect, fmt.Sprintf("a dry run has a side effect: %s → %s", before, after), dry)
 	}
 	if v := l.sameAs(c, never, dry, "a dry run"); v != nil {
 		return v

@@ -42,7 +42,7 @@ func (l afterEdits) check(c *Case) *Finding {
 	}
 	third := l.F(s, session.Query{Object: second.After})
 	if third.Fault == "" && !third.Allowed {
-		return l.Finding(c, Denied, "after an edit by another party it allows the object and then denies what it made of it: "+third.Message, first, second, third)
+		return l.Finding(c, Denied, "after an edit by another party it allows the object and then denies its own result: "+third.Message, first, second, third)
 	}
 	if third.OK() {
 		if changes := l.differences(c.Law, second.After, third.After); len(changes) > 0 {
@@ -70,7 +70,7 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	if fresh = l.F(s, session.Query{Object: fresh.After}); !fresh.OK() {
 		return nil // L2
 	}
-	return l.Finding(c, DeniedLater, "an edit by another party is denied after the first call, and would be allowed before it: "+second.Message, first, second)
+	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
 // accumulates compares with an object that was edited before the webhook ever saw it. An edit of what only

@@ -53,7 +53,7 @@ func (l lateAdditions) check(c *Case) *Finding {
 	if len(differences) == 0 {
 		return nil
 	}
-	v := l.Finding(c, TreatedUnlike, "what is added between two calls is not treated as if it had been there before: "+
+	v := l.Finding(c, TreatedUnlike, "an addition between two calls is not treated like an addition before the first call: "+
 		summary(differences), first, late, start, fresh)
 	if l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
 		v.Advice = true

@@ -31,14 +31,14 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 		return t.Inputs.Given(c.Path) || c.Path.Last() == "volumeMounts" && allNamed(c.Old, names)
 	})
 	if len(foreign) == 0 {
-		v := t.Finding(c, RemovesSample, when+"the webhook removes what is in a sample: "+summary(gone), out)
+		v := t.Finding(c, RemovesSample, when+"the webhook removes values of a sample: "+summary(gone), out)
 		v.Advice = true
 		return v
 	}
 	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return t.isOwn(before, c.Path) }); len(others) > 0 {
-		return t.Finding(c, Removes, when+"the webhook removes what it did not put there: "+summary(others), out)
+		return t.Finding(c, Removes, when+"the webhook removes values that it did not set: "+summary(others), out)
 	}
-	v := t.Finding(c, Overwrites, when+"the webhook overwrites what it is not the only one to set: "+summary(foreign), out)
+	v := t.Finding(c, Overwrites, when+"the webhook overwrites values that others may set: "+summary(foreign), out)
 	v.Advice = true
 	return v
 }

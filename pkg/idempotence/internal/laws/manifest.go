@@ -41,7 +41,7 @@ func (l updates) takesAgain(c *Case) *Finding {
 	refused := len(l.Kind.UpdateProblems(applied, stored.After)) > 0
 	switch {
 	case out.Fault == "" && !out.Allowed && !refused:
-		return l.Finding(c, Denied, "the manifest that made the object is denied when it is applied again: "+out.Message, stored, out)
+		return l.Finding(c, Denied, "the manifest is denied when it is applied again: "+out.Message, stored, out)
 	case !out.OK() || refused && len(l.Kind.UpdateProblems(out.After, stored.After)) > 0:
 		return nil // the manifest cannot be applied
 	}

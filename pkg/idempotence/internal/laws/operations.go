@@ -38,7 +38,7 @@ func (l afterCreation) check(c *Case) *Finding {
 		return nil
 	}
 	if changes := l.differences(c.Law, first.After, again.After); len(changes) > 0 {
-		return l.Finding(c, changeMode(changes), "each update changes the object again, although it says nothing new: "+summary(changes), first, again)
+		return l.Finding(c, changeMode(changes), "each update that changes nothing makes the webhook change the object again: "+summary(changes), first, again)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (l afterCreation) allowsUpdate(c *Case, x *objects.Object, created, update 
 	if !ok || !l.F(l.Fresh(), session.Query{Object: plain, Old: plain}).OK() {
 		return nil
 	}
-	return l.Finding(c, Denied, "it allows the object and then denies an update of what it made of it: "+update.Message, created, update)
+	return l.Finding(c, Denied, "it allows the object and then denies an update of its own result: "+update.Message, created, update)
 }
 
 // deletionRequest checks L2 on a DELETE.

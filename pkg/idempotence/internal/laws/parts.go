@@ -36,9 +36,9 @@ func (l partsThere) check(c *Case) *Finding {
 		return v
 	}
 	if problems := l.problems(c.Law, out.After); len(problems) > 0 {
-		return l.refused(c, "where part of the result is there already, ", problems, out)
+		return l.refused(c, "if a part of the result exists already, ", problems, out)
 	}
-	if v := l.lost(c, part, out, "where part of the result is there already, "); v != nil {
+	if v := l.lost(c, part, out, "if a part of the result exists already, "); v != nil {
 		return v
 	}
 	if v := l.missing(c, x, plain, out); v != nil {
@@ -52,7 +52,7 @@ func (l partsThere) check(c *Case) *Finding {
 	}
 	again := l.F(s, session.Query{Object: out.After})
 	if again.Fault == "" && !again.Allowed {
-		return l.Finding(c, Denied, "where part of the result is there already, it allows the object and then denies what it made of it: "+again.Message, out, again)
+		return l.Finding(c, Denied, "if a part of the result exists already, it allows the object and then denies its own result: "+again.Message, out, again)
 	}
 	return l.unchanged(c, out, again)
 }
@@ -64,7 +64,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 	if !found {
 		return nil
 	}
-	v := l.Finding(c, Incomplete, "where part of the result is there already, the webhook leaves out "+change.Path.String(), plain, out)
+	v := l.Finding(c, Incomplete, "if a part of the result exists already, the webhook leaves out "+change.Path.String(), plain, out)
 	if l.mayBeInput(c, plain) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
 		v.Advice = true
 	}
@@ -169,7 +169,7 @@ func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.O
 			}
 			name, _ := volume.(map[string]any)["name"].(string)
 			if mounts(out.After.Doc, name) > mounts(part.Doc, name) {
-				found = l.Finding(c, Misuses, "a volume of the user's has the name of the webhook's, and the webhook mounts it as if it were its own: "+path.String(), out)
+				found = l.Finding(c, Misuses, "a volume of the user has the name of the webhook's volume, and the webhook mounts it as its own: "+path.String(), out)
 				return
 			}
 		}
@@ -192,7 +192,7 @@ func (l partsThere) pointsAt(c *Case, part *objects.Object, plain, out *session.
 			}
 			at, _ := user["mountPath"].(string)
 			if name := newVariable(part.Doc, out.After.Doc, p[:len(p)-1].Member("env"), at); name != "" {
-				found = l.Finding(c, Misuses, fmt.Sprintf("the user has mounted another volume at %s, and the webhook has the variable %s point there", at, name), out)
+				found = l.Finding(c, Misuses, fmt.Sprintf("the user has mounted another volume at %s, and the webhook sets the variable %s to a path below it", at, name), out)
 				found.Advice = true // perhaps the user knows, and has the same in it
 				return
 			}

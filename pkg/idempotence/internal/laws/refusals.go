@@ -26,7 +26,7 @@ func (t *Trial) problems(law Law, result *objects.Object) []string {
 
 // refused returns a finding about a result that the API server rejects.
 func (t *Trial) refused(c *Case, when string, problems []string, outcomes ...*session.Outcome) *Finding {
-	v := t.Finding(c, Invalid, when+"the API server refuses what the webhook makes of the object: "+strings.Join(problems, "; "), outcomes...)
+	v := t.Finding(c, Invalid, when+"the API server rejects the result: "+strings.Join(problems, "; "), outcomes...)
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
 		v.Mode, v.Advice = InvalidOnWindows, true // which few clusters have
 	}

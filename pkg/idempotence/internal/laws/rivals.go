@@ -74,7 +74,7 @@ func editsBy(change func(doc any) any) func(*Trial) func(*objects.Object) *sessi
 		return func(o *objects.Object) *session.Outcome {
 			next, ok := t.Valid(change(o.Doc))
 			if !ok {
-				return session.Denied("the API server refuses what the other webhook makes")
+				return session.Denied("the API server rejects the result of the other webhook")
 			}
 			return session.Admitted(next)
 		}

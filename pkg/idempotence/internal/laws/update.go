@@ -46,7 +46,7 @@ func (l updates) leavesImmutable(c *Case, x *objects.Object) *Finding {
 		return v
 	}
 	if problems := l.Kind.UpdateProblems(out.After, x); len(problems) > 0 {
-		return l.Finding(c, Immutable, "an update of an annotation fails, because the webhook changes what must not change in an update: "+strings.Join(problems, "; "), out)
+		return l.Finding(c, Immutable, "an update of an annotation fails, because the webhook changes immutable fields: "+strings.Join(problems, "; "), out)
 	}
 	return nil
 }
@@ -80,10 +80,10 @@ func (l updates) letsGo(c *Case, x *objects.Object) *Finding {
 		return nil
 	}
 	if problems := l.Kind.UpdateProblems(out.After, old); len(problems) > 0 && len(l.Kind.UpdateProblems(gone, old)) == 0 {
-		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: what the webhook makes of the removal of its last finalizer is refused: "+strings.Join(problems, "; "), out)
+		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the API server rejects the result for the removal of its last finalizer: "+strings.Join(problems, "; "), out)
 	}
 	if tree.Has(out.After.Doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.After) {
-		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the webhook puts a finalizer on it while it goes", out)
+		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the webhook adds a finalizer during the deletion", out)
 	}
 	return nil
 }
