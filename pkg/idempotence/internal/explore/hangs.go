@@ -50,7 +50,7 @@ func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 	name := out.Calls[len(out.Calls)-1].Exchange.Webhook
 	i := slices.IndexFunc(r.Webhooks, func(w *session.Webhook) bool { return w.Name == name })
 	c := &laws.Case{Law: laws.L2, Object: x.Doc}
-	r.Found(r.Finding(c, laws.Hangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: it seems to hang",
+	r.Found(r.Finding(c, laws.Hangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: does it hang?",
 		r.Webhooks[i].Timeout()/time.Second, n, textutil.Count(n, "call")), out))
 	return true
 }
