@@ -19,7 +19,7 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([^"]*)"`)
 
-// answering is a webhook that answers each review with a text, in which %s is the uid.
+// answering returns a webhook whose response is a text, in which %s stands for the uid.
 func answering(version, answer string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)
@@ -79,8 +79,8 @@ func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A webhook that hangs for an object only is one that fails for it.
-func TestHangsForAnObject(t *testing.T) {
+// If only one object makes the webhook hang, the harness reports a failure for this object and goes on.
+func TestHangForOneObjectIsAFailure(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.TimeoutSeconds = ptr.To[int32](1)
 	synctest.Test(t, func(t *testing.T) {

@@ -115,7 +115,7 @@ func scheduleRegistration() admissionregistrationv1.MutatingWebhook {
 	}
 }
 
-// newScheduler writes a schedule that no parser takes.
+// newScheduler returns a webhook that writes an invalid schedule.
 func newScheduler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

@@ -16,13 +16,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// marking is a webhook that breaks no law, and its registration.
+// marking returns a webhook that passes all laws, and its registration.
 func marking() (admissionregistrationv1.MutatingWebhook, http.Handler) {
 	w := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	return w.MutatingWebhook, w.NewHandler()
 }
 
-// refusing is an address at which nothing listens.
+// refusing returns an address at which nothing listens.
 func refusing(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,8 +33,8 @@ func refusing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// A server that cannot be reached is an error of the run, and breaks no law.
-func TestServersThatCannotBeReached(t *testing.T) {
+// A server that cannot be reached is an error of the run. It fails no law.
+func TestUnreachableServerIsAnError(t *testing.T) {
 	registration, handler := marking()
 	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
 	t.Cleanup(secure.Close)
@@ -71,8 +71,8 @@ func TestServersThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// A server that goes away breaks no law, and what was not tried does not hold.
-func TestServersThatGoAway(t *testing.T) {
+// If the server stops during a run, no law fails, and laws without enough cases are inconclusive.
+func TestServerThatStopsFailsNoLaw(t *testing.T) {
 	registration, handler := marking()
 	var calls atomic.Int64
 	var server *httptest.Server
@@ -93,15 +93,15 @@ func TestServersThatGoAway(t *testing.T) {
 	}
 }
 
-// closing is a client that makes a connection for each call.
+// closing returns a client that opens a connection for each call.
 func closing(client *http.Client) *http.Client {
 	transport := client.Transport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
 	return &http.Client{Transport: transport}
 }
 
-// A connection that breaks once is the network's business; a webhook that panics breaks each.
-func TestConnectionsThatBreak(t *testing.T) {
+// A connection that breaks once may be the network's fault. A webhook that panics breaks each connection.
+func TestBrokenConnectionIsRepeatedOnce(t *testing.T) {
 	registration, handler := marking()
 	for _, tt := range []struct {
 		name   string
@@ -134,9 +134,8 @@ func TestConnectionsThatBreak(t *testing.T) {
 	}
 }
 
-// Replicas that do not agree make a webhook impure, whichever is asked first.
-// What a server does instead of an answer says where to look.
-func TestServersThatFail(t *testing.T) {
+// The cause of a finding names how the server failed, so that the author knows where to look.
+func TestCauseNamesTheServersFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		fail        func(w http.ResponseWriter)
@@ -192,8 +191,7 @@ func TestReplicasHaveToAgree(t *testing.T) {
 	}
 }
 
-// Redirects are followed as the API server follows them: with the body after a 307, without it
-// after a 302, which is no review then.
+// Redirects are followed as the API server follows them: with the body after a 307, and without it after a 302.
 func TestRedirects(t *testing.T) {
 	registration, handler := marking()
 	mux := http.NewServeMux()
@@ -211,7 +209,7 @@ func TestRedirects(t *testing.T) {
 }
 
 // A mistake in newHandler ends the run with an error; it fails no law.
-func TestConstructorsThatFail(t *testing.T) {
+func TestFailingNewHandlerIsAnError(t *testing.T) {
 	registration, handler := marking()
 	calls := 0
 	for _, tt := range []struct {

@@ -95,7 +95,7 @@ func wordingOf(t testing.TB) Wording {
 	}
 }
 
-// bubbleOf returns a function that runs others with a fake clock, or nil.
+// bubbleOf returns a function that runs another one with a fake clock, or nil if t is not a *testing.T.
 func bubbleOf(t testing.TB) func(func(context.Context)) {
 	test, ok := t.(*testing.T)
 	if !ok {

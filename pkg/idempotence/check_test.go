@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A recorded test keeps what it is told, and does not fail the test around it.
+// A recorded test records errors and log lines instead of failing the surrounding test.
 type recorded struct {
 	testing.TB
 	logs, errors []string
@@ -31,7 +31,7 @@ func (r *recorded) Logf(format string, args ...any) {
 
 func (r *recorded) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
 
-// The line that a report prints works as it is typed: the test runs itself with it.
+// TestReplayLine runs the line that a report prints: it must replay the case.
 func TestReplayLine(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -67,7 +67,7 @@ func TestReplayLine(t *testing.T) {
 	}
 }
 
-// The line at the end of a report makes the same run, with the seed and the objects that it had.
+// TestAgainLine runs the last line of a report: it must repeat the run with the same seed and number of objects.
 func TestAgainLine(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -106,7 +106,7 @@ func TestCheckReplaysOnlyItsOwnCases(t *testing.T) {
 	}
 }
 
-func TestCheckTellsHowFarItIs(t *testing.T) {
+func TestCheckLogsProgress(t *testing.T) {
 	var broken atomic.Bool
 	outer := &recorded{TB: t}
 	all := []Law{L1, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}

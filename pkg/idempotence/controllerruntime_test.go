@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// TestDefaulter is what docs/idempotence.md shows: the harness in a project made with kubebuilder.
+// TestDefaulter is shown in docs/idempotence.md: the harness in a kubebuilder project.
 func TestDefaulter(t *testing.T) {
 	manifest, err := os.ReadFile("testdata/kubebuilder/manifests.yaml") // made by controller-gen
 	if err != nil {
@@ -47,8 +47,7 @@ func switchedOn() *corev1.Pod {
 
 const wantsAgent = "agent.example.com/inject"
 
-// PodDefaulter gives new Pods that ask for it an agent. Nothing but its own code reads the annotation,
-// so the harness meets Pods that lose it between two calls.
+// PodDefaulter adds an agent to new Pods with an annotation. Other parties may remove the annotation between two calls.
 type PodDefaulter struct{}
 
 // Default implements admission.Defaulter.
@@ -67,8 +66,7 @@ func ensureAgent(spec *corev1.PodSpec) {
 	}
 }
 
-// A handler that knows the protocol and nothing else, such as those made with kubewebhook, or in
-// another language.
+// TestPlainHandler tests a handler without a framework, as another framework or language would serve it.
 func TestPlainHandler(t *testing.T) {
 	registration := admissionregistrationv1.MutatingWebhook{
 		Name:                    "agent.example.com",

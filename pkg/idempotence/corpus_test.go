@@ -19,7 +19,7 @@ func runCase(t *testing.T, c corpus.Case, o Options, unused ...explore.Family) *
 	return runSubject(t, Handler(c.Webhook, c.New), c, o, unused...)
 }
 
-// runSubject tests a webhook of the corpus with what its case declares.
+// runSubject tests a webhook of the corpus with the samples, exceptions and rivals of its case.
 func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused ...explore.Family) *Report {
 	t.Helper()
 	o.Samples = slices.Concat(c.Samples, o.Samples)

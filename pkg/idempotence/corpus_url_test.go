@@ -14,14 +14,13 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// Of three patterns one is behind servers: the command line tool has them all in servers of two languages.
+// byURLShare selects every n-th pattern. The tests of cmd/admitkit run all patterns behind servers.
 var byURLShare = flag.Int("url-share", shareByURL, "which part of the corpus is tested behind servers: 1 for all, 2 for half of it")
 
-// replicasOfCase run for each webhook of the corpus, as in a Deployment.
+// replicasOfCase is the number of servers for each webhook of the corpus.
 const replicasOfCase = 2
 
-// byURL is a webhook of the corpus behind servers with TLS, as any other program would serve it.
-// Nothing is known of it but its URLs.
+// byURL serves a webhook of the corpus with TLS and returns a subject that knows only its URLs.
 func byURL(t *testing.T, c corpus.Case) Subject {
 	t.Helper()
 	var client *http.Client
@@ -48,8 +47,7 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 	}
 }
 
-// publicOnly leaves out settings and variations, which take most calls, where the public patterns do not
-// need them.
+// publicOnly disables settings and variations, which need most of the calls, for the public patterns, which do not need them.
 func publicOnly(c corpus.Case) []explore.Family {
 	if c.Name[0] == 'P' {
 		return ensuring

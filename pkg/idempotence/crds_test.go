@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// fleetCRD is of a kind in no namespace, whose plural cannot be guessed.
+// fleetCRD returns a definition of a cluster-scoped kind with an irregular plural.
 func fleetCRD() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	mode := apiextensionsv1.JSONSchemaProps{Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"fast"`)}, {Raw: []byte(`"safe"`)}},
@@ -47,7 +47,7 @@ func fleetCRD() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// Custom resources with a definition need no sample, and what their schema forbids is found.
+// Custom resources with a definition need no sample, and a result that the schema forbids is found.
 func TestDefinedCustomResources(t *testing.T) {
 	withShip := func(flag any) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {
@@ -108,7 +108,7 @@ func TestDefinedCustomResources(t *testing.T) {
 	}
 }
 
-// The webhooks of the corpus for custom resources are told apart by the schema, with and without samples.
+// The harness judges the corpus's webhooks for custom resources correctly with a schema, with and without samples.
 func TestDefinedWidgets(t *testing.T) {
 	widgets := func(c corpus.Case) bool { return slices.Contains(c.Webhook.Rules[0].Resources, "widgets") }
 	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {

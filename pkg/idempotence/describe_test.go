@@ -3,11 +3,16 @@
 package idempotence
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// What is said of a webhook that fails is not what is said of a law that is broken otherwise.
+// A server error has its own cause and fix in each law.
 func TestFailuresHaveTheirOwnCause(t *testing.T) {
 	for _, law := range []Law{L2, L4a, L5, L6, L9} {
 		if cause := explain(law, FailureServerError).cause; cause == explain(law, "another way").cause && law != L2 || cause == "" {
@@ -29,4 +34,47 @@ func TestEveryFailureModeIsExplained(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The checks and the report have constants of their own for laws and failure modes. Each value of one must exist in the other.
+func TestChecksAndReportsUseTheSameNames(t *testing.T) {
+	for file, of := range map[string]struct {
+		typeName string
+		names    []string
+	}{
+		"internal/laws/law.go":  {"Law", texts(Laws)},
+		"internal/laws/mode.go": {"Mode", texts(failureModes)},
+	} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			if name, ok := spec.Type.(*ast.Ident); ok && name.Name == of.typeName {
+				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = append(found, value)
+			}
+			return true
+		})
+		slices.Sort(found)
+		slices.Sort(of.names)
+		if !slices.Equal(found, of.names) {
+			t.Errorf("%s has %q, the report %q", file, found, of.names)
+		}
+	}
+}
+
+func texts[T ~string](list []T) (out []string) {
+	for _, one := range list {
+		out = append(out, string(one))
+	}
+	return out
 }

@@ -32,10 +32,10 @@ func subject(name string, mutate func(pod *corev1.Pod)) idempotence.Subject {
 
 var proxy = corev1.Container{Name: "proxy", Image: "registry.example.com/proxy:2"}
 
-// appendProxy does not look whether the proxy is there.
+// appendProxy appends the proxy without checking whether the Pod has it.
 func appendProxy(pod *corev1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, proxy) }
 
-// ensureProxy does.
+// ensureProxy appends the proxy only if the Pod lacks it.
 func ensureProxy(pod *corev1.Pod) {
 	isProxy := func(c corev1.Container) bool { return c.Name == proxy.Name }
 	if !slices.ContainsFunc(pod.Spec.Containers, isProxy) && !slices.ContainsFunc(pod.Spec.InitContainers, isProxy) {
@@ -43,7 +43,7 @@ func ensureProxy(pod *corev1.Pod) {
 	}
 }
 
-// One webhook that may be called again, and one that may not. In a test of your own, use
+// The example tests a webhook that is safe to call again, and one that is not. In your own test, use
 // [idempotence.Check], which prints the whole report.
 func ExampleRun() {
 	for _, s := range []idempotence.Subject{subject("ensure.example.com", ensureProxy), subject("append.example.com", appendProxy)} {

@@ -17,10 +17,10 @@ import (
 //
 //	func FuzzHook(f *testing.F) { idempotence.Fuzz(f, subject, idempotence.Options{}) }
 //
-// With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits that reach new code of the webhook. Without -fuzz, Fuzz checks some
-// objects in about a second. A violation is shrunk and reported as [Check] does. go test stores the input and prints the
-// line that runs it again. Fuzz fails if the webhook changes none of the objects: give it Samples. Budget applies to one input. Fuzz
-// ignores Objects, Replay, Store, TimeGaps and APIServer.
+// With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits that reach new code of the webhook. Without
+// -fuzz, Fuzz checks some objects in about a second. A violation is shrunk and reported as [Check] does. go test stores
+// the input and prints the line that runs it again. Fuzz fails if the webhook changes none of the objects: give it
+// Samples. Budget applies to one input. Fuzz ignores Objects, Store and TimeGaps, and rejects Replay and APIServer.
 func Fuzz(f *testing.F, subject Subject, options Options) {
 	f.Helper()
 	z, err := newFuzzer(subject, options)
@@ -73,7 +73,7 @@ func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
 	return z, err
 }
 
-// awake reports whether the webhook changes any object.
+// awake returns an error if the webhook changes no object.
 func (z *fuzzer) awake(ctx context.Context) error {
 	tried := 0
 	for i := range DefaultObjects {
@@ -109,8 +109,8 @@ func (z *fuzzer) seeds() (all [][]byte) {
 	return all
 }
 
-// try checks laws on one object. The first byte selects the laws (0: all), the second how the object is generated, the third its kind. The
-// remaining bytes replace randomness.
+// try checks laws on one object. The first byte selects the laws (0: all), the second how the object is generated, the
+// third its kind. The remaining bytes replace randomness.
 func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
 	defer cancel()
@@ -138,7 +138,7 @@ func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	return report, nil
 }
 
-// findings returns a report without the statements about a whole run.
+// findings returns the text of the findings, without the summary of a whole run.
 func (r *Report) findings() string {
 	p := printer{report: r}
 	for _, v := range r.Findings {

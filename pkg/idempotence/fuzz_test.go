@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// fuzzVariable has FuzzHook test a webhook that is broken.
+// fuzzVariable is an environment variable that makes FuzzHook test a broken webhook.
 const fuzzVariable = "ADMITKIT_TEST_BROKEN"
 
 // FuzzHook is a fuzz target as users write it.
@@ -28,8 +28,7 @@ func FuzzHook(f *testing.F) {
 	Fuzz(f, moody(&broken), Options{})
 }
 
-// A fuzz target of a broken webhook fails with a report, as a test and as a search. What it tells to run again
-// fails again.
+// A fuzz target of a broken webhook fails with a report, with and without -fuzz. The line that it prints fails again.
 func TestFuzzTargetsFail(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -78,7 +77,7 @@ func randomInput(random *rand.Rand) []byte {
 	return input
 }
 
-// The seeds alone find most that a law on its own shows; correct webhooks keep all laws, whatever the bytes.
+// The seeds alone find most patterns that one law shows. Correct webhooks pass all laws for any input.
 func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 	for _, name := range []string{"P01 blind append of a sidecar", "P10 early return when its volume exists", "P13 replaces the whole map", "P16 typed round trip drops unknown fields", "P22 process counter"} {
 		c := pattern(t, name)
@@ -101,7 +100,7 @@ func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 	}
 }
 
-// The same bytes make the same calls: what fails can be tried again, and made smaller.
+// The same input makes the same calls, so that Go's fuzzer can repeat and minimize it.
 func TestFuzzDependsOnItsInputOnly(t *testing.T) {
 	z := fuzzerOf(t, pattern(t, "P10 early return when its volume exists"))
 	random := rand.New(rand.NewPCG(2, 2))
@@ -116,7 +115,7 @@ func TestFuzzDependsOnItsInputOnly(t *testing.T) {
 	}
 }
 
-func TestFuzzOfAWebhookThatDoesNothing(t *testing.T) {
+func TestFuzzFailsIfNothingIsChanged(t *testing.T) {
 	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
 	for _, tt := range []struct {
 		opts Options

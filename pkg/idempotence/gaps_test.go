@@ -16,7 +16,7 @@ import (
 	hooks "github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stamped is a webhook that sets an annotation.
+// stamped returns a webhook that sets an annotation to a value.
 func stamped(value func() string) Subject {
 	registration := admissionregistrationv1.MutatingWebhook{Name: "stamp.example.com", Rules: hooks.Rules(hooks.OnCreate("", "v1", "pods"))}
 	return Handler(registration, func() http.Handler {
@@ -54,8 +54,8 @@ func TestTimeGaps(t *testing.T) {
 	}
 }
 
-// A year is a gap, too, and a minute is none for a date.
-func TestTimeGapsAreThoseGiven(t *testing.T) {
+// Only the given gaps pass: a year shows in a year, and a minute does not show in a date.
+func TestOnlyTheGivenTimeGapsPass(t *testing.T) {
 	year := func() string { return time.Now().Format("2006") }
 	for _, gaps := range []struct {
 		list  []time.Duration

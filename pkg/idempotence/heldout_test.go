@@ -17,7 +17,7 @@ var known = map[string]string{
 	"B67 says that it was updated (Widget)":       "annotations of a manifest applied again are not compared",
 }
 
-// wrongly reports what is wrong with the judgement of a case, or nothing.
+// wrongly describes how a report misjudges a case. It returns an empty string if the report is right.
 func wrongly(c corpus.Case, report *Report) string {
 	found := slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return v.Verdict != Advice && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })

@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A document is an object as these handlers see it.
+// A document is a decoded JSON object.
 type document = map[string]any
 
-// editing is a webhook that has a function change the object, and sends the members that are other.
+// editing returns a webhook that changes the object with a function, and sends the changed members.
 func editing(group, version, resource string, operations []admissionregistrationv1.OperationType, edit func(r *admissionv1.AdmissionRequest, doc document)) Subject {
 	return Handler(admissionregistrationv1.MutatingWebhook{
 		Name: resource + ".kinds.example.com", AdmissionReviewVersions: []string{"v1"},
@@ -57,7 +57,7 @@ func decoded(raw []byte) (doc document) {
 	return doc
 }
 
-// members is a patch of the outermost members that are other.
+// members returns a patch of the changed outermost members.
 func members(before []byte, doc document) []byte {
 	var old document
 	_ = json.Unmarshal(before, &old)
@@ -78,7 +78,7 @@ func members(before []byte, doc document) []byte {
 	return encoded
 }
 
-// at returns the member that is an object, and makes it if it is missing.
+// at returns the object at a path of members. It creates missing objects.
 func at(doc document, names ...string) document {
 	for _, name := range names {
 		next, ok := doc[name].(document)
@@ -108,7 +108,7 @@ func marked(_ *admissionv1.AdmissionRequest, doc document) {
 	at(doc, "metadata", "annotations")["example.com/seen"] = "yes"
 }
 
-// appendedTo appends to a list in each call.
+// appendedTo returns a change that appends an element to a list in each call.
 func appendedTo(list string, element any, path ...string) func(*admissionv1.AdmissionRequest, document) {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
 		in := at(doc, path...)
@@ -124,7 +124,7 @@ func gateway() runtime.Object {
 	}}
 }
 
-// Webhooks for other objects than new Pods are tested, too, and something is said of each.
+// The harness tests webhooks for other objects and operations than new Pods, and reports a verdict for each.
 func TestOtherKindsAndOperations(t *testing.T) {
 	type edit = func(*admissionv1.AdmissionRequest, document)
 	for _, tt := range []struct {
@@ -190,8 +190,8 @@ func TestOtherKindsAndOperations(t *testing.T) {
 	}
 }
 
-// A custom resource cannot be made up: the error says what to do.
-func TestCustomResourcesNeedASample(t *testing.T) {
+// The harness cannot generate a custom resource without a definition. The error says what to do.
+func TestUndefinedCustomResourceNeedsASample(t *testing.T) {
 	_, err := Run(t.Context(), editing("net.example.com", "v1alpha1", "gateways", onBoth, marked), Options{})
 	if err == nil {
 		t.Fatal("no error without a sample")

@@ -2,7 +2,7 @@
 
 package idempotence
 
-// A Law is a condition that every webhook meets that is safe to call again. F(x) is one whole call with the object x:
+// A Law is a condition that every webhook must meet to be safe to call again. F(x) is one whole call with the object x:
 // encode x, call the webhook, verify the response, apply the patch, decode and default the result. g is an edit of the
 // object by another party between two calls. ≡ is equality up to the order of list elements.
 type Law string

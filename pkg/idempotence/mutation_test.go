@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// What each law and each family of inputs is for: a pattern that escapes without it.
+// A pattern that the harness misses without a law or without a family of inputs. It shows why the law or family exists.
 var (
 	escapesWithoutLaw = map[Law]string{
 		L1:  "P01 blind append of a sidecar",
@@ -59,7 +59,7 @@ var (
 	}
 )
 
-// mutationObjects are few: the patterns show with them.
+// mutationObjects is the number of objects, which is enough to find the patterns.
 const mutationObjects = 8
 
 func TestEveryLawIsNeeded(t *testing.T) {
@@ -85,7 +85,7 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 	}
 }
 
-// evades checks that a pattern is found, and that it is not with an option.
+// evades checks that the harness finds a pattern, and misses it with some options.
 func evades(t *testing.T, name string, o Options, unused ...explore.Family) {
 	t.Helper()
 	c := pattern(t, name)
@@ -109,7 +109,7 @@ func pattern(t *testing.T, name string) corpus.Case {
 	return corpus.Case{}
 }
 
-// finds reports whether one of the laws is found broken that the pattern names.
+// finds reports whether one of the pattern's laws fails.
 func finds(report *Report, c corpus.Case) bool {
 	return slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return (c.Advice || v.Verdict != Advice) && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })

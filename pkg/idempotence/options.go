@@ -93,7 +93,7 @@ type Step struct {
 	Checks, Calls int
 }
 
-// An Allowance lets laws stay inconclusive.
+// An Allowance permits laws to stay inconclusive.
 type Allowance struct {
 	// Laws may be inconclusive. Empty means all laws.
 	Laws []Law
@@ -208,8 +208,8 @@ func documentOf(object runtime.Object) (any, error) {
 	return doc, err
 }
 
-// An Exception declares that the webhook breaks a law on purpose: it writes a new value in each call,
-// removes elements, or overwrites the user.
+// An Exception declares that the webhook breaks a law on purpose: it writes a new value in each call, removes elements,
+// or overwrites values of the user.
 type Exception struct {
 	// Path is a field path, such as "metadata.annotations[example.com/at]" or
 	// "spec.containers[*].image". Changes at the path and below it are ignored, and so are the

@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// An exception that was not needed is told of where its law was looked at, and nowhere else.
-func TestExceptionsThatWereNotNeeded(t *testing.T) {
+// A report notes an unneeded exception only if its law was checked.
+func TestUnneededExceptionIsNoted(t *testing.T) {
 	const elsewhere = "metadata.annotations[example.com/other]"
 	for _, tt := range []struct {
 		reason    string
@@ -34,8 +34,8 @@ func TestExceptionsThatWereNotNeeded(t *testing.T) {
 	}
 }
 
-// A webhook that is impure is said to be that, and nothing that follows from it.
-func TestImpureIsAllThatIsSaid(t *testing.T) {
+// The report on an impure webhook has no findings of laws that fail only because the webhook is impure.
+func TestImpureWebhookHasNoOtherFindings(t *testing.T) {
 	for _, name := range []string{"P17 map iteration decides list order", "M22 the clock, to the second", "P23 wall clock"} {
 		for _, c := range corpus.Patterns() {
 			if c.Name != name {

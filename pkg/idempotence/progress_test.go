@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A run tells of each law that applies, and of each object in order.
+// A run reports its progress for each law that applies and for each object in order.
 func TestProgress(t *testing.T) {
 	c := broken(t, "P01")
 	told, last, calls := map[Law]bool{}, 0, 0
@@ -30,7 +30,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A report has the lines of the program that made it.
+// A report uses the wording of the program that shows it.
 func TestWording(t *testing.T) {
 	report := runCase(t, broken(t, "P01"), Options{Objects: 2, Seed: 7, Store: t.TempDir()})
 	if want := "idempotence.Options{Seed: 7, Objects: 2}"; report.AgainLine() != want {

@@ -43,7 +43,7 @@ func TestFindsRandomBugs(t *testing.T) {
 	})
 }
 
-// ensuring are the slowest families of inputs. Handlers made of ensured parts do not depend on them.
+// ensuring lists the slowest families of inputs. Webhooks that only ensure parts do not depend on them.
 var ensuring = []explore.Family{explore.SingleSettings, explore.VariedSamples}
 
 // eachSeed runs a test for the seed of each case.

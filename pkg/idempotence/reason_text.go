@@ -160,7 +160,7 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	return ""
 }
 
-// ofStoredCase returns the text of a reason for which a stored case has nothing to say.
+// ofStoredCase returns the text of a reason for which a stored case cannot be replayed.
 func (r Reason) ofStoredCase(all Hints, hint string) string {
 	switch r.Code {
 	case ReasonKindNotTried:

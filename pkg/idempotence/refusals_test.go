@@ -8,7 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// An exception is for what the API server says of a field, too.
+// An exception also covers the API server's errors about its field.
 func TestExceptionsForProblems(t *testing.T) {
 	edit := func(_ *admissionv1.AdmissionRequest, doc document) {
 		at(doc, "spec")["containers"].([]any)[0].(document)["imagePullPolicy"] = "Sometimes"

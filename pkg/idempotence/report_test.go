@@ -26,7 +26,7 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// told are the patterns of which the reports are in testdata/report, by the name of the case.
+// told are the patterns whose reports are in testdata/report, by the name of the case.
 var told = map[string]string{
 	"grows":   "P01 blind append of a sidecar",
 	"late":    "P10 early return when its volume exists",
@@ -36,7 +36,7 @@ var told = map[string]string{
 	"impure":  "P22 process counter",
 }
 
-// replayed reports on one stored case, so that the report does not depend on what a run tries.
+// replayed returns the report on one stored case. Such a report does not depend on the cases of a run.
 func replayed(t *testing.T, name string) *Report {
 	t.Helper()
 	patterns := corpus.Patterns()
@@ -86,7 +86,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestTextReportIsVisible: whatever a webhook answers, and however things are called, a terminal shows it and obeys none of it.
+// The text report escapes control characters in names and in responses of the webhook.
 func TestTextReportIsVisible(t *testing.T) {
 	const evil = "a\x1b[2Jb\u202ec\u009b1m"
 	doc := map[string]any{evil: evil}
@@ -150,7 +150,7 @@ func TestJUnitReport(t *testing.T) {
 	}
 }
 
-// Every way that a law is found broken in has a cause and a fix.
+// Each law has a statement, a cause and a fix.
 func TestEveryLawIsExplained(t *testing.T) {
 	for _, law := range Laws {
 		if law.Statement() == "" || explain(law, "").cause == "" && explain(law, "grows").cause == "" && explain(law, FailureServerError).cause == "" && explain(law, "does not apply").cause == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// A server is asked less often than a handler, of which there are fresh instances, and the verdicts are the same.
-func TestServersAreAskedOnce(t *testing.T) {
+// A run makes fewer calls to a server than to a handler, which has fresh instances. The verdicts are the same.
+func TestServerResultsAreReused(t *testing.T) {
 	for _, name := range []string{"P17 sorted keys", "P11 the user mounts", "P04 refuses its own output"} {
 		all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
 		c := all[slices.IndexFunc(all, func(c corpus.Case) bool { return len(c.Name) >= len(name) && c.Name[:len(name)] == name })]

@@ -12,15 +12,15 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// pair finds a pattern and the rival that it does not get on with.
+// pair returns a pattern and the rival with which it never settles.
 func pair(t *testing.T, name string) (c corpus.Case, rival func() http.Handler) {
 	t.Helper()
 	c = pattern(t, name)
 	return c, c.Rivals[0]
 }
 
-// A rival must not hide behind another one of the same name.
-func TestRivalsOfOneName(t *testing.T) {
+// Each of several rivals with the same name is checked.
+func TestRivalsWithEqualNames(t *testing.T) {
 	c, rival := pair(t, "M29 notes the registry of the first call")
 	harmless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rival().ServeHTTP(w, r) })
 	quiet := c.Webhook
@@ -44,7 +44,7 @@ func TestRivalsOfOneName(t *testing.T) {
 }
 
 // Members of one subject are rivals of each other.
-func TestMembersAreRivals(t *testing.T) {
+func TestWebhooksOfASubjectAreRivals(t *testing.T) {
 	c, rival := pair(t, "M29 notes the registry of the first call")
 	other := c.Webhook
 	other.Name = "mirror.example.com"

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// zonesCRD is of a kind with a list of which the elements have no name.
+// zonesCRD returns a definition with a list whose elements have a key other than name.
 func zonesCRD(members ...string) *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	element := map[string]apiextensionsv1.JSONSchemaProps{"zone": text}
@@ -29,7 +29,7 @@ func zonesCRD(members ...string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// An element with the keys of another is that one, changed: what it had besides may be lost.
+// An element with the keys of a removed one is the same element, changed. Its other members may be lost.
 func TestLossesBySchemaKeys(t *testing.T) {
 	everyZone := func(edit func(document)) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {

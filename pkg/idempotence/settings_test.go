@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Each setting is legal in a Pod that has nothing else, apart from those that need more.
+// Each setting is valid in a minimal Pod, apart from those that need other fields.
 func TestSettingsAreLegal(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 	pod := &corev1.Pod{}
@@ -52,7 +52,7 @@ func TestSettingsAreLegal(t *testing.T) {
 	}
 }
 
-// The settings of a kind are fields that the kind has: one that is misspelt would be dropped in silence.
+// The settings of a kind are fields of the kind. A misspelt field would be dropped silently.
 func TestSettingsOfKindsAreKnown(t *testing.T) {
 	kinds := map[string]schema.GroupVersionKind{}
 	for gvk := range objects.Builtins().AllKnownTypes() {
@@ -99,8 +99,8 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 	}
 }
 
-// A setting goes around what is there.
-func TestSettingsReplaceNothing(t *testing.T) {
+// A setting replaces no existing value.
+func TestSettingsReplaceNoValue(t *testing.T) {
 	doc := edits.Fields{"spec": edits.Fields{"containers": []any{edits.Fields{"name": "a", "resources": edits.Fields{"limits": edits.Fields{"cpu": "2"}}}}, "hostNetwork": false}}
 	for _, list := range edits.NewSettings(doc) {
 		for _, e := range list {

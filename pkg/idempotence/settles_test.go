@@ -9,8 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// Who never settles is named, and what they change is shown.
-func TestWhoNeverSettles(t *testing.T) {
+// The finding names the webhooks that never settle and shows their changes.
+func TestFindingNamesWhoNeverSettles(t *testing.T) {
 	named := func(name string, edit func(*admissionv1.AdmissionRequest, document)) Subject {
 		s := editing("", "v1", "configmaps", onCreate, edit)
 		s.webhooks[0].Name = name

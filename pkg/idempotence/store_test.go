@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// moody is a webhook that appends a sidecar blindly while it is broken.
+// moody returns a webhook that appends a sidecar without a check while broken is true.
 func moody(broken *atomic.Bool) Subject {
 	all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
 	find := func(prefix string) corpus.Case {

@@ -22,8 +22,8 @@ import (
 
 const everything = admissionregistrationv1.OperationAll
 
-// seen has a function look at the requests of a webhook that marks objects. What it complains about
-// fails the test, once.
+// seen returns a webhook that marks objects, and passes its requests to a function. The first message that the function
+// returns fails the test.
 func seen(t *testing.T, group, resource string, look func(r *admissionv1.AdmissionRequest, object, old document) string) Subject {
 	t.Helper()
 	var complaints []string
@@ -39,8 +39,8 @@ func seen(t *testing.T, group, resource string, look func(r *admissionv1.Admissi
 	})
 }
 
-// What the API server sets is in an object that is stored, and not in a new one.
-func TestObjectsLookAsStoredOnesDo(t *testing.T) {
+// A stored object has the fields that the API server sets. A new object has none of them.
+func TestStoredObjectHasSystemFields(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "web-", UID: "a-copy", ResourceVersion: "7"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:v1"}}},
@@ -250,7 +250,7 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
-// A webhook for subresources alone cannot be tested, and is not called for what it does not handle.
+// The run for a webhook with rules for subresources only is incomplete, and makes no call.
 func TestSubresourcesOnly(t *testing.T) {
 	for _, resource := range []string{"pods/status", "*/scale", "pods/ephemeralcontainers"} {
 		calls := 0

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// What is remembered of large objects stays in bounds, too.
-func TestRemembersNoMoreThanFits(t *testing.T) {
+// The cache of decoded documents stays bounded for large objects.
+func TestCacheIsBounded(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	text := strings.Repeat("x", 900<<10)
 	before := heap()
@@ -47,8 +47,8 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// The second time, there is nothing to do.
-func TestRemembersWhatFits(t *testing.T) {
+// The cache returns a document that it has decoded before.
+func TestCacheReturnsDecodedDocuments(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	var all []*objects.Object
 	for i := range 600 {

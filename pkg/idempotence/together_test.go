@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// annotating is a webhook that sees to one annotation of Pods.
+// annotating returns a webhook that ensures one annotation of Pods.
 func annotating(name string) Subject {
 	s := editing("", "v1", "pods", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 		meta := doc["metadata"].(document)
@@ -28,8 +28,8 @@ func annotating(name string) Subject {
 	return s
 }
 
-// The second webhook gets what the first one left, with the fields that no Go type has.
-func TestTogetherIsClean(t *testing.T) {
+// The second webhook gets the first one's result, including unknown fields.
+func TestTogetherPassesAllLaws(t *testing.T) {
 	report, err := Run(t.Context(), Together(annotating("a.example.com"), annotating("b.example.com")), Options{Objects: 6})
 	if err != nil || !report.OK() || len(report.Incomplete) > 0 {
 		t.Errorf("%v:\n%s", err, text(report))
@@ -37,7 +37,7 @@ func TestTogetherIsClean(t *testing.T) {
 }
 
 // A dry run is rejected where one of the webhooks has side effects, whatever the others declare.
-func TestDryRunsOfSeveral(t *testing.T) {
+func TestDryRunIsRejectedForSideEffects(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		effects []admissionregistrationv1.SideEffectClass

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// remembering is a webhook that answers a request which it has answered before as it did then.
+// remembering returns a webhook that repeats its earlier response to a uid.
 func remembering(answers *sync.Map, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)
@@ -34,8 +34,8 @@ func remembering(answers *sync.Map, handler http.Handler) http.Handler {
 	})
 }
 
-// A uid names one request: in all runs, for all kinds, and by rivals.
-func TestUIDsNameOneRequest(t *testing.T) {
+// A uid is used for one request only: across runs, kinds and rivals.
+func TestUIDIsUsedOnce(t *testing.T) {
 	registration, handler := marking()
 	var answers sync.Map
 	subject := Handler(registration, func() http.Handler { return remembering(&answers, handler) })
@@ -56,7 +56,7 @@ func TestUIDsNameOneRequest(t *testing.T) {
 	}
 }
 
-// Two reports of one run are the same, though the uids are not.
+// Two reports of the same run are equal although the uids differ.
 func TestUIDsAreNotReported(t *testing.T) {
 	says := func(answer string) Subject {
 		registration, _ := marking()
@@ -91,7 +91,7 @@ func TestUIDsAreNotReported(t *testing.T) {
 	}
 }
 
-// counter grows with each call of a webhook on what it has made.
+// counter returns a value that grows each time a webhook sees its own result.
 func counter(doc document) string {
 	data, _ := doc["data"].(document)
 	n, _ := data["n"].(string)

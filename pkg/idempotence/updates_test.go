@@ -17,7 +17,7 @@ import (
 
 type change = func(*admissionv1.AdmissionRequest, document)
 
-// on has a change made in some operations only.
+// on returns a change that is made for one operation only.
 func on(operation admissionv1.Operation, edit change) change {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Operation == operation {
@@ -32,7 +32,7 @@ func firstContainer(doc document) document {
 	return podSpecOf(doc)["containers"].([]any)[0].(document)
 }
 
-// ensured adds a text to a list if it is not in it.
+// ensured returns a change that adds a text to a list that lacks it.
 func ensured(text any, path ...string) change {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
 		list, in := path[len(path)-1], at(doc, path[:len(path)-1]...)
@@ -42,7 +42,7 @@ func ensured(text any, path ...string) change {
 	}
 }
 
-// withAgent adds a container if none has its name.
+// withAgent adds the agent's container if no container has its name.
 func withAgent(_ *admissionv1.AdmissionRequest, doc document) {
 	spec := podSpecOf(doc)
 	containers, _ := spec["containers"].([]any)
@@ -88,7 +88,7 @@ func (c subjectCase) run(t *testing.T) {
 	wants(t, report, c.broken)
 }
 
-// wants checks that a law is found broken, or none.
+// wants checks that the law fails, or that no law fails if law is empty.
 func wants(t *testing.T, report *Report, law Law) {
 	t.Helper()
 	if law == "" && !report.OK() || law != "" && !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
@@ -98,7 +98,7 @@ func wants(t *testing.T, report *Report, law Law) {
 	}
 }
 
-// Applying a manifest sets what it says, and not the defaults; lists without keys are replaced.
+// Applying a manifest sets its own values, not the defaults, and replaces lists without keys.
 func TestManifestAgain(t *testing.T) {
 	args := func(_ *admissionv1.AdmissionRequest, doc document) {
 		c := firstContainer(doc)
@@ -126,7 +126,7 @@ func TestManifestAgain(t *testing.T) {
 	}
 }
 
-// What goes wrong on UPDATE only is found, too.
+// The harness finds faults that appear only on UPDATE.
 func TestUpdates(t *testing.T) {
 	appended := appendedTo("containers", document{"name": "agent", "image": "agent:v1"}, "spec", "template", "spec")
 	for _, c := range []subjectCase{

@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// only marks the ConfigMaps that have a key.
+// only returns a change that marks ConfigMaps with a key.
 func only(key string) func(*admissionv1.AdmissionRequest, document) {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if data, _ := doc["data"].(document); data[key] != nil {
@@ -53,8 +53,8 @@ func verdictOf(t *testing.T, r *Report, law Law) LawResult {
 	return LawResult{}
 }
 
-// A webhook that does nothing is not shown to be safe.
-func TestCheckOfAWebhookThatDoesNothing(t *testing.T) {
+// Check fails for a webhook that changes nothing, because that proves nothing.
+func TestCheckFailsIfNothingIsChanged(t *testing.T) {
 	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
 	for _, tt := range []struct {
 		name   string
@@ -90,7 +90,7 @@ func TestAllowInconclusiveIsChecked(t *testing.T) {
 	}
 }
 
-// A kind that a webhook is called for and leaves alone is no kind that it is safe for.
+// The webhook must change objects of each kind that it is called for.
 func TestEachKindHasToBeChanged(t *testing.T) {
 	subject := editing("", "v1", "*", onCreate, func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Kind.Kind == "ConfigMap" {
@@ -139,7 +139,7 @@ func TestLawsThatDoNotApply(t *testing.T) {
 	}
 }
 
-// Cases in which nothing can be compared are no evidence.
+// Cases in which nothing can be compared do not count.
 func TestOnlyDecidedCasesCount(t *testing.T) {
 	decide := verdicts{opts: &options{objects: 10}, tally: &explore.Tally{Objects: 10, Changed: 10, Called: 10,
 		Tried: map[laws.Law]int{laws.L4a: 40}, Decided: map[laws.Law]int{laws.L4a: 2}}}
@@ -152,8 +152,8 @@ func TestOnlyDecidedCasesCount(t *testing.T) {
 	}
 }
 
-// A webhook that denies what others have edited leaves those cases undecided, and those that are refused.
-func TestCasesThatAreDeniedAreNotCounted(t *testing.T) {
+// Cases that the webhook denies or the API server rejects are not counted as decided.
+func TestDeniedCasesAreUndecided(t *testing.T) {
 	denies := func() http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var review admissionv1.AdmissionReview
@@ -176,8 +176,8 @@ func TestCasesThatAreDeniedAreNotCounted(t *testing.T) {
 	}
 }
 
-// A run ends within the call in which its time is up.
-func TestRunsEndAtOnce(t *testing.T) {
+// A run ends during the call in which its budget ends.
+func TestRunEndsDuringACall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var calls atomic.Int64
@@ -203,8 +203,8 @@ func TestRunsEndAfterTheirBudget(t *testing.T) {
 	}
 }
 
-// Laws that need no fresh instance do not have one made.
-func TestInstancesAreMadeWhenTheyAreNeeded(t *testing.T) {
+// Laws that need no fresh instance do not create one.
+func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	made := 0
 	subject := Handler(inner.MutatingWebhook, func() http.Handler { made++; return inner.NewHandler() })
@@ -215,8 +215,8 @@ func TestInstancesAreMadeWhenTheyAreNeeded(t *testing.T) {
 	}
 }
 
-// What an instance keeps in mind is no matter of the laws that share one.
-func TestFindingsComeFromFreshInstances(t *testing.T) {
+// The state of an instance causes no finding in laws that share instances.
+func TestFindingsAppearOnFreshInstances(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	report, err := Run(t.Context(), Handler(inner.MutatingWebhook, func() http.Handler {
 		calls, next := 0, inner.NewHandler()
@@ -233,8 +233,8 @@ func TestFindingsComeFromFreshInstances(t *testing.T) {
 	}
 }
 
-// Stored cases that cannot be tried are not passed over: somebody relies on them.
-func TestStoredCasesThatCannotBeTried(t *testing.T) {
+// A stored case that cannot be checked makes the run incomplete, because its author relies on it.
+func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	c := pattern(t, "P21 keeps moving itself to the front")
 	dir := filepath.Join(t.TempDir(), folderOf([]string{c.Webhook.Name}))
 	content, err := os.ReadFile("testdata/report/rival.json")
@@ -263,7 +263,7 @@ func TestStoredCasesThatCannotBeTried(t *testing.T) {
 	}
 }
 
-// quiet has the name of a webhook and does nothing wrong.
+// quiet returns a correct webhook with the name of another.
 func quiet(c corpus.Case) corpus.Case {
 	for _, good := range corpus.Lookalikes() {
 		if good.Name == "P01 append if absent" {

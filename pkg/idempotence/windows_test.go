@@ -9,8 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// That a sidecar is none for Windows is worth saying, and no fault.
-func TestLinuxOnly(t *testing.T) {
+// A sidecar that Windows does not support is advice, not a failure.
+func TestLinuxOnlyPartIsAdvice(t *testing.T) {
 	subject := editing("", "v1", "pods", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 		spec := at(doc, "spec")
 		containers, _ := spec["containers"].([]any)

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// BeIdempotent succeeds for an [idempotence.Subject] that is safe to call again: no law is broken,
-// and enough could be tried to tell. It stores cases that fail only if Options.Store is set.
+// BeIdempotent succeeds for an [idempotence.Subject] that is safe to call again: no law fails, and enough cases were
+// decided. It stores failing cases only if Options.Store is set.
 func BeIdempotent(options idempotence.Options) types.GomegaMatcher {
 	return BeIdempotentWithContext(context.Background(), options)
 }
@@ -51,12 +51,12 @@ func (m *idempotent) Match(actual any) (bool, error) {
 
 func (m *idempotent) names() string { return strings.Join(m.report.Webhooks, ", ") }
 
-// FailureMessage is the report.
+// FailureMessage returns the report.
 func (m *idempotent) FailureMessage(any) string {
 	return "Expected " + m.names() + " to be idempotent\n\n" + m.text()
 }
 
-// NegatedFailureMessage is the report of a subject of which no law is broken.
+// NegatedFailureMessage returns the report of a subject that passes all laws.
 func (m *idempotent) NegatedFailureMessage(any) string {
 	return "Expected " + m.names() + " not to be idempotent\n\n" + m.text()
 }

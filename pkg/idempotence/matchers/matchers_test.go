@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// labels is a webhook that sets a label, made from the one that is there.
+// labels returns a webhook that sets a label to a value that it computes from the old one.
 func labels(value func(old string) string) idempotence.Subject {
 	registration := admissionregistrationv1.MutatingWebhook{Name: "labels.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))}
 	return idempotence.Handler(registration, func() http.Handler {

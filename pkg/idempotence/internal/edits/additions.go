@@ -84,7 +84,7 @@ func LegalDuplicates(doc any) (edits []Edit) {
 	return edits
 }
 
-// LikeRemoved returns edits that add elements like those that the webhook removes, followed by a different one.
+// LikeRemoved returns edits that add elements similar to those that the webhook removes, followed by a different one.
 func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	for _, c := range changes {
 		element, ok := tree.Clone(c.Old).(map[string]any)
@@ -103,7 +103,7 @@ func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	return edits
 }
 
-// customAdditions add to the lists and maps of a custom resource what looks like what is there.
+// customAdditions returns additions to the lists and maps of a custom resource that resemble existing elements.
 func customAdditions(doc any) (edits []Edit) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if len(p) == 0 || p[0].Name == "metadata" || len(list) == 0 {
@@ -122,7 +122,7 @@ func customAdditions(doc any) (edits []Edit) {
 	return edits
 }
 
-// mostMade bounds how many additions are made by the types.
+// mostMade bounds the number of generated additions.
 const mostMade = 8
 
 // MadeAdditions returns generated additions to the lists and maps of a type or definition.
@@ -151,7 +151,7 @@ func MadeAdditions(random *rand.Rand, made generate.Generator, doc any) (edits [
 	return edits
 }
 
-// fullContainer is one with most of what webhooks look at.
+// fullContainer returns a container with most of the fields that webhooks read.
 func fullContainer() map[string]any {
 	return map[string]any{
 		"name": "rival-app", "image": "registry.example.com/rival-app:1", "command": []any{"/rival"}, "args": []any{"--port=18888"},
@@ -166,7 +166,7 @@ func fullContainer() map[string]any {
 	}
 }
 
-// largeInteger is one that a float64 cannot hold.
+// largeInteger is an integer that a float64 cannot represent.
 const largeInteger = 1<<53 + 1
 
 // UnknownFields returns edits that add fields which no Go type has, in the spec and in list elements.

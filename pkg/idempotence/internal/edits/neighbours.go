@@ -43,7 +43,7 @@ func allMetadata(doc any) []tree.Path {
 	return paths
 }
 
-// kept has the rival's containers and variables, before all others or behind them.
+// kept returns a document with the rival's containers and variables, before or after all others.
 func kept(doc any, first bool) any {
 	doc = withVariable(withSidecar(doc, first))
 	tree.Lists(doc, func(p tree.Path, list []any) {

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostParts bounds how many parts of one result are taken apart.
+// mostParts bounds the number of parts of one result that become edits.
 const mostParts = 16
 
 // PartialResults returns edits that put a part of a result, or something similar, into the object.
@@ -41,7 +41,7 @@ func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	return out
 }
 
-// mostPartial bounds how many objects with parts there are.
+// mostPartial bounds the number of edits that PartialResults returns.
 const mostPartial = 64
 
 // Single splits additions of whole lists and maps into additions of single values.
@@ -66,7 +66,7 @@ func Single(changes []tree.Change) (out []tree.Change) {
 	return out
 }
 
-// putPart puts a part where it is in the result. An element goes to the end of its list.
+// putPart returns the edit that puts a part in its place. An element goes to the end of its list.
 func putPart(p tree.Path, value any) Edit {
 	if last := p[len(p)-1]; last.Element {
 		return Edit{What: Insert, Path: p[:len(p)-1], Value: value}
@@ -74,7 +74,7 @@ func putPart(p tree.Path, value any) Edit {
 	return Edit{What: Put, Path: p, Value: value}
 }
 
-// lookAlikes are objects of the user's that have the identity of a part, but not its content.
+// lookAlikes returns edits that add objects of the user with the identity of a part but other content.
 func lookAlikes(x any, c tree.Change) [][]Edit {
 	if c.Kind != tree.Added {
 		return nil
@@ -130,7 +130,7 @@ func lookAlikes(x any, c tree.Change) [][]Edit {
 	return nil
 }
 
-// podSpec is the part of a path up to the Pod spec, the object that has containers.
+// podSpec returns the part of a path up to the Pod spec, the object that has containers.
 func podSpec(p tree.Path) tree.Path {
 	for i, s := range p {
 		if strings.HasSuffix(strings.ToLower(s.Name), "containers") {
@@ -140,7 +140,7 @@ func podSpec(p tree.Path) tree.Path {
 	return p[:max(len(p)-1, 0)]
 }
 
-// mountEdits mount a volume of the user's in each container.
+// mountEdits returns edits that mount a volume of the user in each container.
 func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 	containers := volumes[:len(volumes)-1].Member("containers")
 	value, _ := tree.Get(x, containers)
@@ -152,7 +152,7 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 	return edits
 }
 
-// mostImages is how many images are always changed.
+// mostImages is the number of images that are always changed.
 const mostImages = 2
 
 // ByOthers returns edits of other parties to a result: to the webhook's parts and to the user's.
@@ -199,8 +199,8 @@ func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 	return append(out, foreign[:min(len(foreign), 12)]...)
 }
 
-// sorts are edits to all of one sort of what the webhook added: the notes go and the parts stay, or the other
-// way round. A container may also get another name.
+// sorts returns edits of all additions of one sort: they remove the notes but no parts, or the parts but no notes.
+// A container may also get another name.
 func sorts(changes []tree.Change) (out [][]Edit) {
 	var notes, parts []Edit
 	for _, c := range changes {
@@ -225,7 +225,7 @@ func sorts(changes []tree.Change) (out [][]Edit) {
 	return out
 }
 
-// isIdentity reports whether a value is what its element is known by, or what the object is.
+// isIdentity reports whether a value identifies its element or its object.
 func isIdentity(p tree.Path) bool {
 	if p[0].Name == "apiVersion" || p[0].Name == "kind" || p[0].Name == "status" {
 		return true
@@ -236,7 +236,7 @@ func isIdentity(p tree.Path) bool {
 	return len(p) > 1 && p[len(p)-2].Element && !p[len(p)-1].Element && strings.Contains(p[len(p)-2].Key, p[len(p)-1].Name+"=")
 }
 
-// otherValues are edits that give the leaves of a part other values.
+// otherValues returns edits that replace the values of a part.
 func otherValues(at tree.Path, part any) (out [][]Edit) {
 	tree.Leaves(part, func(p tree.Path, value any) {
 		path := append(slices.Clone(at), p...)

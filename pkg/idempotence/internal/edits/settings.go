@@ -28,8 +28,8 @@ var KnownSettings = sync.OnceValue(func() map[string]any {
 	panic(err) // a test reads them
 })
 
-// eachSetting calls f with the members that users may set in a document and in the Pods in it, and
-// where: each setting for itself.
+// eachSetting calls f with each setting of a document and of the Pods in it: its members, and the paths where users may
+// set them.
 func eachSetting(doc any, f func(members Fields, at ...tree.Path)) {
 	known := func(name string) []any {
 		list, _ := KnownSettings()[name].([]any)
@@ -83,7 +83,7 @@ func NewSettings(doc any) (list [][]Edit) {
 	return list
 }
 
-// setting puts members at a path where there are none.
+// setting returns edits that put members at a path that lacks them.
 func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		path := at.Member(name)

@@ -48,7 +48,7 @@ func Variations(doc any, knowsValid bool) (list [][]Edit) {
 	return list
 }
 
-// nodes calls f with each value in a document but the whole, parents first.
+// nodes calls f with each value inside a document, parents first.
 func nodes(p tree.Path, value any, f func(tree.Path, any)) {
 	if len(p) > 0 {
 		f(slices.Clone(p), value)
@@ -68,7 +68,7 @@ func nodes(p tree.Path, value any, f func(tree.Path, any)) {
 	}
 }
 
-// isOfObject reports whether a value tells which object it is.
+// isOfObject reports whether a value identifies the object.
 func isOfObject(p tree.Path) bool {
 	switch p[0].Name {
 	case "apiVersion", "kind":
@@ -79,12 +79,12 @@ func isOfObject(p tree.Path) bool {
 	return false
 }
 
-// isFree reports whether a value is that of a label or an annotation, which may be any text.
+// isFree reports whether a value belongs to a label or an annotation, which may have any text.
 func isFree(p tree.Path) bool {
 	return len(p) > 1 && !p[len(p)-1].Element && (p[len(p)-2].Name == "annotations" || p[len(p)-2].Name == "labels")
 }
 
-// oddTexts are what people write where something else is meant.
+// oddTexts returns values that users write by mistake.
 func oddTexts(value any) []string {
 	text, _ := value.(string)
 	list := []string{"", "true", "false", "0", "-1", "1", "1.5", "a lot", "{", "[]", "a,b", "A", text + "0", strings.Repeat("x", 63)}

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// Choices is a source of randomness that a fuzzer controls: two bytes decide a number below 256 or a fraction. After the end of the input all
-// values are constant.
+// Choices is a source of randomness that a fuzzer controls: two bytes decide a number below 256 or a fraction. After the
+// end of the input, the values follow from the seed.
 type Choices struct {
 	input []byte
 	more  *rand.PCG
@@ -28,7 +28,8 @@ func (c *Choices) Next() byte {
 	return b
 }
 
-// Uint64 puts one byte where rand.IntN reads it (at the lower end, for powers of two), and another where rand.Float64 reads it.
+// Uint64 puts one byte where rand.IntN reads it (at the lower end, for powers of two), and another where rand.Float64
+// reads it.
 func (c *Choices) Uint64() uint64 {
 	n := c.more.Uint64()
 	if len(c.input) == 0 {
@@ -40,8 +41,8 @@ func (c *Choices) Uint64() uint64 {
 	return n | b<<whole | b | uint64(c.Next())<<fraction
 }
 
-// shape returns the index of an object that is generated in the selected way: an unchanged sample, one with every kind of field, or a random
-// one.
+// shape returns the index of an object that is generated in the selected way: an unchanged sample, one with every kind
+// of field, or a random one.
 func (in *Inputs) shape(choice int) (i int) {
 	n := max(len(in.samples), 1)
 	switch choice % 8 {

@@ -143,7 +143,7 @@ func (r *Run) manifestAgain(doc any) {
 	}
 }
 
-// tryParts checks laws.L5, L1 and L2 on objects that hold a part of the result or something similar.
+// tryParts checks L5, L1, L2 and L10 on objects that hold a part of the result or something similar.
 func (r *Run) tryParts(x *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
 	for _, edits := range r.partialResults(x, changes) {
 		try(laws.L5, func(c *laws.Case) { c.Edits = edits })

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// updatedObjects is the number of first objects that are also updated; after them every updatedObjects-th is.
+// The first updatedObjects objects are also updated, and after them every oneOfUpdated-th.
 const updatedObjects, oneOfUpdated = 6, 8
 
 // Bounds for the cases of one update. The creation has covered many of them already.

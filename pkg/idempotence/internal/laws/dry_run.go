@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// dryRun is L7.
+// dryRun checks L7: a dry run gives the same result and has no side effect.
 type dryRun struct{ *Trial }
 
 func (l dryRun) check(c *Case) *Finding {

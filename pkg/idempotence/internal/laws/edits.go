@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// afterEdits is L4a.
+// afterEdits checks L4a: edits by other parties between two calls.
 type afterEdits struct{ *Trial }
 
 func (l afterEdits) check(c *Case) *Finding {
@@ -73,8 +73,8 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
-// accumulates compares with an object that was edited before the webhook ever saw it. An edit of what only
-// the webhook has put there would have been none then.
+// accumulates compares the number of parts with that of an object that was edited before the first call. An edit of the
+// webhook's own parts has no effect on that object.
 func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	fresh := first
 	if early, ok := l.Edited(x, c.Edits); ok {

@@ -112,7 +112,7 @@ func (t *Trial) leadsTo(law Law, at tree.Path) bool {
 	return found
 }
 
-// others returns the keys of the list elements without an exception, in order.
+// others returns the keys of the list elements that no exception covers, in order.
 func (t *Trial) others(law Law, at tree.Path, value any) (keys []string) {
 	list, _ := value.([]any)
 	for _, element := range list {

@@ -46,7 +46,7 @@ func TestExceptionsCoverParents(t *testing.T) {
 }
 
 // An exception counts as needed only if the part is missing.
-func TestExceptionsForWhatIsLeftOut(t *testing.T) {
+func TestExceptionIsNeededIfThePartIsMissing(t *testing.T) {
 	const plain, whole = `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a","annotations":{"at":"1"}}}`
 	for result, missing := range map[string]bool{whole: false, plain: true} {
 		k := NewTrial(nil, Options{Exceptions: []Exception{{Path: "metadata.annotations[at]"}}})

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// lateAdditions is L4b.
+// lateAdditions checks L4b: additions by other parties between two calls.
 type lateAdditions struct{ *Trial }
 
 func (l lateAdditions) check(c *Case) *Finding {

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// lost describes what a call has removed from the object. A removed value of a sample, or of the webhook's own element, is only
+// lost returns a finding about values that a call has removed. A removed value of a sample, or of the webhook's own element, is only
 // advice: the webhook may be meant to remove it.
 func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
 	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {

@@ -101,8 +101,7 @@ func (l updates) createdFrom(manifest any) (*objects.Object, bool) {
 	return out.After, true
 }
 
-// settled returns the object after an update without a change, in which the webhook may do what it did not do at
-// creation.
+// settled returns the object after an update that changes nothing, because the webhook may act on updates only.
 func (l updates) settled(s session.Instances, created *objects.Object) (*session.Outcome, bool) {
 	stored, ok := l.Valid(created.Doc)
 	if !ok {

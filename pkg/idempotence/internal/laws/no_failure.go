@@ -4,7 +4,7 @@ package laws
 
 import "github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 
-// noFailure is L2.
+// noFailure checks L2: an allowed object is allowed again, and no valid object makes the webhook fail.
 type noFailure struct{ *Trial }
 
 func (l noFailure) check(c *Case) *Finding {

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// order is L11.
+// order checks L11: the result does not depend on the order of two webhooks.
 type order struct{ *Trial }
 
 func (l order) check(c *Case) *Finding {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// partsThere is L5.
+// partsThere checks L5: objects that hold parts of the result.
 type partsThere struct{ *Trial }
 
 func (l partsThere) check(c *Case) *Finding {
@@ -57,8 +57,8 @@ func (l partsThere) check(c *Case) *Finding {
 	return l.unchanged(c, out, again)
 }
 
-// missing describes what the webhook normally adds to the object but did not add here. It ignores values that are not
-// exactly a part of the result, because the user may want something else.
+// missing returns a finding if the webhook did not add a part that it adds to the plain object. It ignores values that
+// are not exactly a part of the result, because the user may want something else.
 func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outcome) *Finding {
 	change, found := l.leftOut(c.Law, x, plain, out)
 	if !found {
@@ -153,7 +153,7 @@ func elsewhere(doc any, change tree.Change) bool {
 	return false
 }
 
-// misused describes a volume of the user that the webhook mounts as its own, or returns "".
+// misused returns a finding about a volume of the user that the webhook mounts as its own, or nil.
 func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.Outcome) *Finding {
 	var found *Finding
 	tree.Lists(part.Doc, func(p tree.Path, list []any) {
@@ -177,8 +177,8 @@ func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.O
 	return found
 }
 
-// pointsAt describes a new variable with a path at which the user has mounted another volume than the webhook's, or returns
-// "".
+// pointsAt returns a finding about a new variable with a path at which the user has mounted another volume than the
+// webhook's, or nil.
 func (l partsThere) pointsAt(c *Case, part *objects.Object, plain, out *session.Outcome) (found *Finding) {
 	tree.Lists(part.Doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumeMounts" || found != nil {

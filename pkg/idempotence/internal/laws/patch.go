@@ -7,7 +7,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// patch is L10.
+// patch checks L10: the patch applies, and touches only what has to change.
 type patch struct{ *Trial }
 
 func (l patch) check(c *Case) *Finding {

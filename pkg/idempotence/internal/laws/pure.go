@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// pure is L3.
+// pure checks L3: the same request gives the same object.
 type pure struct{ *Trial }
 
 // repeats is the number of times that a request is sent to compare the responses. Go does not shuffle small maps evenly: one
@@ -90,7 +90,7 @@ func (l pure) readsNamespace(c *Case, x *objects.Object, first *session.Outcome)
 	return v
 }
 
-// sameAnswer compares two responses to one request.
+// sameAnswer compares two responses to equal requests.
 func (l pure) sameAnswer(c *Case, first, again *session.Outcome, how string) *Finding {
 	switch {
 	case first.OK() != again.OK():

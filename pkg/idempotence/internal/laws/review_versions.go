@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// reviewVersions is L8.
+// reviewVersions checks L8: every review version and encoding gets the same decision.
 type reviewVersions struct{ *Trial }
 
 func (l reviewVersions) check(c *Case) *Finding {
@@ -64,8 +64,8 @@ func (l reviewVersions) readsVersion(c *Case, x *objects.Object, first *session.
 	return l.sameAs(c, first, out, "a review of version "+version)
 }
 
-// otherwise encodes a document differently: members in reverse order, white space, and escapes in annotations. Escapes are
-// used only there, because the decoders of some types, such as Quantity, do not understand them.
+// otherwise encodes a document differently: members in reverse order, white space, and escapes in annotations. Escapes
+// are used only there, because the decoders of some types, such as Quantity, do not understand them.
 func otherwise(v any) []byte {
 	var out bytes.Buffer
 	writeOtherwise(&out, v, false)

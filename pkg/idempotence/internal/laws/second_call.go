@@ -6,7 +6,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// secondCall is L1.
+// secondCall checks L1: the second call changes nothing, and the result is valid.
 type secondCall struct{ *Trial }
 
 func (l secondCall) check(c *Case) *Finding {

@@ -12,13 +12,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// setOnce reports whether two results differ only in values that the webhook writes once and then keeps by design: a note of
-// what it found at its first call, or a default for a missing value. If elements were added at the front, it may
-// also be a value that it sets in the first of several elements.
+// setOnce reports whether two results differ only in values that the webhook writes once and then keeps by design: a
+// record of its first call, or a default for a missing value. If elements were added at the front, it may also be a
+// value that the webhook sets in the first of several elements.
 //
-// To decide that, setOnce takes back every value that the webhook wrote where the results differ, and calls the webhook again
-// (settle). The difference is set once if that gives the other result. A value that the webhook has dropped cannot be
-// taken back.
+// To decide that, setOnce reverts every value that the webhook wrote where the results differ, and calls the webhook
+// again (settle). The values are set once if that gives the other result. A removed value cannot be reverted.
 func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
 	differences := slices.DeleteFunc(t.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
 	if len(differences) == 0 {

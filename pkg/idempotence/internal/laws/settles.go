@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// settles is L12.
+// settles checks L12: two webhooks reach a state that neither changes.
 type settles struct{ *Trial }
 
 func (l settles) check(c *Case) *Finding {
@@ -49,7 +49,7 @@ func (l settles) lastMove(law Law, history []*session.Outcome) (i int, changes [
 	return i, changes
 }
 
-// moves reports whether any turn after the first changes the object.
+// moves reports whether the i-th turn of a history changes the object.
 func (l settles) moves(law Law, history []*session.Outcome, i int) bool {
 	return len(l.differences(law, history[i-1].After, history[i].After)) > 0
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// unknownFields is L9.
+// unknownFields checks L9: unknown fields stay in their place.
 type unknownFields struct{ *Trial }
 
 // check checks a case. The case's edits add fields that no Go type has.

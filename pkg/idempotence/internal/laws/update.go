@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// updates is L6.
+// updates checks L6: updates of older objects, deletions, and manifests that are applied again.
 type updates struct{ *Trial }
 
 func (l updates) check(c *Case) *Finding {

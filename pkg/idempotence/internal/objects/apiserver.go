@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// watcher is the webhook by which the harness learns what webhooks get to see of an object.
+// watcher is the name of the webhook with which the harness records the objects that webhooks see.
 const watcher = "watcher.idempotence.admitkit.dev"
 
 // Connect connects to the API server, if there is one. The returned function disconnects.
@@ -53,7 +53,7 @@ func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefiniti
 	return engine, engine.Close, nil
 }
 
-// allow answers any request.
+// allow is a webhook that allows each request.
 func allow(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
@@ -76,7 +76,7 @@ type RealServer struct {
 	updates recall[[2]Digest, []string] // what was refused of updates, by the new and the old object
 }
 
-// takeIn is what a webhook sees of an object that is to be created, and why that is refused if it is.
+// takeIn returns a new object as a webhook sees it, with the API server's reasons to reject it.
 func (s *RealServer) takeIn(raw []byte, local func([]byte) (*Object, error)) (*Object, error) {
 	sent, err := tree.Decode(raw)
 	if err != nil {
@@ -103,10 +103,10 @@ func (s *RealServer) takeIn(raw []byte, local func([]byte) (*Object, error)) (*O
 	return o, nil
 }
 
-// undecodable begins what is said of a body that is no object.
+// undecodable is the start of the API server's message about a body that it cannot decode.
 const undecodable = "the API server cannot decode it"
 
-// updateProblems are what the API server says to an update.
+// updateProblems returns the API server's reasons to reject an update.
 func (s *RealServer) updateProblems(o, old *Object) []string {
 	key := [2]Digest{DigestOf(o.Raw), DigestOf(old.Raw)}
 	if refusals, ok := s.updates.get(key); ok {
@@ -120,7 +120,7 @@ func (s *RealServer) updateProblems(o, old *Object) []string {
 	return refusals
 }
 
-// admit sends a dry run. What the webhook sees is nil if it is not called.
+// admit sends a dry run. It returns the object that the webhook sees, or nil if the webhook is not called.
 func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
 	request := chain.Request{Operation: operation, Resource: s.Kind.Resource, Object: tree.Encode(doc), DryRun: true}
 	if s.Kind.Namespaced {
@@ -163,7 +163,7 @@ func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 	return seen, refusals, nil
 }
 
-// irrelevantLimits concern audit annotations and webhooks that were not called. The harness uses neither.
+// irrelevantLimits are limits of audit annotations and of webhooks that were not called. The harness uses neither.
 var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnknown, chain.MutatedDerived}
 
 // NamespaceOf returns the namespace in a document, or else the given one.
@@ -175,7 +175,7 @@ func NamespaceOf(doc any, other string) string {
 	return other
 }
 
-// bare is a document without what the API server sets in each request.
+// bare returns a document without the fields that the API server sets in each request.
 func (s *RealServer) bare(doc any) any {
 	for _, name := range append([]string{"managedFields", "generation"}, SystemFields...) {
 		if next, ok := tree.Remove(doc, edits.Metadata.Member(name)); ok {
@@ -185,7 +185,7 @@ func (s *RealServer) bare(doc any) any {
 	return doc
 }
 
-// withIdentity gives a document what it was sent with of that.
+// withIdentity returns a document with those fields as they were sent.
 func (s *RealServer) withIdentity(doc, sent any) any {
 	for _, name := range append([]string{"generation"}, SystemFields...) {
 		if value, ok := tree.Get(sent, edits.Metadata.Member(name)); ok {

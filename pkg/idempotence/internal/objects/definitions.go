@@ -59,8 +59,7 @@ func (k *Kind) Define(d *definition) {
 	k.Resource.Resource, k.Namespaced = d.resource.Definition.Spec.Names.Plural, d.version.Namespaced
 }
 
-// takeIn has the API server take in a custom resource: without the fields that the schema lacks, and with
-// its defaults.
+// takeIn prunes and defaults a custom resource by its schema, as the API server does.
 func (d *definition) takeIn(raw []byte) (*Object, error) {
 	doc, err := tree.Decode(raw)
 	if err != nil {
@@ -81,7 +80,7 @@ func (d *definition) takeIn(raw []byte) (*Object, error) {
 	return &Object{Raw: tree.Encode(u.Object), Doc: u.Object}, nil
 }
 
-// problems are those of a new object.
+// problems returns the API server's reasons to reject a new object.
 func (d *definition) problems(o *Object) []string {
 	u := toStore(o)
 	d.version.PrepareForCreate(u)
@@ -94,7 +93,7 @@ func (d *definition) updateProblems(o, old *Object) []string {
 	return texts(d.version.ValidateUpdate(context.Background(), u, was, ""))
 }
 
-// toStore is a copy of an object with a name, as it has when it is validated.
+// toStore returns a copy of an object with a name, because an object has a name when it is validated.
 func toStore(o *Object) *unstructured.Unstructured {
 	fields, _ := tree.Clone(o.Doc).(map[string]any)
 	u := &unstructured.Unstructured{Object: fields}

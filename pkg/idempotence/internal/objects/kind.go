@@ -86,7 +86,7 @@ func (k *Kind) TakeIn(raw []byte) (*Object, error) {
 	return o, err
 }
 
-// decoded is takeIn for what is not known.
+// decoded decodes and defaults a document that is not cached.
 func (k *Kind) decoded(raw []byte) (*Object, error) {
 	if k.Server != nil {
 		return k.Server.takeIn(raw, k.modelled)
@@ -94,7 +94,7 @@ func (k *Kind) decoded(raw []byte) (*Object, error) {
 	return k.modelled(raw)
 }
 
-// modelled is decoded without an API server.
+// modelled decodes and defaults a document without an API server.
 func (k *Kind) modelled(raw []byte) (*Object, error) {
 	if k.Custom != nil {
 		return k.Custom.takeIn(raw)

@@ -22,7 +22,7 @@ type Digest [sha256.Size]byte
 // DigestOf returns the digest of a text.
 func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
-// recall remembers values up to a size.
+// recall caches values up to a total size.
 type recall[K comparable, V any] struct {
 	values map[K]V
 	size   int
@@ -37,7 +37,7 @@ const (
 	perByte = 4
 )
 
-// put remembers a value, in place of all others when it gets too much.
+// put caches a value. If the cache becomes too large, put empties it first.
 func (m *recall[K, V]) put(key K, value V, size int) {
 	size += perValue
 	if m.values == nil || m.size+size > mostTaken {

@@ -8,12 +8,12 @@ import (
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 )
 
-// SystemFields lists the members of metadata that the API server sets. It drops or rejects a client's values for a new object before a
-// webhook sees it (rest.WipeObjectMetaSystemFields).
+// SystemFields lists the members of metadata that the API server sets. It drops or rejects a client's values for a new
+// object before a webhook sees it (rest.WipeObjectMetaSystemFields).
 var SystemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
-// ofStored are those of an object that is stored. They are the same in each call, as what does not differ
-// between two calls explains nothing.
+// ofStored are the system fields of a stored object. They have the same values in each call, so that they cause no
+// difference.
 var ofStored = map[string]any{
 	"uid": "7d3f0a52-95c1-4a0e-8f0b-2c1d5e6a9b10", "creationTimestamp": "2026-01-02T03:04:05Z", "resourceVersion": "1000",
 }
@@ -66,7 +66,7 @@ func (k *Kind) metadata(old map[string]any, isStored bool) map[string]any {
 
 func textIn(fields map[string]any, name string) string { text, _ := fields[name].(string); return text }
 
-// generatedName is what names.SimpleNameGenerator makes, but for the letters, which are the same ones.
+// generatedName returns a name like those of names.SimpleNameGenerator, always with the same letters.
 func generatedName(prefix string) string {
 	const letters, most = "x7k2p", 63
 	return prefix[:min(len(prefix), most-len(letters))] + letters

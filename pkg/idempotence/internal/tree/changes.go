@@ -26,15 +26,15 @@ type Change struct {
 	Old, New any
 }
 
-// Changes lists what makes y of x, the outermost value that is only in one of them where there
-// is one. The order is that of the members' names and of y's elements.
+// Changes returns the changes from x to y, ordered by the members' names and by y's elements. A value that only one of
+// them has is one change.
 func Changes(x, y any) []Change {
 	var d differ
 	d.value(nil, x, y)
 	return d.changes
 }
 
-// A differ goes through two documents. The path to where it is grows and shrinks in place.
+// A differ compares two documents. Its current path grows and shrinks in place.
 type differ struct{ changes []Change }
 
 func (d *differ) add(k Kind, p Path, from, to any) {
@@ -110,7 +110,7 @@ func (d *differ) list(p Path, x, y []any) {
 	}
 }
 
-// steps are the steps to the elements of a list.
+// steps returns the steps to the elements of a list.
 func steps(p Path, list []any) []Step {
 	out, seen := make([]Step, len(list)), map[string]int{}
 	for i, key := range identities(p, list) {
@@ -120,8 +120,7 @@ func steps(p Path, list []any) []Step {
 	return out
 }
 
-// Leaves calls visit with each value that is neither an object nor a list, and each empty one,
-// and with the path to it.
+// Leaves calls visit with the path and value of each scalar and of each empty object or list.
 func Leaves(v any, visit func(p Path, value any)) { leaves(nil, v, visit) }
 
 func leaves(p Path, v any, visit func(Path, any)) {
@@ -144,7 +143,7 @@ func leaves(p Path, v any, visit func(Path, any)) {
 	visit(slices.Clone(p), v)
 }
 
-// Lists calls visit with each list, and with the path to it.
+// Lists calls visit with the path and elements of each list.
 func Lists(v any, visit func(p Path, list []any)) { lists(nil, v, visit) }
 
 func lists(p Path, v any, visit func(Path, []any)) {

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// Put returns the document with a value at a path: parents that are missing are made, an element
-// that is not there is put at the end of its list. It returns false where the path leads through
-// a value that is neither object nor list, or into an element that is not there.
+// Put returns the document with a value at a path. It creates missing parents and appends a missing element to its list.
+// It returns false if the path leads through a value that is neither object nor list, or into a missing element.
 func Put(doc any, p Path, value any) (any, bool) { return edit(doc, nil, p, &value) }
 
-// Remove returns the document without the value at a path, or false if it is not there.
+// Remove returns the document without the value at a path, or false if there is no value.
 func Remove(doc any, p Path) (any, bool) { return edit(doc, nil, p, nil) }
 
-// edit copies what is on the way and nothing else.
+// edit copies the values on the path and shares all others.
 func edit(doc any, at, rest Path, value *any) (any, bool) {
 	if len(rest) == 0 {
 		if value == nil {
@@ -71,8 +70,8 @@ func editList(doc any, at, rest Path, value *any) (any, bool) {
 	return out, true
 }
 
-// Insert returns the document with an element put before the one at an index of the list at a
-// path, or at its end if the index is negative. The list is made if there is none.
+// Insert returns the document with an element inserted at an index of the list at a path, or at its end if the index is
+// negative. It creates a missing list.
 func Insert(doc any, list Path, index int, element any) (any, bool) {
 	value, _ := Get(doc, list)
 	elements, ok := value.([]any)

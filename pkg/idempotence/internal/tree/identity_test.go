@@ -38,9 +38,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// In a list of which nothing is known, a name that stands there twice tells nothing: to write the
-// elements in another order changes none of them.
-func TestNamesThatStandTwice(t *testing.T) {
+// In an unknown list, a duplicate name identifies no element: writing the elements in another order changes none of them.
+func TestDuplicateNamesIdentifyNothing(t *testing.T) {
 	const a, b = `{"name":"db","zone":"a"}`, `{"name":"db","zone":"b"}`
 	for _, tc := range []struct{ from, to, want string }{
 		{`{"spec":{"targets":[` + a + `,` + b + `]}}`, `{"spec":{"targets":[` + b + `,` + a + `]}}`, "moved spec.targets"},

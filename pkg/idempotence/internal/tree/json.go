@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// elementStep is how a step to an element is written. A step to a member is its name.
+// elementStep is the JSON form of a step to an element. A step to a member is a string, its name.
 type elementStep struct {
 	Key string `json:"element"`
 	Nth int    `json:"nth,omitempty"`

@@ -139,15 +139,15 @@ func Pointer(doc any, p Path) (string, bool) {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// knownKeys are the fields that tell the elements of a list apart, by the name of the list.
-// They are the merge keys of the core types (patchMergeKey, listMapKey) other than the name.
+// knownKeys are the fields that identify the elements of a list, by the name of the list. They are the merge keys of the
+// core types (patchMergeKey, listMapKey) other than the name.
 var knownKeys = map[string][]string{
 	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "hostAliases": {"ip"}, "ownerReferences": {"uid"},
 	"ports": {"containerPort", "port", "protocol"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
 	"conditions": {"type"}, "readinessGates": {"conditionType"}, "volumeClaimTemplates": {"metadata"},
 }
 
-// usualValues are those of keys that may be left out. What fills them in does not make another element.
+// usualValues are the defaults of optional keys. Adding a default does not change the identity of an element.
 var usualValues = map[string]string{"protocol": "TCP", "whenUnsatisfiable": "DoNotSchedule"}
 
 // Identity returns what identifies an element of the list at a path: the values of its keys, else its name, else the whole
@@ -183,14 +183,14 @@ func Identity(list Path, element any) string {
 	return string(identity)
 }
 
-// coreLists are lists of core types in which a name that is there twice, legally or not, means one thing.
+// coreLists are lists of core types in which elements with equal names are the same, even if duplicates are invalid.
 var coreLists = map[string]bool{
 	"env": true, "containers": true, "initContainers": true, "ephemeralContainers": true, "volumes": true, "imagePullSecrets": true,
 	"claims": true, "resourceClaims": true,
 }
 
-// identities are those of all elements of a list. A name that is there twice tells nothing in a list of
-// which nothing is known.
+// identities returns the identities of all elements of a list. In an unknown list, a duplicate name identifies no
+// element.
 func identities(list Path, elements []any) []string {
 	keys := make([]string, len(elements))
 	named := 0

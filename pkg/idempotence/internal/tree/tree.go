@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree compares and edits JSON documents by Kubernetes' rules: list elements with the same name, mount path or port are the
-// same element, whatever their index.
+// Package tree compares and edits JSON documents by Kubernetes' rules: list elements with the same name, mount path or
+// port are the same element, whatever their index.
 //
 // A document is what sigs.k8s.io/json decodes: map[string]any, []any, string, bool, int64, float64
 // and nil. Functions do not change their arguments unless their comment says so.
@@ -65,7 +65,7 @@ func appendValue(dst []byte, v any) []byte {
 	return appendOdd(dst, v)
 }
 
-// opening is what stands before the i-th value of an object or a list.
+// opening returns the byte before the i-th value of an object or a list.
 func opening(i int, bracket byte) byte {
 	if i == 0 {
 		return bracket
@@ -83,7 +83,7 @@ func appendText(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
-// appendOdd leaves to encoding/json what is rare.
+// appendOdd encodes rare values with encoding/json.
 func appendOdd(dst []byte, v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -130,7 +130,7 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Alike reports whether two documents are the same up to the order of the elements of lists.
+// Alike reports whether two documents are equal up to the order of list elements.
 func Alike(a, b any) bool { return Equal(Sorted(a), Sorted(b)) }
 
 // Sorted returns the document with the elements of each list in the order of their text.
