@@ -17,9 +17,9 @@ type Outline []Part
 
 // A Part is one value of a document.
 type Part struct {
-	// Start and End are the offsets of the value's first byte and of the byte behind it.
+	// Start and End are the offsets of the value's first byte and of the byte after it.
 	Start, End int32
-	// Next is the index of the first part behind this one and the parts inside it.
+	// Next is the index of the first part after this one and the parts inside it.
 	Next int32
 	// At identifies the value in its parent: in a struct, the index in the shape's Fields; in a map, the
 	// offset of the member's name.

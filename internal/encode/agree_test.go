@@ -149,7 +149,7 @@ func TestCyclesAreErrors(t *testing.T) {
 	for _, x := range []any{ring, &node{Next: ring}, &loose, &list, &branching, &node{Any: loose}, &node{Any: list, Next: ring}} {
 		v := reflect.ValueOf(x).Elem()
 		if _, err := oracle(v); err == nil || !strings.Contains(err.Error(), "cycle") {
-			t.Fatalf("%T is no cycle: %v", x, err)
+			t.Fatalf("%T is not a cycle: %v", x, err)
 		}
 		if err := compare(v); err != nil {
 			t.Errorf("%T: %v", x, err)

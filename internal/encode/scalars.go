@@ -14,7 +14,7 @@ import (
 var errNotANumber = errors.New("not a number of JSON")
 
 // appendFloat writes a number as JavaScript does: with an exponent only if it would have more than 21 digits or
-// more than 6 zeros behind the point.
+// more than 6 zeros after the point.
 func appendFloat(out []byte, f float64, bits int) ([]byte, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, errNotANumber

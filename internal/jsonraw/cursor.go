@@ -55,7 +55,7 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return e.msg }
 
-// A Cursor is a position in JSON text, before a value or behind the last one read. [NewCursor] and [At] return
+// A Cursor is a position in JSON text, before a value or after the last one read. [NewCursor] and [At] return
 // one. It is not safe for concurrent use.
 type Cursor struct {
 	data  []byte
@@ -120,7 +120,7 @@ func (c *Cursor) Value() ([]byte, error) {
 	return c.data[start:c.pos:c.pos], nil
 }
 
-// Skip checks the next value and moves behind it.
+// Skip checks the next value and moves past it.
 func (c *Cursor) Skip() error {
 	if end := c.ahead.skipValue(c.data, c.pos, MaxDepth-c.depth); end != wrong {
 		c.pos = end
@@ -182,7 +182,7 @@ func (c *Cursor) OpenObject() (more bool, err error) {
 	return c.open('}')
 }
 
-// NextMember moves to the next member and reports true, or moves behind the object and reports false.
+// NextMember moves to the next member and reports true, or moves past the object and reports false.
 func (c *Cursor) NextMember() (more bool, err error) {
 	if c.at(',') {
 		c.pos++
@@ -199,7 +199,7 @@ func (c *Cursor) OpenArray() (more bool, err error) {
 	return c.open(']')
 }
 
-// NextElement moves to the next element and reports true, or moves behind the array and reports false.
+// NextElement moves to the next element and reports true, or moves past the array and reports false.
 func (c *Cursor) NextElement() (more bool, err error) {
 	if c.at(',') {
 		c.pos++

@@ -117,7 +117,7 @@ func (n *Names) skipOther(c *Cursor) bool {
 		return false
 	}
 	if end = c.ahead.skipValue(c.data, end+1, MaxDepth-c.depth); end == wrong {
-		c.ahead = window{} // the cursor may move back behind the window
+		c.ahead = window{} // the cursor is still before the value
 		return false
 	}
 	c.pos = end

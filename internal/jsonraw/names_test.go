@@ -20,7 +20,7 @@ func TestNamesFindMembers(t *testing.T) {
 		{"with escapes", `{"\u0061":1,"n\u0061me":1}`, []int{0, 1}},
 		{"none of them", `{"":1,"A":1,"names":1,"nam":1,"ownerReference":1,"ownerReferencesX":1,"namespacE":1}`, nil},
 		{"others between them", `{"b":{"name":[1.5e3,"}"]},"a":1,"c":"\"","namespace":1,"long":"` + strings.Repeat("x", 200) + `","x.y/z-w":1,"d":-0.5}`, []int{0, 2, 4}},
-		{"others of which the fast way is wrong", `{"b":[[[{"x":1.5}]]],"name":1,` + strings.Repeat(`"c":[{"d":"e"},0.25],`, 9) + `"x.y/z-w":1}`, []int{1, 4}},
+		{"unknown names that the fast path cannot skip", `{"b":[[[{"x":1.5}]]],"name":1,` + strings.Repeat(`"c":[{"d":"e"},0.25],`, 9) + `"x.y/z-w":1}`, []int{1, 4}},
 		{"others with escapes and white space", `{"\u0062":1, "b":2, "c" : 3 ,"a":4}`, []int{0}},
 	} {
 		var got []int

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// skipString moves from the opening quote to behind the closing one.
+// skipString moves from the opening quote past the closing one.
 func (c *Cursor) skipString() error {
 	_, err := c.scanString()
 	return err
@@ -92,7 +92,7 @@ func plainRun(text []byte) (n int) {
 	return n
 }
 
-// skipEscape returns the offset behind the escape at i.
+// skipEscape returns the offset after the escape at i.
 func (c *Cursor) skipEscape(i int) (int, error) {
 	if end := skipEscape(c.data, i); end != wrong {
 		return end, nil

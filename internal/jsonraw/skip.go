@@ -4,11 +4,11 @@ package jsonraw
 
 import "math"
 
-// The functions of this file skip values fast. Each returns the offset behind the value that starts at i, or
+// The functions of this file skip values fast. Each returns the offset after the value that starts at i, or
 // wrong if anything is unusual. Then skipCarefully reads the value again and returns the error if there is one.
 // The API server writes no white space, so these functions test for it last.
 
-// wrong is an offset behind the end of every document.
+// wrong is an offset after the end of every document.
 const wrong = math.MaxInt
 
 // mostOpen bounds the nesting of values that skipValue handles.

@@ -13,13 +13,13 @@ import (
 //
 // The zero window covers nothing. A window serves one document and only moves forward.
 type window struct {
-	end   int // offset behind the 64 bytes
+	end   int // offset after the 64 bytes
 	marks uint64
 }
 
 const windowBytes = 64
 
-// skipText skips a string from behind its opening quote.
+// skipText skips a string from the byte after its opening quote.
 func (w *window) skipText(data []byte, i int) int {
 	for {
 		if left := w.end - i; left > 0 {

@@ -36,8 +36,8 @@ func Contains[S ~string](list []S, value S) bool {
 	return slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-// MatchesScope reports whether a rule with the scope covers namespaced or cluster-scoped objects.
-// No scope covers both.
+// MatchesScope reports whether a rule with the scope covers namespaced or cluster-scoped objects. A rule
+// without a scope covers both.
 func MatchesScope(scope *admissionregistrationv1.ScopeType, namespaced bool) bool {
 	switch {
 	case scope == nil || *scope == admissionregistrationv1.AllScopes:

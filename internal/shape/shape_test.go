@@ -143,13 +143,13 @@ func TestKinds(t *testing.T) {
 	}{
 		{"a named string", corev1.PodPhase(""), String},
 		{"an integer", int8(0), Int},
-		{"a duration is one", time.Duration(0), Int},
+		{"a duration is an integer", time.Duration(0), Int},
 		{"bytes", []byte{}, Bytes},
 		{"a map by a named string", corev1.ResourceList{}, Map},
 		{"a map by a number", map[int]string{}, Opaque},
 		{"an array", [2]string{}, Opaque},
 		{"a number that is kept as text", json.Number(""), Opaque},
-		{"a type that reads itself", json.RawMessage{}, Opaque},
+		{"a type that decodes itself", json.RawMessage{}, Opaque},
 		{"a time of apimachinery", metav1.Time{}, Time},
 		{"any other time", metav1.MicroTime{}, Opaque},
 		{"a quantity", resource.Quantity{}, Quantity},
@@ -158,7 +158,7 @@ func TestKinds(t *testing.T) {
 		{"a struct", corev1.Pod{}, Struct},
 		{"a struct with quoted numbers", quoted{}, Opaque},
 		{"a struct that embeds a pointer", pointing{}, Opaque},
-		{"a struct with a name that stands twice", twice, Opaque},
+		{"a struct with a duplicate name", twice, Opaque},
 		{"a struct with methods that only its field has", unnamed{}, Opaque},
 	} {
 		if got := Of(reflect.TypeOf(row.value)).Kind; got != row.want {
@@ -205,7 +205,7 @@ func TestElements(t *testing.T) {
 			t.Errorf("after a list of %d there is room for %d", n, next.room)
 		}
 		if spare := got[n:cap(got)]; len(spare) > 2 || slices.ContainsFunc(spare, func(e inner) bool { return e != inner{} }) {
-			t.Errorf("a list of %d has %v behind it", n, spare)
+			t.Errorf("a list of %d has spare capacity %v", n, spare)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func rejectionRows() []row {
 		{rule: "AK110", breaks: true, reason: "In without values", text: mutating("objectSelector: {matchExpressions: [{key: a, operator: In}]}")},
 		{rule: "AK110", reason: "Exists takes no values", text: mutating("objectSelector: {matchExpressions: [{key: a, operator: Exists}]}")},
 		{rule: "AK111", breaks: true, reason: "it does not compile", text: mutating("matchConditions: [{name: a, expression: \"objct.metadata.name == ''\"}]"), path: "webhooks[0].matchConditions[0].expression"},
-		{rule: "AK111", breaks: true, reason: "it is no bool", text: mutating("matchConditions: [{name: a, expression: \"'text'\"}]")},
+		{rule: "AK111", breaks: true, reason: "it is not a bool", text: mutating("matchConditions: [{name: a, expression: \"'text'\"}]")},
 		{rule: "AK111", reason: "it compiles", text: mutating("matchConditions: [{name: a, expression: \"object.metadata.name != ''\"}]")},
 		{rule: "AK112", breaks: true, reason: "validating webhooks are not reinvoked", text: strings.Replace(cleanValidating, "  timeoutSeconds: 5\n", "  timeoutSeconds: 5\n  reinvocationPolicy: IfNeeded\n", 1), path: "webhooks[0].reinvocationPolicy"},
 		{rule: "AK112", breaks: true, reason: "a misspelled name", text: strings.Replace(cleanMutating, "timeoutSeconds", "timeoutseconds", 1), path: "webhooks[0].timeoutseconds"},
@@ -244,7 +244,7 @@ func suppressionRows() []row {
 	return []row{
 		{rule: "AK901", breaks: true, reason: "no reason", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402"}`), path: "metadata.annotations[lint.admitkit.dev/ignore]"},
 		{rule: "AK901", breaks: true, reason: "no reason in the options", text: mutating(long), options: Options{Ignore: []Ignore{{Rule: "AK402"}}}, path: "ignore[0]"},
-		{rule: "AK901", reason: "a reason, with signs in it", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=a=b, c"}`)},
+		{rule: "AK901", reason: "a reason with special characters", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=a=b, c"}`)},
 		{rule: "AK402", reason: "suppressed", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 		{rule: "AK402", reason: "suppressed for the webhook", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402@*.example.com=asks a registry"}`)},
 		{rule: "AK402", breaks: true, reason: "suppressed for another webhook", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402@other.example.com=asks a registry"}`)},

@@ -178,10 +178,10 @@ func TestRegistering(t *testing.T) {
 	}{
 		{"no registry", nil, metrics.Options{}, "the registry is nil"},
 		{"registered before", twice, metrics.Options{}, "the registry already has the metrics of calls: create one Metrics"},
-		{"a name of ours is taken", taken("admitkit_calls_in_flight"), metrics.Options{}, "cannot register the metrics of calls: a previously registered descriptor with the same fully-qualified name"},
+		{"a metric of this package is registered already", taken("admitkit_calls_in_flight"), metrics.Options{}, "cannot register the metrics of calls: a previously registered descriptor with the same fully-qualified name"},
 		{"buckets out of order", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{1, 3, 2}}, "Options.Buckets must ascend, but 3 is followed by 2"},
 		{"a bucket twice", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{1, 1}}, "Options.Buckets must ascend, but 1 is followed by 1"},
-		{"a bucket that is no number", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{math.NaN()}}, "Options.Buckets holds NaN"},
+		{"a bucket that is not a number", prometheus.NewRegistry(), metrics.Options{Buckets: []float64{math.NaN()}}, "Options.Buckets holds NaN"},
 		{"no hook", prometheus.NewRegistry(), metrics.Options{Hooks: []*webhook.Hook{nil}}, "Options.Hooks holds a nil hook"},
 	}
 	for _, row := range rows {

@@ -47,7 +47,7 @@ func TestSource(t *testing.T) {
 			"not_before_timestamp_seconds": 1.5, "not_after_timestamp_seconds": 2.5, "ca_not_after_timestamp_seconds": 3.5,
 			"phase=starting": 0, "phase=stable": 0, "phase=publishing": 0, "phase=retiring": 1, "clock_ahead_seconds": -90,
 		}},
-		{"trouble, but trusted", certs.Status{Err: errors.New("file: gone"), NotAfter: at(2), Trusted: true}, map[string]float64{
+		{"unhealthy, but trusted", certs.Status{Err: errors.New("file: gone"), NotAfter: at(2), Trusted: true}, map[string]float64{
 			"healthy": 0, "trusted": 1, "renewals_total": 0, "rotations_total": 0, "not_after_timestamp_seconds": 2.5,
 		}},
 	}

@@ -91,9 +91,9 @@ func testFault(doc []byte, op Operation) *Error {
 	}
 	got, want := valueAt(doc, at), op.Value
 	if p, err := Documents(got, want); err == nil && p == nil {
-		return &Error{at, errors.New("the value equals that of the test, but the API server also wants texts and numbers spelt alike, and no null in lists")}
+		return &Error{at, errors.New("the value equals the value of the test, but the API server requires the same spelling of strings and numbers, and no null in lists")}
 	}
-	return &Error{at, errors.New("the value is not that of the test")}
+	return &Error{at, errors.New("the value differs from the value of the test")}
 }
 
 // holder returns the object or list that contains a place.
@@ -141,7 +141,7 @@ func child(v any, token string) (any, bool) {
 }
 
 // indexFault explains why a place is not in an array with so many elements, or returns nil. more is 1 if the
-// place behind the last element is allowed.
+// place after the last element is allowed.
 func indexFault(at Pointer, elements, more int) *Error {
 	if _, err := index(at.Last(), elements+more); errors.Is(err, errShort) {
 		switch elements {

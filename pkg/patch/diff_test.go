@@ -33,19 +33,19 @@ var podRows = []podRow{
 		func(*corev1.Pod) {}, `[]`,
 	},
 	{
-		"a quantity spelt otherwise is no change",
+		"another spelling of a quantity is not a change",
 		`{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1000m"}}}]}}`,
 		func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("1") }, `[]`,
 	},
 	{
-		"a quantity in another unit is no change",
+		"a quantity in another unit is not a change",
 		`{"spec":{"containers":[{"name":"a","resources":{"limits":{"memory":"1Gi"}}}]}}`,
 		func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Limits["memory"] = *resource.NewQuantity(1<<30, resource.DecimalSI)
 		}, `[]`,
 	},
 	{
-		"nil and empty are alike under omitempty",
+		"nil and empty are equal with omitempty",
 		`{"metadata":{"labels":{}},"spec":{"containers":[]}}`,
 		func(p *corev1.Pod) {
 			p.Labels = nil
@@ -72,7 +72,7 @@ var podRows = []podRow{
 		`[{"op":"add","path":"/metadata/labels/a~1b~0c","value":"d"}]`,
 	},
 	{
-		"a parent that raw lacks is written whole",
+		"a missing parent is written as a whole",
 		`{"metadata":{"name":"x"}}`,
 		func(p *corev1.Pod) { p.Spec.NodeName = "n" },
 		`[{"op":"add","path":"/spec","value":{"containers":null,"nodeName":"n"}}]`,
@@ -141,7 +141,7 @@ var podRows = []podRow{
 		`[{"op":"remove","path":"/spec/containers/0/args/0"},{"op":"add","path":"/spec/containers/0/args/2","value":"y"}]`,
 	},
 	{
-		"a pointer set to nil goes, with all it held",
+		"a pointer that is set to nil is removed",
 		`{"spec":{"containers":null,"securityContext":{"runAsUser":1,"future":1}}}`,
 		func(p *corev1.Pod) { p.Spec.SecurityContext = nil },
 		`[{"op":"remove","path":"/spec/securityContext"}]`,
@@ -224,12 +224,12 @@ func TestDiffOfEmptyValuesThatMatter(t *testing.T) {
 			func(v *values) { v.Optional = nil },
 		},
 		{
-			"a nil list is as good as an empty one",
+			"a nil list equals an empty one",
 			`{"list":[]}`, `[]`,
 			func(v *values) { v.List = nil },
 		},
 		{
-			"an entry goes as a whole, though its value is a struct",
+			"an entry is removed as a whole, even if its value is a struct",
 			`{"byName":{"x":{"a":1,"future":1},"y":{"a":2}}}`, `[{"op":"remove","path":"/byName/x"}]`,
 			func(v *values) { delete(v.ByName, "x") },
 		},
@@ -269,7 +269,7 @@ func TestDiffOfStructsLeftOutWhenZero(t *testing.T) {
 		edit              func(*omitzero)
 	}{
 		{
-			"a zeroed struct loses what it knows, not what it does not",
+			"a struct that is set to zero keeps its unknown members",
 			`{"inner":{"known":1,"future":2}}`, `[{"op":"remove","path":"/inner/known"}]`,
 			func(o *omitzero) { o.Inner.Known = 0 },
 		},
@@ -279,7 +279,7 @@ func TestDiffOfStructsLeftOutWhenZero(t *testing.T) {
 			func(o *omitzero) { o.Inner.Known = 3 },
 		},
 		{
-			"one instant in two zones is no change",
+			"the same instant in another zone is not a change",
 			`{"at":"2024-01-01T00:00:00Z"}`, `[]`,
 			func(o *omitzero) { o.At = metav1.NewTime(o.At.In(time.FixedZone("x", 3600))) },
 		},
@@ -339,13 +339,13 @@ func TestDiffOfProjections(t *testing.T) {
 			func(i *images) { i.Containers[0].Image = "y" },
 		},
 		{
-			"what the type does not know stays, be it false or null",
+			"unknown members stay, even false and null",
 			`{"containers":[{"image":"x","stdin":false},{"image":"z","stdin":null}]}`,
 			`[{"op":"replace","path":"/containers/0/image","value":"y"},{"op":"replace","path":"/containers/1/image","value":"y"}]`,
 			func(i *images) { i.Containers[0].Image, i.Containers[1].Image = "y", "y" },
 		},
 		{
-			"where the type knows all, an element with nothing in common is new",
+			"if the type knows all members, an element without common members is new",
 			`{"containers":[{"image":"x"},{"image":"z"}]}`,
 			`[{"op":"remove","path":"/containers/0"},{"op":"add","path":"/containers/0","value":{"image":"y"}}]`,
 			func(i *images) { i.Containers[0].Image = "y" },
@@ -361,7 +361,7 @@ func TestDiffOfProjections(t *testing.T) {
 			},
 		},
 		{
-			"of two that are alike in the document too, either may go",
+			"either of two elements that are equal in the document may be removed",
 			`{"containers":[{"image":"x"},{"image":"x"}]}`,
 			`[{"op":"remove","path":"/containers/1"}]`,
 			func(i *images) { i.Containers = i.Containers[1:] },

@@ -107,7 +107,7 @@ func plainText(t *testing.T, text []byte) []byte {
 	for range 2 {
 		m, ok := object(text)
 		if !ok {
-			t.Fatalf("%s is no object", text)
+			t.Fatalf("%s is not an object", text)
 		}
 		text, _ = json.Marshal(m) // cannot fail: it was decoded from JSON
 	}

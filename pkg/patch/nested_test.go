@@ -65,7 +65,7 @@ func TestErrorsInsideNestedListsEndTheComparison(t *testing.T) {
 	}
 	inner["x"] = int64(1)
 	if _, err := b.Diff(&object); err == nil {
-		t.Error("a name that stands twice: no error")
+		t.Error("no error for a duplicate name")
 	}
 }
 

@@ -35,14 +35,14 @@ func TestOddCases(t *testing.T) {
 		{"a time that is zero, left alone", `{"float":0,"keyed":[],"time":"0001-01-01T00:00:00Z"}`, func(*odd) {}, `[]`},
 		{"a pointer to itself", `{"keyed":[],"self":null}`, func(*odd) {}, `[]`},
 		{"minus zero becomes one", `{"float":-0.0,"keyed":[]}`, func(o *odd) { o.Float = 1 }, `[{"op":"replace","path":"/float","value":1}]`},
-		{"all of a keyed list goes", `{"keyed":[{"name":"a"},{"name":"b"}]}`, func(o *odd) { o.Keyed = []labelled{} }, `[{"op":"replace","path":"/keyed","value":[]}]`},
+		{"all elements of a keyed list are removed", `{"keyed":[{"name":"a"},{"name":"b"}]}`, func(o *odd) { o.Keyed = []labelled{} }, `[{"op":"replace","path":"/keyed","value":[]}]`},
 		{
-			"an element with a name that stands twice goes, its key last",
+			"an element with a duplicate name is removed, its key last",
 			`{"keyed":[{"labels":{"x":"1","x":"2"},"name":"a"},{"name":"b","labels":{"x":"2","y":"3"}}]}`,
 			func(o *odd) { o.Keyed = o.Keyed[1:] }, `[{"op":"remove","path":"/keyed/0"}]`,
 		},
 		{
-			"an element with a name that stands twice goes, its key first",
+			"an element with a duplicate name is removed, its key first",
 			`{"keyed":[{"name":"a","labels":{"x":"1","x":"2"}},{"name":"b","labels":{"x":"2","y":"3"}}]}`,
 			func(o *odd) { o.Keyed = o.Keyed[1:] }, `[{"op":"remove","path":"/keyed/0"}]`,
 		},

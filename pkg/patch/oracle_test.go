@@ -74,7 +74,7 @@ func TestOracle(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d cases: %s", cases, totals)
 	if int64(totals.refused)*20 > cases {
-		t.Errorf("%d of %d cases were refused for elements that look alike: that is not rare", totals.refused, cases)
+		t.Errorf("%d of %d cases were rejected because elements look alike, want at most 1 in 20", totals.refused, cases)
 	}
 }
 

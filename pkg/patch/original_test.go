@@ -44,20 +44,20 @@ func TestOriginalDecodeRefuses(t *testing.T) {
 		{"one inside something else", `{"o":{"ports":7},"p":1}`, 5, 1, new(settings), 16, "/ports", "ports: want array, got number"},
 		{"text that stops", `{"ports":[{"number":1`, 0, 0, new(settings), 0, "/ports/0", "ports[0]: unexpected end of JSON after an object member"},
 		{"text that is not JSON", `{"o":{"labels":{"a/b":}}}`, 5, 1, new(settings), 0, "/labels/a~1b", `labels[a/b]: unexpected '}' looking for the beginning of a value`},
-		{"text that is not JSON where the type has no place", `{"x":[1}`, 0, 0, new(settings), 0, "", `unexpected '}' after an array element`},
-		{"text that is not JSON behind a name that is there twice", `{"ports":[],"ports":[x]}`, 0, 0, new(settings), 0, "", `unexpected 'x' looking for the beginning of a value`},
-		{"more levels than there may be", `[[]]`, 0, 9999, new(any), 0, "", "nested deeper than 10000"},
+		{"text that is not JSON, in an unknown member", `{"x":[1}`, 0, 0, new(settings), 0, "", `unexpected '}' after an array element`},
+		{"text that is not JSON after a duplicate name", `{"ports":[],"ports":[x]}`, 0, 0, new(settings), 0, "", `unexpected 'x' looking for the beginning of a value`},
+		{"too many levels", `[[]]`, 0, 9999, new(any), 0, "", "nested deeper than 10000"},
 		{"nothing", ``, 0, 0, new(settings), 0, "", "the document is empty"},
 		{"white space", " \n", 1, 0, new(settings), 0, "", "the document is empty"},
 		{"the end of the data", `{}`, 2, 0, new(settings), 0, "", "the document is empty"},
 
 		{"no value to decode into", `{}`, 0, 0, nil, 0, "", "cannot decode into <nil>: want a pointer that is not nil"},
-		{"no pointer", `{}`, 0, 0, settings{}, 0, "", "cannot decode into patch_test.settings: want a pointer that is not nil"},
+		{"not a pointer", `{}`, 0, 0, settings{}, 0, "", "cannot decode into patch_test.settings: want a pointer that is not nil"},
 		{"a nil pointer", `{}`, 0, 0, none, 0, "", "cannot decode into *patch_test.settings: want a pointer that is not nil"},
 		{"an offset before the data", `{}`, -1, 0, new(settings), 0, "", "offset -1 is not within the 2 bytes of data"},
-		{"an offset behind the data", `{}`, 3, 0, new(settings), 0, "", "offset 3 is not within the 2 bytes of data"},
+		{"an offset after the data", `{}`, 3, 0, new(settings), 0, "", "offset 3 is not within the 2 bytes of data"},
 		{"a negative depth", `{}`, 0, -1, new(settings), 0, "", "depth -1 is not between 0 and 10000"},
-		{"a depth that there cannot be", `{}`, 0, 10001, new(settings), 0, "", "depth 10001 is not between 0 and 10000"},
+		{"an impossible depth", `{}`, 0, 10001, new(settings), 0, "", "depth 10001 is not between 0 and 10000"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var base received.Document
@@ -227,21 +227,21 @@ func TestErrDuplicateName(t *testing.T) {
 		at, want    string // the pointer of the error; the patch if there is none
 	}{
 		{"a field, nothing changed", `{"limit":{"number":1,"number":1}}`, settings{Limit: &port{1}}, "limit.number", ""},
-		{"a field of what goes", `{"limit":{"number":1,"number":1}}`, settings{}, "limit.number", ""},
+		{"a field of a removed struct", `{"limit":{"number":1,"number":1}}`, settings{}, "limit.number", ""},
 		{"an entry of a map, nothing changed", `{"labels":{"a":"c","a":"b"}}`, settings{Labels: map[string]string{"a": "b"}}, "", `[]`},
 		{"an entry of a map, and it changed", `{"labels":{"a":"c","a":"b"}}`, settings{Labels: map[string]string{"a": "c"}}, "labels.a", ""},
-		{"an entry of a map, and another one came", `{"labels":{"a":"c","a":"b"}}`, settings{Labels: map[string]string{"a": "b", "d": ""}}, "labels.a", ""},
-		{"an entry of a map, and another one went", `{"labels":{"a":"c","a":"b","d":"e"}}`, settings{Labels: map[string]string{"a": "b"}}, "labels.a", ""},
+		{"an entry of a map, and another one was added", `{"labels":{"a":"c","a":"b"}}`, settings{Labels: map[string]string{"a": "b", "d": ""}}, "labels.a", ""},
+		{"an entry of a map, and another one was removed", `{"labels":{"a":"c","a":"b","d":"e"}}`, settings{Labels: map[string]string{"a": "b"}}, "labels.a", ""},
 		{"an entry of a map without a type, nothing changed", `{"free":{"a":1,"a":2}}`, settings{Free: map[string]any{"a": int64(2)}}, "", `[]`},
 		{"an entry of a map without a type", `{"free":{"a":1,"a":2}}`, settings{Free: map[string]any{"a": int64(1)}}, "free.a", ""},
-		{"a map that goes", `{"labels":{"a":"b","a":"c"}}`, settings{}, "", `[{"op":"remove","path":"/labels"}]`},
-		{"a map for which something else comes", `{"free":{"a":1,"a":2}}`, settings{Free: "x"}, "", `[{"op":"replace","path":"/free","value":"x"}]`},
-		{"what the type does not know", `{"x":{"a":1,"a":2},"limit":{"y":1,"y":2}}`, settings{Limit: &port{3}}, "", `[{"op":"add","path":"/limit/number","value":3}]`},
-		{"what the type does not know, in a list that is as it was", `{"ports":[{"x":1,"x":2,"number":1}]}`, settings{Ports: []port{{1}}}, "", `[]`},
-		{"what the type does not know, in an element that is edited", `{"ports":[{"x":1,"x":2,"number":1}]}`, settings{Ports: []port{{2}}}, "ports[0].x", ""},
-		{"what the type does not know, in an element that is moved", `{"ports":[{"x":1,"x":2,"number":1},{"number":2}]}`, settings{Ports: []port{{2}, {1}}}, "", `[{"op":"move","from":"/ports/1","path":"/ports/0"}]`},
+		{"a map that is removed", `{"labels":{"a":"b","a":"c"}}`, settings{}, "", `[{"op":"remove","path":"/labels"}]`},
+		{"a map that is replaced", `{"free":{"a":1,"a":2}}`, settings{Free: "x"}, "", `[{"op":"replace","path":"/free","value":"x"}]`},
+		{"an unknown member", `{"x":{"a":1,"a":2},"limit":{"y":1,"y":2}}`, settings{Limit: &port{3}}, "", `[{"op":"add","path":"/limit/number","value":3}]`},
+		{"an unknown member in a list without changes", `{"ports":[{"x":1,"x":2,"number":1}]}`, settings{Ports: []port{{1}}}, "", `[]`},
+		{"an unknown member in an edited element", `{"ports":[{"x":1,"x":2,"number":1}]}`, settings{Ports: []port{{2}}}, "ports[0].x", ""},
+		{"an unknown member in a moved element", `{"ports":[{"x":1,"x":2,"number":1},{"number":2}]}`, settings{Ports: []port{{2}, {1}}}, "", `[{"op":"move","from":"/ports/1","path":"/ports/0"}]`},
 		{"a document as a value", `{"raw":{"a":1,"a":2}}`, settings{Raw: &runtime.RawExtension{Raw: []byte(`{"a":2}`)}}, "raw.a", ""},
-		{"a document as a value, as it was", `{"raw":{"a":1,"a":2}}`, settings{Raw: &runtime.RawExtension{Raw: []byte(`{"a":1,"a":2}`)}}, "", `[]`},
+		{"a document as a value, without changes", `{"raw":{"a":1,"a":2}}`, settings{Raw: &runtime.RawExtension{Raw: []byte(`{"a":1,"a":2}`)}}, "", `[]`},
 	} {
 		p, err := patch.Diff([]byte(row.raw), row.after)
 		if row.at == "" {

@@ -21,12 +21,12 @@ var (
 	unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// Append returns the place of the named member of p. Append("-") is the place behind the last element of a list,
+// Append returns the place of the named member of p. Append("-") is the place after the last element of a list,
 // for an Add, or for the Path of a Move or Copy.
 func (p Pointer) Append(name string) Pointer { return p + "/" + Pointer(escapeToken.Replace(name)) }
 
 // Index returns the place of element i of p. RFC 6901 has no negative indices, but the API server and [Apply] count
-// them from the end: -1 is the last element, and for an Add the place behind it.
+// them from the end: -1 is the last element, and for an Add the place after it.
 func (p Pointer) Index(i int) Pointer { return p + "/" + Pointer(strconv.Itoa(i)) }
 
 // Parent returns the place of the object or list that contains p. The whole document is its own parent.

@@ -22,14 +22,14 @@ var pointerRows = []struct {
 	{"a list as the document", []string{"7"}, "/7", "[7]"},
 	{"a slash", []string{"metadata", "annotations", "example.com/a"}, "/metadata/annotations/example.com~1a", "metadata.annotations[example.com/a]"},
 	{"a tilde", []string{"a~b"}, "/a~0b", "[a~b]"},
-	{"what looks like an escape", []string{"~1"}, "/~01", "[~1]"},
+	{"a name that looks like an escape", []string{"~1"}, "/~01", "[~1]"},
 	{"a tilde before a slash", []string{"~/"}, "/~0~1", "[~/]"},
 	{"an empty name", []string{""}, "/", "[]"},
 	{"empty names inside", []string{"a", "", ""}, "/a//", "a[][]"},
 	{"a dot", []string{"data", "tls.crt"}, "/data/tls.crt", "data[tls.crt]"},
 	{"words with dashes and digits", []string{"x-kubernetes-map-type", "a_1", "$ref"}, "/x-kubernetes-map-type/a_1/$ref", "x-kubernetes-map-type.a_1.$ref"},
-	{"numbers that are no index", []string{"-1", "99999999999"}, "/-1/99999999999", "-1.99999999999"},
-	{"the place behind the last element", []string{"args", "-"}, "/args/-", "args.-"},
+	{"numbers that are not an index", []string{"-1", "99999999999"}, "/-1/99999999999", "-1.99999999999"},
+	{"the place after the last element", []string{"args", "-"}, "/args/-", "args.-"},
 	{"other alphabets", []string{"é", "字"}, "/é/字", "[é][字]"},
 }
 
@@ -85,10 +85,10 @@ func TestPointerContains(t *testing.T) {
 		{"itself", "/a/b", "/a/b", true},
 		{"a member of a member", "/a", "/a/b/c", true},
 		{"the empty name in it", "/a", "/a/", true},
-		{"a name that only begins alike", "/a", "/ab", false},
-		{"an index that only begins alike", "/a/1", "/a/10", false},
+		{"a longer name with the same beginning", "/a", "/ab", false},
+		{"a longer index with the same beginning", "/a/1", "/a/10", false},
 		{"a sibling", "/a/b", "/a/c", false},
-		{"what is around it", "/a/b", "/a", false},
+		{"the parent", "/a/b", "/a", false},
 	} {
 		if got := row.outer.Contains(row.inner); got != row.want {
 			t.Errorf("%s: %q contains %q is %v", row.reason, row.outer, row.inner, got)
@@ -106,7 +106,7 @@ func TestPointerValid(t *testing.T) {
 		{"a fragment", "#/a", false},
 		{"a lone tilde at the end", "/a~", false},
 		{"a lone tilde", "/a~/b", false},
-		{"an escape that is none", "/~2", false},
+		{"an invalid escape", "/~2", false},
 		{"both escapes", "/~0~1", true},
 		{"only a slash", "/", true},
 	} {

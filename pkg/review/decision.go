@@ -93,7 +93,7 @@ func (d *Decision) addWarning(line string) {
 	if d.warningRunes > maxWarningsRunes || slices.Contains(d.warnings, line) {
 		return
 	}
-	// Dropped lines count too, so that no later line appears behind a gap.
+	// Dropped lines count too, so that no line is sent after one that was dropped.
 	if d.warningRunes += utf8.RuneCountInString(line); d.warningRunes <= maxWarningsRunes {
 		d.warnings = append(d.warnings, line)
 	}

@@ -102,10 +102,10 @@ var acceptedReviews = []accepted{
 			r.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
 			r.RequestResource, r.SubResource, r.RequestSubResource = r.Resource, "status", "status"
 		})},
-	{because("an empty requestKind says as little as none"), v1(`{"uid":"u","requestKind":{},"kind":{"version":"v1","kind":"Pod"}}`),
+	{because("an empty requestKind equals a missing one"), v1(`{"uid":"u","requestKind":{},"kind":{"version":"v1","kind":"Pod"}}`),
 		want(func(r *Request) { r.Kind, r.RequestKind = podKind, podKind })},
 	{because("a uid alone is enough"), v1(`{"uid":"u"}`), want(nil)},
-	{because("null is as good as absent, everywhere"), v1(nullMembers), want(nil)},
+	{because("null equals a missing member, everywhere"), v1(nullMembers), want(nil)},
 	{because("null inside kind, resource and userInfo too"),
 		v1(`{"uid":"u","kind":{"group":null,"version":null,"kind":null},"resource":{"resource":null},"userInfo":{"username":null,"uid":null,"groups":null,"extra":null}}`), want(nil)},
 	{because("a null list element is an empty text"), v1(`{"uid":"u","userInfo":{"groups":[null,"g"],"extra":{"k":null,"l":[null]}}}`),
@@ -135,7 +135,7 @@ var acceptedReviews = []accepted{
 		want(func(r *Request) { r.Name, r.Kind, r.RequestKind = "m", podKind, podKind })},
 	{because("null keeps an earlier duplicate, as absence would"), v1(`{"uid":"u","uid":null,"name":"n","name":null,"object":{},"object":null}`),
 		want(func(r *Request) { r.Name, r.Object = "n", []byte(`{}`) })},
-	{because("null empties what is a pointer, list or map in the API's Go types"),
+	{because("null resets pointers, lists and maps of the API's Go types"),
 		v1(`{"uid":"no","name":"no"},"request":null,"request":{"uid":"u","dryRun":true,"dryRun":null,` +
 			`"requestKind":{"kind":"A","group":"g"},"requestKind":null,"requestKind":{"kind":"B"},` +
 			`"userInfo":{"groups":["a"],"groups":null,"extra":{"k":["v"]},"extra":null}}`),
@@ -249,7 +249,7 @@ var refusedReviews = []refused{
 		`request.name: not JSON: unexpected '\n' in a string at byte 91`, "/request/name", 91, V1, "u"},
 	{because("a broken escape"), v1(`{"uid":"u","name":"\u12x4"}`), ErrSyntax,
 		`request.name: not JSON: unexpected 'x' in a \u escape at byte 94`, "/request/name", 94, V1, "u"},
-	{because("an unknown member must be JSON all the same"), v1(`{"uid":"u","new":01}`), ErrSyntax,
+	{because("an unknown member must be valid JSON"), v1(`{"uid":"u","new":01}`), ErrSyntax,
 		`request: not JSON: unexpected '1' after an object member at byte 89`, "/request", 89, V1, "u"},
 	{because("nested too deep"), v1(`{"uid":"u","object":` + nested(jsonraw.MaxDepth-1) + `}`), ErrSyntax,
 		`request.object: not JSON: nested deeper than 10000 levels at byte 10089`, "/request/object", 10089, V1, "u"},

@@ -32,7 +32,7 @@ func TestAnswersAsText(t *testing.T) {
 		got    []byte
 		want   string
 	}{
-		{because("the least there is to say"), AppendValidating(nil, &req, Allow()), head + `"allowed":true}}`},
+		{because("a decision without details"), AppendValidating(nil, &req, Allow()), head + `"allowed":true}}`},
 		{because("a mutating webhook with nothing to change sends neither patch nor patchType"), AppendMutating(nil, &req, Allow(), patch.Patch{}), head + `"allowed":true}}`},
 		{because("a patch and its type"), AppendMutating(nil, &req, Allow(), change), head + `"allowed":true,"patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6MX1d","patchType":"JSONPatch"}}`},
 		{because("a denial leaves the patch out"), AppendMutating(nil, &req, denied, change),

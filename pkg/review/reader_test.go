@@ -63,11 +63,11 @@ func TestReaderGetsEachObject(t *testing.T) {
 		body    string
 		offsets []int
 	}{
-		{because("one object, behind white space"), v1(`{"uid":"u","object": {}}`), []int{92}},
+		{because("one object after white space"), v1(`{"uid":"u","object": {}}`), []int{92}},
 		{because("the same name again, and the last one counts"), v1(`{"object":{"a":1},"object":{"b":1},"uid":"u"}`), []int{81, 98}},
 		{because("not the null after it, which keeps it"), v1(`{"object":{},"object":null,"uid":"u"}`), []int{81}},
 		{because("no object"), v1(`{"uid":"u","object":null,"oldObject":{}}`), nil},
-		{because("what is no object at all, too: it may be of the wrong kind"), v1(`{"uid":"u","object":1}`), []int{91}},
+		{because("a number too, because the kind may be wrong"), v1(`{"uid":"u","object":1}`), []int{91}},
 	} {
 		row.reason.run(t, func(t *testing.T) {
 			var req Request

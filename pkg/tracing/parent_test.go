@@ -33,7 +33,7 @@ func TestParentBesideTheSpanOfMiddleware(t *testing.T) {
 	}{
 		{"both read the same headers", true, []string{"Traceparent", traceparent}, false},
 		{"nothing was sent", false, nil, false},
-		{"nothing that makes sense was sent", false, []string{"Traceparent", "00-0af7651916cd43dd-01"}, false},
+		{"an invalid header was sent", false, []string{"Traceparent", "00-0af7651916cd43dd-01"}, false},
 		{"the middleware does not read what was sent", false, []string{"Traceparent", traceparent}, true},
 	} {
 		t.Run(in.why, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestTheSpanOfStartIsNotTheParent(t *testing.T) {
 		}
 	}
 	if ended[0].SpanContext().TraceID() == ended[2].SpanContext().TraceID() {
-		t.Error("two calls are part of one trace that nobody sent")
+		t.Error("two calls are part of one trace, but no client sent one")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestTheSpanOfAnotherServersStart(t *testing.T) {
 		{"a base without one", func(net.Listener) context.Context { return t.Context() }, middleware, "POST"},
 		{"a base with a span, and middleware", func(net.Listener) context.Context { return start }, middleware, "POST"},
 		{"a base that looks at the listener", func(l net.Listener) context.Context { return context.WithValue(start, new(int), l.Addr().String()) }, nil, ""},
-		{"a base that wants one of its own", func(l net.Listener) context.Context { _ = l.(*net.TCPListener); return start }, nil, "start"},
+		{"a base that needs its own listener type", func(l net.Listener) context.Context { _ = l.(*net.TCPListener); return start }, nil, "start"},
 	} {
 		t.Run(in.why, func(t *testing.T) {
 			hook := mutating().WithObserver(tracing.New(tp, tracing.Options{}))

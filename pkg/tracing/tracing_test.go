@@ -120,7 +120,7 @@ func TestSpan(t *testing.T) {
 			sdktrace.Status{Code: codes.Error, Description: "timed_out with code 504; the log has why"},
 		},
 		{
-			"canceled: nobody waits for it", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Canceled, 503 },
+			"canceled: the client is gone", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Canceled, 503 },
 			map[string]any{"admission.outcome": "canceled", "admission.code": int64(503)}, sdktrace.Status{},
 		},
 		{
@@ -162,7 +162,7 @@ func TestSpan(t *testing.T) {
 				t.Errorf("span %q of kind %s with events %v", span.Name(), span.SpanKind(), span.Events())
 			}
 			if text := fmt.Sprint(attributes(span), span.Status()); strings.Contains(text, "s3cret") || strings.Contains(text, "n4me") {
-				t.Errorf("the span tells of the object: %s", text)
+				t.Errorf("the span contains a part of the object: %s", text)
 			}
 		})
 	}

@@ -31,14 +31,14 @@ var badInputs = []struct {
 	field                                 string // of the first cause
 	uid                                   types.UID
 }{
-	{reason: "a method that carries no review", method: "GET", code: 405, message: `method GET: an AdmissionReview is sent by POST`},
+	{reason: "a method without a body", method: "GET", code: 405, message: `method GET: an AdmissionReview is sent by POST`},
 	{reason: "a method with another meaning", method: "PUT", body: call{}.body(), code: 405, message: `method PUT: an AdmissionReview is sent by POST`},
 	{reason: "a content type the API server never uses", contentType: "application/yaml", body: call{}.body(), code: 415,
 		message: `content type "application/yaml": want application/json`},
 	{reason: "a content type that cannot be read", contentType: "application/json; =", body: call{}.body(), code: 415,
 		message: `content type "application/json; =": want application/json`},
 	{reason: "no content type", contentType: "-", body: call{}.body(), code: 415, message: `content type "": want application/json`},
-	{reason: "an encoding nobody asked for", encoding: "gzip", body: call{}.body(), code: 415, message: `content encoding "gzip": the body must not be encoded`},
+	{reason: "a content encoding", encoding: "gzip", body: call{}.body(), code: 415, message: `content encoding "gzip": the body must not be encoded`},
 	{reason: "an empty body", body: []byte{}, code: 400, message: `the body is empty: want an AdmissionReview`},
 	{reason: "only white space", body: []byte(" \n"), code: 400,
 		message: `cannot read the AdmissionReview: not JSON: unexpected end of JSON looking for the beginning of a value at byte 2`},
@@ -70,8 +70,8 @@ var badInputs = []struct {
 	{reason: "an object of the wrong shape", body: call{object: `{"spec":{"containers":[{"name":"a"},{"ports":[{"containerPort":"80"}]}]}}`}.body(), code: 400, uid: "u-1",
 		field:   "spec.containers[1].ports[0].containerPort",
 		message: `cannot decode object as v1.Pod: spec.containers[1].ports[0].containerPort: want int32, got string`},
-	{reason: "an object that is none", body: call{object: `"pod"`}.body(), code: 400, uid: "u-1", message: `cannot decode object as v1.Pod: want object, got string`},
-	{reason: "a value with a grammar of its own", body: call{object: `{"spec":{"containers":[{"resources":{"limits":{"cpu":"much"}}}]}}`}.body(), code: 400, uid: "u-1",
+	{reason: "an object that is not an object", body: call{object: `"pod"`}.body(), code: 400, uid: "u-1", message: `cannot decode object as v1.Pod: want object, got string`},
+	{reason: "a value that its type cannot parse", body: call{object: `{"spec":{"containers":[{"resources":{"limits":{"cpu":"much"}}}]}}`}.body(), code: 400, uid: "u-1",
 		field:   "spec.containers[0].resources.limits.cpu",
 		message: `cannot decode object as v1.Pod: spec.containers[0].resources.limits.cpu: not a valid resource.Quantity`},
 	{reason: "a number that fits no integer", body: call{object: `{"spec":{"priority":1e999}}`}.body(), code: 400, uid: "u-1", field: "spec.priority",

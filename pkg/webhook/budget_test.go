@@ -20,11 +20,11 @@ func TestBudgetIsTheTimeoutLessATenth(t *testing.T) {
 		{"a second at most", "12s", 11 * time.Second},
 		{"a tenth of a second at least", "1s", 900 * time.Millisecond},
 		{"but half of it at most", "150ms", 75 * time.Millisecond},
-		{"however little there is", "1ns", 0},
+		{"no minimum", "1ns", 0},
 		{"no parameter: timeoutSeconds", "", 6300 * time.Millisecond},
 		{"not a duration: timeoutSeconds", "5", 6300 * time.Millisecond},
-		{"nothing left: timeoutSeconds", "0s", 6300 * time.Millisecond},
-		{"less than nothing: timeoutSeconds", "-5s", 6300 * time.Millisecond},
+		{"zero: timeoutSeconds", "0s", 6300 * time.Millisecond},
+		{"negative: timeoutSeconds", "-5s", 6300 * time.Millisecond},
 	} {
 		hook := Validating[struct{}](admissionregistrationv1.ValidatingWebhook{TimeoutSeconds: new(int32(7))}, nil)
 		if got := hook.budget(in.parameter); got != in.want {

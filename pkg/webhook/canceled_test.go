@@ -73,7 +73,7 @@ func TestTheClientHangsUp(t *testing.T) {
 		want   webhook.Outcome
 	}{
 		{"the handler gives up, too", context.Context.Err, webhook.Canceled},
-		{"the handler says why, in its words", func(ctx context.Context) error { return fmt.Errorf("cannot ask the database: %w", ctx.Err()) }, webhook.Canceled},
+		{"the handler returns its own error", func(ctx context.Context) error { return fmt.Errorf("cannot ask the database: %w", ctx.Err()) }, webhook.Canceled},
 		{"the handler does not wrap the error", func(context.Context) error {
 			return errors.New("rpc error: code = Canceled desc = context canceled")
 		}, webhook.Canceled},
@@ -192,7 +192,7 @@ func TestFailuresWithAConnectedClientAreNotCanceled(t *testing.T) {
 		handler   podHandler
 		observers []webhook.Observer
 	}{
-		{"the handler had something of its own cancelled", canceled, nil},
+		{"the handler canceled a context of its own", canceled, nil},
 		{"an observer ended the context", func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error { <-ctx.Done(); return ctx.Err() }, []webhook.Observer{ends}},
 	} {
 		row(t, in.reason, func(t *testing.T) {

@@ -52,12 +52,12 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 		code int
 	}{
 		{"at first", func() {}, 200},
-		{"the new CA comes", func() { rewrite(t, cas, oldCA.pem()+newCA.pem()) }, 200},
-		{"the old CA goes", func() { rewrite(t, cas, newCA.pem()) }, 401},
-		{"what is broken does not count", func() { rewrite(t, cas, oldCA.pem()[:100]) }, 401},
+		{"the new CA is added", func() { rewrite(t, cas, oldCA.pem()+newCA.pem()) }, 200},
+		{"the old CA is removed", func() { rewrite(t, cas, newCA.pem()) }, 401},
+		{"a broken file is ignored", func() { rewrite(t, cas, oldCA.pem()[:100]) }, 401},
 		{"the old CA is back", func() { rewrite(t, cas, oldCA.pem()) }, 200},
-		{"what is empty does not count", func() { rewrite(t, cas, "") }, 200},
-		{"nor what is not there", func() { os.Remove(cas) }, 200},
+		{"an empty file is ignored", func() { rewrite(t, cas, "") }, 200},
+		{"a missing file is ignored", func() { os.Remove(cas) }, 200},
 		{"the certificate is valid for 7 s more", func() { <-time.After(5 * time.Second) }, 200},
 		{"and has expired", func() {}, 401},
 	} {

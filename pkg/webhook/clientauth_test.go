@@ -85,7 +85,7 @@ func TestTokensAndPasswords(t *testing.T) {
 		{reason: "either: the token", auth: both, sent: "Bearer last-of-2026-xyz"},
 		{reason: "either: the password", auth: both, sent: pair("ada:2")},
 		{reason: "either, but a wrong token", auth: both, sent: "Bearer x", want: noToken},
-		{reason: "either, but none", auth: both, want: "the webhook server asks for a bearer token or a user name and password, and the call has none"},
+		{reason: "either, but no credentials", auth: both, want: "the webhook server asks for a bearer token or a user name and password, and the call has none"},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			hook := mutating(label)
@@ -215,8 +215,8 @@ func TestStartReportsClientAuthErrors(t *testing.T) {
 		auth   webhook.ClientAuth
 		want   string
 	}{
-		{reason: "nothing asked for", want: "Options.ClientAuth has no credentials: set its CAFile, TokenFile or BasicFile, or leave ClientAuth nil"},
-		{reason: "names of nothing", auth: webhook.ClientAuth{TokenFile: missing, Names: []string{"a"}}, want: "Options.ClientAuth.Names are names of client certificates: set CAFile too"},
+		{reason: "no credentials configured", want: "Options.ClientAuth has no credentials: set its CAFile, TokenFile or BasicFile, or leave ClientAuth nil"},
+		{reason: "names without CAFile", auth: webhook.ClientAuth{TokenFile: missing, Names: []string{"a"}}, want: "Options.ClientAuth.Names are names of client certificates: set CAFile too"},
 		{reason: "an empty name", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a", ""}}, want: `Options.ClientAuth.Names[1] is "": leave out`},
 		{reason: "a name with a space", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a "}}, want: `Options.ClientAuth.Names[0] is "a ": leave out`},
 		{reason: "all missing", auth: webhook.ClientAuth{CAFile: missing + "1", TokenFile: missing + "2", BasicFile: missing + "3"},

@@ -215,7 +215,7 @@ func TestABundleHoldsCertificatesOnly(t *testing.T) {
 		{reason: "a key that is cut off", bundle: string(exampleCA) + string(key[:40]), want: "1 of 2 PEM blocks cannot be read"},
 		{reason: "a key that cannot be read, and a certificate", bundle: strings.Replace(string(key), "\n", "\n***\n", 1) + string(exampleCA), want: "1 of 2 PEM blocks cannot be read"},
 		{reason: "a certificate that is cut off", bundle: string(exampleCA[:100]), want: "1 of 1 PEM blocks cannot be read"},
-		{reason: "a certificate that is none", bundle: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "PEM block 1 is not a certificate"},
+		{reason: "an invalid certificate", bundle: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), want: "PEM block 1 is not a certificate"},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules()}

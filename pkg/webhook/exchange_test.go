@@ -180,7 +180,7 @@ func TestWhichOfSeveralErrorsIsReported(t *testing.T) {
 	const misfit = `{"spec":1}`
 	for _, in := range []struct{ reason, body, want string }{
 		{"the shape alone", string(call{object: misfit}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
-		{"a kind that the hook is not for, before the shape", string(call{object: misfit, kind: "/v1/Node"}.body()), "the hook handles kind Pod (v1), not kind Node (v1)"},
+		{"a wrong kind, before the shape", string(call{object: misfit, kind: "/v1/Node"}.body()), "the hook handles kind Pod (v1), not kind Node (v1)"},
 		{"text that is not JSON, before the shape", strings.Replace(string(call{object: misfit}.body()), `"options":null`, `"options":nul`, 1),
 			"cannot read the AdmissionReview: request.options: not JSON: unexpected '}' in literal null at byte 290"},
 		{"text that is not JSON, in the object", string(call{object: `{"spec":1,"x":[}`}.body()),

@@ -45,7 +45,7 @@ type outcome struct {
 // policies. A failure refuses under Fail and has no effect under Ignore.
 var outcomes = []outcome{
 	{reason: "nothing is wrong", make: around(admit)},
-	{reason: "a mutation or none", make: around(label)},
+	{reason: "a mutation, if the hook is mutating", make: around(label)},
 	{reason: "a denial", make: returning(webhook.Denyf("tag %q is not allowed", "latest")), denial: true,
 		code: 403, status: "Forbidden", message: deniedBy + `tag "latest" is not allowed`},
 	{reason: "a wrapped denial keeps the words around it", make: returning(fmt.Errorf("container app: %w", webhook.Deny("no tag"))), denial: true,
@@ -73,17 +73,17 @@ var outcomes = []outcome{
 		<-ctx.Done()
 		return fmt.Errorf("asking around: %w", ctx.Err())
 	}), message: failedTo + `the handler did not decide within 9s`},
-	{reason: "a handler that is deaf to its context", slow: true, make: around(func(context.Context, *webhook.Request[corev1.Pod]) error {
+	{reason: "a handler that ignores its context", slow: true, make: around(func(context.Context, *webhook.Request[corev1.Pod]) error {
 		<-time.After(20 * time.Second)
 		return nil
 	}),
 		message: failedTo + `the handler did not decide within 9s`},
 	{reason: "an object that does not decode", make: around(func(context.Context, *webhook.Request[misread]) error { return nil }),
 		message: failedTo + `cannot decode object as webhook_test.misread: spec.containers: want string, got array`},
-	{reason: "a kind that the hook is not for", make: func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {
+	{reason: "a wrong kind", make: func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {
 		return around(admit)(isMutating, policy, version).WithKinds(gvk("*/v1/Deployment"))
 	}, message: failedTo + `the hook handles kind Deployment (v1), not kind Pod (v1)`},
-	{reason: "nobody listens", make: around(admit), gone: true,
+	{reason: "the server is down", make: around(admit), gone: true,
 		message: failedTo + `Post "{url}?timeout=10s": dial tcp {addr}: connect: connection refused`},
 }
 

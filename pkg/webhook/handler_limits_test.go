@@ -36,9 +36,9 @@ func TestRawPatchesAreChecked(t *testing.T) {
 		want   string // the message of the failure; empty if no patch is sent
 	}{
 		{"an unknown operation", patch.Patch{{Op: "put", Path: "/a"}}, `operation 0: unknown op "put"`},
-		{"a path that is no pointer", patch.Patch{{Op: patch.Remove, Path: "a"}}, `operation 0: remove needs a JSON pointer as its path, not "a"`},
+		{"an invalid pointer", patch.Patch{{Op: patch.Remove, Path: "a"}}, `operation 0: remove needs a JSON pointer as its path, not "a"`},
 		{"an add without a value", patch.Patch{{Op: patch.Add, Path: "/a"}}, `operation 0: add needs a value at "/a": to mean null, write null`},
-		{"a value that is no JSON", patch.Patch{{Op: patch.Add, Path: "/a", Value: json.RawMessage("{")}}, `operation 0: the value of add at "/a" is not JSON`},
+		{"a value that is not JSON", patch.Patch{{Op: patch.Add, Path: "/a", Value: json.RawMessage("{")}}, `operation 0: the value of add at "/a" is not JSON`},
 		{"tests change nothing", patch.Patch{{Op: patch.Test, Path: "/a", Value: json.RawMessage("1")}}, ""},
 	} {
 		row(t, in.reason, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAHookNeedsAHandler(t *testing.T) {
 
 func TestRulesThatMatchNothingAreInvalid(t *testing.T) {
 	for _, in := range []struct{ reason, group, version, resource, want string }{
-		{"the core group by a name that it has not", "core", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "core": the core group is written ""`},
+		{"a name for the core group", "core", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "core": the core group is written ""`},
 		{"a group with its version", "apps/v1", "v1", "pods", `mutating[pods.example.com].rules[0].apiGroups[0]: Invalid value: "apps/v1": want a group such as "apps", without a version`},
 		{"no version", "", "V1", "pods", `mutating[pods.example.com].rules[0].apiVersions[0]: Invalid value: "V1": want a version such as "v1"`},
 		{"a kind", "", "v1", "ConfigMap", `mutating[pods.example.com].rules[0].resources[0]: Invalid value: "ConfigMap": want a resource in lower case, such as "pods" or "pods/exec", not a kind`},

@@ -147,8 +147,8 @@ func TestRulesMustFitABuiltInType(t *testing.T) {
 		{reason: "its resource", hook: forAny[corev1.Pod](webhook.OnCreate("", "v1", "pods"))},
 		{reason: "all resources", hook: forAny[corev1.Pod](webhook.OnCreate("*", "*", "*"))},
 		{reason: "a subresource has its own kind, or the same", hook: forAny[corev1.Pod](webhook.OnCreate("", "v1", "pods/status", "nodes/*"))},
-		{reason: "a name that is no regular plural", hook: forAny[corev1.Endpoints](webhook.OnCreate("", "v1", "endpoints"))}, //nolint:staticcheck // still served
-		{reason: "a type of one's own", hook: forAny[Widget](webhook.OnCreate("example.com", "v1", "whatever"))},
+		{reason: "an irregular plural", hook: forAny[corev1.Endpoints](webhook.OnCreate("", "v1", "endpoints"))}, //nolint:staticcheck // still served
+		{reason: "a type that is not built in", hook: forAny[Widget](webhook.OnCreate("example.com", "v1", "whatever"))},
 		{reason: "a part of others", hook: forAny[corev1.PodTemplateSpec](webhook.OnCreate("", "v1", "pods"))},
 		{reason: "any object", hook: forAny[unstructured.Unstructured](webhook.OnCreate("", "v1", "pods"))},
 		{reason: "WithKinds says otherwise", hook: forAny[corev1.Pod](webhook.OnCreate("example.com", "v1", "cells")).WithKinds(gvk("example.com/v1/Cell"))},

@@ -96,12 +96,12 @@ func TestTypesThatJSONCannotEncode(t *testing.T) {
 				hook("webhook_test.channel], but JSON has no place for its field Call, a func(); ") + noPlace,
 		},
 		{"a map without names", forAny[key](everything...), hook("webhook_test.key], but JSON has no place for its field Votes, a map[bool]int; ") + noPlace},
-		{"what JSON does not see", forAny[struct {
+		{"fields that JSON ignores", forAny[struct {
 			Done  chan int `json:"-"`
 			mutex sync.Mutex
 			call  func()
 		}](everything...), ""},
-		{"what reads and writes itself", forAny[struct {
+		{"types with their own JSON methods", forAny[struct {
 			Touchy touchy               `json:"touchy"`
 			Raw    runtime.RawExtension `json:"raw"`
 			Any    any                  `json:"any"`

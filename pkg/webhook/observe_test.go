@@ -99,7 +99,7 @@ func TestOutcomes(t *testing.T) {
 		{reason: "nothing to do", handler: admit, want: webhook.Allowed, code: 200},
 		{reason: "a change", handler: label, want: webhook.Mutated, code: 200},
 		{reason: "no", handler: func(context.Context, *webhook.Request[corev1.Pod]) error { return webhook.Deny("no") }, want: webhook.Denied, code: 403},
-		{reason: "a change, and then no", handler: func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
+		{reason: "a change and a denial", handler: func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 			return errors.Join(label(ctx, req), webhook.Deny("no"))
 		}, want: webhook.Denied, code: 403},
 		{reason: "an error", handler: func(context.Context, *webhook.Request[corev1.Pod]) error { return errors.New("down") }, want: webhook.Failed, code: 500, err: "down"},

@@ -22,16 +22,16 @@ func TestMemoryGoalBoundsBodies(t *testing.T) {
 		want   int64
 	}{
 		{reason: "no goal", hooks: []*Hook{{}}, memory: math.MaxInt64, want: 256 * mib},
-		{reason: "that of the examples", hooks: []*Hook{{}}, memory: 205 * mib, want: 25 * mib},
+		{reason: "the memory limit of the examples", hooks: []*Hook{{}}, memory: 205 * mib, want: 25 * mib},
 		{reason: "much memory", hooks: []*Hook{{}}, memory: 64 << 30, want: 256 * mib},
-		{reason: "as much as counts", hooks: []*Hook{{}}, memory: 2048 * mib, want: 256 * mib},
+		{reason: "the largest default", hooks: []*Hook{{}}, memory: 2048 * mib, want: 256 * mib},
 		{reason: "little memory, but a body must fit", hooks: []*Hook{{}, nil}, memory: 32 * mib, want: 16 * mib},
 		{reason: "a body of the server's limit", o: Options{MaxBodyBytes: 20 * mib}, hooks: []*Hook{{}}, memory: 32 * mib, want: 20 * mib},
 		{reason: "bodies of the hooks' own limits", hooks: []*Hook{small, large}, memory: 32 * mib, want: 64 * mib},
 		{reason: "small bodies", hooks: []*Hook{small}, memory: 32 * mib, want: 4 * mib},
 		{reason: "no hooks", memory: 32 * mib, want: 4 * mib},
-		{reason: "what is said counts", o: Options{MaxInFlightBytes: 100 * mib}, hooks: []*Hook{{}}, memory: 205 * mib, want: 100 * mib},
-		{reason: "no limit, and that is said", o: Options{MaxInFlightBytes: -1}, hooks: []*Hook{{}}, memory: 205 * mib, want: math.MaxInt64},
+		{reason: "an explicit limit", o: Options{MaxInFlightBytes: 100 * mib}, hooks: []*Hook{{}}, memory: 205 * mib, want: 100 * mib},
+		{reason: "explicitly no limit", o: Options{MaxInFlightBytes: -1}, hooks: []*Hook{{}}, memory: 205 * mib, want: math.MaxInt64},
 	} {
 		t.Run(in.reason, func(t *testing.T) {
 			if got := in.o.completed(in.hooks, in.memory).MaxInFlightBytes; got != in.want {

@@ -56,7 +56,7 @@ func TestReadyCallsOptionsReady(t *testing.T) {
 	check(plain+"/readyz", http.StatusServiceUnavailable, `"message":"the Secret shop/certs does not exist"`)
 	check(hooks+"/healthz", http.StatusOK, "\"ok\"\n")
 	if err := server.Ready(httptest.NewRequest(http.MethodGet, "/", nil)); !errors.Is(err, notYet) { //nolint:noctx // none is needed
-		t.Errorf("a manager is told %v", err)
+		t.Errorf("the manager gets %v", err)
 	}
 	ready.Store(new(error))
 	check(hooks+"/readyz", http.StatusOK, "\"ok\"\n")

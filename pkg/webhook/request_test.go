@@ -286,9 +286,9 @@ func TestSideEffects(t *testing.T) {
 		{reason: "declared, for real", declared: "NoneOnDryRun", runs: true},
 		{reason: "declared, a dry run", declared: "NoneOnDryRun", dryRun: true},
 		{reason: "declared, for real, broken", declared: "NoneOnDryRun", result: broken, runs: true, message: "the queue is full"},
-		{reason: "declared, a dry run of what is broken", declared: "NoneOnDryRun", dryRun: true, result: broken},
+		{reason: "declared, a dry run, broken", declared: "NoneOnDryRun", dryRun: true, result: broken},
 		{reason: "not declared", declared: "None", message: undeclared},
-		{reason: "not declared, a dry run fails alike", declared: "None", dryRun: true, message: undeclared},
+		{reason: "not declared, a dry run fails too", declared: "None", dryRun: true, message: undeclared},
 		{reason: "None is the default", message: undeclared},
 	} {
 		row(t, in.reason, func(t *testing.T) {

@@ -107,7 +107,7 @@ func TestAServerClosesItsListener(t *testing.T) {
 		fails  bool
 	}{
 		{reason: "when it cannot start", ctx: t.Context(), fails: true},
-		{reason: "when it is to stop before it began", ctx: stopped, o: webhook.Options{TLSConfig: config}},
+		{reason: "when its context ends before it starts", ctx: stopped, o: webhook.Options{TLSConfig: config}},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}

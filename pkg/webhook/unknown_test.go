@@ -65,10 +65,10 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 		{reason: "denied with one cause more in place of its number", policy: webhook.DenyUnknownFields, call: call{object: newFields(11), name: "web"}, counted: 1,
 			message: field + `10: ` + denied + "]", causes: 11},
 		{reason: "nothing to deny", policy: webhook.DenyUnknownFields, call: call{object: newFields(0)}, called: true},
-		{reason: "an old object is not looked at: it is to go, or better now", policy: webhook.DenyUnknownFields, called: true,
+		{reason: "the old object is not checked", policy: webhook.DenyUnknownFields, called: true,
 			call: call{operation: admissionv1.Update, object: newFields(0), oldObject: newFields(3)}},
-		{reason: "nor that of a delete", policy: webhook.DenyUnknownFields, call: call{operation: admissionv1.Delete, oldObject: newFields(3)}, called: true},
-		{reason: "null is no object", policy: webhook.DenyUnknownFields, call: call{operation: admissionv1.Connect}, called: true},
+		{reason: "the old object of a delete is not checked", policy: webhook.DenyUnknownFields, call: call{operation: admissionv1.Delete, oldObject: newFields(3)}, called: true},
+		{reason: "null is not an object", policy: webhook.DenyUnknownFields, call: call{operation: admissionv1.Connect}, called: true},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			called := false

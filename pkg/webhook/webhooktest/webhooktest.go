@@ -109,10 +109,10 @@ func document(t testing.TB, kind schema.GroupVersionKind, v any) runtime.RawExte
 	var members map[string]json.RawMessage
 	err := json.Unmarshal(raw, &members)
 	if err == nil && members == nil {
-		err = errors.New("null is none")
+		err = errors.New("it is null")
 	}
 	if err != nil {
-		t.Fatalf("an object is to be a JSON object: %v: %s", err, raw)
+		t.Fatalf("want a JSON object: %v: %s", err, raw)
 	}
 	if members["apiVersion"] != nil && members["kind"] != nil {
 		return runtime.RawExtension{Raw: raw}

@@ -124,11 +124,11 @@ func TestUnexpectedAnswersFailTheTest(t *testing.T) {
 		run          func(tb testing.TB)
 	}{
 		{
-			"a failure is no decision", `the webhook failed to decide, with HTTP 500: {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"broken","reason":"InternalError","details":{"uid":"webhooktest"},"code":500}` + "\n",
+			"a failure instead of a decision", `the webhook failed to decide, with HTTP 500: {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"broken","reason":"InternalError","details":{"uid":"webhooktest"},"code":500}` + "\n",
 			func(tb testing.TB) { webhooktest.Decision(tb, label(errors.New("broken")), pod) },
 		},
 		{
-			"a decision is no failure", `want a failure to decide, got a decision, with HTTP 200: {"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"webhooktest","allowed":false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}` + "\n",
+			"a decision instead of a failure", `want a failure to decide, got a decision, with HTTP 200: {"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"webhooktest","allowed":false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403}}}` + "\n",
 			func(tb testing.TB) { webhooktest.Failure(tb, label(webhook.Deny("no")), pod) },
 		},
 		{
@@ -142,21 +142,21 @@ func TestUnexpectedAnswersFailTheTest(t *testing.T) {
 			func(tb testing.TB) { webhooktest.Request(tb, admissionv1.Delete, podKind, "pods", "{}", nil) },
 		},
 		{
-			"an update has an old object, which a nil pointer is not", "UPDATE: CREATE and CONNECT take an object, UPDATE an object and the old one, DELETE the old one only",
+			"an update needs an old object, and a nil pointer is not one", "UPDATE: CREATE and CONNECT take an object, UPDATE an object and the old one, DELETE the old one only",
 			func(tb testing.TB) {
 				webhooktest.Request(tb, admissionv1.Update, podKind, "pods", "{}", (*corev1.Pod)(nil))
 			},
 		},
 		{
-			"operations are of a fixed set", `operation "create": there are ["CREATE" "UPDATE" "DELETE" "CONNECT"]`,
+			"an unknown operation", `operation "create": there are ["CREATE" "UPDATE" "DELETE" "CONNECT"]`,
 			func(tb testing.TB) { webhooktest.Request(tb, "create", podKind, "pods", "{}", nil) },
 		},
 		{
-			"null is no object", "an object is to be a JSON object: null is none: null",
+			"null is not an object", "want a JSON object: it is null: null",
 			func(tb testing.TB) { webhooktest.Request(tb, admissionv1.Create, podKind, "pods", "null", nil) },
 		},
 		{
-			"an object is an object", "an object is to be a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage: []",
+			"a list is not an object", "want a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage: []",
 			func(tb testing.TB) { webhooktest.Request(tb, admissionv1.Create, podKind, "pods", "[]", nil) },
 		},
 	} {
