@@ -21,7 +21,7 @@ func pair(t *testing.T, name string) (c corpus.Case, rival func() http.Handler) 
 
 // Each of several rivals with the same name is checked.
 func TestRivalsWithEqualNames(t *testing.T) {
-	c, rival := pair(t, "M29 notes the registry of the first call")
+	c, rival := pair(t, "M29 records the registry of the first call")
 	harmless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rival().ServeHTTP(w, r) })
 	quiet := c.Webhook
 	quiet.Name, quiet.Rules = "rival.example.com", slices.Clone(c.Webhook.Rules)
@@ -45,7 +45,7 @@ func TestRivalsWithEqualNames(t *testing.T) {
 
 // Members of one subject are rivals of each other.
 func TestWebhooksOfASubjectAreRivals(t *testing.T) {
-	c, rival := pair(t, "M29 notes the registry of the first call")
+	c, rival := pair(t, "M29 records the registry of the first call")
 	other := c.Webhook
 	other.Name = "mirror.example.com"
 	together := Together(Handler(c.Webhook, c.New), Handler(other, rival))

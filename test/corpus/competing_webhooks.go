@@ -15,19 +15,19 @@ import (
 
 func competingPatterns() []Case {
 	return []Case{
-		onPods("P21 keeps moving itself to the front", movesFirst(side())).against(movesFirst(rivalContainer())).breaks("L11", "L12"),
-		onPods("P21 keeps moving its init container to the front", movesInitFirst(side())).
+		onPods("P21 keeps moving itself to the front", movesFirst(sidecar())).against(movesFirst(rivalContainer())).breaks("L11", "L12"),
+		onPods("P21 keeps moving its init container to the front", movesInitFirst(sidecar())).
 			against(movesInitFirst(rivalContainer())).breaks("L11", "L12"),
 	}
 }
 
 func competingLookalikes() []Case {
 	return []Case{
-		onPods("P21 inserts first when absent", insertsFirst(side())).
+		onPods("P21 inserts first when absent", insertsFirst(sidecar())).
 			against(movesFirst(rivalContainer()), insertsFirst(rivalContainer())),
-		onPods("P21 inserts its init container first when absent", insertsInitFirst(side())).
+		onPods("P21 inserts its init container first when absent", insertsInitFirst(sidecar())).
 			against(movesInitFirst(rivalContainer()), insertsInitFirst(rivalContainer())),
-		onPods("N10 appends what a rival would have edited", sidecarIfAbsent).against(ensuredEnv, imagePrefixedOnce),
+		onPods("N10 appends a container that its rival would change", sidecarIfAbsent).against(ensuredEnv, imagePrefixedOnce),
 		onPods("N11 the user's own version of the sidecar", sidecarIfAbsent).samples(podWithOwnAgent()).advice(),
 		onPods("N12 sets a field only when absent", automount(false)).against(automount(true)).advice(),
 	}

@@ -26,21 +26,21 @@ import (
 
 func correctCustomResources() []Case {
 	return []Case{
-		widgetCase("C47 defaults of scalars, without types", mapped(widgetDefaults)),
-		widgetCase("C48 argument of each step, operations by hand", byHand(tracedSteps)),
-		widgetCase("C49 typed defaults, quantities and all", typed(sizedWidget)),
-		widgetCase("C50 finalizer when it is made", mapped(finalizedWhenMade)),
-		kindCase("C51 gateway: secure listener, hosts of each route", "net.example.com/v1alpha1", "gateways", mapped(secureGateway)).samples(sampleGateway()),
-		kindCase("C52 gateway: typed by its own types", "net.example.com/v1alpha1", "gateways", typed(gatewayTimeouts)).samples(sampleGateway()),
+		widgetCase("C47 defaults scalars, without types", mapped(widgetDefaults)),
+		widgetCase("C48 adds an argument to each step, operations by hand", byHand(tracedSteps)),
+		widgetCase("C49 typed defaults, with quantities", typed(sizedWidget)),
+		widgetCase("C50 adds its finalizer on CREATE", mapped(addsFinalizerOnCreate)),
+		kindCase("C51 gateway: adds a secure listener", "net.example.com/v1alpha1", "gateways", mapped(secureGateway)).samples(sampleGateway()),
+		kindCase("C52 gateway: typed defaults of routes", "net.example.com/v1alpha1", "gateways", typed(gatewayTimeouts)).samples(sampleGateway()),
 		onDeployments("C53 mirrored images, v1 only", mirrored).registered(onlyVersion("v1")),
 		registersOutside(),
-		slots(),
-		onPods("C56 notes who made it", notesCreator),
-		podCase("C57 moves an old annotation, declared", ofHandler(byHand(movesOld))).
+		assignsSlots(),
+		onPods("C56 records the user who created it", recordsCreator),
+		podCase("C57 renames an old annotation, declared", ofHandler(byHand(renamesAnnotation))).
 			samples(simplePod(map[string]string{legacyKey: "on"})).
 			except("/metadata/annotations/"+pointerToken(legacyKey), "", "has another name now"),
 		onPods("C58 denies host paths, mounts certificates in the others", noHostPaths),
-		envelopeCase("C59 warns and audits", warned),
+		envelopeCase("C59 warns and audits", warnsAndAudits),
 		twoKinds(),
 	}
 }
@@ -99,7 +99,7 @@ func sizedWidget(r *review.Request, w *newWidget) error {
 	return nil
 }
 
-func finalizedWhenMade(r *review.Request, doc tree) error {
+func addsFinalizerOnCreate(r *review.Request, doc tree) error {
 	if r.Operation != admissionv1.Create {
 		return nil
 	}
@@ -164,7 +164,7 @@ func gatewayTimeouts(_ *review.Request, g *gateway) error {
 // registersOutside registers each Service in an external registry, except in dry runs.
 func registersOutside() Case {
 	stored := &secrets{writes: map[string]int{}}
-	c := noneOnDryRun(onKind("C54 Service: registered outside, not in a dry run", "v1", "services", func(r *review.Request, s *corev1.Service) error {
+	c := noneOnDryRun(onKind("C54 Service: registered outside, except in dry runs", "v1", "services", func(r *review.Request, s *corev1.Service) error {
 		setKey(&s.Annotations, "registry.example.com/zone", "zone-"+r.Namespace)
 		if !r.DryRun {
 			stored.write("zone-" + r.Namespace)
@@ -176,7 +176,7 @@ func registersOutside() Case {
 }
 
 // slots assigns each Pod the next slot, once.
-func slots() Case {
+func assignsSlots() Case {
 	return podCase("C55 takes a slot once, declared", func() http.Handler {
 		var last atomic.Int64
 		return pods(func(_ *review.Request, p *corev1.Pod) error {
@@ -188,14 +188,14 @@ func slots() Case {
 	}).except("/metadata/labels/example.com~1slot", "", "slots are given in turn")
 }
 
-func notesCreator(r *review.Request, p *corev1.Pod) error {
+func recordsCreator(r *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["example.com/created-by"]; !ok {
 		annotate(p, "example.com/created-by", r.UserInfo.Username)
 	}
 	return nil
 }
 
-func movesOld(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+func renamesAnnotation(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "sidecar.example.com/inject"
 	annotations, _ := member[tree](doc, "metadata", "annotations")
 	if annotations[legacyKey] == nil {
@@ -216,7 +216,7 @@ func noHostPaths(r *review.Request, p *corev1.Pod) error {
 	return certsMounted(r, p)
 }
 
-func warned(e *envelope) {
+func warnsAndAudits(e *envelope) {
 	e.Response["warnings"] = []string{"example.com/v1 Agents are deprecated"}
 	e.Response["auditAnnotations"] = map[string]string{"agent": "mounted"}
 }

@@ -21,20 +21,20 @@ import (
 func correctDefaulters() []Case {
 	return []Case{
 		onPods("C13 images from the mirror, also in updates", mirrored).on(create, update),
-		onPods("C14 Pod security: what is nil is restricted", restricted),
+		onPods("C14 Pod security: restricts what is unset", restricted),
 		onPods("C15 drops all capabilities", dropsAll),
 		onPods("C16 toleration for containers with an accelerator", acceleratorTolerated).samples(acceleratorPod("1")),
-		onPods("C17 spot toleration, also in updates", spotTolerated).on(create, update).
+		onPods("C17 adds the spot toleration, also in updates", spotTolerated).on(create, update).
 			registered(onlyLabelled("example.com/spot", "allowed")).samples(labelledPod("example.com/spot", "allowed")),
 		onPods("C18 spreads over zones by its own label", spreadOverZones),
 		onPods("C19 prefers a pool of nodes", prefersPool),
-		podCase("C20 priority class where there is none, operations by hand", ofHandler(byHand(priorityDefault))).
+		podCase("C20 defaults the priority class, operations by hand", ofHandler(byHand(priorityDefault))).
 			registered(onPlainPods),
 		onPods("C21 runtime class for untrusted Pods", sandboxed).samples(labelledPod("example.com/trust", "none")),
-		onPods("C22 few dots in names", fewDots),
-		onPods("C23 overcommits: half of the CPU limit is requested", requestsFromLimits).samples(limitedPod()),
+		onPods("C22 sets ndots", setsNdots),
+		onPods("C23 requests half of the CPU limit", requestsFromLimits).samples(limitedPod()),
 		podCase("C24 host aliases, without types", ofHandler(mapped(hostAliased))),
-		onPods("C25 scheduling gate of a quota", gated),
+		onPods("C25 adds the scheduling gate of a quota", gated),
 		onPods("C26 environment of the node in every container", nodeEnv),
 	}
 }
@@ -178,7 +178,7 @@ func sandboxed(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func fewDots(_ *review.Request, p *corev1.Pod) error {
+func setsNdots(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
 	}

@@ -25,20 +25,20 @@ import (
 
 func correctFollowers() []Case {
 	return []Case{
-		onPods("C61 the sum of what others request", sumRequested),
-		onPods("C62 the ports of the others, for the sidecar", portsFollowed),
-		onPods("C63 heap from the limit", heapFromLimit).samples(limitedPod()),
-		onPods("C64 a second name for its volume where the first is taken", secondVolumeName),
-		everything(),
+		onPods("C61 sums the requests of the other containers", sumRequested),
+		onPods("C62 lists the ports of the other containers for the sidecar", portsFollowed),
+		onPods("C63 computes the heap size from the limit", heapFromLimit).samples(limitedPod()),
+		onPods("C64 has a second name for its volume", secondVolumeName),
+		labelsEveryKind(),
 		onKind("C66 Deployment: spreads by its own selector", "apps/v1", "deployments", spreadBySelector),
 		podCase("C67 tests before it replaces", ofHandler(byHand(testsFirst))),
-		onPods("C68 switched off by an annotation, also later", switchedOffLater).
+		onPods("C68 can be switched off by an annotation later", switchedOffLater).
 			samples(simplePod(map[string]string{"agent.example.com/inject": "true"})),
-		onPods("C69 seconds of tolerations, also in updates", tolerationSeconds).on(create, update),
-		onPods("C70 constraints without a selector get one", spreadSelector),
-		onKind("C71 NetworkPolicy: a port where there is none", "networking.k8s.io/v1", "networkpolicies", portProtocols).
+		onPods("C69 defaults tolerationSeconds, also in updates", tolerationSeconds).on(create, update),
+		onPods("C70 defaults the selector of spread constraints", spreadSelector),
+		onKind("C71 NetworkPolicy: adds a port where there is none", "networking.k8s.io/v1", "networkpolicies", portProtocols).
 			samples(sampleNetworkPolicy()),
-		onPods("C72 the pool's tolerations for those that want the pool", poolOfPreference).samples(preferringPod()),
+		onPods("C72 adds the toleration of a pool to Pods that prefer it", poolOfPreference).samples(preferringPod()),
 	}
 }
 
@@ -46,7 +46,7 @@ func correctFollowers() []Case {
 func sumRequested(r *review.Request, p *corev1.Pod) error {
 	sum := resource.Quantity{}
 	for _, c := range appContainers(p) {
-		if c.Name != side().Name {
+		if c.Name != sidecar().Name {
 			sum.Add(c.Resources.Requests[corev1.ResourceMemory])
 		}
 	}
@@ -61,13 +61,13 @@ func portsFollowed(r *review.Request, p *corev1.Pod) error {
 	var ports []string
 	for _, c := range appContainers(p) {
 		for _, port := range c.Ports {
-			if text := strconv.Itoa(int(port.ContainerPort)); c.Name != side().Name && !slices.Contains(ports, text) {
+			if text := strconv.Itoa(int(port.ContainerPort)); c.Name != sidecar().Name && !slices.Contains(ports, text) {
 				ports = append(ports, text)
 			}
 		}
 	}
 	slices.Sort(ports)
-	if c := container(p, side().Name); c != nil {
+	if c := container(p, sidecar().Name); c != nil {
 		setEnvValue(c, "INBOUND_PORTS", strings.Join(ports, ","))
 	}
 	return nil
@@ -102,8 +102,8 @@ func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
 }
 
 // everything is a webhook that labels objects of all kinds.
-func everything() Case {
-	c := kindCase("C65 labels whatever it is", "v1", "pods", mapped(func(_ *review.Request, doc tree) error {
+func labelsEveryKind() Case {
+	c := kindCase("C65 labels objects of every kind", "v1", "pods", mapped(func(_ *review.Request, doc tree) error {
 		at(doc, "metadata", "labels")["example.com/seen"] = "yes"
 		return nil
 	}))

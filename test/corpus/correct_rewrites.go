@@ -19,34 +19,34 @@ import (
 
 func correctRewrites() []Case {
 	return []Case{
-		onPods("V01 the revision is an annotation", revised),
-		onPods("V02 raises the seconds of tolerations", patient),
+		onPods("V01 injects the requested revision", injectsRevision),
+		onPods("V02 raises the seconds of tolerations", raisesTolerationSeconds),
 		onPods("V03 wraps the command", wrapsCommand),
 		onPods("V04 enforces a flag", enforcesFlag).advice(),
 		onPods("V05 gives hosts their full names", fullHostnames),
-		onPods("V06 drops all capabilities", dropsCapabilities),
-		onPods("V07 notes the default container once", notesDefaultContainer).advice(),
+		onPods("V06 drops all capabilities", dropsAllCapabilities),
+		onPods("V07 records the default container once", recordsDefaultContainer).advice(),
 		onPods("V08 hashes at the first injection", hashesOnce).advice(),
 		onPods("V09 configures one container, the first", configuresOne).advice(),
-		onPods("V10 a pull secret where there is none", defaultPullSecret).advice(),
-		onPods("V11 notes the limits that it set", notesLimits),
-		onDeployments("V11 notes the limits that it set", notesLimits),
-		onPods("V12 stamps, declared", stampsOnce).except("/metadata/annotations/agent~1seen", "", "when it was"),
-		onPods("V13 probes of TCP by the agent", probesByAgent),
+		onPods("V10 adds a pull secret where there is none", defaultPullSecret).advice(),
+		onPods("V11 records that it set limits", recordsLimits),
+		onDeployments("V11 records that it set limits", recordsLimits),
+		onPods("V12 stamps once, declared", stampsOnce).except("/metadata/annotations/agent~1seen", "", "when it was"),
+		onPods("V13 replaces TCP probes with probes of the agent", probesByAgent),
 		onPods("V14 enforces its container", enforcesSidecar).advice(),
 		onPods("V15 removes legacy annotations, declared", removesLegacyAnnotation).
 			samples(simpleAnnotated("legacy/on", "yes")).except("/metadata/annotations/legacy~1on", "", "it is not read any more"),
 		onWidgets("V16 sorts its steps", sortsArguments),
 		onPods("V17 moves the port of the application", movesPort).advice(),
-		onPods("V18 waits for what the user asks for", userOptsOut),
+		onPods("V18 lets the user opt out", userOptsOut),
 		onPods("V19 enforces a variable", enforcesMode).advice(),
-		onPods("V21 leaves a path to the user, and points there", pointsThere).advice(),
-		onPods("V20 has the container of the user be", respectsContainer).advice(),
+		onPods("V21 points to a path that the user may have taken", pointsThere).advice(),
+		onPods("V20 leaves the container of the user alone", respectsContainer).advice(),
 	}
 }
 
 // revised injects the sidecar revision that the user requests.
-func revised(_ *review.Request, p *corev1.Pod) error {
+func injectsRevision(_ *review.Request, p *corev1.Pod) error {
 	revision := p.Annotations["agent/revision"]
 	if revision == "" {
 		revision = "v1"
@@ -61,7 +61,7 @@ func revised(_ *review.Request, p *corev1.Pod) error {
 	return sidecarInPlace(nil, p)
 }
 
-func patient(_ *review.Request, p *corev1.Pod) error {
+func raisesTolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.TolerationSeconds != nil && *t.TolerationSeconds < 3600 {
 			t.TolerationSeconds = ptr.To[int64](3600)
@@ -103,7 +103,7 @@ func fullHostnames(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func dropsCapabilities(_ *review.Request, p *corev1.Pod) error {
+func dropsAllCapabilities(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if s := c.SecurityContext; !isWindows(p) && s != nil && s.Capabilities != nil && len(s.Capabilities.Drop) == 1 {
 			s.Capabilities.Drop = []corev1.Capability{"ALL"}
@@ -112,7 +112,7 @@ func dropsCapabilities(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func notesDefaultContainer(_ *review.Request, p *corev1.Pod) error {
+func recordsDefaultContainer(_ *review.Request, p *corev1.Pod) error {
 	const key = "kubectl.kubernetes.io/default-container"
 	if _, ok := p.Annotations[key]; !ok && len(p.Spec.Containers) > 0 {
 		annotate(p, key, p.Spec.Containers[0].Name)
@@ -122,7 +122,7 @@ func notesDefaultContainer(_ *review.Request, p *corev1.Pod) error {
 
 func hashesOnce(r *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["agent/injected-into"]; !ok {
-		annotate(p, "agent/injected-into", hash(foreign(p, side().Name)))
+		annotate(p, "agent/injected-into", hash(foreign(p, sidecar().Name)))
 	}
 	return sidecarIfAbsent(r, p)
 }
@@ -153,7 +153,7 @@ func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
 }
 
 // notesLimits records its changes in an annotation, as the API server's LimitRanger does.
-func notesLimits(_ *review.Request, p *corev1.Pod) error {
+func recordsLimits(_ *review.Request, p *corev1.Pod) error {
 	var set []string
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -199,8 +199,8 @@ func probesByAgent(_ *review.Request, p *corev1.Pod) error {
 // enforcesSidecar restores its container, whoever added it.
 func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
-		if c := &p.Spec.Containers[i]; c.Name == side().Name {
-			c.Image, c.SecurityContext = side().Image, nil
+		if c := &p.Spec.Containers[i]; c.Name == sidecar().Name {
+			c.Image, c.SecurityContext = sidecar().Image, nil
 			return nil
 		}
 	}
@@ -259,10 +259,10 @@ func enforcesMode(_ *review.Request, p *corev1.Pod) error {
 // respectsContainer treats an existing container with its name as the user's own agent and leaves
 // it unchanged.
 func respectsContainer(_ *review.Request, p *corev1.Pod) error {
-	if c := container(p, side().Name); c != nil && c.Image != side().Image {
+	if c := container(p, sidecar().Name); c != nil && c.Image != sidecar().Image {
 		return nil
 	}
-	annotate(p, injected, fmt.Sprint(len(side().Image)))
+	annotate(p, injected, fmt.Sprint(len(sidecar().Image)))
 	return sidecarIfAbsent(nil, p)
 }
 

@@ -22,19 +22,19 @@ import (
 
 func correctUnnamedElements() []Case {
 	return []Case{
-		onPods("C73 tokens live longer", longTokens).samples(podWithToken()),
-		onKind("C74 Ingress: challenge path in each rule", "networking.k8s.io/v1", "ingresses", challengePath).samples(sampleIngress()),
-		onKind("C75 NetworkPolicy: the resolver in each rule", "networking.k8s.io/v1", "networkpolicies", resolverAllowed).samples(sampleNetworkPolicy()),
-		kindCase("C76 custom resource: elements without names get a timeout", "net.example.com/v1alpha1", "frontends", mapped(hostTimeouts)).
+		onPods("C73 raises the lifetime of tokens", longTokens).samples(podWithToken()),
+		onKind("C74 Ingress: adds a challenge path to each rule", "networking.k8s.io/v1", "ingresses", challengePath).samples(sampleIngress()),
+		onKind("C75 NetworkPolicy: allows the resolver in each rule", "networking.k8s.io/v1", "networkpolicies", resolverAllowed).samples(sampleNetworkPolicy()),
+		kindCase("C76 custom resource: defaults the timeout of elements without names", "net.example.com/v1alpha1", "frontends", mapped(hostTimeouts)).
 			samples(sampleFrontend()),
 		kindCase("C77 custom resource: typed elements without names", "net.example.com/v1alpha1", "frontends", typed(hostClasses)).
 			samples(sampleFrontend()),
-		onKind("C78 Role: who lists may watch", "rbac.authorization.k8s.io/v1", "roles", mayWatch).samples(sampleRole()),
-		onPods("C79 size limit of scratch volumes", scratchLimit).samples(podWithScratch()),
+		onKind("C78 Role: adds watch where list is allowed", "rbac.authorization.k8s.io/v1", "roles", mayWatch).samples(sampleRole()),
+		onPods("C79 sets the size limit of scratch volumes", scratchLimit).samples(podWithScratch()),
 		onKind("C80 HorizontalPodAutoscaler: no more than 80 percent", "autoscaling/v2", "horizontalpodautoscalers", atMostEighty).
 			samples(sampleAutoscaler()),
 		onPods("C81 called for deletions, too", tokenMounted).on(create, admissionregistrationv1.Delete),
-		podCase("C82 behind a mux, with a health check", muxed),
+		podCase("C82 behind a mux, with a health check", servedByMux),
 	}
 }
 
@@ -166,7 +166,7 @@ func atMostEighty(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) e
 	return nil
 }
 
-func muxed() http.Handler {
+func servedByMux() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.Handle("POST /", pods(tokenMounted))

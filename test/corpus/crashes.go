@@ -23,22 +23,22 @@ import (
 
 func crashes() []Case {
 	return []Case{
-		onPods("B71 volume named by a hash with itself in it", hashedVolumes).breaks("L1"),
-		podCase("B72 its volume is the last one", ofHandler(handler(lastVolumeIsOwn))).breaks("L4b", "L5", "L10", "L4a"),
-		onPods("B73 one mount for each volume", mountsByVolume).breaks("L5", "L10"),
-		onPods("B74 ports of probes are numbers", numericPorts).samples(probedPod()).breaks("L2"),
-		onPods("B75 believes the user's quantity", believesQuantity).
+		onPods("B71 names its volume by a hash that includes it", hashedVolumes).breaks("L1"),
+		podCase("B72 assumes that the last volume is its own", ofHandler(handler(assumesLastVolume))).breaks("L4b", "L5", "L10", "L4a"),
+		onPods("B73 keeps one mount per volume", mountsByVolume).breaks("L5", "L10"),
+		onPods("B74 assumes that ports of probes are numbers", numericPorts).samples(probedPod()).breaks("L2"),
+		onPods("B75 panics on an invalid quantity", parsesQuantity).
 			samples(simplePod(map[string]string{"sidecar.example.com/memory": "128Mi"})).breaks("L2", "L4a"),
-		onPods("B76 no variables of services, in updates, too", noServiceLinks).on(create, update).breaks("L6"),
-		onPods("B77 another name where its own is taken by what it was", sidecarByContent).breaks("L4a"),
-		widgetCase("B78 writes the steps as its types know them", handler(stepsRewritten)).breaks("L9"),
-		onKind("B79 Service: the first port", "v1", "services", firstPort).breaks("L2"),
-		onKind("B80 Job: as many as are to complete", "batch/v1", "jobs", jobSize).breaks("L2"),
-		onKind("B81 Ingress: the paths of each rule", "networking.k8s.io/v1", "ingresses", pathsCounted).samples(sampleIngress()).breaks("L2"),
-		onPods("B82 a probe is one of HTTP", httpProbes).samples(probedPod()).breaks("L2"),
-		onPods("B83 a reference of a variable is one to a secret", secretReferences).breaks("L2"),
-		onPods("B84 volume by its content, or with a free name", volumeByContent).breaks("L4a"),
-		onKind("B85 Secret: token as stringData", "v1", "secrets", tokenAsText).breaks("L1", "L10"),
+		onPods("B76 disables service links, also in updates", noServiceLinks).on(create, update).breaks("L6"),
+		onPods("B77 adds another sidecar when the image changed", sidecarByContent).breaks("L4a"),
+		widgetCase("B78 rewrites the steps with its own types", handler(stepsRewritten)).breaks("L9"),
+		onKind("B79 Service: assumes that there is a port", "v1", "services", firstPort).breaks("L2"),
+		onKind("B80 Job: assumes that completions is set", "batch/v1", "jobs", jobSize).breaks("L2"),
+		onKind("B81 Ingress: assumes that each rule has HTTP paths", "networking.k8s.io/v1", "ingresses", pathsCounted).samples(sampleIngress()).breaks("L2"),
+		onPods("B82 assumes that each probe is an HTTP probe", httpProbes).samples(probedPod()).breaks("L2"),
+		onPods("B83 assumes that each valueFrom refers to a Secret", secretReferences).breaks("L2"),
+		onPods("B84 recognizes its volume by content only", volumeByContent).breaks("L4a"),
+		onKind("B85 Secret: writes stringData", "v1", "secrets", tokenAsText).breaks("L1", "L10"),
 	}
 }
 
@@ -48,7 +48,7 @@ func hashedVolumes(_ *review.Request, p *corev1.Pod) error {
 
 // lastVolumeIsOwn appends its volume, or updates the last volume because it assumes that it is its
 // own.
-func lastVolumeIsOwn(r *review.Request) (patch.Patch, error) {
+func assumesLastVolume(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func numericPorts(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func believesQuantity(_ *review.Request, p *corev1.Pod) error {
+func parsesQuantity(_ *review.Request, p *corev1.Pod) error {
 	text, ok := p.Annotations["sidecar.example.com/memory"]
 	if !ok || p.Spec.Resources != nil || nameTaken(p, "cache") {
 		return nil

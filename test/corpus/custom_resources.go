@@ -174,7 +174,7 @@ spec:
 }
 
 func blindStep(w *widget) error {
-	w.Spec.Steps = append(w.Spec.Steps, step{Name: "agent", Image: side().Image})
+	w.Spec.Steps = append(w.Spec.Steps, step{Name: "agent", Image: sidecar().Image})
 	return nil
 }
 

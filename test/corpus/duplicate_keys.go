@@ -16,17 +16,17 @@ import (
 
 func duplicateKeyPatterns() []Case {
 	return []Case{
-		onPods("P24 one toleration for each key", tolerationsByKey).breaks("L10", "L5"),
-		onPods("P24 one port for each number", portsByNumber).breaks("L10", "L5"),
-		onPods("P24 one variable for each name", envByName).breaks("L10", "L5"),
+		onPods("P24 keeps one toleration per key", tolerationsByKey).breaks("L10", "L5"),
+		onPods("P24 keeps one port per number", portsByNumber).breaks("L10", "L5"),
+		onPods("P24 keeps one variable per name", envByName).breaks("L10", "L5"),
 	}
 }
 
 func duplicateKeyLookalikes() []Case {
 	return []Case{
-		onPods("P24 toleration when no equal one exists", tolerationOnce),
-		onPods("P24 port when no equal one exists", portOnce),
-		onPods("P24 variable when no equal one exists", envOnce),
+		onPods("P24 adds a toleration when no equal one exists", tolerationOnce),
+		onPods("P24 adds a port when no equal one exists", portOnce),
+		onPods("P24 adds a variable when no equal one exists", envOnce),
 		onPods("N8 leaves legal duplicates", leavesDuplicates).samples(podWithDuplicates()),
 	}
 }

@@ -41,32 +41,32 @@ func growthLookalikes() []Case {
 }
 
 func blindSidecar(_ *review.Request, p *corev1.Pod) error {
-	p.Spec.Containers = append(p.Spec.Containers, side())
+	p.Spec.Containers = append(p.Spec.Containers, sidecar())
 	return nil
 }
 
 func blindInit(_ *review.Request, p *corev1.Pod) error {
-	p.Spec.InitContainers = append(p.Spec.InitContainers, side())
+	p.Spec.InitContainers = append(p.Spec.InitContainers, sidecar())
 	return nil
 }
 
 func sidecarIfAbsent(r *review.Request, p *corev1.Pod) error {
-	if nameTaken(p, side().Name) {
+	if nameTaken(p, sidecar().Name) {
 		return nil
 	}
 	return blindSidecar(r, p)
 }
 
 func initIfAbsent(r *review.Request, p *corev1.Pod) error {
-	if nameTaken(p, side().Name) {
+	if nameTaken(p, sidecar().Name) {
 		return nil
 	}
 	return blindInit(r, p)
 }
 
 func sidecarInPlace(r *review.Request, p *corev1.Pod) error {
-	if c := container(p, side().Name); c != nil {
-		c.Image = side().Image
+	if c := container(p, sidecar().Name); c != nil {
+		c.Image = sidecar().Image
 		return nil
 	}
 	return sidecarIfAbsent(r, p)

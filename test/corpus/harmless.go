@@ -20,8 +20,8 @@ import (
 
 func harmless() []Case {
 	return []Case{
-		onPods("N1 overwrites a policy field", policy).advice(),
-		onPods("N1 overwrites a policy field, declared", policy).
+		onPods("N1 overwrites a policy field", disablesTokenMount).advice(),
+		onPods("N1 overwrites a policy field, declared", disablesTokenMount).
 			except("/spec/automountServiceAccountToken", "", "no Pod gets a token"),
 		onPods("N1 overwrites the value of a variable", constantPort).advice(),
 		onPods("N1 overwrites the value of a variable, declared", constantPort).
@@ -38,7 +38,7 @@ func harmless() []Case {
 	}
 }
 
-func policy(_ *review.Request, p *corev1.Pod) error {
+func disablesTokenMount(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.AutomountServiceAccountToken = ptr.To(false)
 	return nil
 }
@@ -107,11 +107,11 @@ func limitsFromMap(_ *review.Request, p *corev1.Pod) error {
 }
 
 // most is the maximum number of cached responses.
-const most = 256
+const maxCached = 256
 
 // cachingCase caches its responses by object.
 func cachingCase() Case {
-	return podCase("N7 caches its answers", func() http.Handler {
+	return podCase("N7 caches its responses", func() http.Handler {
 		var mu sync.Mutex
 		known := map[string]patch.Patch{}
 		inner := pods(tokenMounted)
@@ -122,7 +122,7 @@ func cachingCase() Case {
 				return p, nil
 			}
 			p, err := inner(r)
-			if len(known) == most {
+			if len(known) == maxCached {
 				clear(known)
 			}
 			if err == nil {

@@ -17,16 +17,16 @@ import (
 
 func invalidResults() []Case {
 	return []Case{
-		onPods("B15 label from the tag of the image", labelFromTag).breaks("L1"),
-		onPods("B16 label from generateName", labelFromGenerateName).breaks("L1"),
-		onPods("B17 volume for each container, named after it", volumePerContainer).breaks("L1"),
-		onPods("B18 the second part of the image", secondPart).breaks("L2"),
-		onPods("B19 reads a security context that is nil", nilSecurity).breaks("L2"),
-		onPods("B20 escalation forbidden, privileged or not", noEscalation).breaks("L1", "L5"),
-		onPods("B21 user namespace, whatever the Pod shares with its node", userNamespace).breaks("L1", "L5"),
-		onPods("B22 scheduling gate, scheduled or not", gateAlways).breaks("L1"),
-		onPods("B23 controller of what has one", secondController).breaks("L1", "L5"),
-		onPods("B24 reads its own annotation without mercy", strictStatus).breaks("L4a", "L2"),
+		onPods("B15 sets a label to the text after the first colon of an image", labelFromTag).breaks("L1"),
+		onPods("B16 sets a label to generateName", labelFromGenerateName).breaks("L1"),
+		onPods("B17 names volumes after containers", volumePerContainer).breaks("L1"),
+		onPods("B18 assumes that each image has a tag", assumesTag).breaks("L2"),
+		onPods("B19 reads a security context that is nil", readsNilSecurityContext).breaks("L2"),
+		onPods("B20 forbids escalation, also for privileged containers", noEscalation).breaks("L1", "L5"),
+		onPods("B21 sets a user namespace beside host namespaces", userNamespace).breaks("L1", "L5"),
+		onPods("B22 adds a scheduling gate to scheduled Pods", gatesScheduledPods).breaks("L1"),
+		onPods("B23 adds a second controller", addsSecondController).breaks("L1", "L5"),
+		onPods("B24 fails if its annotation is not valid JSON", parsesStatusStrictly).breaks("L4a", "L2"),
 	}
 }
 
@@ -64,7 +64,7 @@ func volumePerContainer(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func secondPart(_ *review.Request, p *corev1.Pod) error {
+func assumesTag(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if strings.Split(c.Image, ":")[1] == "latest" {
 			c.ImagePullPolicy = corev1.PullAlways
@@ -74,7 +74,7 @@ func secondPart(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func nilSecurity(_ *review.Request, p *corev1.Pod) error {
+func readsNilSecurityContext(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if c.SecurityContext.Privileged == nil {
 			c.SecurityContext.Privileged = ptr.To(false)
@@ -105,7 +105,7 @@ func userNamespace(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func gateAlways(_ *review.Request, p *corev1.Pod) error {
+func gatesScheduledPods(_ *review.Request, p *corev1.Pod) error {
 	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
 	for _, g := range p.Spec.SchedulingGates {
 		if g == own {
@@ -117,7 +117,7 @@ func gateAlways(_ *review.Request, p *corev1.Pod) error {
 }
 
 // secondController adds its group as a controller. Pods of a ReplicaSet already have one.
-func secondController(_ *review.Request, p *corev1.Pod) error {
+func addsSecondController(_ *review.Request, p *corev1.Pod) error {
 	own := metav1.OwnerReference{
 		APIVersion: "example.com/v1", Kind: "Group", Name: "shop", UID: "3c1d7c52-0f53-4cc0-9f5e-8f6a6f1f2b10", Controller: ptr.To(true),
 	}
@@ -130,12 +130,12 @@ func secondController(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func strictStatus(r *review.Request, p *corev1.Pod) error {
+func parsesStatusStrictly(r *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/status"
 	status := struct {
 		Version    string   `json:"version"`
 		Containers []string `json:"containers"`
-	}{Version: "v1", Containers: []string{side().Name}}
+	}{Version: "v1", Containers: []string{sidecar().Name}}
 	if text, ok := p.Annotations[key]; ok {
 		if err := json.Unmarshal([]byte(text), &status); err != nil {
 			return err

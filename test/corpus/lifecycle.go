@@ -19,20 +19,20 @@ import (
 
 func lifecyclePatterns() []Case {
 	return []Case{
-		onDeployments("M41 one more container in each update", onUpdate(appendsSide)).breaks("L1"),
-		podCase("M42 fails where there is no object", func() http.Handler { return needsObject{pods(tokenMounted)} }).
+		onDeployments("M41 adds a container in each update", onUpdate(appendsSide)).breaks("L1"),
+		podCase("M42 fails without an object", func() http.Handler { return needsObject{pods(tokenMounted)} }).
 			on(create, admissionregistrationv1.Delete).breaks("L2"),
-		onDeployments("M43 arguments, on CREATE only", onCreate(withArgument)).breaks("L6"),
-		onPods("M44 denies updates of what it made", refusesInUpdates).on(create, update).breaks("L2"),
+		onDeployments("M43 adds arguments on CREATE only", onCreate(withArgument)).breaks("L6"),
+		onPods("M44 denies updates of Pods that it changed", refusesInUpdates).on(create, update).breaks("L2"),
 	}
 }
 
 func lifecycleLookalikes() []Case {
 	return []Case{
-		onDeployments("M41 a container if there is none, in each update", onUpdate(sidecarIfAbsent)),
-		podCase("M42 has nothing to say without an object", func() http.Handler { return pods(tokenMounted) }).
+		onDeployments("M41 adds a missing container in each update", onUpdate(sidecarIfAbsent)),
+		podCase("M42 allows requests without an object", func() http.Handler { return pods(tokenMounted) }).
 			on(create, admissionregistrationv1.Delete),
-		onDeployments("M43 arguments", withArgument),
+		onDeployments("M43 adds arguments", withArgument),
 		onPods("M44 denies all updates", refusesUpdates).on(create, update),
 	}
 }
@@ -62,7 +62,7 @@ func refusesUpdates(r *review.Request, p *corev1.Pod) error {
 }
 
 func appendsSide(_ *review.Request, p *corev1.Pod) error {
-	p.Spec.Containers = append(p.Spec.Containers, side())
+	p.Spec.Containers = append(p.Spec.Containers, sidecar())
 	return nil
 }
 

@@ -21,29 +21,29 @@ import (
 
 func listMistakes() []Case {
 	return []Case{
-		onPods("B01 native sidecar, looked for among the containers", nativeLookedForElsewhere).breaks("L1"),
-		onPods("B02 sidecar known by its image", sidecarByImage).breaks("L4a", "L5"),
-		onPods("B03 processes containers up to its own", upToOwn).breaks("L4b"),
-		onPods("B04 takes the last container for its own", lastIsOwn).breaks("L4b", "L1"),
-		onPods("B05 affinity replaced where there is no node affinity", affinityReplaced).breaks("L5", "L10"),
-		onPods("B06 resources replaced where there is no limit", resourcesReplaced).breaks("L5", "L10"),
-		onPods("B07 spread constraint known by its whole content", spread(func(a, b corev1.TopologySpreadConstraint) bool {
+		onPods("B01 looks for its init container among the containers", checksOtherContainers).breaks("L1"),
+		onPods("B02 recognizes its sidecar by its image", sidecarByImage).breaks("L4a", "L5"),
+		onPods("B03 processes containers up to its own", stopsAtSidecar).breaks("L4b"),
+		onPods("B04 assumes that the last container is its own", skipsLastContainer).breaks("L4b", "L1"),
+		onPods("B05 replaces an affinity without node affinity", affinityReplaced).breaks("L5", "L10"),
+		onPods("B06 replaces resources without limits", resourcesReplaced).breaks("L5", "L10"),
+		onPods("B07 recognizes its spread constraint by its whole content", spread(func(a, b corev1.TopologySpreadConstraint) bool {
 			return equality.Semantic.DeepEqual(a, b)
 		})).breaks("L5", "L4a"),
-		onPods("B08 requirement in each node selector term", requirementInTerms).breaks("L1"),
-		podCase("B09 front insertion shifts the places of the others", ofHandler(byHand(shiftedPlaces))).breaks("L1", "L10"),
-		podCase("B10 makes the annotations for each key", ofHandler(byHand(mapForEachKey))).breaks("L1", "L10"),
+		onPods("B08 adds a requirement to each node selector term again", requirementInTerms).breaks("L1"),
+		podCase("B09 uses indexes from before its own insertion", ofHandler(byHand(usesOldIndexes))).breaks("L1", "L10"),
+		podCase("B10 creates the annotations for each key", ofHandler(byHand(mapForEachKey))).breaks("L1", "L10"),
 		podCase("B11 always sends its label", ofHandler(byHand(alwaysSends))).breaks("L1", "L10"),
 		podCase("B12 removes an annotation that may be missing", ofHandler(byHand(removesMissing))).breaks("L10", "L2").
 			samples(simplePod(map[string]string{legacyKey: "on", "team": "shop"})).
 			except("/metadata/annotations/"+pointerToken(legacyKey), "", "the old switch is gone"),
-		podCase("B13 writes the variables as its types know them", ofHandler(handler(envRewritten))).breaks("L9"),
-		onPods("B14 network appended unless the list begins with it", networkByPrefix).breaks("L1").
+		podCase("B13 rewrites the variables with its own types", ofHandler(handler(envRewritten))).breaks("L9"),
+		onPods("B14 appends its network unless the list begins with it", networkByPrefix).breaks("L1").
 			samples(simplePod(map[string]string{"k8s.v1.cni.cncf.io/networks": "macvlan@eth1"})),
 	}
 }
 
-func nativeLookedForElsewhere(_ *review.Request, p *corev1.Pod) error {
+func checksOtherContainers(_ *review.Request, p *corev1.Pod) error {
 	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "mesh-proxy" }) {
 		return nil
 	}
@@ -61,12 +61,12 @@ func sidecarByImage(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func upToOwn(r *review.Request, p *corev1.Pod) error {
+func stopsAtSidecar(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
 	}
 	for _, c := range appContainers(p) {
-		if c.Name == side().Name {
+		if c.Name == sidecar().Name {
 			break
 		}
 		ensureEnv(c, "AGENT_ADDRESS", "localhost:8126")
@@ -74,7 +74,7 @@ func upToOwn(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func lastIsOwn(r *review.Request, p *corev1.Pod) error {
+func skipsLastContainer(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
 
 // shiftedPlaces inserts its container first. It then adds a variable at the old indexes of the
 // other containers.
-func shiftedPlaces(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
+func usesOldIndexes(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	if !named(doc, "agent") {
 		ops = append(ops, op{Op: "add", Path: "/spec/containers/0", Value: tree{"name": "agent", "image": "registry.example.com/agent:v1", "env": []any{}}})

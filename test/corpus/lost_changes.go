@@ -16,13 +16,13 @@ import (
 
 func lostChangePatterns() []Case {
 	return []Case{
-		onPods("V31 signs the images and denies others later", signsImages).breaks("L4a"),
+		onPods("V31 signs the images and denies other images later", signsImages).breaks("L4a"),
 		onDeployments("V32 replaces the annotations of the template", replacesAnnotations).breaks("L10", "L5"),
-		onPods("V33 keeps none but its own name server", ownNameserver).breaks("L10", "L5"),
-		onPods("V34 keeps none but its own finalizer", onlyOwnFinalizer).breaks("L10", "L5"),
-		onPods("V35 replaces the tolerations of its key, and others", ownTolerations).breaks("L10", "L5"),
-		onPods("V36 mounts once, and knows by an annotation", mountsOnce).breaks("L4b"),
-		onPods("V37 tells the sidecar of the containers of the first call", tellsSidecar).breaks("L4b", "L11"),
+		onPods("V33 keeps only its own name server", ownNameserver).breaks("L10", "L5"),
+		onPods("V34 keeps only its own finalizer", onlyOwnFinalizer).breaks("L10", "L5"),
+		onPods("V35 keeps only its own toleration", ownTolerations).breaks("L10", "L5"),
+		onPods("V36 mounts once and then trusts an annotation", mountsOnce).breaks("L4b"),
+		onPods("V37 configures the sidecar at the first call only", configuresSidecarOnce).breaks("L4b", "L11"),
 	}
 }
 
@@ -82,12 +82,12 @@ func mountsOnce(_ *review.Request, p *corev1.Pod) error {
 }
 
 // tellsSidecar configures the sidecar once, with the values known at that time.
-func tellsSidecar(_ *review.Request, p *corev1.Pod) error {
-	if nameTaken(p, side().Name) {
+func configuresSidecarOnce(_ *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, sidecar().Name) {
 		return nil
 	}
-	c := side()
-	ensureEnv(&c, "CONTAINERS", strings.Join(foreign(p, side().Name), ","))
+	c := sidecar()
+	ensureEnv(&c, "CONTAINERS", strings.Join(foreign(p, sidecar().Name), ","))
 	p.Spec.Containers = append(p.Spec.Containers, c)
 	return nil
 }

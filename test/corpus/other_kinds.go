@@ -27,35 +27,35 @@ import (
 
 func otherKinds() []Case {
 	return []Case{
-		onKind("B49 Service: one port for each number", "v1", "services", servicePortsByNumber).breaks("L10", "L5"),
-		onKind("B50 Ingress: TLS for the hosts that are there", "networking.k8s.io/v1", "ingresses", tlsAtFirst).
+		onKind("B49 Service: keeps one port per number", "v1", "services", servicePortsByNumber).breaks("L10", "L5"),
+		onKind("B50 Ingress: adds TLS at the first call only", "networking.k8s.io/v1", "ingresses", addsTLSOnce).
 			samples(sampleIngress()).breaks("L4b"),
-		onKind("B51 Deployment: a label that the selector may select by", "apps/v1", "deployments", nameLabel).breaks("L1", "L5"),
-		onKind("B52 Deployment: none unavailable, whatever the surge", "apps/v1", "deployments", noneUnavailable).breaks("L1", "L5"),
-		onKind("B53 StatefulSet: labels its claims, in updates, too", "apps/v1", "statefulsets", claimsLabelled).
+		onKind("B51 Deployment: changes a label that the selector may use", "apps/v1", "deployments", nameLabel).breaks("L1", "L5"),
+		onKind("B52 Deployment: sets maxUnavailable to 0 beside a maxSurge of 0", "apps/v1", "deployments", setsNoneUnavailable).breaks("L1", "L5"),
+		onKind("B53 StatefulSet: labels its claims, also in updates", "apps/v1", "statefulsets", claimsLabelled).
 			samples(statefulSetWithClaims()).breaks("L6"),
-		onKind("B54 Job: template in updates", "batch/v1", "jobs", jobTraced).breaks("L6"),
-		onKind("B55 ConfigMap: data of what is immutable", "v1", "configmaps", immutableData).breaks("L6"),
+		onKind("B54 Job: changes the template, also in updates", "batch/v1", "jobs", jobTraced).breaks("L6"),
+		onKind("B55 ConfigMap: changes immutable data", "v1", "configmaps", immutableData).breaks("L6"),
 		onKind("B56 Namespace: team from the second part of the name", "v1", "namespaces", teamFromName).
 			samples(sampleNamespace("team-shop")).breaks("L2"),
-		onKind("B57 PodDisruptionBudget: a minimum beside a maximum", "policy/v1", "poddisruptionbudgets", minimumBeside).
+		onKind("B57 PodDisruptionBudget: sets minAvailable beside maxUnavailable", "policy/v1", "poddisruptionbudgets", addsMinAvailable).
 			samples(sampleBudget()).breaks("L1", "L5"),
-		widgetCase("B58 explicit zeros are lost", roundTrip[countingWidget](func(w *countingWidget) {
+		widgetCase("B58 loses explicit zeros", roundTrip[countingWidget](func(w *countingWidget) {
 			setKey(&w.Spec.Tags, "counted", "yes")
 		})).samples(zeroWidget()).breaks("L10", "L9", "L5"),
-		widgetCase("B59 denies changes of what is deleted", typed(frozenWhenDeleted)).breaks("L6"),
+		widgetCase("B59 denies updates during deletion", typed(frozenWhenDeleted)).breaks("L6"),
 		oneVersion(),
-		onKind("B63 HorizontalPodAutoscaler: at least two", "autoscaling/v2", "horizontalpodautoscalers", atLeastTwo).
+		onKind("B63 HorizontalPodAutoscaler: at least two replicas replicas", "autoscaling/v2", "horizontalpodautoscalers", atLeastTwo).
 			samples(sampleAutoscaler()).breaks("L1", "L5"),
-		onKind("B64 ServiceAccount: pull secret, looked for among the other secrets", "v1", "serviceaccounts", secretElsewhere).breaks("L1"),
-		onKind("B65 PersistentVolumeClaim: selector in updates, too", "v1", "persistentvolumeclaims", tierSelected).
+		onKind("B64 ServiceAccount: looks for its pull secret in the wrong list", "v1", "serviceaccounts", checksWrongList).breaks("L1"),
+		onKind("B65 PersistentVolumeClaim: adds a selector, also in updates", "v1", "persistentvolumeclaims", tierSelected).
 			samples(sampleClaim()).breaks("L6"),
-		widgetCase("B66 memory is a text", typed(textMemory)).samples(sampleWidget(), numberWidget()).breaks("L2"),
-		widgetCase("B67 says that it was updated", mapped(saysUpdated)).breaks("L6"),
-		kindCase("B68 gateway: numbers as floats", "net.example.com/v1alpha1", "gateways", byHand(floatNumbers)).
+		widgetCase("B66 decodes memory as a string", typed(memoryAsString)).samples(sampleWidget(), numberWidget()).breaks("L2"),
+		widgetCase("B67 records the operation", mapped(recordsOperation)).breaks("L6"),
+		kindCase("B68 gateway: rewrites numbers as floats", "net.example.com/v1alpha1", "gateways", byHand(floatNumbers)).
 			samples(sampleGateway()).breaks("L10", "L9"),
-		kindCase("B69 Job: Pods that fail for good, whatever their restart policy", "batch/v1", "jobs", typed(failsForGood)).breaks("L1", "L5"),
-		kindCase("B70 CronJob: labels of the template replaced", "batch/v1", "cronjobs", byHand(templateLabels)).breaks("L10", "L5"),
+		kindCase("B69 Job: adds a failure policy beside OnFailure", "batch/v1", "jobs", typed(addsFailurePolicy)).breaks("L1", "L5"),
+		kindCase("B70 CronJob: replaces the labels of the template", "batch/v1", "cronjobs", byHand(templateLabels)).breaks("L10", "L5"),
 	}
 }
 
@@ -65,7 +65,7 @@ func servicePortsByNumber(_ *review.Request, s *corev1.Service) error {
 	return nil
 }
 
-func tlsAtFirst(_ *review.Request, i *networkingv1.Ingress) error {
+func addsTLSOnce(_ *review.Request, i *networkingv1.Ingress) error {
 	if len(i.Spec.TLS) > 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func nameLabel(_ *review.Request, d *appsv1.Deployment) error {
 	return nil
 }
 
-func noneUnavailable(_ *review.Request, d *appsv1.Deployment) error {
+func setsNoneUnavailable(_ *review.Request, d *appsv1.Deployment) error {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return nil
 	}
@@ -141,7 +141,7 @@ func teamFromName(_ *review.Request, n *corev1.Namespace) error {
 	return nil
 }
 
-func minimumBeside(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
+func addsMinAvailable(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
 	if b.Spec.MinAvailable == nil {
 		b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1))
 	}
@@ -191,7 +191,7 @@ func atLeastTwo(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) err
 	return nil
 }
 
-func secretElsewhere(_ *review.Request, a *corev1.ServiceAccount) error {
+func checksWrongList(_ *review.Request, a *corev1.ServiceAccount) error {
 	const name = "registry-mirror"
 	if !slices.ContainsFunc(a.Secrets, func(s corev1.ObjectReference) bool { return s.Name == name }) {
 		a.ImagePullSecrets = append(a.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
@@ -216,12 +216,12 @@ type memoryWidget struct {
 	} `json:"spec"`
 }
 
-func textMemory(_ *review.Request, w *memoryWidget) error {
+func memoryAsString(_ *review.Request, w *memoryWidget) error {
 	setKey(&w.Metadata.Annotations, "example.com/memory", cmp.Or(w.Spec.Memory, "none"))
 	return nil
 }
 
-func saysUpdated(r *review.Request, doc tree) error {
+func recordsOperation(r *review.Request, doc tree) error {
 	if r.Operation == admissionv1.Update {
 		at(doc, "metadata", "annotations")["example.com/phase"] = "updated"
 	} else {
@@ -240,7 +240,7 @@ func floatNumbers(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return []op{{Op: "replace", Path: "/spec", Value: spec}}, nil
 }
 
-func failsForGood(r *review.Request, j *batchv1.Job) error {
+func addsFailurePolicy(r *review.Request, j *batchv1.Job) error {
 	if r.Operation == admissionv1.Create && j.Spec.PodFailurePolicy == nil {
 		j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 			Action:          batchv1.PodFailurePolicyActionIgnore,

@@ -22,8 +22,8 @@ func ownershipPatterns() []Case {
 func ownershipLookalikes() []Case {
 	return []Case{
 		onPods("P04 refuses another value only", refusesOtherEnv),
-		onPods("P12 fills only what is nil", fillsNil).samples(podWithOwnAgent()),
-		onPods("P12 fills only what is nil, and so does a rival", fillsNil).samples(podWithOwnAgent()).
+		onPods("P12 sets only nil fields", fillsNil).samples(podWithOwnAgent()),
+		onPods("P12 sets only nil fields, and so does a rival", fillsNil).samples(podWithOwnAgent()).
 			against(rivalFillsNil).advice(),
 	}
 }
@@ -69,7 +69,7 @@ func userOf(uid int64) *corev1.SecurityContext {
 }
 
 func overrideOnce(_ *review.Request, p *corev1.Pod) error {
-	template := side()
+	template := sidecar()
 	template.SecurityContext = userOf(agentUser)
 	if c := container(p, template.Name); c == nil {
 		p.Spec.Containers = append(p.Spec.Containers, template)
@@ -99,7 +99,7 @@ func rivalFillsNil(_ *review.Request, p *corev1.Pod) error {
 
 // defaultUser sets the uid of the sidecar if it is missing.
 func defaultUser(p *corev1.Pod, uid int64) {
-	c := container(p, side().Name)
+	c := container(p, sidecar().Name)
 	if c == nil || isWindows(p) {
 		return
 	}
@@ -112,7 +112,7 @@ func defaultUser(p *corev1.Pod, uid int64) {
 }
 
 func podWithOwnAgent() *corev1.Pod {
-	agent := side()
+	agent := sidecar()
 	agent.SecurityContext = userOf(1000)
 	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}, agent}})
 }

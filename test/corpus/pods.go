@@ -13,7 +13,7 @@ import (
 )
 
 // side returns the container that the sidecar injectors add.
-func side() corev1.Container {
+func sidecar() corev1.Container {
 	return corev1.Container{Name: "agent", Image: "registry.example.com/agent:v1"}
 }
 

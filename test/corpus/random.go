@@ -50,7 +50,7 @@ func broken(name string, e edit, laws ...string) bug {
 }
 
 // A mould has the inputs for the parts of one handler.
-type mould struct {
+type partInputs struct {
 	*rand.Rand
 	word string   // of this part
 	own  []string // the names of the containers that the parts add
@@ -58,7 +58,7 @@ type mould struct {
 
 // A maker generates a part. Each part of a handler has a different maker, so that no two write the
 // same field.
-type maker func(m *mould) part
+type maker func(m *partInputs) part
 
 func compose(r *rand.Rand) []part {
 	makers := slices.Concat(metadataParts, containerParts, podParts)
@@ -69,7 +69,7 @@ func compose(r *rand.Rand) []part {
 	}
 	parts := make([]part, len(chosen))
 	for i, k := range chosen {
-		parts[i] = makers[k](&mould{Rand: r, word: words[i], own: words})
+		parts[i] = makers[k](&partInputs{Rand: r, word: words[i], own: words})
 	}
 	return parts
 }
@@ -120,12 +120,12 @@ func composed(name string, parts []part, at int, b bug) Case {
 
 // others returns the containers that no part of the handler added. An edit of only these does not
 // depend on the order of the parts.
-func (m *mould) others(p *corev1.Pod) []*corev1.Container {
+func (m *partInputs) others(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
 }
 
 // each returns an edit of every container in m.others.
-func (m *mould) each(change func(c *corev1.Container) error) edit {
+func (m *partInputs) each(change func(c *corev1.Container) error) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range m.others(p) {
 			if err := change(c); err != nil {
@@ -137,7 +137,7 @@ func (m *mould) each(change func(c *corev1.Container) error) edit {
 }
 
 // early returns a bug that skips the edit if any of the other containers already has it.
-func (m *mould) early(done func(c *corev1.Container) bool, e edit) bug {
+func (m *partInputs) early(done func(c *corev1.Container) bool, e edit) bug {
 	return broken("early return", func(r *review.Request, p *corev1.Pod) error {
 		if slices.ContainsFunc(m.others(p), done) {
 			return nil

@@ -14,9 +14,9 @@ import (
 var containerParts = []maker{envPart, envMapPart, envFromPart, tokenPart, argsPart, imagePart, limitPart, securityPart}
 
 // envName returns the word as the name of a variable.
-func (m *mould) envName() string { return strings.ToUpper(strings.ReplaceAll(m.word, "-", "_")) }
+func (m *partInputs) envName() string { return strings.ToUpper(strings.ReplaceAll(m.word, "-", "_")) }
 
-func envPart(m *mould) part {
+func envPart(m *partInputs) part {
 	name, value := m.envName(), randomWord(m.Rand)
 	ensure := m.each(func(c *corev1.Container) error {
 		ensureEnv(c, name, value)
@@ -48,7 +48,7 @@ func envPart(m *mould) part {
 }
 
 // envMapPart adds several variables in a fixed order.
-func envMapPart(m *mould) part {
+func envMapPart(m *partInputs) part {
 	names := []string{m.envName() + "_A", m.envName() + "_B", m.envName() + "_C", m.envName() + "_D"}
 	values := map[string]string{}
 	for _, name := range names {
@@ -71,7 +71,7 @@ func envMapPart(m *mould) part {
 	}
 }
 
-func envFromPart(m *mould) part {
+func envFromPart(m *partInputs) part {
 	source := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: m.word}}}
 	has := func(c *corev1.Container) bool {
 		return slices.ContainsFunc(c.EnvFrom, func(s corev1.EnvFromSource) bool {
@@ -92,7 +92,7 @@ func envFromPart(m *mould) part {
 }
 
 // tokenPart adds a token to a variable that others extend, too.
-func tokenPart(m *mould) part {
+func tokenPart(m *partInputs) part {
 	name, token := m.envName()+"_OPTS", "-"+m.word
 	extend := func(c *corev1.Container) error {
 		e := findEnv(c, name)
@@ -119,7 +119,7 @@ func tokenPart(m *mould) part {
 	return part{name: "token", ensure: ensure, bugs: []bug{broken("concatenates", m.each(extend), "L1", "L12"), m.early(has, ensure)}}
 }
 
-func argsPart(m *mould) part {
+func argsPart(m *partInputs) part {
 	token := "--" + m.word
 	has := func(c *corev1.Container) bool { return slices.Contains(c.Args, token) }
 	blind := func(c *corev1.Container) error {
@@ -144,7 +144,7 @@ func argsPart(m *mould) part {
 	}}
 }
 
-func imagePart(m *mould) part {
+func imagePart(m *partInputs) part {
 	prefix := m.word + ".example.com/"
 	ensure := m.each(func(c *corev1.Container) error {
 		prefixImage(c, prefix)
@@ -159,7 +159,7 @@ func imagePart(m *mould) part {
 	}}
 }
 
-func limitPart(m *mould) part {
+func limitPart(m *partInputs) part {
 	name := []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceCPU}[m.IntN(2)]
 	amount := resource.MustParse(map[corev1.ResourceName]string{corev1.ResourceMemory: "64Mi", corev1.ResourceCPU: "250m"}[name])
 	set := func(c *corev1.Container, amount resource.Quantity) {
@@ -202,7 +202,7 @@ func limitPart(m *mould) part {
 	}
 }
 
-func securityPart(m *mould) part {
+func securityPart(m *partInputs) part {
 	secure := func(change func(c *corev1.Container)) edit {
 		return unless(isWindows, m.each(func(c *corev1.Container) error {
 			change(c)

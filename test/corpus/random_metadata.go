@@ -66,7 +66,7 @@ func ensuresKey(in func(p *corev1.Pod) *map[string]string, key, value string) ed
 	}
 }
 
-func mapPart(m *mould, name, prefix string, in func(p *corev1.Pod) *map[string]string) part {
+func mapPart(m *partInputs, name, prefix string, in func(p *corev1.Pod) *map[string]string) part {
 	key, value := prefix+m.word, randomWord(m.Rand)
 	return part{name: name, ensure: ensuresKey(in, key, value), bugs: mapBugs(in, key, value)}
 }
@@ -75,11 +75,11 @@ func labelsOf(p *corev1.Pod) *map[string]string      { return &p.Labels }
 func annotationsOf(p *corev1.Pod) *map[string]string { return &p.Annotations }
 func selectorOf(p *corev1.Pod) *map[string]string    { return &p.Spec.NodeSelector }
 
-func labelPart(m *mould) part { return mapPart(m, "label", "bugs.example.com/", labelsOf) }
+func labelPart(m *partInputs) part { return mapPart(m, "label", "bugs.example.com/", labelsOf) }
 
-func nodeSelectorPart(m *mould) part { return mapPart(m, "nodeSelector", "node-", selectorOf) }
+func nodeSelectorPart(m *partInputs) part { return mapPart(m, "nodeSelector", "node-", selectorOf) }
 
-func annotationPart(m *mould) part {
+func annotationPart(m *partInputs) part {
 	p := mapPart(m, "annotation", "bugs.example.com/", annotationsOf)
 	key := "bugs.example.com/" + m.word
 	p.bugs = append(p.bugs, broken("wall clock", func(_ *review.Request, p *corev1.Pod) error {
@@ -90,7 +90,7 @@ func annotationPart(m *mould) part {
 }
 
 // hashPart stores a hash of the names of the containers that are not the handler's own.
-func hashPart(m *mould) part {
+func hashPart(m *partInputs) part {
 	key := "bugs.example.com/hash-" + m.word
 	hashed := func(of func(p *corev1.Pod) any) edit {
 		return func(_ *review.Request, p *corev1.Pod) error {

@@ -21,7 +21,7 @@ func changes(change func(p *corev1.Pod)) edit {
 	}
 }
 
-func volumePart(m *mould) part {
+func volumePart(m *partInputs) part {
 	volume := []corev1.Volume{emptyDir(m.word), secretVolume(m.word, m.word+"-secret"), configVolume(m.word, m.word+"-config")}[m.IntN(3)]
 	mount := corev1.VolumeMount{Name: m.word, MountPath: "/" + m.word}
 	mounted := m.each(func(c *corev1.Container) error { return ensureMount(c, mount) })
@@ -71,7 +71,7 @@ func volumePart(m *mould) part {
 }
 
 // containerPart adds a container to one of the lists.
-func containerPart(m *mould, name string, list func(p *corev1.Pod) *[]corev1.Container) part {
+func containerPart(m *partInputs, name string, list func(p *corev1.Pod) *[]corev1.Container) part {
 	c := corev1.Container{Name: m.word, Image: m.word + ":v1"}
 	blind := changes(func(p *corev1.Pod) { *list(p) = append(*list(p), c) })
 	taken := func(p *corev1.Pod) bool { return nameTaken(p, c.Name) }
@@ -87,15 +87,15 @@ func containerPart(m *mould, name string, list func(p *corev1.Pod) *[]corev1.Con
 	}}
 }
 
-func sidecarPart(m *mould) part {
+func sidecarPart(m *partInputs) part {
 	return containerPart(m, "sidecar", func(p *corev1.Pod) *[]corev1.Container { return &p.Spec.Containers })
 }
 
-func initPart(m *mould) part {
+func initPart(m *partInputs) part {
 	return containerPart(m, "init container", func(p *corev1.Pod) *[]corev1.Container { return &p.Spec.InitContainers })
 }
 
-func tolerationPart(m *mould) part {
+func tolerationPart(m *partInputs) part {
 	own := corev1.Toleration{Key: m.word, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 	blind := changes(func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, own) })
 	has := func(p *corev1.Pod) bool { return slices.Contains(p.Spec.Tolerations, own) }
@@ -108,7 +108,7 @@ func tolerationPart(m *mould) part {
 	}}
 }
 
-func pullSecretPart(m *mould) part {
+func pullSecretPart(m *partInputs) part {
 	own := corev1.LocalObjectReference{Name: m.word}
 	blind := changes(func(p *corev1.Pod) { p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, own) })
 	has := func(p *corev1.Pod) bool { return slices.Contains(p.Spec.ImagePullSecrets, own) }
@@ -121,7 +121,7 @@ func pullSecretPart(m *mould) part {
 }
 
 // hostAliasPart adds a host name for an address. Others may use the same address.
-func hostAliasPart(m *mould) part {
+func hostAliasPart(m *partInputs) part {
 	own := corev1.HostAlias{IP: fmt.Sprintf("192.0.2.%d", 1+m.IntN(200)), Hostnames: []string{m.word + ".example.com"}}
 	find := func(p *corev1.Pod) int {
 		return slices.IndexFunc(p.Spec.HostAliases, func(a corev1.HostAlias) bool { return a.IP == own.IP })

@@ -72,7 +72,7 @@ func TestRandomBuggy(t *testing.T) {
 // TestEveryBug tests each part by itself with each of its bugs.
 func TestEveryBug(t *testing.T) {
 	for i, newPart := range slices.Concat(metadataParts, containerParts, podParts) {
-		m := newMould(int64(i))
+		m := newPartInputs(int64(i))
 		p := newPart(m)
 		c := composed("alone: "+p.name, []part{p}, -1, bug{})
 		if err := wrong(c); err != nil {
@@ -90,8 +90,8 @@ func TestEveryBug(t *testing.T) {
 	}
 }
 
-func newMould(seed int64) *mould {
-	return &mould{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), word: "word-a", own: []string{"word-a"}}
+func newPartInputs(seed int64) *partInputs {
+	return &partInputs{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), word: "word-a", own: []string{"word-a"}}
 }
 
 // wrong returns the first fault that any probe finds.

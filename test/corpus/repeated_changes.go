@@ -21,16 +21,16 @@ import (
 func repeatedChangePatterns() []Case {
 	return []Case{
 		onPods("M01 toggles a value", toggled).breaks("L1"),
-		onPods("M02 shortens a label to more than it allows", shortenedTo(16)).breaks("L1"),
+		onPods("M02 shortens a label to more than its maximum", shortenedTo(16)).breaks("L1"),
 		onPods("M03 compares with a template that has no defaults", comparedWhole).breaks("L1"),
 		onPods("M04 requests more than the limit", requested(false)).breaks("L1"),
-		deploymentCase("M05 a summary that holds itself", typed(summarized(""))).breaks("L1"),
-		onPods("M06 owner reference in every call", owned(false)).breaks("L1"),
-		onPods("M07 finalizer in every call", finalized(false)).breaks("L1"),
+		deploymentCase("M05 summarizes annotations, its summary included", typed(summarized(""))).breaks("L1"),
+		onPods("M06 adds its owner reference in every call", owned(false)).breaks("L1"),
+		onPods("M07 adds its finalizer in every call", finalized(false)).breaks("L1"),
 		onPods("M08 compares pointers", spread(samePointers)).breaks("L1"),
-		onPods("M09 puts itself before the path", pathBefore(false)).breaks("L1"),
+		onPods("M09 prepends its directory in every call", pathBefore(false)).breaks("L1"),
 		onPods("M10 needs two calls", inTwoCalls).breaks("L1"),
-		onPods("M11 no map, no label", intoNilMap(false)).breaks("L2"),
+		onPods("M11 writes into a nil map", intoNilMap(false)).breaks("L2"),
 	}
 }
 
@@ -42,19 +42,19 @@ func repeatedChangeLookalikes() []Case {
 			}
 			return nil
 		}),
-		onPods("M02 shortens a label to what it allows", shortenedTo(10)),
+		onPods("M02 shortens a label to its maximum", shortenedTo(10)),
 		onPods("M03 compares what it sets", sidecarInPlace),
 		onPods("M04 requests no more than the limit", requested(true)),
-		deploymentCase("M05 a summary without itself", typed(summarized("agent/"))),
-		onPods("M06 owner reference once", owned(true)),
-		onPods("M07 finalizer once", finalized(true)),
+		deploymentCase("M05 summarizes the other annotations", typed(summarized("agent/"))),
+		onPods("M06 adds its owner reference once", owned(true)),
+		onPods("M07 adds its finalizer once", finalized(true)),
 		onPods("M08 compares values", spread(sameKeys)),
-		onPods("M09 puts itself before the path once", pathBefore(true)),
+		onPods("M09 prepends its directory once", pathBefore(true)),
 		onPods("M10 needs one call", func(r *review.Request, p *corev1.Pod) error {
 			annotate(p, "agent/stage", "done")
 			return sidecarIfAbsent(r, p)
 		}),
-		onPods("M11 makes the map", intoNilMap(true)),
+		onPods("M11 creates a missing map", intoNilMap(true)),
 	}
 }
 
@@ -69,10 +69,10 @@ func toggled(_ *review.Request, p *corev1.Pod) error {
 
 // shortenedTo shortens long labels to a prefix and a hash.
 func shortenedTo(begin int) edit {
-	const most = 20
+	const maxCached = 20
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for key, value := range p.Labels {
-			if len(value) > most {
+			if len(value) > maxCached {
 				p.Labels[key] = value[:begin] + "-" + hash(value)[:8]
 			}
 		}
@@ -81,7 +81,7 @@ func shortenedTo(begin int) edit {
 }
 
 func comparedWhole(_ *review.Request, p *corev1.Pod) error {
-	want := side()
+	want := sidecar()
 	if c := container(p, want.Name); c == nil {
 		p.Spec.Containers = append(p.Spec.Containers, want)
 	} else if !equality.Semantic.DeepEqual(*c, want) {
@@ -90,7 +90,7 @@ func comparedWhole(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func requested(minded bool) edit {
+func requested(correct bool) edit {
 	least := resource.MustParse("1Gi")
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if p.Spec.Resources != nil {
@@ -98,7 +98,7 @@ func requested(minded bool) edit {
 		}
 		for _, c := range everyContainer(p) {
 			want := least
-			if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && minded && limit.Cmp(want) < 0 {
+			if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && correct && limit.Cmp(want) < 0 {
 				want = limit
 			}
 			if request := c.Resources.Requests[corev1.ResourceMemory]; request.Cmp(want) < 0 {
@@ -128,19 +128,19 @@ func summarized(without string) func(*review.Request, *appsv1.Deployment) error 
 	}
 }
 
-func owned(minded bool) edit {
+func owned(correct bool) edit {
 	own := metav1.OwnerReference{APIVersion: "bugs.example.com/v1", Kind: "Widget", Name: "agent", UID: "0b2f8a1e-5b0a-4f0e-9a51-0d2b8f3c6a01"}
 	return func(_ *review.Request, p *corev1.Pod) error {
-		if !minded || !slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == own.UID }) {
+		if !correct || !slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == own.UID }) {
 			p.OwnerReferences = append(p.OwnerReferences, own)
 		}
 		return nil
 	}
 }
 
-func finalized(minded bool) edit {
+func finalized(correct bool) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
-		if minded {
+		if correct {
 			return finalizer(r, p)
 		}
 		p.Finalizers = append(p.Finalizers, ownFinalizer)
@@ -171,7 +171,7 @@ func sameKeys(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable
 }
 
-func pathBefore(minded bool) edit {
+func pathBefore(correct bool) edit {
 	const bin = "/agent/bin"
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
@@ -181,7 +181,7 @@ func pathBefore(minded bool) edit {
 				ensureEnv(c, "AGENT_PATH", bin)
 			case e.ValueFrom != nil:
 				return denial("AGENT_PATH must be a plain value")
-			case !minded || !slices.Contains(strings.Split(e.Value, ":"), bin):
+			case !correct || !slices.Contains(strings.Split(e.Value, ":"), bin):
 				e.Value = strings.TrimSuffix(bin+":"+e.Value, ":")
 			}
 		}
@@ -197,9 +197,9 @@ func inTwoCalls(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-func intoNilMap(minded bool) edit {
+func intoNilMap(correct bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
-		if p.Labels == nil && minded {
+		if p.Labels == nil && correct {
 			p.Labels = map[string]string{}
 		}
 		p.Labels["bugs.example.com/seen"] = "yes"

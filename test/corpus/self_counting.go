@@ -19,15 +19,15 @@ import (
 func selfCountingPatterns() []Case {
 	return []Case{
 		onPods("P06 counts itself", countsItself).breaks("L1"),
-		onPods("P06 hash of the spec, the sidecar among it", hashesItsSidecar).breaks("L1"),
-		onPods("P06 hash of the object that holds the hash", hashesItsHash).breaks("L1"),
+		onPods("P06 hashes the containers, its sidecar included", hashesItsSidecar).breaks("L1"),
+		onPods("P06 hashes the object that holds the hash", hashesItsHash).breaks("L1"),
 	}
 }
 
 func selfCountingLookalikes() []Case {
 	return []Case{
-		onPods("P06 counts everything but its own", countsOthers),
-		onPods("P06 hash of everything but its own", hashesOthers),
+		onPods("P06 counts the other containers", countsOthers),
+		onPods("P06 hashes the other containers", hashesOthers),
 	}
 }
 
@@ -37,7 +37,7 @@ func countsItself(r *review.Request, p *corev1.Pod) error {
 }
 
 func countsOthers(r *review.Request, p *corev1.Pod) error {
-	annotate(p, "agent/containers", strconv.Itoa(len(foreign(p, side().Name))))
+	annotate(p, "agent/containers", strconv.Itoa(len(foreign(p, sidecar().Name))))
 	return sidecarIfAbsent(r, p)
 }
 
@@ -52,7 +52,7 @@ func hashesItsHash(_ *review.Request, p *corev1.Pod) error {
 }
 
 func hashesOthers(r *review.Request, p *corev1.Pod) error {
-	annotate(p, "agent/hash", hash(foreign(p, side().Name)))
+	annotate(p, "agent/hash", hash(foreign(p, sidecar().Name)))
 	return sidecarIfAbsent(r, p)
 }
 

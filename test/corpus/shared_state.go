@@ -20,13 +20,13 @@ import (
 
 func sharedStates() []Case {
 	return []Case{
-		podCase("B25 the template of the sidecar collects", sharedTemplate).breaks("L3"),
-		podCase("B26 remembers by the name of the object", remembersByName).breaks("L3"),
-		podCase("B27 the zone that was given least", leastUsedZone).breaks("L3"),
-		onPods("B28 checksum in the order of a map", mapChecksum).breaks("L3"),
-		onPods("B29 the uid of the request as a trace", traced).breaks("L1", "L3"),
+		podCase("B25 appends to a shared template", sharedTemplate).breaks("L3"),
+		podCase("B26 caches by the name of the object", cachesByName).breaks("L3"),
+		podCase("B27 assigns the least used zone", leastUsedZone).breaks("L3"),
+		onPods("B28 hashes a map in iteration order", mapChecksum).breaks("L3"),
+		onPods("B29 writes the uid of the request", writesUID).breaks("L1", "L3"),
 		noneOnDryRun(podCase("B30 a dry run leaves its placeholder in the cache", placeholderCached)).breaks("L7", "L3"),
-		noneOnDryRun(onPods("B31 other secret in a dry run", otherInDryRun)).breaks("L7"),
+		noneOnDryRun(onPods("B31 mounts another Secret in a dry run", otherInDryRun)).breaks("L7"),
 		guardedInCreates(),
 	}
 }
@@ -34,7 +34,7 @@ func sharedStates() []Case {
 // sharedTemplate appends to the variables of a template that all Pods share.
 func sharedTemplate() http.Handler {
 	var mu sync.Mutex
-	template := side()
+	template := sidecar()
 	return pods(func(_ *review.Request, p *corev1.Pod) error {
 		if nameTaken(p, template.Name) {
 			return nil
@@ -50,12 +50,12 @@ func sharedTemplate() http.Handler {
 }
 
 // remembersByName caches by name, but new Pods of a ReplicaSet have no name yet.
-func remembersByName() http.Handler {
+func cachesByName() http.Handler {
 	var known sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
 		images := ""
 		for _, c := range p.Spec.Containers {
-			if c.Name != side().Name {
+			if c.Name != sidecar().Name {
 				images += c.Image + " "
 			}
 		}
@@ -91,7 +91,7 @@ func mapChecksum(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func traced(r *review.Request, p *corev1.Pod) error {
+func writesUID(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "trace.example.com/admission", string(r.UID))
 	return nil
 }
@@ -124,7 +124,7 @@ func otherInDryRun(r *review.Request, p *corev1.Pod) error {
 // guardedInCreates skips the side effect of dry runs for creates, but not for updates.
 func guardedInCreates() Case {
 	stored := &secrets{writes: map[string]int{}}
-	c := noneOnDryRun(onKind("B32 Service: dry runs of updates write", "v1", "services", func(r *review.Request, s *corev1.Service) error {
+	c := noneOnDryRun(onKind("B32 Service: writes in dry runs of updates", "v1", "services", func(r *review.Request, s *corev1.Service) error {
 		setKey(&s.Annotations, "dns.example.com/zone", "shop")
 		switch {
 		case r.Operation == admissionv1.Create && r.DryRun:
@@ -141,16 +141,16 @@ func guardedInCreates() Case {
 
 func brokenValues() []Case {
 	return []Case{
-		onPods("B33 more time to end in each call", moreGrace).breaks("L1", "L12"),
-		onPods("B34 waits before each preStop, again", preStopWrapped).breaks("L1"),
-		onPods("B35 requests half of what is requested", requestsHalved).breaks("L1", "L12"),
-		onPods("B36 puts its mirror before another mirror", imagePrefixedOnce).against(otherMirror).breaks("L12"),
-		onPods("B37 search domain in each call", searchDomain).breaks("L1"),
+		onPods("B33 raises the grace period in each call", raisesGrace).breaks("L1", "L12"),
+		onPods("B34 wraps the preStop command again", preStopWrapped).breaks("L1"),
+		onPods("B35 halves the CPU request in each call", requestsHalved).breaks("L1", "L12"),
+		onPods("B36 prefixes the image of another mirror", imagePrefixedOnce).against(otherMirror).breaks("L12"),
+		onPods("B37 appends its search domain in each call", searchDomain).breaks("L1"),
 		onPods("B38 keeps its pull secret first", firstSecret("registry-mirror")).against(firstSecret("rival")).breaks("L12"),
 	}
 }
 
-func moreGrace(_ *review.Request, p *corev1.Pod) error {
+func raisesGrace(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.TerminationGracePeriodSeconds = ptr.To(min(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 30)+15, 600))
 	return nil
 }

@@ -34,7 +34,7 @@ func updateLookalikes() []Case {
 		onPods("P18 acts on CREATE only", onCreate(sidecarIfAbsent)).on(create, update),
 		onPods("P18 patches metadata on UPDATE", annotatedStatus).on(create, update),
 		onDeployments("P18 changes the template on UPDATE", sidecarIfAbsent),
-		onPods("P18 finalizer of what is not deleted", unless(deleted, onCreate(finalizer))).on(create, update),
+		onPods("P18 adds its finalizer on CREATE, but not during deletion", unless(deleted, onCreate(finalizer))).on(create, update),
 		onPods("N6 metadata on UPDATE of a Pod", labelled).on(create, update),
 		onDeployments("N6 template on UPDATE of a Deployment", tokenMounted),
 		onPods("N9 CREATE only, never reads the operation", sidecarIfAbsent),

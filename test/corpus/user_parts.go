@@ -18,22 +18,22 @@ import (
 
 func userParts() []Case {
 	return []Case{
-		onPods("B39 a value beside the reference of a variable", valueBesideReference).breaks("L5", "L1"),
-		onPods("B40 a second source for a volume", secondSource).breaks("L5", "L1"),
-		onPods("B41 security context replaced where it names no user", securityReplaced).breaks("L5", "L10"),
-		onPods("B42 wants limits, which its sidecar has not", wantsLimits).samples(limitedPod()).breaks("L2"),
-		onPods("B43 too many containers, with its own", tooMany).breaks("L2"),
-		onPods("B44 the ports that there are when the sidecar comes", portsAtFirst).breaks("L4b"),
-		onPods("B45 nothing to do once the status is there", doneByStatus).breaks("L4b", "L5"),
-		onPods("B46 a label says whether there is a sidecar", labelSays).breaks("L4a"),
-		onPods("B47 probes for init containers, too", probesEverywhere).breaks("L1"),
-		onPods("B48 shares the processes of Pods that share those of the node", sharesProcesses).breaks("L1", "L5"),
-		onPods("B61 relies on a variable of its own sidecar", reliesOnOwn).breaks("L4a", "L2"),
-		onPods("B62 tells each container of those before it", peersBefore).breaks("L4b", "L5"),
+		onPods("B39 sets a value beside valueFrom", setsValueBesideReference).breaks("L5", "L1"),
+		onPods("B40 adds a second source to a volume", addsSecondSource).breaks("L5", "L1"),
+		onPods("B41 replaces a security context without a user", securityReplaced).breaks("L5", "L10"),
+		onPods("B42 denies containers without limits, such as its sidecar", deniesWithoutLimits).samples(limitedPod()).breaks("L2"),
+		onPods("B43 counts its own container against its maximum", deniesManyContainers).breaks("L2"),
+		onPods("B44 copies the ports only when it adds the sidecar", copiesPortsOnce).breaks("L4b"),
+		onPods("B45 skips Pods that have its hash", trustsHash).breaks("L4b", "L5"),
+		onPods("B46 trusts a label instead of looking for its sidecar", trustsLabel).breaks("L4a"),
+		onPods("B47 adds probes to init containers", probesInitContainers).breaks("L1"),
+		onPods("B48 sets shareProcessNamespace beside hostPID", sharesProcesses).breaks("L1", "L5"),
+		onPods("B61 assumes that its sidecar has a variable", assumesVariable).breaks("L4a", "L2"),
+		onPods("B62 lists the containers before each container", listsPeersBefore).breaks("L4b", "L5"),
 	}
 }
 
-func valueBesideReference(_ *review.Request, p *corev1.Pod) error {
+func setsValueBesideReference(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if e := findEnv(c, "AGENT_HOST"); e != nil {
 			e.Value = "agent.example.com"
@@ -44,7 +44,7 @@ func valueBesideReference(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func secondSource(_ *review.Request, p *corev1.Pod) error {
+func addsSecondSource(_ *review.Request, p *corev1.Pod) error {
 	want := secretVolume("tok", "agent-token")
 	i := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == want.Name })
 	if i < 0 {
@@ -76,7 +76,7 @@ func securityReplaced(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func wantsLimits(r *review.Request, p *corev1.Pod) error {
+func deniesWithoutLimits(r *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if !hasLimit(c) {
 			return denial("container " + c.Name + " has no memory limit")
@@ -85,14 +85,14 @@ func wantsLimits(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-func tooMany(r *review.Request, p *corev1.Pod) error {
+func deniesManyContainers(r *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) > 4 {
 		return denial("more than four containers")
 	}
 	return sidecarIfAbsent(r, p)
 }
 
-func portsAtFirst(_ *review.Request, p *corev1.Pod) error {
+func copiesPortsOnce(_ *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, "mesh-proxy") {
 		return nil
 	}
@@ -109,7 +109,7 @@ func portsAtFirst(_ *review.Request, p *corev1.Pod) error {
 }
 
 // doneByStatus stores a hash of its settings, and applies them again only if the hash differs.
-func doneByStatus(r *review.Request, p *corev1.Pod) error {
+func trustsHash(r *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/settings-hash"
 	want := hash(settings())
 	if p.Annotations[key] == want {
@@ -119,7 +119,7 @@ func doneByStatus(r *review.Request, p *corev1.Pod) error {
 	return tokenMounted(r, p)
 }
 
-func labelSays(r *review.Request, p *corev1.Pod) error {
+func trustsLabel(r *review.Request, p *corev1.Pod) error {
 	if p.Labels["agent.example.com/injected"] == "true" {
 		return nil
 	}
@@ -127,7 +127,7 @@ func labelSays(r *review.Request, p *corev1.Pod) error {
 	return blindSidecar(r, p)
 }
 
-func probesEverywhere(_ *review.Request, p *corev1.Pod) error {
+func probesInitContainers(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if c.LivenessProbe == nil {
 			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, PeriodSeconds: 30}
@@ -144,7 +144,7 @@ func sharesProcesses(_ *review.Request, p *corev1.Pod) error {
 }
 
 // reliesOnOwn sets the level of its sidecar to that of the Pod.
-func reliesOnOwn(_ *review.Request, p *corev1.Pod) error {
+func assumesVariable(_ *review.Request, p *corev1.Pod) error {
 	if !nameTaken(p, "log-shipper") {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
 			Name: "log-shipper", Image: "registry.example.com/fluent:3", Env: []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "info"}},
@@ -161,7 +161,7 @@ func reliesOnOwn(_ *review.Request, p *corev1.Pod) error {
 }
 
 // peersBefore gives each container the addresses of the containers before it.
-func peersBefore(_ *review.Request, p *corev1.Pod) error {
+func listsPeersBefore(_ *review.Request, p *corev1.Pod) error {
 	var before []string
 	for _, c := range appContainers(p) {
 		ensureEnv(c, "PEERS_BEFORE", strings.Join(before, ","))

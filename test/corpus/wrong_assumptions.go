@@ -25,17 +25,17 @@ import (
 func wrongAssumptionPatterns() []Case {
 	return []Case{
 		onPods("M12 trusts its annotation", trustsAnnotation).breaks("L4a"),
-		onPods("M13 remembers the place of its container", remembersPlace).breaks("L4b"),
-		onPods("M14 the toleration is there, so all is", tolerationMeansAll).breaks("L5"),
-		onPods("M15 a volume known by its name", volumeByName).breaks("L5"),
+		onPods("M13 remembers the index of its container", storesIndex).breaks("L4b"),
+		onPods("M14 takes its toleration as proof that all is done", trustsToleration).breaks("L5"),
+		onPods("M15 recognizes its volume by name only", volumeByNameOnly).breaks("L5"),
 		documentCase("M16 appends to a list that may be missing", appendsBlindly).breaks("L10"),
-		documentCase("M17 a test that fails the second time", testsDefault(false)).breaks("L10"),
+		documentCase("M17 tests a value that it has already replaced", testsDefault(false)).breaks("L10"),
 		podCase("M18 writes the whole container", func() http.Handler { return handler(replacesContainer) }).breaks("L9"),
-		podCase("M19 looks for text", func() http.Handler { return handler(switchedByText) }).breaks("L8").samples(podSwitchedOff()),
-		podCase("M20 learns from the first object", learns).breaks("L3"),
-		podCase("M21 a name made at the start", startName(true)).breaks("L3"),
-		onPods("M22 the clock, to the second", secondsNow).breaks("L3"),
-		onPods("M23 names what is to be named by the API server", namesItself).breaks("L3"),
+		podCase("M19 searches the raw JSON for text", func() http.Handler { return handler(searchesRawText) }).breaks("L8").samples(podSwitchedOff()),
+		podCase("M20 keeps a value of the first object", keepsFirstValue).breaks("L3"),
+		podCase("M21 writes a random name chosen at start", instanceName(true)).breaks("L3"),
+		onPods("M22 writes the time in seconds", writesSeconds).breaks("L3"),
+		onPods("M23 chooses a name in place of the API server", choosesName).breaks("L3"),
 		noneOnDryRun(onPods("M24 denies a dry run", func(r *review.Request, p *corev1.Pod) error {
 			if r.DryRun {
 				return denial("a dry run is not supported")
@@ -46,29 +46,29 @@ func wrongAssumptionPatterns() []Case {
 		onPods("M26 sorts the containers", sortsContainers).breaks("L12"),
 		onPods("M27 keeps its variable first", envFirst(true)).breaks("L12"),
 		onPods("M28 keeps its container last", sidecarLast).breaks("L12"),
-		onPods("M29 notes the registry of the first call", notesRegistry(false)).against(imagePrefixedOnce).breaks("L11"),
-		onPods("M30 leaves alone what is deleted, but not what is old", unless(deleted, sidecarIfAbsent)).on(create, update).breaks("L6"),
-		onPods("M31 takes the first container for its own", firstIsOwn).breaks("L4b"),
-		onPods("M32 one source for each ConfigMap", sourceByName).breaks("L10", "L5"),
-		onPods("M33 forbids those to escalate who are allowed to do anything", mayNotEscalate(false)).breaks("L1"),
-		onPods("M34 believes the number of the user", believesNumber(true)).breaks("L2").samples(podWithPort()),
+		onPods("M29 records the registry of the first call", recordsRegistry(false)).against(imagePrefixedOnce).breaks("L11"),
+		onPods("M30 skips Pods in deletion, but not existing Pods", unless(deleted, sidecarIfAbsent)).on(create, update).breaks("L6"),
+		onPods("M31 assumes that the first container is its own", assumesFirstContainer).breaks("L4b"),
+		onPods("M32 keeps one source per ConfigMap", sourceByName).breaks("L10", "L5"),
+		onPods("M33 forbids escalation beside CAP_SYS_ADMIN", mayNotEscalate(false)).breaks("L1"),
+		onPods("M34 panics on an invalid port", parsesPort(true)).breaks("L2").samples(podWithPort()),
 	}
 }
 
 func wrongAssumptionLookalikes() []Case {
 	return []Case{
-		onPods("M12 looks itself", func(r *review.Request, p *corev1.Pod) error {
+		onPods("M12 looks for its container", func(r *review.Request, p *corev1.Pod) error {
 			annotate(p, injected, "injected")
 			return sidecarInPlace(r, p)
 		}),
 		onPods("M13 looks for its container", sidecarInPlace),
-		onPods("M14 each part for itself", func(r *review.Request, p *corev1.Pod) error {
+		onPods("M14 checks each part by itself", func(r *review.Request, p *corev1.Pod) error {
 			setKey(&p.Spec.NodeSelector, "agent", "yes")
 			return tolerationOnce(r, p)
 		}),
-		onPods("M15 a volume known by its content", tokenMounted),
-		documentCase("M17 a test of what is there", testsDefault(true)),
-		podCase("M19 looks for a member", func() http.Handler {
+		onPods("M15 recognizes its volume by name and content", tokenMounted),
+		documentCase("M17 tests a value only after it found it", testsDefault(true)),
+		podCase("M19 reads a decoded field", func() http.Handler {
 			return pods(func(_ *review.Request, p *corev1.Pod) error {
 				if p.Annotations["agent/mode"] != "off" {
 					annotate(p, "agent/ok", "yes")
@@ -76,9 +76,9 @@ func wrongAssumptionLookalikes() []Case {
 				return nil
 			})
 		}).samples(podSwitchedOff()),
-		podCase("M20 remembers what it answered", remembers),
-		podCase("M21 a name that nobody sees", startName(false)),
-		onPods("M23 leaves the name alone", labelled),
+		podCase("M20 caches a value by namespace", cachesByNamespace),
+		podCase("M21 keeps its random name to itself", instanceName(false)),
+		onPods("M23 leaves generateName to the API server", labelled),
 		deploymentCase("M25 changes the selector in a create", typed(func(r *review.Request, d *appsv1.Deployment) error {
 			if r.Operation != "CREATE" {
 				return nil
@@ -88,12 +88,12 @@ func wrongAssumptionLookalikes() []Case {
 		onPods("M26 sorts what it adds", sortedOrder),
 		onPods("M27 inserts its variable first", envFirst(false)),
 		onPods("M28 appends its container", sidecarIfAbsent),
-		onPods("M29 notes the name of the image", notesRegistry(true)).against(imagePrefixedOnce),
-		onPods("M30 leaves alone what is there", unless(deleted, onCreate(sidecarIfAbsent))).on(create, update),
+		onPods("M29 records the name of the image", recordsRegistry(true)).against(imagePrefixedOnce),
+		onPods("M30 skips existing Pods", unless(deleted, onCreate(sidecarIfAbsent))).on(create, update),
 		onPods("M31 acts on the first container", firstConfigured).advice(),
-		onPods("M32 a source when no equal one exists", ensuredEnvFrom),
-		onPods("M33 forbids to escalate where that is possible", mayNotEscalate(true)),
-		onPods("M34 denies what is no number", believesNumber(false)).samples(podWithPort()),
+		onPods("M32 adds a source when no equal one exists", ensuredEnvFrom),
+		onPods("M33 forbids escalation where the API server permits that", mayNotEscalate(true)),
+		onPods("M34 denies an invalid port", parsesPort(false)).samples(podWithPort()),
 	}
 }
 
@@ -102,24 +102,24 @@ func trustsAnnotation(r *review.Request, p *corev1.Pod) error {
 		annotate(p, injected, "injected")
 		return sidecarIfAbsent(r, p)
 	}
-	container(p, side().Name).Image = side().Image
+	container(p, sidecar().Name).Image = sidecar().Image
 	return nil
 }
 
-func remembersPlace(r *review.Request, p *corev1.Pod) error {
+func storesIndex(r *review.Request, p *corev1.Pod) error {
 	at, err := strconv.Atoi(p.Annotations["agent/place"])
 	if err != nil || at < 0 || at >= len(p.Spec.Containers) {
-		if nameTaken(p, side().Name) {
+		if nameTaken(p, sidecar().Name) {
 			return nil
 		}
 		annotate(p, "agent/place", strconv.Itoa(len(p.Spec.Containers)))
 		return blindSidecar(r, p)
 	}
-	p.Spec.Containers[at].Image = side().Image
+	p.Spec.Containers[at].Image = sidecar().Image
 	return nil
 }
 
-func tolerationMeansAll(r *review.Request, p *corev1.Pod) error {
+func trustsToleration(r *review.Request, p *corev1.Pod) error {
 	if slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == agentToleration().Key }) {
 		return nil
 	}
@@ -127,7 +127,7 @@ func tolerationMeansAll(r *review.Request, p *corev1.Pod) error {
 	return tolerationOnce(r, p)
 }
 
-func volumeByName(_ *review.Request, p *corev1.Pod) error {
+func volumeByNameOnly(_ *review.Request, p *corev1.Pod) error {
 	if !hasVolume(p, token().Name) {
 		addVolume(p, token())
 	}
@@ -147,10 +147,10 @@ func appendsBlindly(doc map[string]any) patch.Patch {
 }
 
 // testsDefault moves Pods from the default scheduler to its own.
-func testsDefault(looks bool) func(doc map[string]any) patch.Patch {
+func testsDefault(checks bool) func(doc map[string]any) patch.Patch {
 	usual := json.RawMessage(`"default-scheduler"`)
 	return func(doc map[string]any) patch.Patch {
-		if name, _ := member[string](doc, "spec", "schedulerName"); looks && name != "default-scheduler" {
+		if name, _ := member[string](doc, "spec", "schedulerName"); checks && name != "default-scheduler" {
 			return nil
 		}
 		return patch.Patch{
@@ -174,7 +174,7 @@ func replacesContainer(r *review.Request) (patch.Patch, error) {
 	return patch.Patch{{Op: patch.Replace, Path: "/spec/containers/0", Value: add("", c).Value}}, nil
 }
 
-func switchedByText(r *review.Request) (patch.Patch, error) {
+func searchesRawText(r *review.Request) (patch.Patch, error) {
 	if bytes.Contains(r.Object, []byte(`"agent/mode":"off"`)) {
 		return nil, nil
 	}
@@ -186,7 +186,7 @@ func podSwitchedOff() *corev1.Pod {
 }
 
 // learns gives all Pods the name of the first container that it received.
-func learns() http.Handler {
+func keepsFirstValue() http.Handler {
 	var once sync.Once
 	var name string
 	return pods(func(_ *review.Request, p *corev1.Pod) error {
@@ -197,7 +197,7 @@ func learns() http.Handler {
 }
 
 // remembers caches responses by the inputs that it assumes they depend on.
-func remembers() http.Handler {
+func cachesByNamespace() http.Handler {
 	var known sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
 		name, _ := known.LoadOrStore(r.Namespace, hash([]string{r.Namespace}))
@@ -206,7 +206,7 @@ func remembers() http.Handler {
 	})
 }
 
-func startName(shown bool) func() http.Handler {
+func instanceName(shown bool) func() http.Handler {
 	return func() http.Handler {
 		name := randomHex()
 		return pods(func(_ *review.Request, p *corev1.Pod) error {
@@ -221,12 +221,12 @@ func startName(shown bool) func() http.Handler {
 	}
 }
 
-func secondsNow(_ *review.Request, p *corev1.Pod) error {
+func writesSeconds(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/seen-at", time.Now().UTC().Format(time.RFC3339))
 	return nil
 }
 
-func namesItself(_ *review.Request, p *corev1.Pod) error {
+func choosesName(_ *review.Request, p *corev1.Pod) error {
 	if p.Name == "" && p.GenerateName != "" {
 		p.Name = p.GenerateName + randomHex()
 	}
@@ -266,7 +266,7 @@ func envFirst(keep bool) edit {
 }
 
 func sidecarLast(r *review.Request, p *corev1.Pod) error {
-	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == side().Name })
+	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == sidecar().Name })
 	if i < 0 {
 		return sidecarIfAbsent(r, p)
 	}
@@ -277,14 +277,14 @@ func sidecarLast(r *review.Request, p *corev1.Pod) error {
 
 // firstIsOwn inserts its container at the front. Later it assumes that the first container is its
 // own.
-func firstIsOwn(r *review.Request, p *corev1.Pod) error {
-	if nameTaken(p, side().Name) {
+func assumesFirstContainer(r *review.Request, p *corev1.Pod) error {
+	if nameTaken(p, sidecar().Name) {
 		if len(p.Spec.Containers) > 0 {
-			p.Spec.Containers[0].Image = side().Image
+			p.Spec.Containers[0].Image = sidecar().Image
 		}
 		return nil
 	}
-	return movesFirst(side())(r, p)
+	return movesFirst(sidecar())(r, p)
 }
 
 // firstConfigured configures one container, chosen by order.
@@ -311,7 +311,7 @@ func sourceByName(_ *review.Request, p *corev1.Pod) error {
 }
 
 // notesRegistry records the registry of each image once, or with name the image's name there.
-func notesRegistry(name bool) edit {
+func recordsRegistry(name bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
 			key := "image.agent/" + c.Name
@@ -356,7 +356,7 @@ func podWithPort() *corev1.Pod {
 }
 
 // believesNumber writes the port from an annotation.
-func believesNumber(blindly bool) edit {
+func parsesPort(blindly bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		text, ok := p.Annotations["agent/port"]
 		if !ok {

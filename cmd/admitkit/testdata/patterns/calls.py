@@ -277,24 +277,24 @@ def by_key(elements, key):
 TOLERATION = {"key": "agent", "operator": "Exists", "effect": "NoSchedule"}
 
 
-@case("P24", "one toleration for each key", "L10 L5")
+@case("P24", "keeps one toleration per key", "L10 L5")
 def tolerations_by_key(_, pod):
     pod["spec"]["tolerations"] = by_key(spec_list(pod, "tolerations") + [TOLERATION], lambda t: t.get("key"))
 
 
-@case("P24", "toleration when no equal one exists")
+@case("P24", "adds a toleration when no equal one exists")
 def toleration_once(_, pod):
     if TOLERATION not in spec_list(pod, "tolerations"):
         more(pod["spec"], "tolerations", TOLERATION)
 
 
-@case("P24", "one variable for each name", "L10 L5")
+@case("P24", "keeps one variable per name", "L10 L5")
 def env_by_name(_, pod):
     for c in pod["spec"]["containers"]:
         c["env"] = by_key((c.get("env") or []) + [{"name": "AGENT", "value": "on"}], lambda e: e["name"])
 
 
-@case("P24", "variable when no equal one exists")
+@case("P24", "adds a variable when no equal one exists")
 def env_once(_, pod):
     for c in containers(pod):
         if {"name": "AGENT", "value": "on"} not in (c.get("env") or []):

@@ -181,18 +181,18 @@ def counts_itself(_, pod):
     sidecar_if_absent(_, pod)
 
 
-@case("P06", "hash of the object that holds the hash", "L1")
+@case("P06", "hashes the object that holds the hash", "L1")
 def hashes_itself(_, pod):
     annotate(pod, "agent/hash", hashed(pod))
 
 
-@case("P06", "counts everything but its own")
+@case("P06", "counts the other containers")
 def counts_others(_, pod):
     annotate(pod, "agent/containers", str(len(others(pod))))
     sidecar_if_absent(_, pod)
 
 
-@case("P06", "hash of everything but its own")
+@case("P06", "hashes the other containers")
 def hashes_others(_, pod):
     annotate(pod, "agent/hash", hashed(others(pod)))
     sidecar_if_absent(_, pod)
@@ -325,7 +325,7 @@ def override_once(_, pod):
     annotate(pod, "agent/status", "injected")
 
 
-@case("P12", "fills only what is nil", samples=[own_agent(1000)])
+@case("P12", "sets only nil fields", samples=[own_agent(1000)])
 def fills_nil(_, pod):
     sidecar_if_absent(_, pod)
     c = agent_of(pod)
