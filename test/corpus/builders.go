@@ -60,18 +60,12 @@ func onKind[T any](name, groupVersion, resource string, change func(r *review.Re
 	return kindCase(name, groupVersion, resource, typed(change))
 }
 
-// onTemplates returns a case of a webhook that treats Pod templates as Pods.
+// onTemplates returns a case of a webhook that applies an edit of Pods to Pod templates.
 func onTemplates[T any](name, groupVersion, resource string, template func(object *T) *corev1.PodTemplateSpec, e edit) Case {
-	return onKind(name, groupVersion, resource, func(r *review.Request, object *T) error {
-		t := template(object)
-		p := corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
-		err := e(r, &p)
-		t.ObjectMeta, t.Spec = p.ObjectMeta, p.Spec
-		return err
-	})
+	return onKind(name, groupVersion, resource, onTemplate(template, e))
 }
 
-// mapped returns a handler that changes the untyped document. It keeps numbers as they are written.
+// mapped returns a handler that changes the decoded document. It keeps the text of numbers.
 func mapped(change func(r *review.Request, doc tree) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		decoder := json.NewDecoder(bytes.NewReader(r.Object))
@@ -99,8 +93,8 @@ type op struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// byHand returns a handler that uses only the standard library and the API types. It decodes the
-// review, and encodes the operations and the response.
+// byHand returns a handler that decodes the review and encodes the response with the standard library,
+// as webhooks without a framework do.
 func byHand(decide func(r *admissionv1.AdmissionRequest, doc tree) ([]op, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
@@ -137,7 +131,7 @@ func byHand(decide func(r *admissionv1.AdmissionRequest, doc tree) ([]op, error)
 	})
 }
 
-// ofHandler returns the same handler for every instance.
+// ofHandler returns a function for Case.New that always returns the same handler.
 func ofHandler(h http.Handler) func() http.Handler { return func() http.Handler { return h } }
 
 // pointerToken escapes a name for a JSON pointer.
@@ -195,7 +189,7 @@ func labelledPod(key, value string) *corev1.Pod {
 	return p
 }
 
-// readsV1 reports whether a review is of v1. The body can be read again afterwards.
+// readsV1 reports whether the request has a v1 review. The body can be read again afterwards.
 func readsV1(req *http.Request) bool {
 	body, err := io.ReadAll(req.Body)
 	req.Body = io.NopCloser(bytes.NewReader(body))

@@ -21,7 +21,7 @@ import (
 	webhookrequest "k8s.io/apiserver/pkg/admission/plugin/webhook/request"
 )
 
-// An object is the decoded JSON of an object between two calls.
+// An object is the decoded JSON of a Kubernetes object.
 type object = map[string]any
 
 // A call is one request as the API server sends it.
@@ -33,7 +33,6 @@ type call struct {
 	old       object
 }
 
-// A result is the result of a call.
 type result struct {
 	object  object
 	patch   []byte
@@ -71,7 +70,7 @@ func request(c call) []byte {
 	return body
 }
 
-// do makes a call. It returns an error if the API server would report a failed call.
+// do makes a call. It returns an error where the API server would report that the call failed.
 func do(h http.Handler, c call) (result, error) {
 	sent := request(c)
 	req := httptest.NewRequest(http.MethodPost, "/?timeout=10s", bytes.NewReader(sent))
@@ -89,7 +88,7 @@ func do(h http.Handler, c call) (result, error) {
 		return result{}, err
 	}
 	if gvk := review.GetObjectKind().GroupVersionKind(); gvk.Version != versionOf(c) || gvk.Kind != "AdmissionReview" {
-		return result{}, fmt.Errorf("asked in %s, got %v", versionOf(c), gvk)
+		return result{}, fmt.Errorf("the request has version %s, the response %v", versionOf(c), gvk)
 	}
 	answer, err := webhookrequest.VerifyAdmissionResponse("f0b6a2a5", true, review)
 	if err != nil {
@@ -137,7 +136,7 @@ func created(h http.Handler, doc object) (object, error) {
 
 var errDenied = errors.New("denied")
 
-// twice checks L1 and L2 on one object. A denial in the first call is not an error.
+// twice checks laws L1 and L2 with two calls. A denial of the first call is not an error.
 func twice(h http.Handler, doc object) error {
 	one, err := do(h, call{object: doc})
 	if err != nil || !one.allowed {
@@ -148,21 +147,22 @@ func twice(h http.Handler, doc object) error {
 	case err != nil:
 		return err
 	case !two.allowed:
-		return errors.New("denies its own output")
+		return errors.New("the second call denies the output of the first")
 	case len(two.patch) > 0:
-		return fmt.Errorf("the second patch is %s", two.patch)
+		return fmt.Errorf("the second call returns the patch %s", two.patch)
 	}
 	return invalid(one.object)
 }
 
-// invalid returns the validation error of the API server for mistakes that the patterns make.
+// invalid returns an error for an object that the API server would reject. It checks only the rules
+// that the patterns break.
 func invalid(doc object) error {
 	if doc["kind"] == "Widget" {
-		return repeated("name", listAt(doc, "spec", "steps"), listAt(doc, "spec", "stores"))
+		return repeated("name", objectsAt(doc, "spec", "steps"), objectsAt(doc, "spec", "stores"))
 	}
 	p := podOf(doc)
-	volumes := listAt(p, "spec", "volumes")
-	containers := append(listAt(p, "spec", "initContainers"), listAt(p, "spec", "containers")...)
+	volumes := objectsAt(p, "spec", "volumes")
+	containers := append(objectsAt(p, "spec", "initContainers"), objectsAt(p, "spec", "containers")...)
 	if err := repeated("name", volumes, containers); err != nil {
 		return err
 	}
@@ -170,26 +170,26 @@ func invalid(doc object) error {
 	for _, v := range volumes {
 		name, _ := v["name"].(string)
 		if len(validation.IsDNS1123Label(name)) > 0 {
-			return fmt.Errorf("the volume is called %q", name)
+			return fmt.Errorf("%q is not a valid name for a volume", name)
 		}
 		names[name] = true
 	}
 	for _, c := range containers {
-		mounts := listAt(c, "volumeMounts")
+		mounts := objectsAt(c, "volumeMounts")
 		if err := repeated("mountPath", mounts); err != nil {
 			return err
 		}
 		for _, m := range mounts {
 			if !names[m["name"]] {
-				return fmt.Errorf("a mount of %v, which is no volume", m["name"])
+				return fmt.Errorf("there is no volume %v for a mount", m["name"])
 			}
 		}
 		if err := aboveLimit(c); err != nil {
 			return err
 		}
-		for _, e := range listAt(c, "env") {
+		for _, e := range objectsAt(c, "env") {
 			if value, _ := e["value"].(string); value != "" && e["valueFrom"] != nil {
-				return fmt.Errorf("the variable %v has two values", e["name"])
+				return fmt.Errorf("the variable %v has value and valueFrom", e["name"])
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func aboveLimit(c object) error {
 			continue
 		}
 		if want := resource.MustParse(request.(string)); want.Cmp(resource.MustParse(limit)) > 0 {
-			return fmt.Errorf("requests more %s than the limit", name)
+			return fmt.Errorf("the request of %s is above its limit", name)
 		}
 	}
 	return nil
@@ -216,7 +216,7 @@ func repeated(key string, lists ...[]object) error {
 		seen := map[any]bool{}
 		for _, e := range list {
 			if seen[e[key]] {
-				return fmt.Errorf("%s %v is there twice", key, e[key])
+				return fmt.Errorf("two elements have the %s %v", key, e[key])
 			}
 			seen[e[key]] = true
 		}
@@ -224,7 +224,7 @@ func repeated(key string, lists ...[]object) error {
 	return nil
 }
 
-// podOf returns the Pod in a document, or its Pod template.
+// podOf returns the Pod template of doc, or doc itself if it is a Pod.
 func podOf(doc object) object {
 	if template, ok := member[object](doc, "spec", "template"); ok {
 		return template
@@ -232,18 +232,6 @@ func podOf(doc object) object {
 	return doc
 }
 
-func listAt(doc object, names ...string) []object {
-	list, _ := member[[]any](doc, names...)
-	var out []object
-	for _, e := range list {
-		if o, ok := e.(object); ok {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// parse decodes a JSON document.
 func parse(text string) object {
 	var doc object
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -283,7 +271,7 @@ func sorted(v any) any {
 	return v
 }
 
-// lost returns the path of a value in before that after lacks, or "".
+// lost returns the path of a value that is in before but not in after, or "".
 func lost(before, after any, at string) string {
 	switch before := before.(type) {
 	case object:
@@ -312,7 +300,7 @@ func lost(before, after any, at string) string {
 	return ""
 }
 
-// identity returns a key for a list element.
+// identity returns a string that is equal for two list elements which describe the same thing.
 func identity(e any) string {
 	o, ok := e.(object)
 	if !ok {

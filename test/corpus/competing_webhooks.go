@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P21, and what two webhooks may do to the same object: N10 to N12.
+// P21: webhooks that undo each other's changes. N10 to N12: pairs of webhooks that agree.
 
 func competingPatterns() []Case {
 	return []Case{
@@ -37,6 +37,7 @@ func rivalContainer() corev1.Container {
 	return corev1.Container{Name: "rival", Image: "registry.example.com/rival:v1"}
 }
 
+// movesFirst moves its container to the front in every call. Two such webhooks never agree.
 func movesFirst(c corev1.Container) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		p.Spec.Containers = first(p.Spec.Containers, c)
@@ -44,6 +45,7 @@ func movesFirst(c corev1.Container) edit {
 	}
 }
 
+// movesInitFirst moves its init container to the front in every call. Two such webhooks never agree.
 func movesInitFirst(c corev1.Container) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		p.Spec.InitContainers = first(p.Spec.InitContainers, c)
@@ -51,7 +53,7 @@ func movesInitFirst(c corev1.Container) edit {
 	}
 }
 
-// first moves or adds the container to the front of the list.
+// first returns the list with the container at its front. A container of that name moves there.
 func first(list []corev1.Container, c corev1.Container) []corev1.Container {
 	i := slices.IndexFunc(list, func(other corev1.Container) bool { return other.Name == c.Name })
 	if i >= 0 {
@@ -61,14 +63,17 @@ func first(list []corev1.Container, c corev1.Container) []corev1.Container {
 	return slices.Insert(list, 0, c)
 }
 
+// insertsFirst inserts its container at the front only if the Pod lacks it.
 func insertsFirst(c corev1.Container) edit {
 	return unless(func(p *corev1.Pod) bool { return nameTaken(p, c.Name) }, movesFirst(c))
 }
 
+// insertsInitFirst inserts its init container at the front only if the Pod lacks it.
 func insertsInitFirst(c corev1.Container) edit {
 	return unless(func(p *corev1.Pod) bool { return nameTaken(p, c.Name) }, movesInitFirst(c))
 }
 
+// automount sets the field only if it is nil, so the first of two such webhooks decides.
 func automount(value bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if p.Spec.AutomountServiceAccountToken == nil {

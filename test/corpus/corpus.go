@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corpus is the corpus on which the idempotence harness is judged: mutating webhooks that
-// break on reinvocation in the ways seen in public projects, and look-alikes that are correct.
+// Package corpus has the webhooks that measure the idempotence harness. Some break on reinvocation in
+// the ways seen in public projects. The others look like them and are correct.
 //
-// Every case is a real webhook, an http.Handler that answers AdmissionReviews of both versions,
-// with the registration it would have. Names begin with the number of the pattern, P01 to P26, or
-// of the handler that must not be flagged, N1 to N12, or M01 to M34 and V01 to V37 for what is in
-// neither list. [Random] makes further cases, correct ones and the same with one edit broken.
+// Every case is an http.Handler that answers AdmissionReviews of both versions, with its
+// registration. Its name begins with a number:
+//
+//	P01 to P26  the common patterns, each with broken and correct webhooks
+//	N1 to N12   unusual but correct webhooks
+//	M01 to M44  further broken webhooks, with their correct counterparts
+//	V01 to V37  webhooks that are easily misjudged
+//	B01 to B85  broken webhooks that the harness was not developed with
+//	C01 to C82  correct webhooks that the harness was not developed with
+//
+// [Random] generates further cases: correct handlers, and the same handlers with one broken edit.
 package corpus
 
 import (
@@ -22,25 +29,25 @@ import (
 
 // A Case is one webhook.
 type Case struct {
-	// Name begins with the number of the pattern.
+	// Name begins with the number of the case.
 	Name string
-	// Laws are those that the pattern breaks; it may break others, too. A look-alike, which must
-	// come out clean, has none.
+	// Laws are laws that the webhook breaks. It may break others, too. Empty for a correct webhook.
 	Laws []string
-	// Advice says that what is found may be reported as advice only, or not at all.
+	// Advice permits advice: the harness may report a broken webhook as advice only, or not at all,
+	// and may give advice about a correct one.
 	Advice bool
 	// Webhook is the registration, without a ClientConfig.
 	Webhook admissionregistrationv1.MutatingWebhook
-	// New makes an instance with a state of its own. Instances are safe for concurrent use.
+	// New returns an instance with its own state. Instances are safe for concurrent use.
 	New func() http.Handler
-	// Samples are objects that the user gives: they switch the webhook on.
+	// Samples are objects of the user for which the webhook acts.
 	Samples []runtime.Object
-	// Exceptions are what the user declares.
+	// Exceptions are the exceptions that the user declares.
 	Exceptions []Exception
-	// Rivals are webhooks to alternate with.
+	// Rivals are other webhooks for the same objects.
 	Rivals []func() http.Handler
-	// Observe returns what all instances of the case wrote outside so far, in comparable form. It
-	// is nil for a webhook that writes nothing.
+	// Observe returns all external writes of all instances so far, in comparable form. It is nil
+	// for a webhook without external writes.
 	Observe func() any
 }
 
@@ -48,31 +55,43 @@ type Case struct {
 type Exception struct {
 	// Path is a JSON pointer, where "*" stands for any list element or key.
 	Path string
-	// Law is the law that does not count there. Empty means every law.
-	Law    string
+	// Law is the law that the harness ignores at the path. Empty means every law.
+	Law string
+	// Reason is the user's explanation.
 	Reason string
 }
 
 // Patterns returns the broken webhooks.
 func Patterns() []Case {
-	return slices.Concat(growthPatterns(), valuePatterns(), selfCountingPatterns(), volumePatterns(), ownershipPatterns(),
-		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(), competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
-		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns())
+	return slices.Concat(
+		growthPatterns(), valuePatterns(), selfCountingPatterns(), volumePatterns(), ownershipPatterns(),
+		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(),
+		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
+		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(),
+	)
 }
 
 // Lookalikes returns the correct webhooks.
 func Lookalikes() []Case {
-	return slices.Concat(growthLookalikes(), valueLookalikes(), selfCountingLookalikes(), volumeLookalikes(), ownershipLookalikes(),
-		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(), competingLookalikes(), duplicateKeyLookalikes(),
-		customResourceLookalikes(), repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless())
+	return slices.Concat(
+		growthLookalikes(), valueLookalikes(), selfCountingLookalikes(), volumeLookalikes(), ownershipLookalikes(),
+		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(),
+		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
+		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(),
+	)
 }
 
-// HeldOut returns webhooks as they are found in clusters, which the harness was not made with:
-// the correct ones must come out clean, and of each broken one a law must be found. Their names
-// begin with C01 to C82 and B01 to B85.
+// HeldOut returns webhooks that resemble those in clusters. The harness was not developed with them.
+// It must not flag the correct ones, and must find a broken law in each broken one.
 func HeldOut() (correct, broken []Case) {
-	return slices.Concat(correctInjectors(), correctDefaulters(), correctOtherKinds(), correctCustomResources(), correctFollowers(), correctUnnamedElements()),
-		slices.Concat(listMistakes(), invalidResults(), sharedStates(), brokenValues(), userParts(), otherKinds(), crashes())
+	correct = slices.Concat(
+		correctInjectors(), correctDefaulters(), correctOtherKinds(),
+		correctCustomResources(), correctFollowers(), correctUnnamedElements(),
+	)
+	broken = slices.Concat(
+		listMistakes(), invalidResults(), sharedStates(), brokenValues(), userParts(), otherKinds(), crashes(),
+	)
+	return correct, broken
 }
 
 // breaks returns the case with the laws that it breaks.
@@ -105,6 +124,7 @@ func (c Case) except(path, law, reason string) Case {
 	return c
 }
 
+// against returns the case with webhooks for Pods as rivals.
 func (c Case) against(rivals ...edit) Case {
 	for _, rival := range rivals {
 		c.Rivals = append(c.Rivals, func() http.Handler { return pods(rival) })
@@ -134,6 +154,7 @@ func deploymentCase(name string, h http.Handler) Case {
 	}
 }
 
+// notInNames matches characters that the name of a webhook must not have.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 func registration(name, group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.MutatingWebhook {

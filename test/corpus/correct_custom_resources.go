@@ -45,6 +45,7 @@ func correctCustomResources() []Case {
 	}
 }
 
+// widgetDefaults sets scalar fields that are missing.
 func widgetDefaults(_ *review.Request, doc tree) error {
 	spec := at(doc, "spec")
 	for name, value := range (tree{"retries": 3, "mode": "Safe", "options": "-default"}) {
@@ -55,6 +56,7 @@ func widgetDefaults(_ *review.Request, doc tree) error {
 	return nil
 }
 
+// tracedSteps adds an argument to each step that lacks it, and the list only if it is missing.
 func tracedSteps(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	for i, s := range objectsAt(doc, "spec", "steps") {
@@ -71,7 +73,7 @@ func tracedSteps(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// A newWidget has fields that an older widget type lacks.
+// A newWidget has fields that the type widget lacks.
 type newWidget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -86,6 +88,7 @@ type newWidget struct {
 	} `json:"spec,omitempty"`
 }
 
+// sizedWidget sets typed fields that are missing, among them a quantity.
 func sizedWidget(r *review.Request, w *newWidget) error {
 	if w.Spec.Memory == nil {
 		w.Spec.Memory = ptr.To(intstr.FromString("256Mi"))
@@ -99,6 +102,7 @@ func sizedWidget(r *review.Request, w *newWidget) error {
 	return nil
 }
 
+// addsFinalizerOnCreate adds its finalizer on CREATE only, so a deletion can finish.
 func addsFinalizerOnCreate(r *review.Request, doc tree) error {
 	if r.Operation != admissionv1.Create {
 		return nil
@@ -121,6 +125,7 @@ func sampleGateway() *unstructured.Unstructured {
 	}}
 }
 
+// secureGateway appends a listener unless one has its name.
 func secureGateway(_ *review.Request, doc tree) error {
 	spec := at(doc, "spec")
 	for _, l := range objectsAt(doc, "spec", "listeners") {
@@ -148,6 +153,7 @@ type gateway struct {
 	} `json:"spec,omitempty"`
 }
 
+// gatewayTimeouts sets missing timeouts through a type that lacks most fields. Those fields stay.
 func gatewayTimeouts(_ *review.Request, g *gateway) error {
 	for i := range g.Spec.Routes {
 		route := &g.Spec.Routes[i]
@@ -161,7 +167,8 @@ func gatewayTimeouts(_ *review.Request, g *gateway) error {
 	return nil
 }
 
-// registersOutside registers each Service in an external registry, except in dry runs.
+// registersOutside returns a case that writes each Service to an external registry, except in dry
+// runs.
 func registersOutside() Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onKind("C54 Service: registered outside, except in dry runs", "v1", "services", func(r *review.Request, s *corev1.Service) error {
@@ -175,7 +182,8 @@ func registersOutside() Case {
 	return c
 }
 
-// slots assigns each Pod the next slot, once.
+// assignsSlots returns a case that gives each Pod the next slot, once. The user declares that it may
+// differ.
 func assignsSlots() Case {
 	return podCase("C55 takes a slot once, declared", func() http.Handler {
 		var last atomic.Int64
@@ -188,6 +196,7 @@ func assignsSlots() Case {
 	}).except("/metadata/labels/example.com~1slot", "", "slots are given in turn")
 }
 
+// recordsCreator records the user of the first request and keeps it.
 func recordsCreator(r *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["example.com/created-by"]; !ok {
 		annotate(p, "example.com/created-by", r.UserInfo.Username)
@@ -195,6 +204,7 @@ func recordsCreator(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// renamesAnnotation renames an annotation. The user declares that the old one disappears.
 func renamesAnnotation(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "sidecar.example.com/inject"
 	annotations, _ := member[tree](doc, "metadata", "annotations")
@@ -207,6 +217,7 @@ func renamesAnnotation(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) 
 	return []op{{Op: "move", From: "/metadata/annotations/" + pointerToken(legacyKey), Path: "/metadata/annotations/" + pointerToken(key)}}, nil
 }
 
+// noHostPaths denies Pods with host paths and mounts certificates in all others.
 func noHostPaths(r *review.Request, p *corev1.Pod) error {
 	for _, v := range p.Spec.Volumes {
 		if v.HostPath != nil {
@@ -216,12 +227,15 @@ func noHostPaths(r *review.Request, p *corev1.Pod) error {
 	return certsMounted(r, p)
 }
 
+// warnsAndAudits adds a warning and an audit annotation to the response. They do not change the
+// object.
 func warnsAndAudits(e *envelope) {
 	e.Response["warnings"] = []string{"example.com/v1 Agents are deprecated"}
 	e.Response["auditAnnotations"] = map[string]string{"agent": "mounted"}
 }
 
-// twoKinds serves Pods and Deployments, and caches its lookups by namespace.
+// twoKinds returns a case that serves Pods and Deployments, and caches by namespace what depends only
+// on that.
 func twoKinds() Case {
 	c := podCase("C60 Pods and Deployments, settings from a cache", func() http.Handler {
 		var settings sync.Map

@@ -39,9 +39,8 @@ func correctDefaulters() []Case {
 	}
 }
 
-const ownMirror = "mirror.example.com/"
-
-// mirrored adds the mirror to images without a registry. The mirror's own name has a dot.
+// mirrored adds the mirror to images without a registry. The mirror's own name has a dot, so a second
+// call skips it.
 func mirrored(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		host, _, found := strings.Cut(c.Image, "/")
@@ -51,11 +50,12 @@ func mirrored(_ *review.Request, p *corev1.Pod) error {
 		if !found {
 			c.Image = "library/" + c.Image
 		}
-		c.Image = ownMirror + c.Image
+		c.Image = mirror + c.Image
 	}
 	return nil
 }
 
+// restricted sets security fields that are nil, where the API server accepts the new value.
 func restricted(_ *review.Request, p *corev1.Pod) error {
 	if isWindows(p) {
 		return nil
@@ -70,35 +70,31 @@ func restricted(_ *review.Request, p *corev1.Pod) error {
 		p.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	for _, c := range everyContainer(p) {
-		if c.SecurityContext == nil {
-			c.SecurityContext = &corev1.SecurityContext{}
-		}
-		if s := c.SecurityContext; s.AllowPrivilegeEscalation == nil && !escalates(s) {
+		if s := securityOf(c); s.AllowPrivilegeEscalation == nil && !escalates(s) {
 			s.AllowPrivilegeEscalation = ptr.To(false)
 		}
 	}
 	return nil
 }
 
-// escalates reports whether the API server requires privilege escalation to stay allowed.
+// escalates reports whether the API server requires that privilege escalation stays allowed.
 func escalates(s *corev1.SecurityContext) bool {
 	return ptr.Deref(s.Privileged, false) || s.Capabilities != nil && slices.ContainsFunc(s.Capabilities.Add, func(c corev1.Capability) bool {
 		return strings.TrimPrefix(string(c), "CAP_") == "SYS_ADMIN"
 	})
 }
 
+// dropsAll drops all capabilities, but not on Windows, where the API server rejects this.
 func dropsAll(_ *review.Request, p *corev1.Pod) error {
 	if isWindows(p) {
 		return nil
 	}
 	for _, c := range everyContainer(p) {
-		if c.SecurityContext == nil {
-			c.SecurityContext = &corev1.SecurityContext{}
+		s := securityOf(c)
+		if s.Capabilities == nil {
+			s.Capabilities = &corev1.Capabilities{}
 		}
-		if c.SecurityContext.Capabilities == nil {
-			c.SecurityContext.Capabilities = &corev1.Capabilities{}
-		}
-		if drop := &c.SecurityContext.Capabilities.Drop; !slices.ContainsFunc(*drop, func(c corev1.Capability) bool { return strings.EqualFold(string(c), "ALL") }) {
+		if drop := &s.Capabilities.Drop; !slices.ContainsFunc(*drop, func(c corev1.Capability) bool { return strings.EqualFold(string(c), "ALL") }) {
 			*drop = append(*drop, "ALL")
 		}
 	}
@@ -107,6 +103,7 @@ func dropsAll(_ *review.Request, p *corev1.Pod) error {
 
 const accelerator = "example.com/gpu"
 
+// acceleratorPod returns a Pod that requests accelerators.
 func acceleratorPod(count string) *corev1.Pod {
 	n := corev1.ResourceList{accelerator: resource.MustParse(count)}
 	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{
@@ -114,12 +111,14 @@ func acceleratorPod(count string) *corev1.Pod {
 	}}})
 }
 
+// ensureToleration adds a toleration unless the Pod has an equal one.
 func ensureToleration(p *corev1.Pod, want corev1.Toleration) {
 	if !slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, want) }) {
 		p.Spec.Tolerations = append(p.Spec.Tolerations, want)
 	}
 }
 
+// acceleratorTolerated adds a toleration to Pods that have an accelerator.
 func acceleratorTolerated(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if n, ok := c.Resources.Limits[accelerator]; ok && !n.IsZero() {
@@ -129,16 +128,19 @@ func acceleratorTolerated(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// spotTolerated adds a toleration. Unlike most fields of a Pod, tolerations can be added in updates.
 func spotTolerated(_ *review.Request, p *corev1.Pod) error {
 	ensureToleration(p, corev1.Toleration{Key: "example.com/spot", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	return nil
 }
 
+// spreadOverZones adds a label and a spread constraint that selects by another label.
 func spreadOverZones(r *review.Request, p *corev1.Pod) error {
 	setKey(&p.Labels, "example.com/spread", "yes")
 	return spread(sameKeys)(r, p)
 }
 
+// prefersPool adds a preferred node affinity term unless the Pod has an equal one.
 func prefersPool(_ *review.Request, p *corev1.Pod) error {
 	want := corev1.PreferredSchedulingTerm{Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: "example.com/pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"general"}},
@@ -156,13 +158,15 @@ func prefersPool(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// onPlainPods adds a match condition, so that the API server checks the field before it calls.
+// onPlainPods adds a match condition, so the API server calls the webhook only for Pods without a
+// priority class.
 func onPlainPods(w *admissionregistrationv1.MutatingWebhook) {
 	w.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "no-class", Expression: "!has(object.spec.priorityClassName) || object.spec.priorityClassName == ''"},
 	}
 }
 
+// priorityDefault sets the priority class only if the Pod has no class and no priority.
 func priorityDefault(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	spec, _ := member[tree](doc, "spec")
 	if textAt(spec, "priorityClassName") != "" || spec["priority"] != nil {
@@ -171,6 +175,7 @@ func priorityDefault(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return []op{{Op: "add", Path: "/spec/priorityClassName", Value: "batch-low"}}, nil
 }
 
+// sandboxed sets the runtime class of Pods with a certain label, if it is nil.
 func sandboxed(_ *review.Request, p *corev1.Pod) error {
 	if p.Labels["example.com/trust"] == "none" && p.Spec.RuntimeClassName == nil {
 		p.Spec.RuntimeClassName = ptr.To("sandboxed")
@@ -178,6 +183,7 @@ func sandboxed(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// setsNdots adds a DNS option unless the Pod sets that option.
 func setsNdots(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
@@ -188,7 +194,8 @@ func setsNdots(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// requestsFromLimits requests half of each CPU limit, if a node can have that much.
+// requestsFromLimits sets each CPU request to half of the limit. The limit does not change, so neither
+// does the result.
 func requestsFromLimits(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.Resources != nil {
 		return nil
@@ -206,6 +213,7 @@ func requestsFromLimits(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// hostAliased adds a host name to an existing alias for its address, or adds the alias.
 func hostAliased(_ *review.Request, doc tree) error {
 	const ip, name = "192.0.2.10", "registry.internal"
 	spec := at(doc, "spec")
@@ -224,7 +232,8 @@ func hostAliased(_ *review.Request, doc tree) error {
 	return nil
 }
 
-// gated skips Pods that already have a node, because the API server rejects gates for them.
+// gated adds a scheduling gate, but not to Pods that have a node, for which the API server rejects
+// gates.
 func gated(_ *review.Request, p *corev1.Pod) error {
 	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
 	if p.Spec.NodeName == "" && !slices.Contains(p.Spec.SchedulingGates, own) {
@@ -233,6 +242,7 @@ func gated(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// nodeEnv adds variables with the name and the address of the node to each container that lacks them.
 func nodeEnv(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		for _, e := range []struct{ name, path string }{{"NODE_NAME", "spec.nodeName"}, {"NODE_IP", "status.hostIP"}} {

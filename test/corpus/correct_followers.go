@@ -20,8 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C61 to C72: correct webhooks that react to later changes of others. They are similar to broken
-// ones.
+// C61 to C72: correct webhooks that follow later changes by others. Broken webhooks look alike.
 
 func correctFollowers() []Case {
 	return []Case{
@@ -42,7 +41,7 @@ func correctFollowers() []Case {
 	}
 }
 
-// sumRequested sums the requests of foreign containers, so its result changes only with them.
+// sumRequested sums the requests of the other containers, so its result changes only if they do.
 func sumRequested(r *review.Request, p *corev1.Pod) error {
 	sum := resource.Quantity{}
 	for _, c := range appContainers(p) {
@@ -54,6 +53,8 @@ func sumRequested(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
+// portsFollowed lists the ports of the other containers in every call, so the sidecar follows their
+// changes.
 func portsFollowed(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
@@ -73,6 +74,7 @@ func portsFollowed(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// heapFromLimit computes a variable from the limit in every call, so it follows the limit.
 func heapFromLimit(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
@@ -82,7 +84,8 @@ func heapFromLimit(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// secondVolumeName finds its own earlier volume, even if the user removed other volumes since.
+// secondVolumeName uses a second name if the first is taken. It looks for its volume under both names
+// first.
 func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
 	const at = "/run/settings"
 	names := []string{"settings", "settings-of-agent"}
@@ -101,7 +104,7 @@ func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
 	return denial("the names of the settings are taken")
 }
 
-// everything is a webhook that labels objects of all kinds.
+// labelsEveryKind returns a case of a webhook that labels objects of every kind.
 func labelsEveryKind() Case {
 	c := kindCase("C65 labels objects of every kind", "v1", "pods", mapped(func(_ *review.Request, doc tree) error {
 		at(doc, "metadata", "labels")["example.com/seen"] = "yes"
@@ -112,6 +115,7 @@ func labelsEveryKind() Case {
 	return c.registered(onlyLabelled("example.com/watched", "yes")).samples(labelledPod("example.com/watched", "yes"))
 }
 
+// spreadBySelector adds a constraint and an affinity term, each unless there is one like it.
 func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
 	if d.Spec.Selector == nil {
 		return nil
@@ -139,7 +143,8 @@ func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
 	return nil
 }
 
-// testsFirst begins its patch with a test operation for the object that it received.
+// testsFirst checks the name of a container with a test operation before it replaces a field. Both use
+// the received object, so the test always passes.
 func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	for i, c := range objectsAt(doc, "spec", "containers") {
@@ -153,8 +158,7 @@ func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// switchedOffLater keeps an injected container when the feature is switched off. The user removes
-// it.
+// switchedOffLater does nothing after the user switched it off. It leaves what it added before.
 func switchedOffLater(r *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent.example.com/inject"] != "true" {
 		return nil
@@ -162,7 +166,7 @@ func switchedOffLater(r *review.Request, p *corev1.Pod) error {
 	return tokenMounted(r, p)
 }
 
-// tolerationSeconds sets a default in a field that updates may change.
+// tolerationSeconds sets missing seconds of tolerations, which the API server permits in updates.
 func tolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.Effect == corev1.TaintEffectNoExecute && t.TolerationSeconds == nil {
@@ -173,7 +177,7 @@ func tolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// spreadSelector sets a default in list elements without names.
+// spreadSelector sets a missing selector in list elements that have no names.
 func spreadSelector(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.TopologySpreadConstraints {
 		if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
@@ -184,7 +188,7 @@ func spreadSelector(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// portProtocols sets a default in nested list elements without names.
+// portProtocols adds a port to each rule without ports. Such rules have no names.
 func portProtocols(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	for i := range n.Spec.Egress {
 		if len(n.Spec.Egress[i].Ports) == 0 {
@@ -205,7 +209,8 @@ func preferringPod() *corev1.Pod {
 	return p
 }
 
-// poolOfPreference raises the weight of a preference, in list elements without names.
+// poolOfPreference raises the weight of preferences for a pool and adds a toleration for it. Such
+// preferences have no names.
 func poolOfPreference(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
 		return nil

@@ -49,6 +49,7 @@ const (
 	meshToken = "mesh-token"
 )
 
+// projectedToken returns a volume with a service account token for the audience.
 func projectedToken(name, audience string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To[int32](0o644),
@@ -58,6 +59,8 @@ func projectedToken(name, audience string) corev1.Volume {
 	}}}
 }
 
+// meshProxy inserts a native sidecar at the front of the init containers, once, and skips Pods that
+// opted out.
 func meshProxy(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostNetwork || p.Annotations["mesh.example.com/inject"] == "false" {
 		return nil
@@ -86,8 +89,7 @@ func meshProxy(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// proxyFirst inserts its container before the others, once, with a hook that waits until it is
-// ready.
+// proxyFirst inserts its container before all others, once. It never moves the container back there.
 func proxyFirst(_ *review.Request, doc tree) error {
 	if textAt(doc, "metadata", "annotations", "proxy.example.com/inject") != "enabled" {
 		return nil
@@ -108,6 +110,8 @@ func proxyFirst(_ *review.Request, doc tree) error {
 	return nil
 }
 
+// secretsAgent adds an init container, a container and an in-memory volume, each only if it is
+// missing.
 func secretsAgent(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["secrets.example.com/inject"] != "true" {
 		return nil
@@ -122,7 +126,7 @@ func secretsAgent(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, shared, "/run/agent-secrets")
 }
 
-// runtimeSidecar reads the user's annotation in every call, so that the sidecar follows its
+// runtimeSidecar reads the port from an annotation in every call, so the sidecar follows the user's
 // changes.
 func runtimeSidecar(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["runtime.example.com/enabled"] != "true" {
@@ -147,6 +151,7 @@ func runtimeSidecar(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// instrumented extends JAVA_TOOL_OPTIONS, but only where its option is missing.
 func instrumented(_ *review.Request, p *corev1.Pod) error {
 	const jar = "-javaagent:/otel/javaagent.jar"
 	if isWindows(p) {
@@ -173,6 +178,7 @@ func instrumented(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// workloadIdentity mounts a token and sets variables, each only where it is missing.
 func workloadIdentity(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureMounted(p, projectedToken("identity-token", "api://exchange"), "/var/run/secrets/identity"); err != nil {
 		return err
@@ -184,7 +190,8 @@ func workloadIdentity(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// attachedNetwork adds a network to a list that other webhooks extend, too.
+// attachedNetwork adds its network to a list that other webhooks extend, too, but only if it is
+// missing.
 func attachedNetwork(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
 	annotations, _ := member[tree](doc, "metadata", "annotations")
@@ -207,6 +214,7 @@ func attachedNetwork(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return append(ops, op{Op: "add", Path: "/metadata/annotations/" + pointerToken(key), Value: strings.TrimSpace(value) + network}), nil
 }
 
+// logShipper adds a container and shares a volume with it, each only if it is missing.
 func logShipper(_ *review.Request, p *corev1.Pod) error {
 	if !nameTaken(p, "log-shipper") {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "log-shipper", Image: "registry.example.com/fluent:3"})
@@ -222,8 +230,8 @@ func logShipper(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// probesThroughAgent stores the probes that it replaced. It overwrites a stored value that it
-// cannot decode.
+// probesThroughAgent replaces the ports of probes and stores the original ones in an annotation. It
+// skips probes that already have its port, and overwrites a stored value that it cannot decode.
 func probesThroughAgent(_ *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/probed-ports"
 	var ports map[string]string
@@ -249,6 +257,8 @@ func probesThroughAgent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// initFirst inserts its init container before all others, once. It never moves the container back
+// there.
 func initFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		for _, c := range objectsAt(doc, "spec", list) {
@@ -264,7 +274,7 @@ func initFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return []op{{Op: "add", Path: "/spec/initContainers", Value: []any{own}}}, nil
 }
 
-// caMounted skips a container that has its own certificates.
+// caMounted mounts certificates, but skips a container that has its own mount at the path.
 func caMounted(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, configVolume("private-ca", "ca-bundle")); err != nil {
 		return err
@@ -276,6 +286,7 @@ func caMounted(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// pullSecret adds its pull secret to the list, or adds the list.
 func pullSecret(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	own := tree{"name": "registry-mirror"}
 	secrets := objectsAt(doc, "spec", "imagePullSecrets")

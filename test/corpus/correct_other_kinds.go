@@ -53,11 +53,13 @@ func cronJobTemplate(c *batchv1.CronJob) *corev1.PodTemplateSpec {
 	return &c.Spec.JobTemplate.Spec.Template
 }
 
+// toleratesAll adds a toleration for every taint.
 func toleratesAll(_ *review.Request, p *corev1.Pod) error {
 	ensureToleration(p, corev1.Toleration{Operator: corev1.TolerationOpExists})
 	return nil
 }
 
+// nativeSidecar adds an init container that keeps running, once.
 func nativeSidecar(_ *review.Request, p *corev1.Pod) error {
 	if !nameTaken(p, "mesh-proxy") {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{
@@ -67,7 +69,7 @@ func nativeSidecar(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// cleansUp changes a field that stays mutable while a Job runs.
+// cleansUp sets a field that can still be changed while a Job runs.
 func cleansUp(_ *review.Request, j *batchv1.Job) error {
 	if j.Spec.TTLSecondsAfterFinished == nil {
 		j.Spec.TTLSecondsAfterFinished = ptr.To[int32](3600)
@@ -76,7 +78,8 @@ func cleansUp(_ *review.Request, j *batchv1.Job) error {
 	return nil
 }
 
-// queued suspends Jobs until its controller releases them. The template of a Job is immutable.
+// queued suspends Jobs until its controller admits them. It changes the template, which is immutable,
+// on CREATE only.
 func queued(r *review.Request, j *batchv1.Job) error {
 	if j.Annotations["queue.example.com/admitted"] != "true" {
 		j.Spec.Suspend = ptr.To(true)
@@ -87,6 +90,7 @@ func queued(r *review.Request, j *batchv1.Job) error {
 	return nil
 }
 
+// queuedJob returns a Job with the label that the webhook selects.
 func queuedJob() *batchv1.Job {
 	j := &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "work", Image: "work:v1"}},
@@ -96,6 +100,7 @@ func queuedJob() *batchv1.Job {
 	return j
 }
 
+// internalBalancer annotates Services of type LoadBalancer that lack its annotation.
 func internalBalancer(_ *review.Request, s *corev1.Service) error {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil
@@ -106,8 +111,8 @@ func internalBalancer(_ *review.Request, s *corev1.Service) error {
 	return nil
 }
 
-// metricsPort finds its port by number and protocol. Port names must be unique, so it chooses
-// another name if its own is taken.
+// metricsPort adds a port unless its name, or its number and protocol, are taken. It skips Services
+// with an unnamed port, because only a Service with one port may have that.
 func metricsPort(_ *review.Request, s *corev1.Service) error {
 	own := corev1.ServicePort{Name: "metrics", Port: 9090, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(9090)}
 	if s.Spec.Type == corev1.ServiceTypeExternalName || slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
@@ -119,6 +124,7 @@ func metricsPort(_ *review.Request, s *corev1.Service) error {
 	return nil
 }
 
+// labelByHand adds one label, and the map only if it is missing.
 func labelByHand(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	labels, ok := member[tree](doc, "metadata", "labels")
 	switch {
@@ -130,6 +136,7 @@ func labelByHand(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return []op{{Op: "add", Path: "/metadata/labels/example.com~1managed", Value: "true"}}, nil
 }
 
+// certificatesAdded adds data to a ConfigMap unless it is immutable or the key is in use.
 func certificatesAdded(_ *review.Request, c *corev1.ConfigMap) error {
 	const key = "ca.crt"
 	if _, taken := c.BinaryData[key]; taken || ptr.Deref(c.Immutable, false) {
@@ -141,6 +148,7 @@ func certificatesAdded(_ *review.Request, c *corev1.ConfigMap) error {
 	return nil
 }
 
+// rotated annotates a Secret with a word for its type, which is immutable.
 func rotated(_ *review.Request, s *corev1.Secret) error {
 	if s.Type == corev1.SecretTypeTLS {
 		setKey(&s.Annotations, "rotation.example.com/kind", "certificate")
@@ -150,6 +158,7 @@ func rotated(_ *review.Request, s *corev1.Secret) error {
 	return nil
 }
 
+// accountDefaults adds its pull secret if it is missing and disables the token mount if that is unset.
 func accountDefaults(_ *review.Request, a *corev1.ServiceAccount) error {
 	own := corev1.LocalObjectReference{Name: "registry-mirror"}
 	if !slices.Contains(a.ImagePullSecrets, own) {
@@ -161,6 +170,7 @@ func accountDefaults(_ *review.Request, a *corev1.ServiceAccount) error {
 	return nil
 }
 
+// everyHostSecure adds TLS for each host that lacks it, in every call.
 func everyHostSecure(_ *review.Request, i *networkingv1.Ingress) error {
 	if _, old := i.Annotations["kubernetes.io/ingress.class"]; i.Spec.IngressClassName == nil && !old {
 		i.Spec.IngressClassName = ptr.To("internal")
@@ -176,6 +186,7 @@ func everyHostSecure(_ *review.Request, i *networkingv1.Ingress) error {
 	return nil
 }
 
+// claimDefaults sets the immutable storage class on CREATE only, and a label in every call.
 func claimDefaults(r *review.Request, c *corev1.PersistentVolumeClaim) error {
 	if _, old := c.Annotations[corev1.BetaStorageClassAnnotation]; r.Operation == admissionv1.Create && c.Spec.StorageClassName == nil && !old {
 		c.Spec.StorageClassName = ptr.To("standard")
@@ -184,6 +195,7 @@ func claimDefaults(r *review.Request, c *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
+// namespaceLabels adds the labels of Pod Security that are missing.
 func namespaceLabels(_ *review.Request, doc tree) error {
 	labels := at(doc, "metadata", "labels")
 	for _, mode := range []string{"enforce", "warn"} {
@@ -194,6 +206,7 @@ func namespaceLabels(_ *review.Request, doc tree) error {
 	return nil
 }
 
+// slowDown sets the stabilization window for scaling down if it is nil.
 func slowDown(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
 	if h.Spec.Behavior == nil {
 		h.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{}
@@ -207,7 +220,7 @@ func slowDown(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error
 	return nil
 }
 
-// dnsAllowed searches for its complete rule.
+// dnsAllowed adds its rule unless the policy has an equal one.
 func dnsAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	own := networkingv1.NetworkPolicyEgressRule{Ports: []networkingv1.NetworkPolicyPort{
 		{Protocol: ptr.To(corev1.ProtocolUDP), Port: ptr.To(intstr.FromInt32(53))},
@@ -224,6 +237,7 @@ func dnsAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	return nil
 }
 
+// unhealthyMayGo sets unhealthyPodEvictionPolicy if it is nil.
 func unhealthyMayGo(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
 	if b.Spec.UnhealthyPodEvictionPolicy == nil {
 		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
@@ -231,7 +245,7 @@ func unhealthyMayGo(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
 	return nil
 }
 
-// teamLabels skips a template label that the selector may use.
+// teamLabels sets a label of the template only if it is missing and the selector cannot use it.
 func teamLabels(r *review.Request, d *appsv1.Deployment) error {
 	const key = "example.com/team"
 	setKey(&d.Labels, key, "team-of-"+r.Namespace)
@@ -241,6 +255,7 @@ func teamLabels(r *review.Request, d *appsv1.Deployment) error {
 	return nil
 }
 
+// settingsChecksum annotates the template with a hash of settings that depend only on the namespace.
 func settingsChecksum(r *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "checksum.example.com/settings"
 	want := hash([]string{"settings", r.Namespace})

@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// V01 to V20: correct webhooks that a harness flags if it takes a change for a loss, an input for a
-// part, or what is written once for what was forgotten. Some may get advice.
+// V01 to V21: correct webhooks that change values of the user, read annotations of the user, or write
+// a value only once. A careless harness flags them. Some may get advice.
 
 func correctRewrites() []Case {
 	return []Case{
@@ -35,8 +35,8 @@ func correctRewrites() []Case {
 		onPods("V13 replaces TCP probes with probes of the agent", probesByAgent),
 		onPods("V14 enforces its container", enforcesSidecar).advice(),
 		onPods("V15 removes legacy annotations, declared", removesLegacyAnnotation).
-			samples(simpleAnnotated("legacy/on", "yes")).except("/metadata/annotations/legacy~1on", "", "it is not read any more"),
-		onWidgets("V16 sorts its steps", sortsArguments),
+			samples(simplePod(map[string]string{"legacy/on": "yes"})).except("/metadata/annotations/legacy~1on", "", "it is not read any more"),
+		onWidgets("V16 sorts its steps", sortsSteps),
 		onPods("V17 moves the port of the application", movesPort).advice(),
 		onPods("V18 lets the user opt out", userOptsOut),
 		onPods("V19 enforces a variable", enforcesMode).advice(),
@@ -45,7 +45,8 @@ func correctRewrites() []Case {
 	}
 }
 
-// revised injects the sidecar revision that the user requests.
+// injectsRevision injects the sidecar unless the user requests another revision. It writes the
+// annotation that it reads.
 func injectsRevision(_ *review.Request, p *corev1.Pod) error {
 	revision := p.Annotations["agent/revision"]
 	if revision == "" {
@@ -61,6 +62,8 @@ func injectsRevision(_ *review.Request, p *corev1.Pod) error {
 	return sidecarInPlace(nil, p)
 }
 
+// raisesTolerationSeconds raises the seconds of tolerations to an hour. It lowers none, so a second
+// call changes nothing.
 func raisesTolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.TolerationSeconds != nil && *t.TolerationSeconds < 3600 {
@@ -72,6 +75,7 @@ func raisesTolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 
 const runner = "/agent/run"
 
+// wrapsCommand puts its program before each command that does not begin with it.
 func wrapsCommand(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if len(c.Command) > 0 && c.Command[0] != runner {
@@ -81,6 +85,8 @@ func wrapsCommand(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// enforcesFlag replaces the port in an argument. This overwrites the user's value, but with a
+// constant.
 func enforcesFlag(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		for j, arg := range p.Spec.Containers[i].Args {
@@ -92,6 +98,7 @@ func enforcesFlag(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// fullHostnames adds a domain to host names without a dot. The results have dots.
 func fullHostnames(_ *review.Request, p *corev1.Pod) error {
 	for _, a := range p.Spec.HostAliases {
 		for i, name := range a.Hostnames {
@@ -103,6 +110,7 @@ func fullHostnames(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// dropsAllCapabilities replaces a list with one capability by ALL, which includes it.
 func dropsAllCapabilities(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if s := c.SecurityContext; !isWindows(p) && s != nil && s.Capabilities != nil && len(s.Capabilities.Drop) == 1 {
@@ -112,6 +120,7 @@ func dropsAllCapabilities(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// recordsDefaultContainer records the first container before it adds its own, once.
 func recordsDefaultContainer(_ *review.Request, p *corev1.Pod) error {
 	const key = "kubectl.kubernetes.io/default-container"
 	if _, ok := p.Annotations[key]; !ok && len(p.Spec.Containers) > 0 {
@@ -120,6 +129,7 @@ func recordsDefaultContainer(_ *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(nil, p)
 }
 
+// hashesOnce stores a hash in the first call and keeps it, although containers may be added later.
 func hashesOnce(r *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["agent/injected-into"]; !ok {
 		annotate(p, "agent/injected-into", hash(foreign(p, sidecar().Name)))
@@ -137,6 +147,7 @@ func configuresOne(_ *review.Request, p *corev1.Pod) error {
 	return firstConfiguredWith(p, "AGENT_ADDRESS", "localhost:15000")
 }
 
+// firstConfiguredWith adds a variable to the first container.
 func firstConfiguredWith(p *corev1.Pod, name, value string) error {
 	if len(p.Spec.Containers) > 0 {
 		ensureEnv(&p.Spec.Containers[0], name, value)
@@ -144,7 +155,7 @@ func firstConfiguredWith(p *corev1.Pod, name, value string) error {
 	return nil
 }
 
-// defaultPullSecret skips Pods that have a pull secret.
+// defaultPullSecret adds a pull secret only if the Pod has none.
 func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.ImagePullSecrets) == 0 {
 		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry-default"}}
@@ -152,7 +163,8 @@ func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// notesLimits records its changes in an annotation, as the API server's LimitRanger does.
+// recordsLimits sets missing limits and records that in an annotation, as the API server's LimitRanger
+// does.
 func recordsLimits(_ *review.Request, p *corev1.Pod) error {
 	var set []string
 	for i := range p.Spec.Containers {
@@ -174,6 +186,8 @@ func recordsLimits(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// stampsOnce writes a random value in the first call and keeps it. The user declares that it may
+// differ.
 func stampsOnce(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent/seen"] == "" {
 		annotate(p, "agent/seen", randomHex())
@@ -181,7 +195,8 @@ func stampsOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// probesByAgent replaces TCP probes with probes through the agent.
+// probesByAgent replaces TCP probes with HTTP probes of the agent. No TCP probe is left for a second
+// call.
 func probesByAgent(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -196,7 +211,7 @@ func probesByAgent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// enforcesSidecar restores its container, whoever added it.
+// enforcesSidecar resets its container in every call, also one that the user added.
 func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; c.Name == sidecar().Name {
@@ -207,6 +222,7 @@ func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
+// removesLegacyAnnotation removes an annotation of the user, who declares that.
 func removesLegacyAnnotation(_ *review.Request, p *corev1.Pod) error {
 	if delete(p.Annotations, "legacy/on"); len(p.Annotations) == 0 {
 		p.Annotations = nil
@@ -214,12 +230,9 @@ func removesLegacyAnnotation(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-func simpleAnnotated(key, value string) *corev1.Pod {
-	return samplePod(map[string]string{key: value}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
-}
-
-// sortsArguments sorts the steps by name.
-func sortsArguments(w *widget) error {
+// sortsSteps sorts the steps by name. The order of the list has no meaning for this custom
+// resource.
+func sortsSteps(w *widget) error {
 	slices.SortStableFunc(w.Spec.Steps, func(a, b step) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
@@ -239,6 +252,8 @@ func movesPort(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// userOptsOut injects the sidecar unless the user sets the annotation to another value. It writes the
+// default itself.
 func userOptsOut(r *review.Request, p *corev1.Pod) error {
 	switch p.Annotations["agent/inject"] {
 	case "", "enabled":
@@ -249,6 +264,7 @@ func userOptsOut(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// enforcesMode overwrites a variable of the user with a constant.
 func enforcesMode(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		setEnv(&p.Spec.Containers[i], "MODE", "safe")
@@ -256,8 +272,8 @@ func enforcesMode(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// respectsContainer treats an existing container with its name as the user's own agent and leaves
-// it unchanged.
+// respectsContainer leaves a container that has its name and another image, because it belongs to the
+// user.
 func respectsContainer(_ *review.Request, p *corev1.Pod) error {
 	if c := container(p, sidecar().Name); c != nil && c.Image != sidecar().Image {
 		return nil

@@ -45,6 +45,7 @@ func podWithToken() *corev1.Pod {
 	return p
 }
 
+// longTokens raises the lifetime of each projected token below two hours.
 func longTokens(_ *review.Request, p *corev1.Pod) error {
 	for _, v := range p.Spec.Volumes {
 		if v.Projected == nil {
@@ -59,6 +60,7 @@ func longTokens(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// challengePath appends a path to each rule that lacks it.
 func challengePath(_ *review.Request, i *networkingv1.Ingress) error {
 	const path = "/.well-known/acme-challenge/"
 	for _, rule := range i.Spec.Rules {
@@ -74,6 +76,7 @@ func challengePath(_ *review.Request, i *networkingv1.Ingress) error {
 	return nil
 }
 
+// resolverAllowed adds the address of the resolver to each egress rule that names destinations.
 func resolverAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	const resolver = "198.51.100.53/32"
 	for i := range n.Spec.Egress {
@@ -95,6 +98,7 @@ func sampleFrontend() *unstructured.Unstructured {
 	}}
 }
 
+// hostTimeouts sets the timeout of each host that lacks one.
 func hostTimeouts(_ *review.Request, doc tree) error {
 	for _, host := range objectsAt(doc, "spec", "hosts") {
 		if _, ok := host["timeout"]; !ok {
@@ -104,6 +108,7 @@ func hostTimeouts(_ *review.Request, doc tree) error {
 	return nil
 }
 
+// A frontend has only the fields that the webhook needs.
 type frontend struct {
 	Spec struct {
 		Hosts []struct {
@@ -113,6 +118,7 @@ type frontend struct {
 	} `json:"spec"`
 }
 
+// hostClasses sets the class of each host that lacks one, through a type that lacks the other fields.
 func hostClasses(_ *review.Request, f *frontend) error {
 	for i := range f.Spec.Hosts {
 		if h := &f.Spec.Hosts[i]; h.Class == nil {
@@ -132,6 +138,7 @@ func sampleRole() *rbacv1.Role {
 	}
 }
 
+// mayWatch adds the verb watch to each rule that permits list.
 func mayWatch(_ *review.Request, r *rbacv1.Role) error {
 	for i := range r.Rules {
 		if verbs := &r.Rules[i].Verbs; slices.Contains(*verbs, "list") && !slices.Contains(*verbs, "watch") {
@@ -147,6 +154,7 @@ func podWithScratch() *corev1.Pod {
 	return p
 }
 
+// scratchLimit sets a size limit for each emptyDir volume that lacks one.
 func scratchLimit(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Volumes {
 		if dir := p.Spec.Volumes[i].EmptyDir; dir != nil && dir.SizeLimit == nil {
@@ -156,6 +164,7 @@ func scratchLimit(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// atMostEighty lowers each target utilization above 80 percent.
 func atMostEighty(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
 	for _, m := range h.Spec.Metrics {
 		if m.Resource != nil && ptr.Deref(m.Resource.Target.AverageUtilization, 0) > 80 {
@@ -166,6 +175,7 @@ func atMostEighty(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) e
 	return nil
 }
 
+// servedByMux serves the webhook beside a health check.
 func servedByMux() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

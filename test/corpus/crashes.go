@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
@@ -19,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B71 to B85: crashes on legal objects, and further parts at unexpected positions.
+// B71 to B85: webhooks that crash on valid objects, or do not find their own parts again.
 
 func crashes() []Case {
 	return []Case{
@@ -42,12 +41,14 @@ func crashes() []Case {
 	}
 }
 
+// hashedVolumes names its volume by a hash of all volumes. A second call has another hash and adds a
+// second volume.
 func hashedVolumes(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, emptyDir("scratch-"+hash(p.Spec.Volumes)[:8]), "/scratch-"+hash(p.Spec.Volumes)[:8])
 }
 
-// lastVolumeIsOwn appends its volume, or updates the last volume because it assumes that it is its
-// own.
+// assumesLastVolume appends its volume. In later calls it overwrites the last volume, which may be
+// another one.
 func assumesLastVolume(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil {
@@ -65,7 +66,7 @@ func assumesLastVolume(r *review.Request) (patch.Patch, error) {
 	return nil, nil
 }
 
-// mountsByVolume assumes that a container mounts a volume only once.
+// mountsByVolume keeps one mount per volume. A container may mount a volume at several paths.
 func mountsByVolume(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		c.VolumeMounts = byName(c.VolumeMounts, func(m corev1.VolumeMount) string { return m.Name })
@@ -74,6 +75,7 @@ func mountsByVolume(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// numericPorts parses the port of each probe. It fails on a port that is given by name.
 func numericPorts(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if c.LivenessProbe == nil || c.LivenessProbe.HTTPGet == nil {
@@ -88,6 +90,7 @@ func numericPorts(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// parsesQuantity parses a quantity from an annotation. It panics if the quantity is invalid.
 func parsesQuantity(_ *review.Request, p *corev1.Pod) error {
 	text, ok := p.Annotations["sidecar.example.com/memory"]
 	if !ok || p.Spec.Resources != nil || nameTaken(p, "cache") {
@@ -100,11 +103,14 @@ func parsesQuantity(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// noServiceLinks sets a field of the Pod specification that is immutable in updates.
 func noServiceLinks(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.EnableServiceLinks = ptr.To(false)
 	return nil
 }
 
+// sidecarByContent recognizes its container by name and image. If the image was changed, it adds
+// another container.
 func sidecarByContent(_ *review.Request, p *corev1.Pod) error {
 	const image = "registry.example.com/metrics:v3"
 	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
@@ -120,6 +126,7 @@ func sidecarByContent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// stepsRewritten replaces the steps with the encoding of its Go types, and so loses unknown fields.
 func stepsRewritten(r *review.Request) (patch.Patch, error) {
 	var w widget
 	if err := json.Unmarshal(r.Object, &w); err != nil {
@@ -137,16 +144,19 @@ func stepsRewritten(r *review.Request) (patch.Patch, error) {
 	return patch.Patch{{Op: patch.Replace, Path: "/spec/steps", Value: add("", w.Spec.Steps).Value}}, nil
 }
 
+// firstPort reads the first port. It panics on a Service without ports.
 func firstPort(_ *review.Request, s *corev1.Service) error {
 	setKey(&s.Annotations, "example.com/port", strconv.Itoa(int(s.Spec.Ports[0].Port)))
 	return nil
 }
 
+// jobSize reads completions. It panics if the field is not set.
 func jobSize(_ *review.Request, j *batchv1.Job) error {
 	setKey(&j.Annotations, "queue.example.com/size", strconv.Itoa(int(*j.Spec.Completions)))
 	return nil
 }
 
+// pathsCounted counts the paths of all rules. It panics on a rule without HTTP paths.
 func pathsCounted(_ *review.Request, i *networkingv1.Ingress) error {
 	paths := 0
 	for _, rule := range i.Spec.Rules {
@@ -156,6 +166,7 @@ func pathsCounted(_ *review.Request, i *networkingv1.Ingress) error {
 	return nil
 }
 
+// httpProbes reads the HTTP part of each liveness probe. It panics on a probe of another kind.
 func httpProbes(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if c.LivenessProbe != nil && c.LivenessProbe.HTTPGet.Path == "" {
@@ -166,6 +177,7 @@ func httpProbes(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// secretReferences lists the Secrets of all variables. It panics on a reference to anything else.
 func secretReferences(_ *review.Request, p *corev1.Pod) error {
 	var names []string
 	for _, c := range appContainers(p) {
@@ -180,11 +192,12 @@ func secretReferences(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// volumeByContent adds another volume if somebody changed its own.
+// volumeByContent recognizes its volume by its content. If the content was changed, it adds another
+// volume.
 func volumeByContent(_ *review.Request, p *corev1.Pod) error {
 	want := configVolume("settings", "agent-settings")
 	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return equality.Semantic.DeepEqual(defaulted(v.VolumeSource), defaulted(want.VolumeSource))
+		return sameSource(v.VolumeSource, want.VolumeSource)
 	}) {
 		return nil
 	}
@@ -195,7 +208,8 @@ func volumeByContent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// tokenAsText writes stringData, which the API server moves to data.
+// tokenAsText writes stringData, which the API server moves to data. A second call does not find it
+// there.
 func tokenAsText(_ *review.Request, s *corev1.Secret) error {
 	if s.Type == corev1.SecretTypeOpaque && s.StringData["agent-token"] == "" {
 		if s.StringData == nil {

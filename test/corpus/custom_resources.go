@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// Some of the patterns for a custom resource.
+// The widget cases repeat some of the patterns for a custom resource.
 
 func customResourcePatterns() []Case {
 	return []Case{
@@ -173,11 +173,13 @@ spec:
 	return w
 }
 
+// blindStep appends its step without a check. A second call adds a second step.
 func blindStep(w *widget) error {
 	w.Spec.Steps = append(w.Spec.Steps, step{Name: "agent", Image: sidecar().Image})
 	return nil
 }
 
+// stepIfAbsent adds its step unless one has its name.
 func stepIfAbsent(w *widget) error {
 	if slices.ContainsFunc(w.Spec.Steps, func(s step) bool { return s.Name == "agent" }) {
 		return nil
@@ -194,6 +196,7 @@ func hasStore(w *widget) bool {
 	return slices.ContainsFunc(w.Spec.Stores, func(s store) bool { return s.Name == ownStore.Name })
 }
 
+// blindStore appends its store and mounts without a check. A second call adds them again.
 func blindStore(w *widget) error {
 	w.Spec.Stores = append(w.Spec.Stores, ownStore)
 	for i := range w.Spec.Steps {
@@ -202,6 +205,7 @@ func blindStore(w *widget) error {
 	return nil
 }
 
+// earlyStore skips widgets that have its store. A step added after the first call gets no mount.
 func earlyStore(w *widget) error {
 	if hasStore(w) {
 		return nil
@@ -209,6 +213,7 @@ func earlyStore(w *widget) error {
 	return blindStore(w)
 }
 
+// storeMounted checks for its store and, in each step, for its mount.
 func storeMounted(w *widget) error {
 	for _, s := range w.Spec.Stores {
 		if s.Name == ownStore.Name && s != ownStore {
@@ -239,11 +244,13 @@ func mountStore(s *step) error {
 	return nil
 }
 
+// blindOption appends its option without a check. A second call appends it again.
 func blindOption(w *widget) error {
 	w.Spec.Options = extended(w.Spec.Options, "-agent")
 	return nil
 }
 
+// optionOnce adds its option only if the value does not have it.
 func optionOnce(w *widget) error {
 	if slices.Contains(strings.Fields(w.Spec.Options), "-agent") {
 		return nil
@@ -251,9 +258,5 @@ func optionOnce(w *widget) error {
 	return blindOption(w)
 }
 
-func annotateWidget(w *widget) {
-	if w.Annotations == nil {
-		w.Annotations = map[string]string{}
-	}
-	w.Annotations["agent/ok"] = "yes"
-}
+// annotateWidget sets one annotation to a constant.
+func annotateWidget(w *widget) { setKey(&w.Annotations, "agent/ok", "yes") }

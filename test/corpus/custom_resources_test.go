@@ -12,9 +12,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 )
 
-// TestWidgetsFitTheirDefinition checks that the sample is valid, and that the API server prunes no
-// field of it, before and after a correct webhook.
-func TestWidgetsFitTheirDefinition(t *testing.T) {
+// TestWidgetsMatchTheirDefinition checks that the sample, before and after a call of each correct
+// webhook, is valid and has no field that the API server prunes.
+func TestWidgetsMatchTheirDefinition(t *testing.T) {
 	var props apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
 		WidgetCRD().Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
@@ -43,7 +43,7 @@ func TestWidgetsFitTheirDefinition(t *testing.T) {
 			pruned := clone(doc)
 			pruning.Prune(pruned, structural, true)
 			if gone := lost(clone(doc), pruned, ""); gone != "" {
-				t.Errorf("%s: %s is pruned", c.Name, gone)
+				t.Errorf("%s: the API server would prune %s", c.Name, gone)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P24: list elements that share a name but are different.
+// P24: webhooks that merge different list elements because their keys are equal.
 
 func duplicateKeyPatterns() []Case {
 	return []Case{
@@ -31,7 +31,8 @@ func duplicateKeyLookalikes() []Case {
 	}
 }
 
-// byName keeps the position of the first element of each name and the value of the last.
+// byName merges the elements with equal names. It keeps the position of the first and the value of the
+// last.
 func byName[T any, K comparable](list []T, name func(T) K) []T {
 	places := map[K]int{}
 	var out []T
@@ -50,11 +51,13 @@ func agentToleration() corev1.Toleration {
 	return corev1.Toleration{Key: "agent", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 }
 
+// tolerationsByKey keeps one toleration per key. A Pod may have several, with different effects.
 func tolerationsByKey(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.Tolerations = byName(append(p.Spec.Tolerations, agentToleration()), func(t corev1.Toleration) string { return t.Key })
 	return nil
 }
 
+// tolerationOnce adds its toleration unless the Pod has an equal one.
 func tolerationOnce(_ *review.Request, p *corev1.Pod) error {
 	if !slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return equality.Semantic.DeepEqual(t, agentToleration())
@@ -68,7 +71,8 @@ func agentPort() corev1.ContainerPort {
 	return corev1.ContainerPort{ContainerPort: 9090, Protocol: corev1.ProtocolTCP}
 }
 
-// portsByNumber skips Pods in the host network, where the ports of two containers can conflict.
+// portsByNumber keeps one port per number. A container may use a number for TCP and for UDP. It skips
+// Pods in the host network, where the ports of two containers can conflict.
 func portsByNumber(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostNetwork {
 		return nil
@@ -81,6 +85,7 @@ func portsByNumber(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// portOnce adds its port unless the container has one with the same number and protocol.
 func portOnce(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostNetwork {
 		return nil
@@ -101,6 +106,7 @@ func ensurePort(c *corev1.Container) {
 	}
 }
 
+// envByName keeps one variable per name. A container may define a variable twice.
 func envByName(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -111,6 +117,7 @@ func envByName(_ *review.Request, p *corev1.Pod) error {
 
 func agentEnv() corev1.EnvVar { return corev1.EnvVar{Name: "AGENT", Value: "on"} }
 
+// envOnce adds its variable unless the container has an equal one.
 func envOnce(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e == agentEnv() }) {
@@ -120,6 +127,7 @@ func envOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// leavesDuplicates adds its parts and keeps the user's elements with equal keys.
 func leavesDuplicates(r *review.Request, p *corev1.Pod) error {
 	for _, e := range []edit{tolerationOnce, portOnce, envOnce} {
 		if err := e(r, p); err != nil {
@@ -129,6 +137,7 @@ func leavesDuplicates(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// podWithDuplicates returns a valid Pod whose lists have elements with equal keys.
 func podWithDuplicates() *corev1.Pod {
 	return samplePod(nil, corev1.PodSpec{
 		Tolerations: []corev1.Toleration{

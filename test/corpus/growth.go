@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P01 and P02: handlers that append without a check, and so append twice.
+// P01 and P02: webhooks that append without a check, and so append twice.
 
 func growthPatterns() []Case {
 	return []Case{
@@ -40,16 +40,19 @@ func growthLookalikes() []Case {
 	}
 }
 
+// blindSidecar appends its container without a check. A second call adds a second container.
 func blindSidecar(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.Containers = append(p.Spec.Containers, sidecar())
 	return nil
 }
 
+// blindInit appends its init container without a check. A second call adds a second one.
 func blindInit(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.InitContainers = append(p.Spec.InitContainers, sidecar())
 	return nil
 }
 
+// sidecarIfAbsent adds its container unless the name is taken, so a second call changes nothing.
 func sidecarIfAbsent(r *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, sidecar().Name) {
 		return nil
@@ -57,6 +60,7 @@ func sidecarIfAbsent(r *review.Request, p *corev1.Pod) error {
 	return blindSidecar(r, p)
 }
 
+// initIfAbsent adds its init container unless the name is taken.
 func initIfAbsent(r *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, sidecar().Name) {
 		return nil
@@ -64,6 +68,7 @@ func initIfAbsent(r *review.Request, p *corev1.Pod) error {
 	return blindInit(r, p)
 }
 
+// sidecarInPlace adds its container, or updates the image of an existing one.
 func sidecarInPlace(r *review.Request, p *corev1.Pod) error {
 	if c := container(p, sidecar().Name); c != nil {
 		c.Image = sidecar().Image
@@ -76,6 +81,7 @@ func certs() corev1.Volume { return secretVolume("certs", "agent-certs") }
 
 func certsMount() corev1.VolumeMount { return corev1.VolumeMount{Name: "certs", MountPath: "/certs"} }
 
+// blindVolume appends its volume and mounts without a check. A second call adds them again.
 func blindVolume(_ *review.Request, p *corev1.Pod) error {
 	addVolume(p, certs())
 	for i := range p.Spec.Containers {
@@ -84,6 +90,7 @@ func blindVolume(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// blindEnv appends its variable without a check. A second call adds it again.
 func blindEnv(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -98,6 +105,7 @@ func agentEnvFrom() corev1.EnvFromSource {
 	}}
 }
 
+// blindEnvFrom appends its source without a check. A second call adds it again.
 func blindEnvFrom(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -106,6 +114,7 @@ func blindEnvFrom(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// guardedVolume checks for its volume but not for its mounts. A second call adds the mounts again.
 func guardedVolume(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, certs()); err != nil {
 		return err
@@ -116,6 +125,7 @@ func guardedVolume(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// guardedMount checks for its mounts but not for its volume. A second call adds the volume again.
 func guardedMount(_ *review.Request, p *corev1.Pod) error {
 	addVolume(p, certs())
 	for i := range p.Spec.Containers {
@@ -126,6 +136,8 @@ func guardedMount(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// guardedBoth checks for its volume and mounts but not for its variable. A second call adds that
+// again.
 func guardedBoth(r *review.Request, p *corev1.Pod) error {
 	if err := certsMounted(r, p); err != nil {
 		return err
@@ -133,10 +145,12 @@ func guardedBoth(r *review.Request, p *corev1.Pod) error {
 	return blindEnv(r, p)
 }
 
+// certsMounted checks for its volume and, in each container, for its mount.
 func certsMounted(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, certs(), "/certs")
 }
 
+// ensuredEnv adds its variable to each container that lacks it.
 func ensuredEnv(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		ensureEnv(c, "CERTS", "/certs")
@@ -144,6 +158,7 @@ func ensuredEnv(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// ensuredEnvFrom adds its source to each container that lacks it.
 func ensuredEnvFrom(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if !slices.ContainsFunc(c.EnvFrom, isAgentEnv) {
@@ -153,7 +168,7 @@ func ensuredEnvFrom(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// isAgentEnv reports whether e is the agent's source. The same source with a prefix gives other
+// isAgentEnv reports whether s is the agent's source. The same source with a prefix defines other
 // variables.
 func isAgentEnv(s corev1.EnvFromSource) bool {
 	return s.Prefix == "" && s.ConfigMapRef != nil && s.ConfigMapRef.Name == agentEnvFrom().ConfigMapRef.Name

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// A handler answers a review with a patch, which is sent unchanged.
+// A handler returns the patch for a request. ServeHTTP sends it unchanged.
 type handler func(r *review.Request) (patch.Patch, error)
 
 // An edit changes a Pod, or the template of a Pod.
@@ -61,7 +61,7 @@ func (h handler) decide(r *review.Request) (*review.Decision, patch.Patch, error
 	return review.Allow(), p, err
 }
 
-// typed returns a handler that changes a Go value. It keeps fields that the type lacks.
+// typed returns a handler that decodes the object into a T and changes that. Fields that T lacks stay.
 func typed[T any](change func(r *review.Request, object *T) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		var base received.Document
@@ -79,13 +79,18 @@ func typed[T any](change func(r *review.Request, object *T) error) handler {
 func pods(e edit) handler { return typed(e) }
 
 func deployments(e edit) handler {
-	return typed(func(r *review.Request, d *appsv1.Deployment) error {
-		t := &d.Spec.Template
+	return typed(onTemplate(func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template }, e))
+}
+
+// onTemplate applies an edit of Pods to the Pod template of an object.
+func onTemplate[T any](template func(object *T) *corev1.PodTemplateSpec, e edit) func(r *review.Request, object *T) error {
+	return func(r *review.Request, object *T) error {
+		t := template(object)
 		p := corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 		err := e(r, &p)
 		t.ObjectMeta, t.Spec = p.ObjectMeta, p.Spec
 		return err
-	})
+	}
 }
 
 // document returns a handler that decodes the object without types and returns hand-written
@@ -104,12 +109,12 @@ func document(operations func(doc map[string]any) patch.Patch) handler {
 func add(at patch.Pointer, value any) patch.Operation {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the values are those of this package
+		panic(err) // all values are constants of this package
 	}
 	return patch.Operation{Op: patch.Add, Path: at, Value: raw}
 }
 
-// member returns the value at a path below doc. A null counts as missing.
+// member returns the value at a path in doc. A null counts as missing.
 func member[T any](doc map[string]any, names ...string) (value T, ok bool) {
 	var at any = doc
 	for _, name := range names {

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// N1 to N4 and N7: unusual but correct. N5 is with P25, N6 and N9 with P18, N8 with P24, N10 to N12
-// with P21.
+// N1 to N4 and N7: unusual but correct webhooks. N5 is beside P25, N6 and N9 beside P18, N8 beside P24,
+// and N10 to N12 beside P21.
 
 func harmless() []Case {
 	return []Case{
@@ -38,12 +38,15 @@ func harmless() []Case {
 	}
 }
 
+// disablesTokenMount overwrites a field of the user. This is a policy and stable, so at most advice is
+// due.
 func disablesTokenMount(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.AutomountServiceAccountToken = ptr.To(false)
 	return nil
 }
 
-// deniesConflict rejects Pods in a host namespace, which it cannot serve.
+// deniesConflict denies Pods that it cannot serve. It denies them in every call, so the denials are
+// stable.
 func deniesConflict(r *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostPID || p.Annotations["agent/mode"] == "off" {
 		return denial("the agent needs a process namespace of its own")
@@ -52,7 +55,7 @@ func deniesConflict(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// shuffledCase returns its operations in varying order.
+// shuffledCase returns a case whose operations have a random order but always the same result.
 func shuffledCase() Case {
 	return documentCase("N3 operations in varying order", func(doc map[string]any) patch.Patch {
 		var p, parents patch.Patch
@@ -73,26 +76,23 @@ func shuffledCase() Case {
 	})
 }
 
+// labelsFromMap copies a map into the labels, where the iteration order does not matter.
 func labelsFromMap(r *review.Request, p *corev1.Pod) error {
 	for name, value := range settings() {
-		if p.Labels == nil {
-			p.Labels = map[string]string{}
-		}
-		p.Labels["agent-"+name] = value
+		setKey(&p.Labels, "agent-"+name, value)
 	}
 	return mapIntoMap(r, p)
 }
 
+// nodeSelectorFromMap copies a map into nodeSelector, where the iteration order does not matter.
 func nodeSelectorFromMap(_ *review.Request, p *corev1.Pod) error {
 	for name, value := range settings() {
-		if p.Spec.NodeSelector == nil {
-			p.Spec.NodeSelector = map[string]string{}
-		}
-		p.Spec.NodeSelector["agent-"+name] = value
+		setKey(&p.Spec.NodeSelector, "agent-"+name, value)
 	}
 	return nil
 }
 
+// limitsFromMap copies a map into the limits, where the iteration order does not matter.
 func limitsFromMap(_ *review.Request, p *corev1.Pod) error {
 	limits := map[corev1.ResourceName]string{corev1.ResourceMemory: "128Mi", corev1.ResourceCPU: "500m", corev1.ResourceEphemeralStorage: "1Gi"}
 	if p.Spec.Resources != nil {
@@ -106,10 +106,10 @@ func limitsFromMap(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// most is the maximum number of cached responses.
+// maxCached is the number of cached responses at which the cache is emptied.
 const maxCached = 256
 
-// cachingCase caches its responses by object.
+// cachingCase returns a case that caches its patches by object. Equal objects get equal patches.
 func cachingCase() Case {
 	return podCase("N7 caches its responses", func() http.Handler {
 		var mu sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B15 to B24: webhooks that make legal objects invalid, or crash on them.
+// B15 to B24: webhooks that make valid objects invalid, or crash on them.
 
 func invalidResults() []Case {
 	return []Case{
@@ -30,8 +30,8 @@ func invalidResults() []Case {
 	}
 }
 
-// labelFromTag takes the text after the first colon as the tag. This is wrong for a registry with a
-// port.
+// labelFromTag sets a label to the text after the first colon of an image. After a registry with a
+// port this is no valid label.
 func labelFromTag(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) == 0 {
 		return nil
@@ -44,6 +44,8 @@ func labelFromTag(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// labelFromGenerateName sets a label to generateName, which may end in a dash. Such a label is
+// invalid.
 func labelFromGenerateName(_ *review.Request, p *corev1.Pod) error {
 	if p.Labels["app"] == "" && p.GenerateName != "" {
 		setKey(&p.Labels, "app", p.GenerateName)
@@ -51,6 +53,8 @@ func labelFromGenerateName(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// volumePerContainer adds a suffix to the name of a container to name a volume. The result may be
+// longer than 63 characters.
 func volumePerContainer(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		name := c.Name + "-logs"
@@ -64,6 +68,7 @@ func volumePerContainer(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// assumesTag reads the part after the colon of each image. It panics on an image without a tag.
 func assumesTag(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if strings.Split(c.Image, ":")[1] == "latest" {
@@ -74,6 +79,7 @@ func assumesTag(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// readsNilSecurityContext reads the security context of each container. It panics where there is none.
 func readsNilSecurityContext(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if c.SecurityContext.Privileged == nil {
@@ -83,21 +89,22 @@ func readsNilSecurityContext(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// noEscalation forbids privilege escalation in every container. The API server rejects this for
+// privileged containers.
 func noEscalation(_ *review.Request, p *corev1.Pod) error {
 	if isWindows(p) {
 		return nil
 	}
 	for _, c := range everyContainer(p) {
-		if c.SecurityContext == nil {
-			c.SecurityContext = &corev1.SecurityContext{}
-		}
-		if c.SecurityContext.AllowPrivilegeEscalation == nil {
-			c.SecurityContext.AllowPrivilegeEscalation = ptr.To(false)
+		if s := securityOf(c); s.AllowPrivilegeEscalation == nil {
+			s.AllowPrivilegeEscalation = ptr.To(false)
 		}
 	}
 	return nil
 }
 
+// userNamespace sets hostUsers to false. The API server rejects this for a Pod in a namespace of the
+// host.
 func userNamespace(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.HostUsers == nil && !isWindows(p) {
 		p.Spec.HostUsers = ptr.To(false)
@@ -105,6 +112,8 @@ func userNamespace(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// gatesScheduledPods adds a scheduling gate. The API server rejects this for a Pod that already has a
+// node.
 func gatesScheduledPods(_ *review.Request, p *corev1.Pod) error {
 	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
 	for _, g := range p.Spec.SchedulingGates {
@@ -116,7 +125,8 @@ func gatesScheduledPods(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// secondController adds its group as a controller. Pods of a ReplicaSet already have one.
+// addsSecondController adds an owner that is a controller. The Pods of a ReplicaSet already have one,
+// and two are invalid.
 func addsSecondController(_ *review.Request, p *corev1.Pod) error {
 	own := metav1.OwnerReference{
 		APIVersion: "example.com/v1", Kind: "Group", Name: "shop", UID: "3c1d7c52-0f53-4cc0-9f5e-8f6a6f1f2b10", Controller: ptr.To(true),
@@ -130,6 +140,8 @@ func addsSecondController(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// parsesStatusStrictly decodes its annotation and fails if it is not valid JSON. Any user can write
+// the annotation.
 func parsesStatusStrictly(r *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/status"
 	status := struct {

@@ -15,11 +15,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M41 to M44: failures that occur only after the object was created.
+// M41 to M44: webhooks that fail only after the object was created.
 
 func lifecyclePatterns() []Case {
 	return []Case{
-		onDeployments("M41 adds a container in each update", onUpdate(appendsSide)).breaks("L1"),
+		onDeployments("M41 adds a container in each update", onUpdate(blindSidecar)).breaks("L1"),
 		podCase("M42 fails without an object", func() http.Handler { return needsObject{pods(tokenMounted)} }).
 			on(create, admissionregistrationv1.Delete).breaks("L2"),
 		onDeployments("M43 adds arguments on CREATE only", onCreate(withArgument)).breaks("L6"),
@@ -37,16 +37,8 @@ func lifecycleLookalikes() []Case {
 	}
 }
 
-func onUpdate(e edit) edit {
-	return func(r *review.Request, p *corev1.Pod) error {
-		if r.Operation != admissionv1.Update {
-			return nil
-		}
-		return e(r, p)
-	}
-}
-
-// refusesInUpdates rejects its own variable in updates.
+// refusesInUpdates adds its variable on CREATE and denies it on UPDATE. Such Pods can never be
+// updated.
 func refusesInUpdates(r *review.Request, p *corev1.Pod) error {
 	if r.Operation == admissionv1.Update {
 		return refusesOwnEnv(r, p)
@@ -54,6 +46,7 @@ func refusesInUpdates(r *review.Request, p *corev1.Pod) error {
 	return refusesOtherEnv(r, p)
 }
 
+// refusesUpdates denies every UPDATE, whatever the Pod contains.
 func refusesUpdates(r *review.Request, p *corev1.Pod) error {
 	if r.Operation == admissionv1.Update {
 		return denial("what is made stays as it is")
@@ -61,11 +54,8 @@ func refusesUpdates(r *review.Request, p *corev1.Pod) error {
 	return refusesOtherEnv(r, p)
 }
 
-func appendsSide(_ *review.Request, p *corev1.Pod) error {
-	p.Spec.Containers = append(p.Spec.Containers, sidecar())
-	return nil
-}
-
+// withArgument adds its argument to each container with arguments. On CREATE only, a manifest that is
+// applied again removes the argument.
 func withArgument(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; len(c.Args) > 0 && !slices.Contains(c.Args, "--agent") {
@@ -75,7 +65,7 @@ func withArgument(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// needsObject is a handler that assumes that every request has an object.
+// needsObject returns an error for requests without an object. A DELETE has none.
 type needsObject struct{ handler }
 
 func (h needsObject) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B01 to B14: lists and structs that grow, lose a value, or are searched at the wrong position.
+// B01 to B14: webhooks that let lists grow, lose values, or look for their parts in the wrong place.
 
 func listMistakes() []Case {
 	return []Case{
@@ -43,6 +43,8 @@ func listMistakes() []Case {
 	}
 }
 
+// checksOtherContainers adds an init container, but looks for it among the containers. A second call
+// adds it again.
 func checksOtherContainers(_ *review.Request, p *corev1.Pod) error {
 	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "mesh-proxy" }) {
 		return nil
@@ -53,6 +55,8 @@ func checksOtherContainers(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// sidecarByImage recognizes its container by its image. After a change of the image it adds a second
+// container of the same name.
 func sidecarByImage(_ *review.Request, p *corev1.Pod) error {
 	const image = "registry.example.com/metrics:v3"
 	if !slices.ContainsFunc(everyContainer(p), func(c *corev1.Container) bool { return c.Image == image }) {
@@ -61,6 +65,8 @@ func sidecarByImage(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// stopsAtSidecar configures the containers before its own. A container appended after the first call
+// gets no variable.
 func stopsAtSidecar(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
@@ -74,6 +80,8 @@ func stopsAtSidecar(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// skipsLastContainer configures all containers except the last, which it assumes to be its own. A
+// container appended later is last.
 func skipsLastContainer(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
@@ -84,6 +92,8 @@ func skipsLastContainer(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// affinityReplaced replaces an affinity that lacks node affinity. It removes the Pod affinity of the
+// user.
 func affinityReplaced(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
 		return nil
@@ -96,6 +106,7 @@ func affinityReplaced(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// resourcesReplaced replaces resources that have no limits. It removes the requests of the user.
 func resourcesReplaced(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if len(c.Resources.Limits) == 0 && p.Spec.Resources == nil {
@@ -105,7 +116,8 @@ func resourcesReplaced(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// requirementInTerms adds a requirement to each existing term, because terms are alternatives.
+// requirementInTerms appends a requirement to each node selector term without a check. A second call
+// appends it again.
 func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
 	own := corev1.NodeSelectorRequirement{Key: "example.com/tenant", Operator: corev1.NodeSelectorOpIn, Values: []string{"shop"}}
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -119,8 +131,8 @@ func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// shiftedPlaces inserts its container first. It then adds a variable at the old indexes of the
-// other containers.
+// usesOldIndexes inserts its container at the front and then patches the others at their old indexes,
+// each of which is now one too low.
 func usesOldIndexes(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	if !named(doc, "agent") {
@@ -142,6 +154,8 @@ func usesOldIndexes(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
+// mapForEachKey adds an empty annotations map before each of its two keys. The second map removes the
+// first key.
 func mapForEachKey(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	annotations, _ := member[tree](doc, "metadata", "annotations")
 	var ops []op
@@ -157,6 +171,7 @@ func mapForEachKey(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
+// alwaysSends sends its label in every call, also when the object already has it.
 func alwaysSends(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	if _, ok := member[tree](doc, "metadata", "labels"); !ok {
 		return []op{{Op: "add", Path: "/metadata/labels", Value: tree{"example.com/mutated": "true"}}}, nil
@@ -166,6 +181,7 @@ func alwaysSends(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 
 const legacyKey = "legacy.example.com/inject"
 
+// removesMissing removes an annotation that may not exist. The API server rejects such a patch.
 func removesMissing(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	if annotations, _ := member[tree](doc, "metadata", "annotations"); len(annotations) > 0 {
 		return []op{{Op: "remove", Path: "/metadata/annotations/" + pointerToken(legacyKey)}}, nil
@@ -173,7 +189,8 @@ func removesMissing(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return nil, nil
 }
 
-// envRewritten replaces the whole list of variables.
+// envRewritten replaces the list of variables with the encoding of its Go type, and so loses unknown
+// fields.
 func envRewritten(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil {
@@ -188,6 +205,8 @@ func envRewritten(r *review.Request) (patch.Patch, error) {
 	return ops, nil
 }
 
+// networkByPrefix appends its network to a list unless the list begins with it. A second call finds it
+// at the end and appends it again.
 func networkByPrefix(_ *review.Request, p *corev1.Pod) error {
 	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
 	value := p.Annotations[key]

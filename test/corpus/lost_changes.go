@@ -11,8 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// V31 to V37: broken webhooks. A harness misses them if it is too lenient about changed values,
-// values written once, or changes by others.
+// V31 to V37: broken webhooks that resemble correct ones. A lenient harness misses them.
 
 func lostChangePatterns() []Case {
 	return []Case{
@@ -26,6 +25,8 @@ func lostChangePatterns() []Case {
 	}
 }
 
+// signsImages stores a hash of some images and denies Pods whose hash differs. It also denies a change
+// by another webhook.
 func signsImages(_ *review.Request, p *corev1.Pod) error {
 	var images []string
 	for _, c := range everyContainer(p) {
@@ -41,6 +42,7 @@ func signsImages(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// replacesAnnotations replaces all annotations with its own. It removes those of the user.
 func replacesAnnotations(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent/ok"] != "yes" {
 		p.Annotations = map[string]string{"agent/ok": "yes"}
@@ -48,6 +50,7 @@ func replacesAnnotations(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// ownNameserver replaces all name servers with its own. It removes those of the user.
 func ownNameserver(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
@@ -56,6 +59,7 @@ func ownNameserver(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// onlyOwnFinalizer replaces all finalizers with its own. It removes those of the user.
 func onlyOwnFinalizer(_ *review.Request, p *corev1.Pod) error {
 	if !slices.Contains(p.Finalizers, "bugs.example.com/agent") {
 		p.Finalizers = []string{"bugs.example.com/agent"}
@@ -63,6 +67,7 @@ func onlyOwnFinalizer(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// ownTolerations replaces all tolerations with its own. It removes those of the user.
 func ownTolerations(_ *review.Request, p *corev1.Pod) error {
 	if !slices.Contains(p.Spec.Tolerations, agentToleration()) {
 		p.Spec.Tolerations = []corev1.Toleration{agentToleration()}
@@ -70,6 +75,8 @@ func ownTolerations(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// mountsOnce skips Pods that have its annotation. A container added after the first call gets no
+// mount.
 func mountsOnce(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, token()); err != nil {
 		return err
@@ -81,7 +88,8 @@ func mountsOnce(_ *review.Request, p *corev1.Pod) error {
 	return tokenMounted(nil, p)
 }
 
-// tellsSidecar configures the sidecar once, with the values known at that time.
+// configuresSidecarOnce lists the containers in a variable when it adds the sidecar. A container added
+// later is missing there.
 func configuresSidecarOnce(_ *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, sidecar().Name) {
 		return nil

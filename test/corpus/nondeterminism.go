@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P17, P22 and P23: the response depends on something outside the request.
+// P17, P22 and P23: webhooks whose responses depend on something outside the request.
 
 func nondeterministicPatterns() []Case {
 	return []Case{
@@ -45,11 +45,12 @@ func nondeterministicLookalikes() []Case {
 	}
 }
 
-// settings returns several entries, so that the order of iteration usually varies.
+// settings returns enough entries that the iteration order usually differs between two calls.
 func settings() map[string]string {
 	return map[string]string{"A": "1", "B": "2", "C": "3", "D": "4"}
 }
 
+// mapOrder appends variables in the iteration order of a map. Equal requests get different lists.
 func mapOrder(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) == 0 {
 		return nil
@@ -60,6 +61,7 @@ func mapOrder(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// sortedOrder appends variables in the order of their names.
 func sortedOrder(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		for _, name := range slices.Sorted(maps.Keys(settings())) {
@@ -69,6 +71,7 @@ func sortedOrder(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// mapIntoMap copies a map into the annotations, where the iteration order does not matter.
 func mapIntoMap(_ *review.Request, p *corev1.Pod) error {
 	for name, value := range settings() {
 		annotate(p, "agent/"+name, value)
@@ -87,35 +90,39 @@ func counterCase(name string, change func(p *corev1.Pod, n int64)) Case {
 	})
 }
 
+// setPort sets the variable PORT in every container.
 func setPort(p *corev1.Pod, port int) {
 	for _, c := range everyContainer(p) {
 		setEnvValue(c, "PORT", strconv.Itoa(port))
 	}
 }
 
-// setEnvValue sets a value, but keeps a variable with a reference, to preserve the user's key.
+// setEnvValue sets a value, but leaves a variable with a reference as it is.
 func setEnvValue(c *corev1.Container, name, value string) {
 	if e := findEnv(c, name); e == nil || e.ValueFrom == nil {
 		setEnv(c, name, value)
 	}
 }
 
+// constantPort writes the same port in every call.
 func constantPort(_ *review.Request, p *corev1.Pod) error {
 	setPort(p, 15000)
 	return nil
 }
 
-// derivedPort derives the port from a value that no webhook changes.
+// derivedPort computes the port from the namespace, which no webhook changes.
 func derivedPort(r *review.Request, p *corev1.Pod) error {
 	setPort(p, 15000+len(r.Namespace))
 	return nil
 }
 
+// lastSeen writes the time of each call. Two calls never agree.
 func lastSeen(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/last-seen", time.Now().Format(time.RFC3339Nano))
 	return nil
 }
 
+// firstSeen writes the time of the first call and keeps it. The user declares that it may differ.
 func firstSeen(_ *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["agent/first-seen"]; ok {
 		return nil

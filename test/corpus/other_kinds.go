@@ -59,12 +59,14 @@ func otherKinds() []Case {
 	}
 }
 
+// servicePortsByNumber keeps one port per number. A Service may use a number for TCP and for UDP.
 func servicePortsByNumber(_ *review.Request, s *corev1.Service) error {
 	s.Spec.Ports = byName(s.Spec.Ports, func(p corev1.ServicePort) int32 { return p.Port })
 	setKey(&s.Annotations, "example.com/ports", "checked")
 	return nil
 }
 
+// addsTLSOnce adds TLS for all hosts unless there is any TLS. A host added later gets none.
 func addsTLSOnce(_ *review.Request, i *networkingv1.Ingress) error {
 	if len(i.Spec.TLS) > 0 {
 		return nil
@@ -81,6 +83,8 @@ func addsTLSOnce(_ *review.Request, i *networkingv1.Ingress) error {
 	return nil
 }
 
+// nameLabel overwrites labels of the template that the selector may use. The Deployment is then
+// invalid.
 func nameLabel(_ *review.Request, d *appsv1.Deployment) error {
 	if len(d.Name) <= 63 && !strings.Contains(d.Name, ".") {
 		for _, key := range []string{"app", "app.kubernetes.io/name"} {
@@ -93,6 +97,7 @@ func nameLabel(_ *review.Request, d *appsv1.Deployment) error {
 	return nil
 }
 
+// setsNoneUnavailable sets maxUnavailable to 0, which is invalid beside a maxSurge of 0.
 func setsNoneUnavailable(_ *review.Request, d *appsv1.Deployment) error {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return nil
@@ -116,6 +121,7 @@ func statefulSetWithClaims() *appsv1.StatefulSet {
 	}
 }
 
+// claimsLabelled labels the volume claim templates, which are immutable in updates.
 func claimsLabelled(_ *review.Request, s *appsv1.StatefulSet) error {
 	for i := range s.Spec.VolumeClaimTemplates {
 		setKey(&s.Spec.VolumeClaimTemplates[i].Labels, "example.com/backup", "daily")
@@ -123,12 +129,13 @@ func claimsLabelled(_ *review.Request, s *appsv1.StatefulSet) error {
 	return nil
 }
 
+// jobTraced annotates the Pod template of a Job, which is immutable in updates.
 func jobTraced(_ *review.Request, j *batchv1.Job) error {
 	setKey(&j.Spec.Template.Annotations, "trace.example.com/enabled", "true")
 	return nil
 }
 
-// immutableData changes data that is immutable after creation, even for webhooks.
+// immutableData adds data to ConfigMaps. The API server rejects this for an immutable one.
 func immutableData(_ *review.Request, c *corev1.ConfigMap) error {
 	if _, taken := c.BinaryData["ca.crt"]; !taken {
 		setKey(&c.Data, "ca.crt", "-----BEGIN CERTIFICATE-----")
@@ -136,11 +143,13 @@ func immutableData(_ *review.Request, c *corev1.ConfigMap) error {
 	return nil
 }
 
+// teamFromName reads the part of the name after the first dash. It panics on a name without a dash.
 func teamFromName(_ *review.Request, n *corev1.Namespace) error {
 	setKey(&n.Labels, "example.com/team", strings.Split(n.Name, "-")[1])
 	return nil
 }
 
+// addsMinAvailable sets minAvailable, which is invalid beside maxUnavailable.
 func addsMinAvailable(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
 	if b.Spec.MinAvailable == nil {
 		b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1))
@@ -148,6 +157,7 @@ func addsMinAvailable(_ *review.Request, b *policyv1.PodDisruptionBudget) error 
 	return nil
 }
 
+// A countingWidget omits a retries field of 0 when it is encoded.
 type countingWidget struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -164,6 +174,8 @@ type countingWidget struct {
 	} `json:"spec"`
 }
 
+// frozenWhenDeleted denies updates during deletion. Controllers can then never remove their
+// finalizers.
 func frozenWhenDeleted(_ *review.Request, w *widget) error {
 	if w.DeletionTimestamp != nil {
 		return denial("the widget is being deleted")
@@ -172,7 +184,7 @@ func frozenWhenDeleted(_ *review.Request, w *widget) error {
 	return nil
 }
 
-// oneVersion decodes one version of reviews but is registered for two.
+// oneVersion returns a case that is registered for two review versions but fails for v1beta1.
 func oneVersion() Case {
 	inner := pods(tokenMounted)
 	return podCase("B60 registered for v1beta1, reads v1 only", func() http.Handler {
@@ -186,11 +198,14 @@ func oneVersion() Case {
 	}).breaks("L8")
 }
 
+// atLeastTwo raises minReplicas to 2, which is invalid if maxReplicas is 1.
 func atLeastTwo(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
 	h.Spec.MinReplicas = ptr.To(max(ptr.Deref(h.Spec.MinReplicas, 1), 2))
 	return nil
 }
 
+// checksWrongList adds a pull secret, but looks for it among the other secrets. A second call adds it
+// again.
 func checksWrongList(_ *review.Request, a *corev1.ServiceAccount) error {
 	const name = "registry-mirror"
 	if !slices.ContainsFunc(a.Secrets, func(s corev1.ObjectReference) bool { return s.Name == name }) {
@@ -199,7 +214,8 @@ func checksWrongList(_ *review.Request, a *corev1.ServiceAccount) error {
 	return nil
 }
 
-// tierSelected adds a selector to a claim that has none and no data source.
+// tierSelected adds a selector to a claim that has none and no data source. The selector is immutable
+// in updates.
 func tierSelected(_ *review.Request, c *corev1.PersistentVolumeClaim) error {
 	if c.Spec.Selector == nil && c.Spec.DataSource == nil && c.Spec.DataSourceRef == nil {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "gold"}}
@@ -207,6 +223,7 @@ func tierSelected(_ *review.Request, c *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
+// A memoryWidget decodes memory as a string, but the custom resource also permits integers.
 type memoryWidget struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations,omitempty"`
@@ -216,11 +233,14 @@ type memoryWidget struct {
 	} `json:"spec"`
 }
 
+// memoryAsString copies the memory into an annotation. It fails if the memory is an integer.
 func memoryAsString(_ *review.Request, w *memoryWidget) error {
 	setKey(&w.Metadata.Annotations, "example.com/memory", cmp.Or(w.Spec.Memory, "none"))
 	return nil
 }
 
+// recordsOperation records whether the request was a create or an update, so an update that changes
+// nothing changes the object.
 func recordsOperation(r *review.Request, doc tree) error {
 	if r.Operation == admissionv1.Update {
 		at(doc, "metadata", "annotations")["example.com/phase"] = "updated"
@@ -230,7 +250,8 @@ func recordsOperation(r *review.Request, doc tree) error {
 	return nil
 }
 
-// floatNumbers returns the decoded specification with one more field.
+// floatNumbers replaces the specification after decoding its numbers as floats. Large integers lose
+// digits, and 1.0 becomes 1.
 func floatNumbers(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	spec, ok := member[tree](doc, "spec")
 	if !ok || spec["class"] != nil {
@@ -240,6 +261,8 @@ func floatNumbers(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return []op{{Op: "replace", Path: "/spec", Value: spec}}, nil
 }
 
+// addsFailurePolicy adds a Pod failure policy to Jobs. The API server accepts it only with
+// restartPolicy Never.
 func addsFailurePolicy(r *review.Request, j *batchv1.Job) error {
 	if r.Operation == admissionv1.Create && j.Spec.PodFailurePolicy == nil {
 		j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
@@ -250,6 +273,7 @@ func addsFailurePolicy(r *review.Request, j *batchv1.Job) error {
 	return nil
 }
 
+// templateLabels replaces the labels of the template with its own. It removes those of the user.
 func templateLabels(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "example.com/scheduled"
 	path := []string{"spec", "jobTemplate", "spec", "template", "metadata"}

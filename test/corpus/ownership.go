@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P04 and P12: the handler mistakes its own output for the user's, or the reverse.
+// P04 and P12: webhooks that mistake their own output for the user's, or the reverse.
 
 func ownershipPatterns() []Case {
 	return []Case{
@@ -28,6 +28,8 @@ func ownershipLookalikes() []Case {
 	}
 }
 
+// refusesOwnEnv denies Pods that have its variable, and then adds it. A second call denies its own
+// output.
 func refusesOwnEnv(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -39,6 +41,8 @@ func refusesOwnEnv(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// refusesOwnAnnotation denies Pods that have its annotation, and then adds it. A second call denies
+// its own output.
 func refusesOwnAnnotation(_ *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["agent/id"]; ok {
 		return denial("agent/id is reserved")
@@ -47,6 +51,7 @@ func refusesOwnAnnotation(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// refusesOtherEnv denies its variable only with another value, so it accepts its own output.
 func refusesOtherEnv(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		for _, e := range c.Env {
@@ -68,6 +73,7 @@ func userOf(uid int64) *corev1.SecurityContext {
 	return &corev1.SecurityContext{RunAsUser: ptr.To(uid)}
 }
 
+// overrideOnce keeps the user's security context in its first call and replaces it in the second.
 func overrideOnce(_ *review.Request, p *corev1.Pod) error {
 	template := sidecar()
 	template.SecurityContext = userOf(agentUser)
@@ -83,6 +89,7 @@ func overrideOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// fillsNil sets the user id only if it is nil, so the user's value stays in every call.
 func fillsNil(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err
@@ -92,25 +99,24 @@ func fillsNil(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// rivalFillsNil sets another user id for the same container if it is nil.
 func rivalFillsNil(_ *review.Request, p *corev1.Pod) error {
 	defaultUser(p, 2000)
 	return nil
 }
 
-// defaultUser sets the uid of the sidecar if it is missing.
+// defaultUser sets the user id of the sidecar if it is nil.
 func defaultUser(p *corev1.Pod, uid int64) {
 	c := container(p, sidecar().Name)
 	if c == nil || isWindows(p) {
 		return
 	}
-	if c.SecurityContext == nil {
-		c.SecurityContext = &corev1.SecurityContext{}
-	}
-	if c.SecurityContext.RunAsUser == nil {
-		c.SecurityContext.RunAsUser = ptr.To(uid)
+	if s := securityOf(c); s.RunAsUser == nil {
+		s.RunAsUser = ptr.To(uid)
 	}
 }
 
+// podWithOwnAgent returns a Pod where the user has configured the sidecar.
 func podWithOwnAgent() *corev1.Pod {
 	agent := sidecar()
 	agent.SecurityContext = userOf(1000)

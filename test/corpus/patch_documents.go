@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P13 to P16 and P25: patches with unintended operations.
+// P13 to P16 and P25: webhooks whose patches remove too much, or do not apply.
 
 func patchDocumentPatterns() []Case {
 	return []Case{
@@ -23,7 +23,7 @@ func patchDocumentPatterns() []Case {
 		documentCase("P14 replaces the whole list", replacesList).breaks("L10", "L5"),
 		documentCase("P15 slash not escaped", slashNotEscaped).breaks("L10"),
 		documentCase("P15 missing parent", missingParent).breaks("L10"),
-		roundTripCase("P16 typed round trip drops unknown fields", roundTrip[corev1.Pod](annotatePod)).breaks("L9"),
+		podCase("P16 typed round trip drops unknown fields", ofHandler(roundTrip[corev1.Pod](annotatePod))).breaks("L9"),
 		deploymentCase("P16 typed round trip drops unknown fields", roundTrip[appsv1.Deployment](annotateDeployment)).breaks("L9"),
 		documentCase("P25 removes in ascending order", removesAscending).breaks("L10").samples(podWithLegacy()),
 	}
@@ -35,7 +35,7 @@ func patchDocumentLookalikes() []Case {
 		deploymentCase("P13 adds the key, or the map", document(addsKey("spec", "template", "metadata"))),
 		documentCase("P14 appends to the list, or adds it", appendsToList),
 		documentCase("P15 escaped, with its parent", escaped),
-		roundTripCase("P16 diff before and after", diffBeforeAfter[corev1.Pod](annotatePod)),
+		podCase("P16 diff before and after", ofHandler(diffBeforeAfter[corev1.Pod](annotatePod))),
 		deploymentCase("P16 diff before and after", diffBeforeAfter[appsv1.Deployment](annotateDeployment)),
 		documentCase("P16 operations by hand", addsKey("metadata")),
 		documentCase("P25 removes in descending order", removesDescending).samples(podWithLegacy()),
@@ -50,10 +50,7 @@ func documentCase(name string, operations func(doc map[string]any) patch.Patch) 
 	return podCase(name, func() http.Handler { return document(operations) })
 }
 
-func roundTripCase(name string, h handler) Case {
-	return podCase(name, func() http.Handler { return h })
-}
-
+// isOK reports whether the metadata at the path has the annotation.
 func isOK(doc map[string]any, at []string) bool {
 	ok, _ := member[string](doc, with(at, "annotations", "agent/ok")...)
 	return ok == "yes"
@@ -62,6 +59,7 @@ func isOK(doc map[string]any, at []string) bool {
 // with returns a copy of the path with names appended.
 func with(at []string, names ...string) []string { return append(at[:len(at):len(at)], names...) }
 
+// replacesMap replaces all annotations with its own. It removes those of the user.
 func replacesMap(at ...string) func(map[string]any) patch.Patch {
 	return func(doc map[string]any) patch.Patch {
 		if isOK(doc, at) {
@@ -71,6 +69,7 @@ func replacesMap(at ...string) func(map[string]any) patch.Patch {
 	}
 }
 
+// addsKey adds one annotation, and the map only if it is missing.
 func addsKey(at ...string) func(map[string]any) patch.Patch {
 	return func(doc map[string]any) patch.Patch {
 		if isOK(doc, at) {
@@ -97,6 +96,7 @@ func named(doc map[string]any, name string) bool {
 	return false
 }
 
+// replacesList replaces all init containers with its own. It removes those of the user.
 func replacesList(doc map[string]any) patch.Patch {
 	if named(doc, "setup") {
 		return nil
@@ -104,6 +104,7 @@ func replacesList(doc map[string]any) patch.Patch {
 	return patch.Patch{add("/spec/initContainers", []corev1.Container{setup()})}
 }
 
+// appendsToList appends its init container, and creates the list only if it is missing.
 func appendsToList(doc map[string]any) patch.Patch {
 	if named(doc, "setup") {
 		return nil
@@ -114,6 +115,7 @@ func appendsToList(doc map[string]any) patch.Patch {
 	return replacesList(doc)
 }
 
+// slashNotEscaped does not escape the slash in the key, so its path does not exist.
 func slashNotEscaped(doc map[string]any) patch.Patch {
 	var p patch.Patch
 	if _, ok := member[map[string]any](doc, "metadata", "annotations"); !ok {
@@ -122,6 +124,7 @@ func slashNotEscaped(doc map[string]any) patch.Patch {
 	return append(p, add("/metadata/annotations/agent.io/status", "ok"))
 }
 
+// missingParent adds a key to annotations that may not exist.
 func missingParent(doc map[string]any) patch.Patch {
 	if status, _ := member[string](doc, "metadata", "annotations", "agent.io/status"); status == "ok" {
 		return nil
@@ -129,6 +132,7 @@ func missingParent(doc map[string]any) patch.Patch {
 	return patch.Patch{add("/metadata/annotations/agent.io~1status", "ok")}
 }
 
+// escaped escapes the slash in the key and creates missing annotations.
 func escaped(doc map[string]any) patch.Patch {
 	if status, _ := member[string](doc, "metadata", "annotations", "agent.io/status"); status == "ok" {
 		return nil
@@ -139,13 +143,11 @@ func escaped(doc map[string]any) patch.Patch {
 func annotatePod(p *corev1.Pod) { annotate(p, "agent/ok", "yes") }
 
 func annotateDeployment(d *appsv1.Deployment) {
-	if d.Spec.Template.Annotations == nil {
-		d.Spec.Template.Annotations = map[string]string{}
-	}
-	d.Spec.Template.Annotations["agent/ok"] = "yes"
+	setKey(&d.Spec.Template.Annotations, "agent/ok", "yes")
 }
 
-// roundTrip generates its patch from the received document and the encoding of its own type.
+// roundTrip returns a handler that compares the received document with the encoding of its own type.
+// Its patch removes every field that the type lacks.
 func roundTrip[T any](change func(*T)) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		object := new(T)
@@ -161,8 +163,8 @@ func roundTrip[T any](change func(*T)) handler {
 	}
 }
 
-// diffBeforeAfter compares two encodings of the same type. The document may lack values that both
-// have. So handlers that change more than annotations must check the paths.
+// diffBeforeAfter returns a handler that compares two encodings of the same type, so unknown fields
+// stay. The paths of such a patch may be missing in the received document, except for annotations.
 func diffBeforeAfter[T any](change func(*T)) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		object := new(T)
@@ -194,10 +196,13 @@ func legacy(list []any) []int {
 	return places
 }
 
+// remove returns an operation that removes the list element with index i.
 func remove(at patch.Pointer, i int) patch.Operation {
 	return patch.Operation{Op: patch.Remove, Path: at.Index(i)}
 }
 
+// removesAscending removes list elements from first to last. Each removal shifts the indexes of the
+// next ones.
 func removesAscending(doc map[string]any) patch.Patch {
 	var p patch.Patch
 	volumes, _ := member[[]any](doc, "spec", "volumes")
@@ -207,7 +212,8 @@ func removesAscending(doc map[string]any) patch.Patch {
 	return p
 }
 
-// removesDescending also removes the mounts. Without their volumes the Pod would be invalid.
+// removesDescending removes list elements from last to first, which keeps the other indexes valid. It
+// also removes the mounts, because the Pod would be invalid without their volumes.
 func removesDescending(doc map[string]any) patch.Patch {
 	var p patch.Patch
 	removeFrom := func(at patch.Pointer, list []any) {

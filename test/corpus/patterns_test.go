@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The Pods of the tests.
+// JSON of the Pods that the probes send.
 const (
 	plain     = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"},"spec":{"containers":[{"name":"app","image":"app:v1"}]}}`
 	rich      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","annotations":{"team":"shop"},"labels":{}},"spec":{"futureField":{"a":1},"dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler","initContainers":[{"name":"prepare","image":"prepare:v1","futureField":1}],"containers":[{"name":"app","image":"app:v1","command":["serve"],"env":[{"name":"LEVEL","value":"info"},{"name":"LEVEL","value":"debug"}],"ports":[{"containerPort":53,"protocol":"TCP"},{"containerPort":53,"protocol":"UDP"}],"resources":{"limits":{"memory":"1.5Gi"},"requests":{"cpu":"2"}},"readinessProbe":{"httpGet":{"port":8080}},"volumeMounts":[{"name":"data","mountPath":"/var/data"}]},{"name":"app-two","image":"two:v1","futureField":2}],"volumes":[{"name":"data","emptyDir":{}}],"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"},{"key":"gpu","operator":"Exists","effect":"NoExecute"}]}}`
@@ -22,18 +22,18 @@ const (
 	legacies  = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"app:v1"}],"volumes":[{"name":"legacy-a","emptyDir":{}},{"name":"legacy-b","emptyDir":{}},{"name":"keep","emptyDir":{}}%s]}}`
 )
 
-// A probe tests for one kind of fault with one input.
+// A probe returns an error if the webhook has one kind of fault.
 type probe func(c Case) error
 
-// probes maps pattern numbers to their smallest failing inputs.
+// probes maps the number of a pattern to its probes. At least one fails for each broken webhook.
 var probes = map[string][]probe{
 	"P01": {again}, "P02": {again}, "P03": {again}, "P04": {again}, "P06": {again}, "P07": {again}, "P08": {again}, "P09": {again},
 	"P05": {again, freshly},
 	"P10": {addedLater},
 	"P11": {on(taken, valid)},
-	"P12": {on(ownAgent, again0)},
+	"P12": {on(ownAgent, callTwice)},
 	"P13": {keeps}, "P14": {keeps}, "P16": {keeps}, "P24": {keeps},
-	"P15": {on(plain, first0), on(rich, first0)},
+	"P15": {on(plain, callOnce), on(rich, callOnce)},
 	"P17": {freshly},
 	"P18": {immutable, deletion},
 	"P19": {dryRun, dryRunAnswer, dryRunLeaves},
@@ -50,14 +50,14 @@ func number(c Case) string {
 	return n
 }
 
-func TestPatternsAreBroken(t *testing.T) {
+func TestPatternsFailTheirProbes(t *testing.T) {
 	for _, c := range Patterns() {
 		if number(c)[0] != 'P' {
-			continue // it takes the defaults of the API server, edits or rivals to show: the harness does
+			continue // only the harness shows the fault, with API server defaults, edits or rivals
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			if len(c.Laws) == 0 {
-				t.Error("no law is named")
+				t.Error("the case names no law")
 			}
 			for _, p := range probes[number(c)] {
 				if err := p(c); err != nil {
@@ -65,22 +65,22 @@ func TestPatternsAreBroken(t *testing.T) {
 					return
 				}
 			}
-			t.Error("nothing is wrong with it")
+			t.Error("all probes pass")
 		})
 	}
 }
 
-func TestLookalikesAreFine(t *testing.T) {
+func TestLookalikesPassEveryProbe(t *testing.T) {
 	for _, c := range Lookalikes() {
 		if number(c)[0] == 'V' {
-			continue // it changes what is there, or writes it once: the harness tells that from what is wrong
+			continue // the probes cannot distinguish it from a broken webhook, but the harness can
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			if len(c.Laws) > 0 {
-				t.Errorf("breaks %v", c.Laws)
+				t.Errorf("a correct case names the laws %v", c.Laws)
 			}
 			if number(c)[0] == 'P' && probes[number(c)] == nil {
-				t.Fatal("no input for it")
+				t.Fatal("the pattern has no probes")
 			}
 			for _, p := range append([]probe{again, addedLater, keeps, freshly, bothVersions, alternating}, probes[number(c)]...) {
 				if err := p(c); err != nil && !excused(c, err) {
@@ -91,25 +91,24 @@ func TestLookalikesAreFine(t *testing.T) {
 	}
 }
 
-// excused reports whether err is a difference that the case declares, or that only results in
-// advice.
+// excused reports whether err is a difference and the case declares exceptions or permits advice.
 func excused(c Case, err error) bool {
 	var d difference
 	return errors.As(err, &d) && (len(c.Exceptions) > 0 || c.Advice)
 }
 
-// A difference describes how two objects differ that should be equal.
+// A difference is an error that describes two objects which should be equal.
 type difference string
 
 func (d difference) Error() string { return string(d) }
 
-func TestEveryNumberIsThere(t *testing.T) {
+func TestEveryPatternNumberHasACase(t *testing.T) {
 	have := map[string]bool{}
 	names := map[string]bool{}
 	for _, c := range append(Patterns(), Lookalikes()...) {
 		have[fmt.Sprint(number(c), len(c.Laws) > 0)] = true
 		if names[c.Name] || names[c.Webhook.Name] {
-			t.Errorf("%s is there twice", c.Name)
+			t.Errorf("two cases have the name of %s", c.Name)
 		}
 		names[c.Name], names[c.Webhook.Name] = true, true
 	}
@@ -127,7 +126,7 @@ func TestEveryNumberIsThere(t *testing.T) {
 	}
 }
 
-// inputs returns objects of the kind that the case handles.
+// inputs returns objects of the kind that the webhook handles.
 func inputs(c Case) []object {
 	switch c.Webhook.Rules[0].Resources[0] {
 	case "widgets":
@@ -138,7 +137,7 @@ func inputs(c Case) []object {
 		return []object{deployment(plain), deployment(rich)}
 	}
 	list := []object{parse(plain), parse(rich), parse(generated)}
-	if number(c) != "seed" { // random handlers do not know these names
+	if number(c) != "seed" { // random handlers use other names for their parts
 		list = append(list, parse(taken), parse(ownAgent), parse(initAgent))
 	}
 	for _, s := range c.Samples {
@@ -156,7 +155,7 @@ func deployment(pod string) object {
 	}
 }
 
-// each runs a probe on every input.
+// each calls p for every input until it returns an error.
 func each(c Case, p func(c Case, doc object) error) error {
 	for _, doc := range inputs(c) {
 		if err := p(c, doc); err != nil {
@@ -170,11 +169,11 @@ func on(doc string, p func(c Case, doc object) error) probe {
 	return func(c Case) error { return p(c, parse(doc)) }
 }
 
-func again(c Case) error { return each(c, again0) }
+func again(c Case) error { return each(c, callTwice) }
 
-func again0(c Case, doc object) error { return twice(c.New(), doc) }
+func callTwice(c Case, doc object) error { return twice(c.New(), doc) }
 
-func first0(c Case, doc object) error {
+func callOnce(c Case, doc object) error {
 	_, err := created(c.New(), doc)
 	return err
 }
@@ -187,8 +186,8 @@ func valid(c Case, doc object) error {
 	return invalid(r.object)
 }
 
-// freshly sends the same call to new instances, often enough to detect the iteration order of a map
-// with four entries.
+// freshly sends the same call to 20 new instances, which almost certainly shows a dependence on the
+// iteration order of a map with four entries.
 func freshly(c Case) error {
 	doc := inputs(c)[0]
 	want, err := do(c.New(), call{object: doc})
@@ -201,17 +200,18 @@ func freshly(c Case) error {
 			return err
 		}
 		if !reflect.DeepEqual(got.object, want.object) {
-			return difference(fmt.Sprintf("once %s, once %s", text(want.object), text(got.object)))
+			return difference(fmt.Sprintf("one instance returns %s, another one %s", text(want.object), text(got.object)))
 		}
 	}
 	return nil
 }
 
-// addedLater tests law L4b with a new container, or step, at either end of the list.
+// addedLater checks law L4b: the result must not depend on whether a container or step was added before
+// or after the first call. It adds one at either end of the list.
 func addedLater(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		for _, front := range []bool{false, true} {
-			add := func(doc object) object { return withStranger(doc, front) }
+			add := func(doc object) object { return withNewContainer(doc, front) }
 			h := c.New()
 			late, err := created(h, doc)
 			if errors.Is(err, errDenied) {
@@ -235,7 +235,7 @@ func addedLater(c Case) error {
 	})
 }
 
-func withStranger(doc object, front bool) object {
+func withNewContainer(doc object, front bool) object {
 	doc = clone(doc)
 	spec, list := podOf(doc)["spec"].(object), "containers"
 	if doc["kind"] == "Widget" {
@@ -246,11 +246,11 @@ func withStranger(doc object, front bool) object {
 	if front {
 		at = 0
 	}
-	spec[list] = slices.Insert(elements, at, any(object{"name": "stranger", "image": "stranger:v1", "readinessProbe": object{"httpGet": object{"port": 80}}}))
+	spec[list] = slices.Insert(elements, at, any(object{"name": "added", "image": "added:v1", "readinessProbe": object{"httpGet": object{"port": 80}}}))
 	return doc
 }
 
-// keeps checks that one call removes nothing of the user's.
+// keeps checks that one call removes nothing that the object had.
 func keeps(c Case) error { return each(c, keep) }
 
 func keep(c Case, doc object) error {
@@ -262,10 +262,10 @@ func keep(c Case, doc object) error {
 		return err
 	}
 	if gone := lost(withoutLegacy(doc), withoutLegacy(after), ""); gone != "" {
-		return fmt.Errorf("%s is gone: %s", gone, text(after))
+		return fmt.Errorf("the call removes %s: %s", gone, text(after))
 	}
 	if number(c) == "P25" && text(withoutLegacy(after)) != text(after) {
-		return fmt.Errorf("left over: %s", text(after))
+		return fmt.Errorf("a legacy volume is left: %s", text(after))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func sidecar() corev1.Container {
 	return corev1.Container{Name: "agent", Image: "registry.example.com/agent:v1"}
 }
 
-// everyContainer returns the containers that a mutating webhook may change on a create.
+// everyContainer returns the init containers and the regular containers.
 func everyContainer(p *corev1.Pod) []*corev1.Container {
 	var all []*corev1.Container
 	for i := range p.Spec.InitContainers {
@@ -29,7 +29,7 @@ func everyContainer(p *corev1.Pod) []*corev1.Container {
 	return all
 }
 
-// container finds a container by its name, which is unique in the whole Pod.
+// container returns the container with the name, or nil. Names are unique in the whole Pod.
 func container(p *corev1.Pod, name string) *corev1.Container {
 	for _, c := range everyContainer(p) {
 		if c.Name == name {
@@ -39,7 +39,7 @@ func container(p *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// nameTaken reports whether a new container cannot have the name.
+// nameTaken reports whether a container of any kind has the name.
 func nameTaken(p *corev1.Pod, name string) bool {
 	return container(p, name) != nil ||
 		slices.ContainsFunc(p.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
@@ -82,14 +82,24 @@ func setEnv(c *corev1.Container, name, value string) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
 }
 
-func annotate(p *corev1.Pod, key, value string) {
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
+func annotate(p *corev1.Pod, key, value string) { setKey(&p.Annotations, key, value) }
+
+func setKey(m *map[string]string, key, value string) {
+	if *m == nil {
+		*m = map[string]string{}
 	}
-	p.Annotations[key] = value
+	(*m)[key] = value
 }
 
-// ensureVolume adds a volume. It recognizes its own by name and content.
+// securityOf returns the security context of a container. It creates a missing one.
+func securityOf(c *corev1.Container) *corev1.SecurityContext {
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	return c.SecurityContext
+}
+
+// ensureVolume adds a volume unless the Pod has it. It denies another volume with the same name.
 func ensureVolume(p *corev1.Pod, want corev1.Volume) error {
 	for _, v := range p.Spec.Volumes {
 		if v.Name != want.Name {
@@ -104,7 +114,7 @@ func ensureVolume(p *corev1.Pod, want corev1.Volume) error {
 	return nil
 }
 
-// ensureMount adds a mount. It recognizes its own by path.
+// ensureMount adds a mount unless the container has it. It denies another mount at the same path.
 func ensureMount(c *corev1.Container, want corev1.VolumeMount) error {
 	for _, d := range c.VolumeDevices {
 		if samePath(d.DevicePath, want.MountPath) {
@@ -131,8 +141,13 @@ func ensureMounted(p *corev1.Pod, v corev1.Volume, at string) error {
 	if err := ensureVolume(p, v); err != nil {
 		return err
 	}
+	return mountEverywhere(p, v.Name, at)
+}
+
+// mountEverywhere calls ensureMount for every container.
+func mountEverywhere(p *corev1.Pod, volume, at string) error {
 	for _, c := range everyContainer(p) {
-		if err := ensureMount(c, corev1.VolumeMount{Name: v.Name, MountPath: at}); err != nil {
+		if err := ensureMount(c, corev1.VolumeMount{Name: volume, MountPath: at}); err != nil {
 			return err
 		}
 	}
@@ -144,6 +159,7 @@ func sameSource(a, b corev1.VolumeSource) bool {
 	return equality.Semantic.DeepEqual(defaulted(a), defaulted(b))
 }
 
+// defaulted returns a copy of the source with the API server's defaults.
 func defaulted(s corev1.VolumeSource) *corev1.VolumeSource {
 	out := s.DeepCopy()
 	fill := func(mode **int32) {
@@ -174,7 +190,7 @@ func configVolume(name, config string) corev1.Volume {
 	}}}
 }
 
-// isWindows reports whether the API server rejects Linux security settings for the Pod.
+// isWindows reports whether the Pod is for Windows. The API server then rejects Linux security settings.
 func isWindows(p *corev1.Pod) bool { return p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows }
 
 // samplePod returns a Pod as a user would create it.

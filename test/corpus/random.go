@@ -14,9 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// Random composes a correct handler for new Pods of 2 to 6 edits, each of which ensures something
-// else. buggy returns the same handler with edit i broken in one way, and false where there is no
-// such edit. Equal seeds give equal handlers.
+// Random returns a correct handler for new Pods that is composed of 2 to 6 edits. buggy returns the
+// same handler with a bug in edit i, or false if there is no edit i. Equal seeds give equal handlers.
 func Random(seed int64) (correct Case, buggy func(i int) (Case, bool)) {
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
 	parts := compose(r)
@@ -38,28 +37,30 @@ type part struct {
 	bugs   []bug
 }
 
-// A bug is one way to break a part. The harness may report any of its laws.
+// A bug is one way to break a part. The harness must report one of its laws.
 type bug struct {
 	name string
 	laws []string
 	new  func() edit
 }
 
+// broken returns a bug whose edit has no state.
 func broken(name string, e edit, laws ...string) bug {
 	return bug{name: name, laws: laws, new: func() edit { return e }}
 }
 
-// A mould has the inputs for the parts of one handler.
+// A partInputs has the random values for one part of a handler.
 type partInputs struct {
 	*rand.Rand
-	word string   // of this part
-	own  []string // the names of the containers that the parts add
+	word string   // names what this part adds
+	own  []string // the names of the containers that all parts of the handler add
 }
 
-// A maker generates a part. Each part of a handler has a different maker, so that no two write the
+// A maker generates a part. The parts of a handler have different makers, so no two parts write the
 // same field.
 type maker func(m *partInputs) part
 
+// compose chooses the parts of a random handler.
 func compose(r *rand.Rand) []part {
 	makers := slices.Concat(metadataParts, containerParts, podParts)
 	chosen := r.Perm(len(makers))[:2+r.IntN(5)]
@@ -82,6 +83,7 @@ func randomWord(r *rand.Rand) string {
 	return string(word)
 }
 
+// describe lists the names of the parts, with the name of a bug behind the part with index at.
 func describe(parts []part, at int, how string) string {
 	var names []string
 	for i, p := range parts {
@@ -94,7 +96,7 @@ func describe(parts []part, at int, how string) string {
 	return strings.Join(names, ", ")
 }
 
-// composed returns a handler with all parts, of which the one at the index has the bug.
+// composed returns a case with all parts. The part with index at has the bug b, unless at is -1.
 func composed(name string, parts []part, at int, b bug) Case {
 	c := podCase(name, func() http.Handler {
 		edits := make([]edit, len(parts))
@@ -118,8 +120,8 @@ func composed(name string, parts []part, at int, b bug) Case {
 	return c
 }
 
-// others returns the containers that no part of the handler added. An edit of only these does not
-// depend on the order of the parts.
+// others returns the containers that no part of the handler added. An edit that changes only these
+// does not depend on the order of the parts.
 func (m *partInputs) others(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
 }
@@ -136,7 +138,7 @@ func (m *partInputs) each(change func(c *corev1.Container) error) edit {
 	}
 }
 
-// early returns a bug that skips the edit if any of the other containers already has it.
+// early returns a bug that skips the whole Pod if done is true for one of m.others.
 func (m *partInputs) early(done func(c *corev1.Container) bool, e edit) bug {
 	return broken("early return", func(r *review.Request, p *corev1.Pod) error {
 		if slices.ContainsFunc(m.others(p), done) {
@@ -146,7 +148,7 @@ func (m *partInputs) early(done func(c *corev1.Container) bool, e edit) bug {
 	}, "L4b", "L5")
 }
 
-// denied returns an edit that rejects Pods.
+// denied returns a bug that rejects Pods for which when is true, such as the results of the edit.
 func denied(when func(p *corev1.Pod) bool, e edit) bug {
 	return broken("refuses its own output", func(r *review.Request, p *corev1.Pod) error {
 		if when(p) {

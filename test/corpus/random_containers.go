@@ -168,7 +168,7 @@ func limitPart(m *partInputs) part {
 		}
 		c.Resources.Limits[name] = amount.DeepCopy()
 	}
-	// Limits of the whole Pod are above those of its containers: such Pods are left alone.
+	// A limit of a container must not exceed the limit of the whole Pod. Skip Pods with such a limit.
 	alone := func(e edit) edit {
 		return unless(func(p *corev1.Pod) bool { return p.Spec.Resources != nil }, e)
 	}
@@ -215,11 +215,8 @@ func securityPart(m *partInputs) part {
 	return part{
 		name: "securityContext",
 		ensure: secure(func(c *corev1.Container) {
-			if c.SecurityContext == nil {
-				c.SecurityContext = &corev1.SecurityContext{}
-			}
 			if !isSet(c) {
-				c.SecurityContext.ReadOnlyRootFilesystem = ptr.To(true)
+				securityOf(c).ReadOnlyRootFilesystem = ptr.To(true)
 			}
 		}),
 		bugs: []bug{
@@ -230,10 +227,7 @@ func securityPart(m *partInputs) part {
 			}), "L10", "L5"),
 			broken("toggles", secure(func(c *corev1.Container) {
 				value := !isSet(c) || !*c.SecurityContext.ReadOnlyRootFilesystem
-				if c.SecurityContext == nil {
-					c.SecurityContext = &corev1.SecurityContext{}
-				}
-				c.SecurityContext.ReadOnlyRootFilesystem = ptr.To(value)
+				securityOf(c).ReadOnlyRootFilesystem = ptr.To(value)
 			}), "L1"),
 		},
 	}

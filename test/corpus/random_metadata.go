@@ -14,7 +14,7 @@ import (
 
 var metadataParts = []maker{labelPart, annotationPart, nodeSelectorPart, hashPart}
 
-// mapBugs returns the ways to break an entry in a map.
+// mapBugs returns the bugs of a part that sets one entry of a map.
 func mapBugs(in func(p *corev1.Pod) *map[string]string, key, value string) []bug {
 	return []bug{
 		broken("replaces the map", func(_ *review.Request, p *corev1.Pod) error {
@@ -40,13 +40,6 @@ func mapBugs(in func(p *corev1.Pod) *map[string]string, key, value string) []bug
 		}, "L1", "L12"),
 		denied(func(p *corev1.Pod) bool { return (*in(p))[key] != "" }, setsKey(in, key, value)),
 	}
-}
-
-func setKey(m *map[string]string, key, value string) {
-	if *m == nil {
-		*m = map[string]string{}
-	}
-	(*m)[key] = value
 }
 
 func setsKey(in func(p *corev1.Pod) *map[string]string, key, value string) edit {

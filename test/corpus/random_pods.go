@@ -70,7 +70,7 @@ func volumePart(m *partInputs) part {
 	}}
 }
 
-// containerPart adds a container to one of the lists.
+// containerPart adds a container to the list that list returns.
 func containerPart(m *partInputs, name string, list func(p *corev1.Pod) *[]corev1.Container) part {
 	c := corev1.Container{Name: m.word, Image: m.word + ":v1"}
 	blind := changes(func(p *corev1.Pod) { *list(p) = append(*list(p), c) })

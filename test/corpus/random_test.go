@@ -14,13 +14,13 @@ import (
 
 const seeds = 50
 
-func TestRandomCorrect(t *testing.T) {
+func TestCorrectRandomHandlersPass(t *testing.T) {
 	for seed := range int64(seeds) {
 		c, _ := Random(seed)
 		if len(c.Laws) > 0 {
-			t.Errorf("%s: breaks %v", c.Name, c.Laws)
+			t.Errorf("%s: a correct case names the laws %v", c.Name, c.Laws)
 		}
-		for _, p := range []probe{again, addedLater, keeps, bothVersions, resembling} {
+		for _, p := range []probe{again, addedLater, keeps, bothVersions, besideSimilarParts} {
 			if err := p(c); err != nil {
 				t.Errorf("%s: %v", c.Name, err)
 			}
@@ -51,7 +51,7 @@ func TestRandomIsReproducible(t *testing.T) {
 	}
 }
 
-func TestRandomBuggy(t *testing.T) {
+func TestBrokenRandomHandlersFail(t *testing.T) {
 	for seed := range int64(seeds) {
 		_, buggy := Random(seed)
 		for i := 0; ; i++ {
@@ -60,17 +60,17 @@ func TestRandomBuggy(t *testing.T) {
 				break
 			}
 			if err := wrong(c); err == nil {
-				t.Errorf("%s: nothing is wrong with it", c.Name)
+				t.Errorf("%s: all probes pass", c.Name)
 			}
 			if len(c.Laws) == 0 {
-				t.Errorf("%s: no law is named", c.Name)
+				t.Errorf("%s: the case names no law", c.Name)
 			}
 		}
 	}
 }
 
-// TestEveryBug tests each part by itself with each of its bugs.
-func TestEveryBug(t *testing.T) {
+// TestEachBugAloneFails tests a handler with one part: first correct, then with each bug of the part.
+func TestEachBugAloneFails(t *testing.T) {
 	for i, newPart := range slices.Concat(metadataParts, containerParts, podParts) {
 		m := newPartInputs(int64(i))
 		p := newPart(m)
@@ -82,7 +82,7 @@ func TestEveryBug(t *testing.T) {
 			c := composed("alone: "+describe([]part{p}, 0, b.name), []part{p}, 0, b).breaks(b.laws...)
 			err := wrong(c)
 			if err == nil {
-				t.Errorf("%s: nothing is wrong with it", c.Name)
+				t.Errorf("%s: all probes pass", c.Name)
 				continue
 			}
 			t.Logf("%s %v: %.100v", c.Name, c.Laws, err)
@@ -94,9 +94,9 @@ func newPartInputs(seed int64) *partInputs {
 	return &partInputs{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), word: "word-a", own: []string{"word-a"}}
 }
 
-// wrong returns the first fault that any probe finds.
+// wrong returns the first error of a probe.
 func wrong(c Case) error {
-	for _, p := range []probe{again, freshly, addedLater, keeps, resembling} {
+	for _, p := range []probe{again, freshly, addedLater, keeps, besideSimilarParts} {
 		if err := p(c); err != nil {
 			return err
 		}
@@ -104,18 +104,18 @@ func wrong(c Case) error {
 	return nil
 }
 
-// resembling calls with objects whose parts resemble those of the handler.
-func resembling(c Case) error {
+// besideSimilarParts makes calls with objects of which some parts resemble those of the handler.
+func besideSimilarParts(c Case) error {
 	h := c.New()
 	for _, before := range []object{parse(plain), parse(rich)} {
 		after, err := created(h, before)
 		if err != nil {
 			return err
 		}
-		for name, change := range resemblances {
+		for name, change := range similarParts {
 			doc := clone(before)
 			change(doc, after)
-			if err := again0(c, doc); err != nil {
+			if err := callTwice(c, doc); err != nil {
 				return fmt.Errorf("%s: %w: %s", name, err, text(doc))
 			}
 			if err := keep(c, doc); err != nil {
@@ -129,23 +129,23 @@ func resembling(c Case) error {
 	return nil
 }
 
-// usesOthers checks for new mounts of a user's volume that has different content.
+// usesOthers returns an error if a call adds a mount of a hostPath volume, which is always the user's.
 func usesOthers(h http.Handler, doc object) error {
 	r, err := do(h, call{object: doc})
 	if err != nil || !r.allowed {
 		return err
 	}
-	for _, v := range listAt(doc, "spec", "volumes") {
+	for _, v := range objectsAt(doc, "spec", "volumes") {
 		if v["hostPath"] != nil && strings.Count(text(r.object), fmt.Sprintf(`"name":%q`, v["name"])) > strings.Count(text(doc), fmt.Sprintf(`"name":%q`, v["name"])) {
-			return fmt.Errorf("the volume %v of the user is used: %s", v["name"], r.patch)
+			return fmt.Errorf("the call mounts the volume %v of the user: %s", v["name"], r.patch)
 		}
 	}
 	return nil
 }
 
-// resemblances add parts to a document that resemble parts that the call added.
-var resemblances = map[string]func(doc, after object){
-	"containers in the other list": func(doc, after object) {
+// similarParts are functions that add parts to doc which resemble the parts that a call added in after.
+var similarParts = map[string]func(doc, after object){
+	"containers of the same name in the other list": func(doc, after object) {
 		spec := doc["spec"].(object)
 		for _, lists := range [][2]string{{"containers", "initContainers"}, {"initContainers", "containers"}} {
 			for _, c := range fresh(doc, after, "spec", lists[0]) {
@@ -154,16 +154,16 @@ var resemblances = map[string]func(doc, after object){
 			}
 		}
 	},
-	"volumes of another kind": func(doc, after object) {
+	"volumes of the same name with other content": func(doc, after object) {
 		spec := doc["spec"].(object)
 		for _, v := range fresh(doc, after, "spec", "volumes") {
 			list, _ := spec["volumes"].([]any)
 			spec["volumes"] = append(list, object{"name": v["name"], "hostPath": object{"path": "/"}})
 		}
 	},
-	"mounts of another volume": func(doc, after object) {
+	"mounts of another volume at the same path": func(doc, after object) {
 		spec := doc["spec"].(object)
-		for i, c := range listAt(doc, "spec", "containers") {
+		for i, c := range objectsAt(doc, "spec", "containers") {
 			for _, m := range fresh(c, counterpart(c, after), "volumeMounts") {
 				name := fmt.Sprintf("others-%d", i)
 				list, _ := c["volumeMounts"].([]any)
@@ -173,35 +173,35 @@ var resemblances = map[string]func(doc, after object){
 			}
 		}
 	},
-	"env from a reference": func(doc, after object) {
-		for _, c := range listAt(doc, "spec", "containers") {
+	"variables of the same name with a reference": func(doc, after object) {
+		for _, c := range objectsAt(doc, "spec", "containers") {
 			for _, e := range fresh(c, counterpart(c, after), "env") {
 				list, _ := c["env"].([]any)
 				c["env"] = append(list, object{"name": e["name"], "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.name"}}})
 			}
 		}
 	},
-	"host aliases with other names": func(doc, after object) {
+	"host aliases of the same address": func(doc, after object) {
 		for _, a := range fresh(doc, after, "spec", "hostAliases") {
 			doc["spec"].(object)["hostAliases"] = []any{object{"ip": a["ip"], "hostnames": []any{"others.example.com"}}}
 		}
 	},
-	"fields beside": func(doc, _ object) {
+	"values in the fields that the handler changes": func(doc, _ object) {
 		doc["metadata"].(object)["labels"] = object{"others": "yes"}
 		spec := doc["spec"].(object)
 		spec["nodeSelector"], spec["imagePullSecrets"] = object{"others": "yes"}, []any{object{"name": "others"}}
-		for _, c := range listAt(doc, "spec", "containers") {
+		for _, c := range objectsAt(doc, "spec", "containers") {
 			c["args"], c["securityContext"] = []any{"--others"}, object{"runAsUser": 1}
 			c["resources"] = object{"limits": object{"ephemeral-storage": "1Gi"}, "requests": object{"cpu": "3", "memory": "1Gi"}}
 		}
 	},
 }
 
-// fresh returns the elements of a list in after that before lacks.
+// fresh returns the elements of a list that are in after but not in before.
 func fresh(before, after object, names ...string) []object {
 	var out []object
 	old, _ := member[[]any](before, names...)
-	for _, e := range listAt(after, names...) {
+	for _, e := range objectsAt(after, names...) {
 		if count(old, e) == 0 {
 			out = append(out, clone(e))
 		}
@@ -209,8 +209,9 @@ func fresh(before, after object, names ...string) []object {
 	return out
 }
 
+// counterpart returns the container in after with the name of c, or nil.
 func counterpart(c, after object) object {
-	for _, other := range listAt(after, "spec", "containers") {
+	for _, other := range objectsAt(after, "spec", "containers") {
 		if other["name"] == c["name"] {
 			return other
 		}

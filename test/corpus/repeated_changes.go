@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M01 to M11: the second call changes something again, in ways that the numbered patterns do not
-// cover.
+// M01 to M11: webhooks whose second call changes something again, in ways that patterns P01 to P26 do
+// not cover.
 
 func repeatedChangePatterns() []Case {
 	return []Case{
@@ -58,6 +58,7 @@ func repeatedChangeLookalikes() []Case {
 	}
 }
 
+// toggled switches between two values. Every call changes the Pod.
 func toggled(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent/turn"] == "on" {
 		annotate(p, "agent/turn", "off")
@@ -67,7 +68,8 @@ func toggled(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// shortenedTo shortens long labels to a prefix and a hash.
+// shortenedTo shortens labels above 20 characters to a prefix and a hash, 9 characters more. With a
+// prefix of 16 the result is longer than 20 characters, so the next call shortens it again.
 func shortenedTo(begin int) edit {
 	const maxCached = 20
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -80,6 +82,8 @@ func shortenedTo(begin int) edit {
 	}
 }
 
+// comparedWhole compares its container with one that lacks the defaults of the API server. They always
+// differ, so every call replaces the container.
 func comparedWhole(_ *review.Request, p *corev1.Pod) error {
 	want := sidecar()
 	if c := container(p, want.Name); c == nil {
@@ -90,6 +94,8 @@ func comparedWhole(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// requested raises the memory requests to 1Gi. If not correct, it also raises them above the limit,
+// which is invalid.
 func requested(correct bool) edit {
 	least := resource.MustParse("1Gi")
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -112,7 +118,8 @@ func requested(correct bool) edit {
 	}
 }
 
-// summarized writes the keys of the template's annotations into one annotation.
+// summarized writes the annotations of the template into one annotation. It skips keys with the given
+// prefix. Without a prefix every call summarizes the previous summary, too.
 func summarized(without string) func(*review.Request, *appsv1.Deployment) error {
 	return func(_ *review.Request, d *appsv1.Deployment) error {
 		t := &d.Spec.Template
@@ -128,6 +135,7 @@ func summarized(without string) func(*review.Request, *appsv1.Deployment) error 
 	}
 }
 
+// owned adds its owner reference. If not correct, it does not check for it and adds it in every call.
 func owned(correct bool) edit {
 	own := metav1.OwnerReference{APIVersion: "bugs.example.com/v1", Kind: "Widget", Name: "agent", UID: "0b2f8a1e-5b0a-4f0e-9a51-0d2b8f3c6a01"}
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -138,6 +146,7 @@ func owned(correct bool) edit {
 	}
 }
 
+// finalized adds its finalizer. If not correct, it does not check for it and adds it in every call.
 func finalized(correct bool) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		if correct {
@@ -148,7 +157,7 @@ func finalized(correct bool) edit {
 	}
 }
 
-// spread adds a constraint. same decides which constraints are equal.
+// spread adds a spread constraint unless the Pod has one that is the same.
 func spread(same func(a, b corev1.TopologySpreadConstraint) bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		own := corev1.TopologySpreadConstraint{
@@ -162,6 +171,7 @@ func spread(same func(a, b corev1.TopologySpreadConstraint) bool) edit {
 	}
 }
 
+// samePointers compares the pointers of the selectors, which always differ between two calls.
 func samePointers(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.LabelSelector == b.LabelSelector
 }
@@ -171,6 +181,8 @@ func sameKeys(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable
 }
 
+// pathBefore puts its directory before a search path. If not correct, it does not check for it and
+// adds it in every call.
 func pathBefore(correct bool) edit {
 	const bin = "/agent/bin"
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -189,6 +201,7 @@ func pathBefore(correct bool) edit {
 	}
 }
 
+// inTwoCalls sets an annotation in the first call and adds its container only in the second.
 func inTwoCalls(r *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent/stage"] == "" {
 		annotate(p, "agent/stage", "begun")
@@ -197,6 +210,7 @@ func inTwoCalls(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
+// intoNilMap sets a label. If not correct, it panics on a Pod without labels.
 func intoNilMap(correct bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if p.Labels == nil && correct {

@@ -56,12 +56,12 @@ type envelope struct {
 	Response   map[string]any `json:"response"`
 }
 
-// envelopeCase is the mounted token in an envelope that spoil may change.
+// envelopeCase returns a case that mounts a token and passes its response through spoil.
 func envelopeCase(name string, spoil func(*envelope)) Case {
 	return envelopesCase(name, func() func(*envelope) { return spoil })
 }
 
-// envelopesCase is envelopeCase with separate state for each instance.
+// envelopesCase is like envelopeCase, but every instance gets a spoil function with its own state.
 func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
 	return podCase(name, func() http.Handler {
 		spoil := newSpoil()
@@ -88,6 +88,7 @@ func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
 	})
 }
 
+// answer returns the correct response to an AdmissionReview.
 func answer(body []byte) (*envelope, error) {
 	r, err := review.Decode(body)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P06: a count or hash that includes the handler's own parts.
+// P06: webhooks that include their own parts in a count or hash.
 
 func selfCountingPatterns() []Case {
 	return []Case{
@@ -31,32 +31,37 @@ func selfCountingLookalikes() []Case {
 	}
 }
 
+// countsItself counts the containers and then adds its own. A second call counts one more.
 func countsItself(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/containers", strconv.Itoa(len(p.Spec.Containers)))
 	return sidecarIfAbsent(r, p)
 }
 
+// countsOthers counts the containers that are not its own.
 func countsOthers(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/containers", strconv.Itoa(len(foreign(p, sidecar().Name))))
 	return sidecarIfAbsent(r, p)
 }
 
+// hashesItsSidecar hashes the containers and then adds its own. A second call has another hash.
 func hashesItsSidecar(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/hash", hash(p.Spec.Containers))
 	return sidecarIfAbsent(r, p)
 }
 
+// hashesItsHash stores a hash of the Pod in the Pod. A second call hashes the first hash, too.
 func hashesItsHash(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/hash", hash(p))
 	return nil
 }
 
+// hashesOthers hashes the names of the containers that are not its own.
 func hashesOthers(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/hash", hash(foreign(p, sidecar().Name)))
 	return sidecarIfAbsent(r, p)
 }
 
-// foreign returns the sorted names of the containers that are not in own.
+// foreign returns the sorted names of the containers that are not listed in own.
 func foreign(p *corev1.Pod, own ...string) []string {
 	var names []string
 	for _, c := range p.Spec.Containers {
@@ -68,6 +73,7 @@ func foreign(p *corev1.Pod, own ...string) []string {
 	return names
 }
 
+// hash returns a short hash of the JSON encoding of v.
 func hash(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

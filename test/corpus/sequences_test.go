@@ -3,12 +3,14 @@
 package corpus
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 )
 
-// immutable sends an UPDATE of a Pod that is older than the webhook.
+// immutable checks that updates of a Pod that existed before the webhook keep its specification, and
+// that a second update is not patched again.
 func immutable(c Case) error {
 	old := parse(plain)
 	if c.Webhook.Rules[0].Resources[0] == "deployments" {
@@ -26,10 +28,10 @@ func immutable(c Case) error {
 			return err
 		}
 		if !reflect.DeepEqual(r.object["spec"], old["spec"]) {
-			return fmt.Errorf("changes the spec: %s", r.patch)
+			return fmt.Errorf("the update changes the specification: %s", r.patch)
 		}
 		if after["metadata"].(object)["annotations"].(object)["round"] != nil && len(r.patch) > 0 {
-			return fmt.Errorf("changes again: %s", r.patch)
+			return fmt.Errorf("the second update changes the object again: %s", r.patch)
 		}
 		after = clone(r.object)
 		after["metadata"].(object)["annotations"].(object)["round"] = "two"
@@ -37,7 +39,7 @@ func immutable(c Case) error {
 	return nil
 }
 
-// deletion sends the UPDATE that removes the last finalizers.
+// deletion checks that an UPDATE can remove the last finalizers.
 func deletion(c Case) error {
 	if len(c.Webhook.Rules[0].Operations) < 2 {
 		return nil
@@ -52,12 +54,12 @@ func deletion(c Case) error {
 		return err
 	}
 	if r.object["metadata"].(object)["finalizers"] != nil {
-		return fmt.Errorf("the deletion cannot finish: %s", r.patch)
+		return fmt.Errorf("a finalizer is left, so the deletion never ends: %s", r.patch)
 	}
 	return nil
 }
 
-// dryRun checks the external state after a dry run.
+// dryRun checks that a dry run writes nothing outside, and that a normal call does.
 func dryRun(c Case) error {
 	if c.Observe == nil {
 		return nil
@@ -68,18 +70,18 @@ func dryRun(c Case) error {
 		return err
 	}
 	if after := c.Observe(); !reflect.DeepEqual(before, after) {
-		return fmt.Errorf("outside was %v, and is %v", before, after)
+		return fmt.Errorf("a dry run changed the external state from %v to %v", before, after)
 	}
 	if _, err := do(h, call{object: parse(plain)}); err != nil {
 		return err
 	}
 	if reflect.DeepEqual(before, c.Observe()) {
-		return fmt.Errorf("nothing is written at all")
+		return errors.New("a normal call writes nothing outside")
 	}
 	return nil
 }
 
-// dryRunAnswer compares the response of a dry run with that of the next call.
+// dryRunAnswer checks that a dry run has the same result as the next normal call.
 func dryRunAnswer(c Case) error {
 	h := c.New()
 	dry, err := do(h, call{object: parse(plain), dryRun: true})
@@ -91,12 +93,12 @@ func dryRunAnswer(c Case) error {
 		return err
 	}
 	if !reflect.DeepEqual(dry.object, wet.object) {
-		return fmt.Errorf("in a dry run %s, else %s", dry.patch, wet.patch)
+		return fmt.Errorf("the patch of a dry run is %s, of a normal call %s", dry.patch, wet.patch)
 	}
 	return nil
 }
 
-// dryRunLeaves compares the responses with and without an earlier dry run.
+// dryRunLeaves checks that a normal call has the same result with and without an earlier dry run.
 func dryRunLeaves(c Case) error {
 	want, err := do(c.New(), call{object: parse(plain)})
 	if err != nil {
@@ -111,12 +113,12 @@ func dryRunLeaves(c Case) error {
 		return err
 	}
 	if !reflect.DeepEqual(got.object, want.object) {
-		return fmt.Errorf("after a dry run %s, else %s", got.patch, want.patch)
+		return fmt.Errorf("the patch after a dry run is %s, without one %s", got.patch, want.patch)
 	}
 	return nil
 }
 
-// bothVersions sends the same request in every review version of the registration.
+// bothVersions checks that the result is the same in every review version of the registration.
 func bothVersions(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		var ends []object
@@ -132,26 +134,27 @@ func bothVersions(c Case) error {
 			ends = append(ends, doc)
 		}
 		if !reflect.DeepEqual(ends[0], ends[len(ends)-1]) {
-			return difference(fmt.Sprintf("the versions get %s and %s", text(ends[0]), text(ends[1])))
+			return difference(fmt.Sprintf("the first version results in %s, the last in %s", text(ends[0]), text(ends[len(ends)-1])))
 		}
 		return nil
 	})
 }
 
-// versionsInTurn tests law L8 with one instance that receives all review versions.
+// versionsInTurn checks that one instance accepts all review versions of the registration in turn.
 func versionsInTurn(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		h := c.New()
 		for _, version := range c.Webhook.AdmissionReviewVersions {
 			if _, err := do(h, call{version: version, object: doc}); err != nil {
-				return fmt.Errorf("%s, on an instance that knows others: %w", version, err)
+				return fmt.Errorf("%s, after other versions: %w", version, err)
 			}
 		}
 		return nil
 	})
 }
 
-// alternating tests laws L11 and L12: four rounds with each rival, from both sides.
+// alternating checks laws L11 and L12: with each rival, the object settles within four rounds, and the
+// result does not depend on which of the two is called first.
 func alternating(c Case) error {
 	for _, rival := range c.Rivals {
 		ends := []object{}
@@ -163,12 +166,14 @@ func alternating(c Case) error {
 			ends = append(ends, end)
 		}
 		if !same(ends[0], ends[1]) {
-			return difference(fmt.Sprintf("ends as %s or as %s", text(ends[0]), text(ends[1])))
+			return difference(fmt.Sprintf("the webhook first results in %s, the rival first in %s", text(ends[0]), text(ends[1])))
 		}
 	}
 	return nil
 }
 
+// settled calls the handlers in turn, for four rounds. It returns an error if the last two rounds change
+// the object.
 func settled(order []http.Handler, doc object) (object, error) {
 	for round := range 4 {
 		for _, h := range order {
@@ -177,7 +182,7 @@ func settled(order []http.Handler, doc object) (object, error) {
 				return nil, err
 			}
 			if round > 1 && len(r.patch) > 0 {
-				return nil, fmt.Errorf("never rests: %s", r.patch)
+				return nil, fmt.Errorf("the object changes again after two rounds: %s", r.patch)
 			}
 			doc = r.object
 		}
@@ -185,7 +190,7 @@ func settled(order []http.Handler, doc object) (object, error) {
 	return doc, nil
 }
 
-// namespaceFilled compares a Pod that has metadata.namespace with one that lacks it.
+// namespaceFilled checks that the result is the same with and without metadata.namespace.
 func namespaceFilled(c Case) error {
 	var seen []any
 	for _, namespace := range []any{"shop", nil} {
@@ -201,7 +206,7 @@ func namespaceFilled(c Case) error {
 		seen = append(seen, after)
 	}
 	if !reflect.DeepEqual(seen[0], seen[1]) {
-		return fmt.Errorf("with metadata.namespace %s, without %s", text(seen[0]), text(seen[1]))
+		return fmt.Errorf("with metadata.namespace the result is %s, without it %s", text(seen[0]), text(seen[1]))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B25 to B32: responses that depend on more than the request.
+// B25 to B32: webhooks whose responses depend on more than the request.
 
 func sharedStates() []Case {
 	return []Case{
@@ -31,7 +31,8 @@ func sharedStates() []Case {
 	}
 }
 
-// sharedTemplate appends to the variables of a template that all Pods share.
+// sharedTemplate appends variables to a template that all Pods share. Each Pod also gets the variables
+// of the earlier ones.
 func sharedTemplate() http.Handler {
 	var mu sync.Mutex
 	template := sidecar()
@@ -49,7 +50,8 @@ func sharedTemplate() http.Handler {
 	})
 }
 
-// remembersByName caches by name, but new Pods of a ReplicaSet have no name yet.
+// cachesByName caches a hash by the name of the Pod. New Pods of a ReplicaSet have no name yet, so all
+// of them get the first hash.
 func cachesByName() http.Handler {
 	var known sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
@@ -65,6 +67,7 @@ func cachesByName() http.Handler {
 	})
 }
 
+// leastUsedZone assigns the zone that it assigned least. Equal requests get different zones.
 func leastUsedZone() http.Handler {
 	var mu sync.Mutex
 	given := map[string]int{}
@@ -81,7 +84,8 @@ func leastUsedZone() http.Handler {
 	})
 }
 
-// mapChecksum hashes its own settings, in an order that varies.
+// mapChecksum hashes its settings in the iteration order of a map. Equal requests get different
+// hashes.
 func mapChecksum(_ *review.Request, p *corev1.Pod) error {
 	var b strings.Builder
 	for name, value := range settings() {
@@ -91,12 +95,14 @@ func mapChecksum(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// writesUID writes the uid of the request, which differs in every call.
 func writesUID(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "trace.example.com/admission", string(r.UID))
 	return nil
 }
 
-// placeholderCached requests a secret from a vault once for each namespace.
+// placeholderCached caches a token by namespace. A dry run stores a placeholder that later calls
+// return.
 func placeholderCached() http.Handler {
 	var tokens sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
@@ -113,6 +119,7 @@ func placeholderCached() http.Handler {
 	})
 }
 
+// otherInDryRun mounts another Secret in a dry run, so a dry run shows a result that no real call has.
 func otherInDryRun(r *review.Request, p *corev1.Pod) error {
 	name := "agent-token"
 	if r.DryRun {
@@ -121,7 +128,8 @@ func otherInDryRun(r *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, secretVolume("tok", name), "/tok")
 }
 
-// guardedInCreates skips the side effect of dry runs for creates, but not for updates.
+// guardedInCreates returns a case that skips its side effect in dry runs of creates, but not of
+// updates.
 func guardedInCreates() Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onKind("B32 Service: writes in dry runs of updates", "v1", "services", func(r *review.Request, s *corev1.Service) error {
@@ -137,7 +145,7 @@ func guardedInCreates() Case {
 	return c.breaks("L7")
 }
 
-// B33 to B38: values derived from earlier values, and conflicts between two webhooks of a kind.
+// B33 to B38: webhooks that change their own values again, or compete with a webhook of their kind.
 
 func brokenValues() []Case {
 	return []Case{
@@ -150,11 +158,14 @@ func brokenValues() []Case {
 	}
 }
 
+// raisesGrace adds 15 seconds to the grace period in every call.
 func raisesGrace(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.TerminationGracePeriodSeconds = ptr.To(min(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 30)+15, 600))
 	return nil
 }
 
+// preStopWrapped puts its program before each preStop command without a check. A second call puts it
+// there again.
 func preStopWrapped(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Exec == nil {
@@ -167,6 +178,7 @@ func preStopWrapped(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// requestsHalved halves each CPU request in every call.
 func requestsHalved(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if request, ok := c.Resources.Requests[corev1.ResourceCPU]; ok && request.MilliValue() >= 20 && request.Value() < 1000 {
@@ -177,6 +189,7 @@ func requestsHalved(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// otherMirror puts another registry before each image that does not begin with it.
 func otherMirror(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		prefixImage(c, "cache.example.com/")
@@ -184,6 +197,7 @@ func otherMirror(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// searchDomain appends its search domain in every call, up to 30 domains.
 func searchDomain(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
@@ -194,7 +208,7 @@ func searchDomain(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// firstSecret relies on the order in which pull secrets are tried.
+// firstSecret moves its pull secret to the front in every call. Two such webhooks never agree.
 func firstSecret(name string) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		own := corev1.LocalObjectReference{Name: name}

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P19: a dry run that leaves a side effect, or gets a different response.
+// P19: webhooks with side effects in dry runs, or with another response to a dry run.
 
 func sideEffectPatterns() []Case {
 	return []Case{
@@ -63,7 +63,8 @@ func (s *secrets) snapshot() any {
 	return maps.Clone(s.writes)
 }
 
-// writes returns a case of a handler that stores a Secret and mounts it.
+// writes returns a case of a handler that stores a Secret and mounts it. Without a check of dryRun it
+// also stores the Secret in dry runs.
 func writes(name string, when func(r *review.Request) bool) Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onPods(name, func(r *review.Request, p *corev1.Pod) error {
@@ -76,8 +77,8 @@ func writes(name string, when func(r *review.Request) bool) Case {
 	return c
 }
 
-// allocates assigns a number to every object. If guarded, a dry run shows the next number
-// without allocating it.
+// allocates returns a case of a handler that gives each object the next number. If guarded, a dry run
+// shows the next number without taking it. Otherwise a dry run takes a number.
 func allocates(name string, guarded bool) Case {
 	return noneOnDryRun(podCase(name, func() http.Handler {
 		var last atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P18: handlers that treat an UPDATE like a CREATE.
+// P18: webhooks that treat an UPDATE like a CREATE.
 
 const (
 	create = admissionregistrationv1.Create
@@ -41,19 +41,27 @@ func updateLookalikes() []Case {
 	)
 }
 
-func onCreate(e edit) edit {
+func onCreate(e edit) edit { return onOperation(admissionv1.Create, e) }
+
+func onUpdate(e edit) edit { return onOperation(admissionv1.Update, e) }
+
+// onOperation returns an edit that skips requests of other operations.
+func onOperation(want admissionv1.Operation, e edit) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
-		if r.Operation != admissionv1.Create {
+		if r.Operation != want {
 			return nil
 		}
 		return e(r, p)
 	}
 }
 
+// deleted reports whether the deletion of the Pod has begun.
 func deleted(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
 
 const ownFinalizer = "bugs.example.com/agent"
 
+// finalizer adds its finalizer whenever it is missing. During deletion it puts the finalizer back, so
+// the deletion never ends.
 func finalizer(_ *review.Request, p *corev1.Pod) error {
 	if !slices.Contains(p.Finalizers, ownFinalizer) {
 		p.Finalizers = append(p.Finalizers, ownFinalizer)
@@ -61,6 +69,8 @@ func finalizer(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// countsUpdates counts the updates in an annotation. Applying the same manifest again changes the
+// object.
 func countsUpdates(r *review.Request, p *corev1.Pod) error {
 	if r.Operation == admissionv1.Update {
 		n, _ := strconv.Atoi(p.Annotations["agent/updates"])
@@ -69,15 +79,14 @@ func countsUpdates(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// annotatedStatus sets one annotation to a constant, which is valid in updates.
 func annotatedStatus(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, injected, "injected")
 	return nil
 }
 
+// labelled sets one label to a constant, which is valid in updates.
 func labelled(_ *review.Request, p *corev1.Pod) error {
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
-	p.Labels["bugs.example.com/seen"] = "yes"
+	setKey(&p.Labels, "bugs.example.com/seen", "yes")
 	return nil
 }

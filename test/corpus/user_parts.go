@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B39 to B48, B61 and B62: mistakes with the user's parts, or with unexpected states of its own.
+// B39 to B48, B61 and B62: webhooks that damage parts of the user, or do not expect changes of their
+// own parts.
 
 func userParts() []Case {
 	return []Case{
@@ -33,6 +34,8 @@ func userParts() []Case {
 	}
 }
 
+// setsValueBesideReference sets the value of its variable, also where the user has set valueFrom. A
+// variable with both is invalid.
 func setsValueBesideReference(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if e := findEnv(c, "AGENT_HOST"); e != nil {
@@ -44,6 +47,8 @@ func setsValueBesideReference(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// addsSecondSource adds a Secret to any volume with its name. A volume of the user then has two
+// sources, which is invalid.
 func addsSecondSource(_ *review.Request, p *corev1.Pod) error {
 	want := secretVolume("tok", "agent-token")
 	i := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == want.Name })
@@ -56,14 +61,11 @@ func addsSecondSource(_ *review.Request, p *corev1.Pod) error {
 	} else {
 		v.Secret.SecretName = want.Secret.SecretName
 	}
-	for _, c := range everyContainer(p) {
-		if err := ensureMount(c, corev1.VolumeMount{Name: want.Name, MountPath: "/tok"}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return mountEverywhere(p, want.Name, "/tok")
 }
 
+// securityReplaced replaces a security context that names no user. It removes the other settings of
+// the user.
 func securityReplaced(_ *review.Request, p *corev1.Pod) error {
 	if isWindows(p) {
 		return nil
@@ -76,6 +78,8 @@ func securityReplaced(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// deniesWithoutLimits denies containers without a memory limit and then adds one. A second call denies
+// its own output.
 func deniesWithoutLimits(r *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if !hasLimit(c) {
@@ -85,6 +89,8 @@ func deniesWithoutLimits(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
+// deniesManyContainers denies Pods with more than four containers and then adds one. A second call
+// denies its own output.
 func deniesManyContainers(r *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) > 4 {
 		return denial("more than four containers")
@@ -92,6 +98,8 @@ func deniesManyContainers(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
+// copiesPortsOnce copies the ports of all containers into the sidecar when it adds it. Ports added
+// later are missing.
 func copiesPortsOnce(_ *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, "mesh-proxy") {
 		return nil
@@ -108,7 +116,8 @@ func copiesPortsOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// doneByStatus stores a hash of its settings, and applies them again only if the hash differs.
+// trustsHash skips Pods that have a hash of its settings. A container added after the first call gets
+// no mount.
 func trustsHash(r *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/settings-hash"
 	want := hash(settings())
@@ -119,6 +128,8 @@ func trustsHash(r *review.Request, p *corev1.Pod) error {
 	return tokenMounted(r, p)
 }
 
+// trustsLabel adds its container unless the Pod has a label. If the label is removed, it adds a second
+// container of the same name.
 func trustsLabel(r *review.Request, p *corev1.Pod) error {
 	if p.Labels["agent.example.com/injected"] == "true" {
 		return nil
@@ -127,6 +138,7 @@ func trustsLabel(r *review.Request, p *corev1.Pod) error {
 	return blindSidecar(r, p)
 }
 
+// probesInitContainers adds liveness probes to all containers. Init containers must not have any.
 func probesInitContainers(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if c.LivenessProbe == nil {
@@ -136,6 +148,7 @@ func probesInitContainers(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// sharesProcesses sets shareProcessNamespace, which is invalid beside hostPID.
 func sharesProcesses(_ *review.Request, p *corev1.Pod) error {
 	if p.Spec.ShareProcessNamespace == nil {
 		p.Spec.ShareProcessNamespace = ptr.To(true)
@@ -143,7 +156,7 @@ func sharesProcesses(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// reliesOnOwn sets the level of its sidecar to that of the Pod.
+// assumesVariable changes a variable of its sidecar. It panics if the sidecar lacks the variable.
 func assumesVariable(_ *review.Request, p *corev1.Pod) error {
 	if !nameTaken(p, "log-shipper") {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
@@ -160,7 +173,8 @@ func assumesVariable(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// peersBefore gives each container the addresses of the containers before it.
+// listsPeersBefore gives each container the names of the containers before it, once. A container
+// inserted later is missing there.
 func listsPeersBefore(_ *review.Request, p *corev1.Pod) error {
 	var before []string
 	for _, c := range appContainers(p) {

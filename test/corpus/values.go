@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P03, P07, P08 and P09: the new value derives from the old one, which in the second call is the
-// handler's own.
+// P03, P07, P08 and P09: webhooks that compute a new value from the old one. In the second call the
+// old value is their own.
 
 func valuePatterns() []Case {
 	return []Case{
@@ -43,7 +43,7 @@ func valueLookalikes() []Case {
 	}
 }
 
-// unless returns an edit that is skipped if done returns true.
+// unless returns an edit that does nothing if done returns true.
 func unless(done func(p *corev1.Pod) bool, e edit) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		if done(p) {
@@ -53,6 +53,7 @@ func unless(done func(p *corev1.Pod) bool, e edit) edit {
 	}
 }
 
+// concatenated appends an option to a variable without a check. A second call appends it again.
 func concatenated(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) == 0 {
 		return nil
@@ -66,6 +67,7 @@ func concatenated(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// tokenOnce adds its option only if the value does not have it. It denies a value from a reference.
 func tokenOnce(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		e := findEnv(c, "OPTS")
@@ -91,6 +93,8 @@ func extended(value, token string) string {
 
 const probePort = 15020
 
+// probeRewritten stores the port of each probe and then replaces it. A second call stores its own
+// port.
 func probeRewritten(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range httpProbed(p) {
 		rewriteProbe(p, c)
@@ -98,6 +102,7 @@ func probeRewritten(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// probeRewrittenOnce skips a probe that already has its port, so the stored port stays the user's.
 func probeRewrittenOnce(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range httpProbed(p) {
 		if c.ReadinessProbe.HTTPGet.Port != intstr.FromInt32(probePort) {
@@ -107,18 +112,21 @@ func probeRewrittenOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// rewriteProbe stores the port of the readiness probe in an annotation and replaces it.
 func rewriteProbe(p *corev1.Pod, c *corev1.Container) {
 	get := c.ReadinessProbe.HTTPGet
 	annotate(p, "orig/"+c.Name, get.Port.String())
 	get.Port = intstr.FromInt32(probePort)
 }
 
+// httpProbed returns the containers with a readiness probe over HTTP.
 func httpProbed(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool {
 		return c.ReadinessProbe == nil || c.ReadinessProbe.HTTPGet == nil
 	})
 }
 
+// commandWrapped puts its program before each command. A second call puts it there again.
 func commandWrapped(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if len(c.Command) > 0 {
@@ -128,6 +136,7 @@ func commandWrapped(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// commandWrappedOnce puts its program before each command that does not begin with it.
 func commandWrappedOnce(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if len(c.Command) > 0 && c.Command[0] != "/agent/run" {
@@ -137,6 +146,7 @@ func commandWrappedOnce(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// dnsPolicySaved stores dnsPolicy and then replaces it. A second call stores its own policy.
 func dnsPolicySaved(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "orig/dns-policy", string(p.Spec.DNSPolicy))
 	p.Spec.DNSPolicy = corev1.DNSDefault
@@ -145,6 +155,7 @@ func dnsPolicySaved(_ *review.Request, p *corev1.Pod) error {
 
 const ownScheduler = "agent-scheduler"
 
+// schedulerSaved stores schedulerName and then replaces it. A second call stores its own scheduler.
 func schedulerSaved(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "orig/scheduler-name", p.Spec.SchedulerName)
 	p.Spec.SchedulerName = ownScheduler
@@ -153,6 +164,7 @@ func schedulerSaved(_ *review.Request, p *corev1.Pod) error {
 
 const mirror = "mirror.example.com/"
 
+// imagePrefixed puts its registry before each image. A second call puts it there again.
 func imagePrefixed(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		p.Spec.Containers[i].Image = mirror + p.Spec.Containers[i].Image
@@ -160,6 +172,7 @@ func imagePrefixed(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// imagePrefixedOnce puts its registry before each image that does not begin with it.
 func imagePrefixedOnce(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		prefixImage(c, mirror)
@@ -175,6 +188,7 @@ func prefixImage(c *corev1.Container, prefix string) {
 
 var overhead = resource.MustParse("64Mi")
 
+// limitRaised adds an overhead to each memory limit. A second call adds it again.
 func limitRaised(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; hasLimit(c) {
@@ -191,8 +205,8 @@ func hasLimit(c *corev1.Container) bool {
 	return ok
 }
 
-// limitFromOriginal stores the user's original limit in an annotation. It overwrites an invalid
-// annotation.
+// limitFromOriginal adds an overhead to the limit that it stored in its first call, so every call has
+// the same result. It overwrites an invalid annotation.
 func limitFromOriginal(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if !hasLimit(c) || p.Spec.Resources != nil {
@@ -214,6 +228,7 @@ func limitFromOriginal(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// limitIfAbsent sets a memory limit only where there is none.
 func limitIfAbsent(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if p.Spec.Resources == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P05, P10, P11 and P26: volumes with wrong names, and mounts that are missing or whose path is
-// taken.
+// P05, P10, P11 and P26: webhooks that give volumes wrong names, forget mounts, or mount at a path
+// that is in use.
 
 func volumePatterns() []Case {
 	return []Case{
@@ -38,6 +38,7 @@ func volumeLookalikes() []Case {
 	}
 }
 
+// randomName gives its volume a random name. A second call adds a second volume.
 func randomName(_ *review.Request, p *corev1.Pod) error {
 	name := "tok-" + randomHex()
 	return ensureMounted(p, emptyDir(name), "/"+name)
@@ -49,6 +50,7 @@ func randomHex() string {
 	return hex.EncodeToString(b[:])
 }
 
+// nameFromNamespace names its volume after the namespace, so every call finds the same name.
 func nameFromNamespace(r *review.Request, p *corev1.Pod) error {
 	name := "tok-" + hash([]string{"agent", r.Namespace})
 	return ensureMounted(p, emptyDir(name), "/"+name)
@@ -56,10 +58,12 @@ func nameFromNamespace(r *review.Request, p *corev1.Pod) error {
 
 func token() corev1.Volume { return secretVolume("tok", "agent-token") }
 
+// tokenMounted checks for its volume and, in each container, for its mount.
 func tokenMounted(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, token(), "/tok")
 }
 
+// earlyReturn skips Pods that have its volume. A container added after the first call gets no mount.
 func earlyReturn(_ *review.Request, p *corev1.Pod) error {
 	if hasVolume(p, "tok") {
 		return nil
@@ -71,6 +75,7 @@ func earlyReturn(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// pathUnchecked mounts its volume at a path that the user may have used. The Pod is then invalid.
 func pathUnchecked(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, token()); err != nil {
 		return err
@@ -83,7 +88,7 @@ func pathUnchecked(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// pathChecked skips a container that has another mount at the path.
+// pathChecked skips a container that has another mount at its path.
 func pathChecked(_ *review.Request, p *corev1.Pod) error {
 	if err := ensureVolume(p, token()); err != nil {
 		return err
@@ -95,23 +100,28 @@ func pathChecked(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// dataMounted denies a Pod that has another mount at its path.
 func dataMounted(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, token(), "/data")
 }
 
+// nameFromMetadata names its volume after the Pod. The name is missing in a create with generateName.
 func nameFromMetadata(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, configVolume(p.Name+"-cfg", "agent-config"), "/cfg")
 }
 
+// configMounted gives its volume a fixed name.
 func configMounted(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, configVolume("agent-cfg", "agent-config"), "/cfg")
 }
 
+// namespaceFromMetadata reads metadata.namespace, which may be missing in a create.
 func namespaceFromMetadata(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/stage", stage(p.Namespace))
 	return nil
 }
 
+// namespaceFromRequest reads the namespace of the request, which is always set.
 func namespaceFromRequest(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/stage", stage(r.Namespace))
 	return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M12 to M34: handlers with an assumption that does not always hold.
+// M12 to M34: webhooks that rely on an assumption that is not always true.
 
 func wrongAssumptionPatterns() []Case {
 	return []Case{
@@ -97,6 +97,8 @@ func wrongAssumptionLookalikes() []Case {
 	}
 }
 
+// trustsAnnotation takes its annotation as proof that its container exists. It panics if the container
+// was removed.
 func trustsAnnotation(r *review.Request, p *corev1.Pod) error {
 	if p.Annotations[injected] != "injected" {
 		annotate(p, injected, "injected")
@@ -106,6 +108,8 @@ func trustsAnnotation(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// storesIndex stores the index of its container. After an insertion by another webhook it changes the
+// wrong container.
 func storesIndex(r *review.Request, p *corev1.Pod) error {
 	at, err := strconv.Atoi(p.Annotations["agent/place"])
 	if err != nil || at < 0 || at >= len(p.Spec.Containers) {
@@ -119,6 +123,8 @@ func storesIndex(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
+// trustsToleration skips Pods with its toleration. A user who sets the same toleration gets no node
+// selector.
 func trustsToleration(r *review.Request, p *corev1.Pod) error {
 	if slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == agentToleration().Key }) {
 		return nil
@@ -127,18 +133,15 @@ func trustsToleration(r *review.Request, p *corev1.Pod) error {
 	return tolerationOnce(r, p)
 }
 
+// volumeByNameOnly mounts any volume that has the name of its own, also one of the user.
 func volumeByNameOnly(_ *review.Request, p *corev1.Pod) error {
 	if !hasVolume(p, token().Name) {
 		addVolume(p, token())
 	}
-	for _, c := range everyContainer(p) {
-		if err := ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return mountEverywhere(p, token().Name, "/tok")
 }
 
+// appendsBlindly appends to the init containers, also where the list does not exist.
 func appendsBlindly(doc map[string]any) patch.Patch {
 	if named(doc, "setup") {
 		return nil
@@ -146,7 +149,8 @@ func appendsBlindly(doc map[string]any) patch.Patch {
 	return patch.Patch{add("/spec/initContainers/-", setup())}
 }
 
-// testsDefault moves Pods from the default scheduler to its own.
+// testsDefault moves Pods from the default scheduler to its own. Unless it checks the field first, its
+// test operation fails in the second call.
 func testsDefault(checks bool) func(doc map[string]any) patch.Patch {
 	usual := json.RawMessage(`"default-scheduler"`)
 	return func(doc map[string]any) patch.Patch {
@@ -160,7 +164,8 @@ func testsDefault(checks bool) func(doc map[string]any) patch.Patch {
 	}
 }
 
-// replacesContainer replaces the first container with the encoding of its Go type.
+// replacesContainer replaces the first container with the encoding of its Go type, and so loses
+// unknown fields.
 func replacesContainer(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil || len(p.Spec.Containers) == 0 {
@@ -174,6 +179,8 @@ func replacesContainer(r *review.Request) (patch.Patch, error) {
 	return patch.Patch{{Op: patch.Replace, Path: "/spec/containers/0", Value: add("", c).Value}}, nil
 }
 
+// searchesRawText searches the JSON for a text. It does not find a field that is written with other
+// white space.
 func searchesRawText(r *review.Request) (patch.Patch, error) {
 	if bytes.Contains(r.Object, []byte(`"agent/mode":"off"`)) {
 		return nil, nil
@@ -181,11 +188,12 @@ func searchesRawText(r *review.Request) (patch.Patch, error) {
 	return document(addsKey("metadata"))(r)
 }
 
+// podSwitchedOff returns a Pod whose annotation switches the webhook off.
 func podSwitchedOff() *corev1.Pod {
-	return samplePod(map[string]string{"agent/mode": "off"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
+	return simplePod(map[string]string{"agent/mode": "off"})
 }
 
-// learns gives all Pods the name of the first container that it received.
+// keepsFirstValue gives all Pods a hash of the first Pod that the instance received.
 func keepsFirstValue() http.Handler {
 	var once sync.Once
 	var name string
@@ -196,7 +204,8 @@ func keepsFirstValue() http.Handler {
 	})
 }
 
-// remembers caches responses by the inputs that it assumes they depend on.
+// cachesByNamespace caches a value that depends only on the namespace, so the cache changes no
+// response.
 func cachesByNamespace() http.Handler {
 	var known sync.Map
 	return pods(func(r *review.Request, p *corev1.Pod) error {
@@ -206,12 +215,13 @@ func cachesByNamespace() http.Handler {
 	})
 }
 
+// instanceName gives each instance a random name. If shown, the name is written into Pods, so two
+// instances disagree.
 func instanceName(shown bool) func() http.Handler {
 	return func() http.Handler {
 		name := randomHex()
 		return pods(func(_ *review.Request, p *corev1.Pod) error {
 			if !shown {
-				name = strings.ToLower(name) // for its log
 				annotate(p, "agent/instance", "one of many")
 				return nil
 			}
@@ -221,11 +231,14 @@ func instanceName(shown bool) func() http.Handler {
 	}
 }
 
+// writesSeconds writes the time in seconds. Only calls in different seconds show that it reads the
+// clock.
 func writesSeconds(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/seen-at", time.Now().UTC().Format(time.RFC3339))
 	return nil
 }
 
+// choosesName sets the name to generateName and a random suffix. Equal requests get different names.
 func choosesName(_ *review.Request, p *corev1.Pod) error {
 	if p.Name == "" && p.GenerateName != "" {
 		p.Name = p.GenerateName + randomHex()
@@ -233,7 +246,8 @@ func choosesName(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// selects makes the Deployment select by a label that it adds to the Pods.
+// selects makes the Deployment select by a label that it adds to the Pods. The selector is immutable,
+// so this fails in updates.
 func selects(_ *review.Request, d *appsv1.Deployment) error {
 	if d.Spec.Selector == nil {
 		return nil
@@ -243,12 +257,15 @@ func selects(_ *review.Request, d *appsv1.Deployment) error {
 	return nil
 }
 
+// sortsContainers sorts all containers by name. It never agrees with a webhook that needs another
+// order.
 func sortsContainers(_ *review.Request, p *corev1.Pod) error {
 	slices.SortStableFunc(p.Spec.Containers, func(a, b corev1.Container) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
 
-// envFirst puts a variable before all others. With keep, it also moves an existing one to the front.
+// envFirst inserts a variable before all others. With keep it moves the variable to the front in every
+// call, so two such webhooks never agree.
 func envFirst(keep bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
@@ -265,6 +282,8 @@ func envFirst(keep bool) edit {
 	}
 }
 
+// sidecarLast moves its container to the end in every call. It never agrees with a webhook that does
+// the same.
 func sidecarLast(r *review.Request, p *corev1.Pod) error {
 	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == sidecar().Name })
 	if i < 0 {
@@ -275,8 +294,8 @@ func sidecarLast(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// firstIsOwn inserts its container at the front. Later it assumes that the first container is its
-// own.
+// assumesFirstContainer inserts its container at the front. In later calls it changes the first
+// container, which may be another one.
 func assumesFirstContainer(r *review.Request, p *corev1.Pod) error {
 	if nameTaken(p, sidecar().Name) {
 		if len(p.Spec.Containers) > 0 {
@@ -287,14 +306,13 @@ func assumesFirstContainer(r *review.Request, p *corev1.Pod) error {
 	return movesFirst(sidecar())(r, p)
 }
 
-// firstConfigured configures one container, chosen by order.
+// firstConfigured configures only the first container. This looks as if it forgot the others.
 func firstConfigured(_ *review.Request, p *corev1.Pod) error {
-	if len(p.Spec.Containers) > 0 {
-		ensureEnv(&p.Spec.Containers[0], "AGENT_PORT", "15000")
-	}
-	return nil
+	return firstConfiguredWith(p, "AGENT_PORT", "15000")
 }
 
+// sourceByName keeps one source per ConfigMap and Secret. A container may use one twice, with
+// different prefixes.
 func sourceByName(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		c.EnvFrom = byName(append(c.EnvFrom, agentEnvFrom()), func(s corev1.EnvFromSource) string {
@@ -310,7 +328,8 @@ func sourceByName(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// notesRegistry records the registry of each image once, or with name the image's name there.
+// recordsRegistry records the registry of each image once. A rival that changes the registry makes the
+// result depend on the order. With name it records the rest of the image, which the rival keeps.
 func recordsRegistry(name bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
@@ -328,19 +347,15 @@ func recordsRegistry(name bool) edit {
 	}
 }
 
-// mayNotEscalate forbids privilege escalation. The API server rejects this for privileged
-// containers and for those with CAP_SYS_ADMIN.
+// mayNotEscalate sets allowPrivilegeEscalation to false. The API server rejects this beside
+// CAP_SYS_ADMIN, which only look considers.
 func mayNotEscalate(look bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
-		if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
+		if isWindows(p) {
 			return nil
 		}
-		for i := range p.Spec.Containers {
-			c := &p.Spec.Containers[i]
-			if c.SecurityContext == nil {
-				c.SecurityContext = &corev1.SecurityContext{}
-			}
-			s := c.SecurityContext
+		for _, c := range appContainers(p) {
+			s := securityOf(c)
 			privileged := s.Privileged != nil && *s.Privileged
 			administers := look && s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "CAP_SYS_ADMIN")
 			if s.AllowPrivilegeEscalation == nil && !privileged && !administers {
@@ -351,12 +366,11 @@ func mayNotEscalate(look bool) edit {
 	}
 }
 
-func podWithPort() *corev1.Pod {
-	return samplePod(map[string]string{"agent/port": "9000"}, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
-}
+func podWithPort() *corev1.Pod { return simplePod(map[string]string{"agent/port": "9000"}) }
 
-// believesNumber writes the port from an annotation.
-func parsesPort(blindly bool) edit {
+// parsesPort copies a port from an annotation into a variable. It panics on an invalid port if panics
+// is true, and denies the Pod otherwise.
+func parsesPort(panics bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		text, ok := p.Annotations["agent/port"]
 		if !ok {
@@ -364,7 +378,7 @@ func parsesPort(blindly bool) edit {
 		}
 		port, err := strconv.ParseUint(text, 10, 16)
 		switch {
-		case err != nil && blindly:
+		case err != nil && panics:
 			panic(err)
 		case err != nil:
 			return denial("agent/port: " + err.Error())
