@@ -45,7 +45,7 @@ func otherKinds() []Case {
 		})).samples(zeroWidget()).breaks("L10", "L9", "L5"),
 		widgetCase("B59 denies updates during deletion", typed(frozenWhenDeleted)).breaks("L6"),
 		oneVersion(),
-		onKind("B63 HorizontalPodAutoscaler: at least two replicas replicas", "autoscaling/v2", "horizontalpodautoscalers", atLeastTwo).
+		onKind("B63 HorizontalPodAutoscaler: at least two replicas", "autoscaling/v2", "horizontalpodautoscalers", atLeastTwo).
 			samples(sampleAutoscaler()).breaks("L1", "L5"),
 		onKind("B64 ServiceAccount: looks for its pull secret in the wrong list", "v1", "serviceaccounts", checksWrongList).breaks("L1"),
 		onKind("B65 PersistentVolumeClaim: adds a selector, also in updates", "v1", "persistentvolumeclaims", tierSelected).
