@@ -41,7 +41,7 @@ func logLines(page string) []string {
 	var all []string
 	for _, block := range textBlock.FindAllStringSubmatch(page, -1) {
 		for _, line := range logLine.FindAllStringSubmatch(block[1], -1) {
-			message, _, _ := strings.Cut(line[1], "; more of the kind")
+			message, _, _ := strings.Cut(line[1], "; further errors of this kind")
 			all = append(all, message)
 		}
 	}
@@ -49,7 +49,7 @@ func logLines(page string) []string {
 }
 
 func TestLogLinesAreFound(t *testing.T) {
-	got := logLines("# Page\n```text\n11:27:38 INFO CA phase=stable trusted=1\nERROR two words; more of the kind within a minute err=\"no\"\nINFO done\nINFOs\n```\n```go\nINFO no\n```\n")
+	got := logLines("# Page\n```text\n11:27:38 INFO CA phase=stable trusted=1\nERROR two words; further errors of this kind within a minute err=\"no\"\nINFO done\nINFOs\n```\n```go\nINFO no\n```\n")
 	if want := []string{"CA", "two words", "done"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -148,7 +148,7 @@ func (t *tracer) describe(c *webhook.Observation) string {
 	if t.opts.ErrorText && c.Err != nil {
 		return clip(c.Err.Error(), 1024)
 	}
-	return fmt.Sprintf("%s with code %d; the log has why", c.Outcome, c.Code)
+	return fmt.Sprintf("%s with code %d; the log has the reason", c.Outcome, c.Code)
 }
 
 // clip shortens text that a client chose.

@@ -107,17 +107,17 @@ func TestSpan(t *testing.T) {
 				c.Outcome, c.Code, c.Err = webhook.Failed, 500, errors.New("token s3cret is wrong")
 			},
 			map[string]any{"admission.outcome": "failed", "admission.code": int64(500), "error.type": "failed"},
-			sdktrace.Status{Code: codes.Error, Description: "failed with code 500; the log has why"},
+			sdktrace.Status{Code: codes.Error, Description: "failed with code 500; the log has the reason"},
 		},
 		{
 			"panicked", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Panicked, 500 },
 			map[string]any{"admission.outcome": "panicked", "admission.code": int64(500), "error.type": "panicked"},
-			sdktrace.Status{Code: codes.Error, Description: "panicked with code 500; the log has why"},
+			sdktrace.Status{Code: codes.Error, Description: "panicked with code 500; the log has the reason"},
 		},
 		{
 			"timed out", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.TimedOut, 504 },
 			map[string]any{"admission.outcome": "timed_out", "admission.code": int64(504), "error.type": "timed_out"},
-			sdktrace.Status{Code: codes.Error, Description: "timed_out with code 504; the log has why"},
+			sdktrace.Status{Code: codes.Error, Description: "timed_out with code 504; the log has the reason"},
 		},
 		{
 			"canceled: the client is gone", validating(), func(c *webhook.Observation) { c.Outcome, c.Code = webhook.Canceled, 503 },
@@ -125,11 +125,11 @@ func TestSpan(t *testing.T) {
 		},
 		{
 			"shed: nothing was read", validating(), func(c *webhook.Observation) { *c = webhook.Observation{Outcome: webhook.Shed, Code: 429} }, nil,
-			sdktrace.Status{Code: codes.Error, Description: "shed with code 429; the log has why"},
+			sdktrace.Status{Code: codes.Error, Description: "shed with code 429; the log has the reason"},
 		},
 		{
 			"refused: nothing was read", validating(), func(c *webhook.Observation) { *c = webhook.Observation{Outcome: webhook.Refused, Code: 401} }, nil,
-			sdktrace.Status{Code: codes.Error, Description: "refused with code 401; the log has why"},
+			sdktrace.Status{Code: codes.Error, Description: "refused with code 401; the log has the reason"},
 		},
 	}
 	for _, row := range rows {
@@ -175,7 +175,7 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{"a text", errors.New("the database is down"), "the database is down"},
-		{"none", nil, "failed with code 500; the log has why"},
+		{"none", nil, "failed with code 500; the log has the reason"},
 		{"a long one, cut within a rune", errors.New(strings.Repeat("a", 1023) + "ü"), strings.Repeat("a", 1023) + "…"},
 	}
 	for _, row := range rows {

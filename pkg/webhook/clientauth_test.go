@@ -300,7 +300,7 @@ func TestClientAuthIsLogged(t *testing.T) {
 		ask("Bearer good-secret-0123456789")
 		expect("a good call", "")
 		ask("Bearer bad-secret-0123456789")
-		expect("a bad call", `"msg"="refused a call; more of the kind within a minute are logged at V(1)" "error"="the webhook server does not know the bearer token" "code"=401 "path"="/mutate/pods.example.com" "remote"="`)
+		expect("a bad call", `"msg"="refused a call; further errors of this kind within a minute are logged at V(1)" "error"="the webhook server does not know the bearer token" "code"=401 "path"="/mutate/pods.example.com" "remote"="`)
 		for range 5 {
 			ask("Bearer bad-secret-0123456789")
 		}

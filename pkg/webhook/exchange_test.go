@@ -235,7 +235,7 @@ func TestRequestAfterTheHandlerReturned(t *testing.T) {
 		_, err := req.OldObject()
 		return err
 	}), c).allowed(t, c, false)
-	const over = "the request is over: ask for its old object and options before the handler returns"
+	const over = "the handler has returned: decode the old object and the options before it returns"
 	if old, err := kept.OldObject(); old != nil || fmt.Sprint(err) != over {
 		t.Errorf("the old object: %v, %v", old, err)
 	}

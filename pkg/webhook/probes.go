@@ -45,7 +45,7 @@ func (s *Server) serves() error {
 	return s.startErr
 }
 
-var errNotReady = errors.New("the server is not ready; its log says why")
+var errNotReady = errors.New("the server is not ready; its log has the reason")
 
 // readyFor is Ready for a probe. It logs the reason if the server is not ready. A probe at the hooks' address,
 // which any client may reach, does not get the reason: Options.Ready may name files and Secrets.

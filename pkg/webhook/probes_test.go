@@ -52,7 +52,7 @@ func TestReadyCallsOptionsReady(t *testing.T) {
 			t.Errorf("%s: %d %s", url, got, body)
 		}
 	}
-	check(hooks+"/readyz", http.StatusServiceUnavailable, `"message":"the server is not ready; its log says why"`)
+	check(hooks+"/readyz", http.StatusServiceUnavailable, `"message":"the server is not ready; its log has the reason"`)
 	check(plain+"/readyz", http.StatusServiceUnavailable, `"message":"the Secret shop/certs does not exist"`)
 	check(hooks+"/healthz", http.StatusOK, "\"ok\"\n")
 	if err := server.Ready(httptest.NewRequest(http.MethodGet, "/", nil)); !errors.Is(err, notYet) { //nolint:noctx // none is needed

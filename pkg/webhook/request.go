@@ -178,7 +178,7 @@ func (d *documents) end() {
 // gone returns an error after end. It must be called between open and close.
 func (d *documents) gone() error {
 	if d != nil && d.over {
-		return errors.New("the request is over: ask for its old object and options before the handler returns")
+		return errors.New("the handler has returned: decode the old object and the options before it returns")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (h *Hook) checkUnknown() error {
 	case !h.unknown.known():
 		return fmt.Errorf("webhook %s: %s is not a policy for unknown fields; use one of %s", h.Name(), h.unknown, strings.Join(policyNames[:], ", "))
 	case h.raw && h.unknown != IgnoreUnknownFields:
-		return fmt.Errorf("webhook %s takes bytes: no field is unknown to it", h.Name())
+		return fmt.Errorf("webhook %s takes bytes and has no type, so no field is unknown: remove the policy", h.Name())
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func Run(t *testing.T, unmarshal Unmarshal) {
 	wg.Wait()
 	t.Log(&totals)
 	if cases >= 1000 && totals.accepted*3 < totals.cases {
-		t.Errorf("only %d of %d documents were accepted: most damage was for nothing", totals.accepted, totals.cases)
+		t.Errorf("only %d of %d documents were accepted: the damage makes too many documents invalid", totals.accepted, totals.cases)
 	}
 }
 

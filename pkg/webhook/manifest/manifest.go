@@ -107,7 +107,7 @@ func V1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, val
 
 func noConditions(name string, conditions []admissionregistrationv1.MatchCondition) error {
 	if len(conditions) > 0 {
-		return fmt.Errorf("webhook %s has matchConditions: API servers that serve v1beta1 drop them, and would call it for more", name)
+		return fmt.Errorf("webhook %s has matchConditions: API servers that serve v1beta1 drop them, and would call the webhook too often", name)
 	}
 	return nil
 }

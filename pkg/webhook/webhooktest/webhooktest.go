@@ -78,7 +78,7 @@ var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update,
 func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
 	t.Helper()
 	if !slices.Contains(operations, op) {
-		t.Fatalf("operation %q: there are %q", op, operations)
+		t.Fatalf("operation %q is unknown: use one of %q", op, operations)
 	}
 	hasObject, hasOld := op != admissionv1.Delete, op == admissionv1.Update || op == admissionv1.Delete
 	if (object != nil) != hasObject || (old != nil) != hasOld {
@@ -145,7 +145,7 @@ func Decision(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest
 		t.Fatalf("the webhook failed to decide, with HTTP %d: %s", code, body)
 	}
 	if review.Response.UID != req.UID {
-		t.Fatalf("asked with uid %q, answered with %q", req.UID, review.Response.UID)
+		t.Fatalf("the request has the uid %q, but the response has %q", req.UID, review.Response.UID)
 	}
 	return review.Response
 }

@@ -148,7 +148,7 @@ func TestUnexpectedAnswersFailTheTest(t *testing.T) {
 			},
 		},
 		{
-			"an unknown operation", `operation "create": there are ["CREATE" "UPDATE" "DELETE" "CONNECT"]`,
+			"an unknown operation", `operation "create" is unknown: use one of ["CREATE" "UPDATE" "DELETE" "CONNECT"]`,
 			func(tb testing.TB) { webhooktest.Request(tb, "create", podKind, "pods", "{}", nil) },
 		},
 		{

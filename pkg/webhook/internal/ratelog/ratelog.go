@@ -25,7 +25,7 @@ type Logger struct {
 func (l *Logger) Error(log logr.Logger, err error, message string, values ...any) {
 	skipped, due := l.due(time.Now())
 	if due {
-		log.Error(err, message+"; more of the kind within a minute are logged at V(1)", append(values, "moreBefore", skipped)...)
+		log.Error(err, message+"; further errors of this kind within a minute are logged at V(1)", append(values, "moreBefore", skipped)...)
 		return
 	}
 	log.V(1).Info(message, append(values, "reason", err.Error())...)
