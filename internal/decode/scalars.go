@@ -39,7 +39,7 @@ func (d *decoder) integer(v reflect.Value) error {
 	}
 	n, ok := parseInt(raw)
 	if !ok || v.OverflowInt(n) {
-		return misfit(start, raw, v.Type())
+		return numberError(start, raw, v.Type())
 	}
 	v.SetInt(n)
 	return nil
@@ -52,7 +52,7 @@ func (d *decoder) unsigned(v reflect.Value) error {
 	}
 	n, err := strconv.ParseUint(string(raw), 10, 64)
 	if err != nil || v.OverflowUint(n) {
-		return misfit(start, raw, v.Type())
+		return numberError(start, raw, v.Type())
 	}
 	v.SetUint(n)
 	return nil
@@ -65,7 +65,7 @@ func (d *decoder) float(v reflect.Value) error {
 	}
 	n, err := strconv.ParseFloat(string(raw), v.Type().Bits())
 	if err != nil || v.OverflowFloat(n) {
-		return misfit(start, raw, v.Type())
+		return numberError(start, raw, v.Type())
 	}
 	v.SetFloat(n)
 	return nil
@@ -84,7 +84,7 @@ func (d *decoder) number(v reflect.Value) (raw []byte, start int, err error) {
 // mostDigits bounds the digits of a number in a message.
 const mostDigits = 32
 
-func misfit(start int, raw []byte, t reflect.Type) error {
+func numberError(start int, raw []byte, t reflect.Type) error {
 	if len(raw) > mostDigits {
 		raw = append(raw[:mostDigits:mostDigits], "…"...)
 	}

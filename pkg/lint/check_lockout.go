@@ -67,20 +67,20 @@ func (l *linter) ownNeeds(h *webhook) {
 			account = name
 		}
 	}
-	if met := l.met(h, needsOf(namespace, service, account, deployed)); len(met) > 0 {
-		l.found("AK202", h, h.ruleFor(met[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook's own Pods in namespace %s need %s", namespace, names(met)))
+	if called := l.calledFor(h, needsOf(namespace, service, account, deployed)); len(called) > 0 {
+		l.found("AK202", h, h.ruleFor(called[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook's own Pods in namespace %s need %s", namespace, names(called)))
 	}
 }
 
-// met returns the requests for which the webhook is certainly called.
-func (l *linter) met(h *webhook, all []request) []request {
-	var met []request
+// calledFor returns the requests for which the webhook is certainly called.
+func (l *linter) calledFor(h *webhook, all []request) []request {
+	var called []request
 	for _, r := range all {
 		if l.surely(h, r) {
-			met = append(met, r)
+			called = append(called, r)
 		}
 	}
-	return met
+	return called
 }
 
 func names(all []request) string {
@@ -95,13 +95,13 @@ func (l *linter) kubeSystem(h *webhook) {
 	if namespace, _, ok := l.serviceOf(h); ok && namespace == "kube-system" && !h.fails() {
 		return
 	}
-	met := l.met(h, vitals())
+	called := l.calledFor(h, controlPlaneRequests())
 	switch {
-	case len(met) == 0:
+	case len(called) == 0:
 	case h.fails():
-		l.found("AK203", h, h.ruleFor(met[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for %s in kube-system", names(met)))
-	case h.of.mutating && met[0].Resource == "pods":
-		l.found("AK203", h, h.ruleFor(met[0]), "the webhook can change the Pods of kube-system").withSeverity(Advice)
+		l.found("AK203", h, h.ruleFor(called[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for %s in kube-system", names(called)))
+	case h.of.mutating && called[0].Resource == "pods":
+		l.found("AK203", h, h.ruleFor(called[0]), "the webhook can change the Pods of kube-system").withSeverity(Advice)
 	}
 }
 
@@ -120,17 +120,17 @@ func (l *linter) nodes(h *webhook) {
 	if !h.fails() {
 		return
 	}
-	if met := l.met(h, ofNodes()); len(met) > 0 {
-		l.found("AK205", h, h.ruleFor(met[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for %s", names(met)))
+	if called := l.calledFor(h, ofNodes()); len(called) > 0 {
+		l.found("AK205", h, h.ruleFor(called[0]), fmt.Sprintf("failurePolicy is Fail, and the webhook is called for %s", names(called)))
 	}
 }
 
 func (l *linter) virtual(h *webhook) {
-	met := l.met(h, virtuals())
-	if len(met) == 0 || l.isAtLeast(1, 37) {
+	called := l.calledFor(h, reviewRequests())
+	if len(called) == 0 || l.isAtLeast(1, 37) {
 		return
 	}
-	f := l.found("AK206", h, h.ruleFor(met[0]), fmt.Sprintf("before Kubernetes 1.37, the webhook is called for %s by default", names(met)))
+	f := l.found("AK206", h, h.ruleFor(called[0]), fmt.Sprintf("before Kubernetes 1.37, the webhook is called for %s by default", names(called)))
 	if !h.fails() {
 		f.withSeverity(Advice)
 	}

@@ -135,8 +135,8 @@ func needsOf(namespace, service, account string, deployed bool) []request {
 	return needs
 }
 
-// vitals returns requests that the control plane and the add-ons in kube-system need.
-func vitals() []request {
+// controlPlaneRequests returns requests that the control plane and the add-ons in kube-system need.
+func controlPlaneRequests() []request {
 	const namespace = "kube-system"
 	return []request{
 		podIn(namespace),
@@ -163,8 +163,8 @@ func ofNodes() []request {
 	}
 }
 
-// virtuals returns requests for reviews, which are never stored.
-func virtuals() []request {
+// reviewRequests returns requests for reviews, which are never stored.
+func reviewRequests() []request {
 	var all []request
 	for _, r := range reviews {
 		namespace := ""

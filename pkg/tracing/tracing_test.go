@@ -256,7 +256,7 @@ func TestWithoutAProvider(t *testing.T) {
 
 // Samplers decide before the request is read, so they see only the attributes of the hook.
 func TestSamplersSeeTheHook(t *testing.T) {
-	sampler := &curious{}
+	sampler := &recordingSampler{}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))
 	_, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), mutating(), request())
 	end(&webhook.Observation{Outcome: webhook.Allowed})
@@ -265,9 +265,9 @@ func TestSamplersSeeTheHook(t *testing.T) {
 	}
 }
 
-type curious struct{ saw string }
+type recordingSampler struct{ saw string }
 
-func (c *curious) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+func (c *recordingSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
 	var all []string
 	for _, a := range p.Attributes {
 		all = append(all, string(a.Key)+"="+a.Value.AsString())
@@ -276,7 +276,7 @@ func (c *curious) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 	return sdktrace.SamplingResult{}
 }
 
-func (*curious) Description() string { return "curious" }
+func (*recordingSampler) Description() string { return "recordingSampler" }
 
 func TestLongValuesAreCut(t *testing.T) {
 	tp, spans := recorded()

@@ -36,7 +36,7 @@ func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome
 	defer timer.Stop()
 	x.run(c, w)
 	switch {
-	case x.handler.fate == hijacked:
+	case x.handler.state == hijacked:
 		return outcome{err: errAnswered}
 	case x.ctx.Expired():
 		return outcome{err: x.ctx.TooLate()}
@@ -50,13 +50,13 @@ func (x *exchange) answerOverrun(w http.ResponseWriter) {
 	x.ctx.Expire()
 	run := &x.handler
 	run.mu.Lock()
-	if run.fate != undecided {
+	if run.state != undecided {
 		run.mu.Unlock()
 		return
 	}
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
-		run.fate = hijacked
+		run.state = hijacked
 	}
 	run.mu.Unlock()
 	if err == nil {
@@ -79,8 +79,8 @@ func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
 	run := &x.handler
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	if run.fate != decided {
-		run.fate = abandoned
+	if run.state != decided {
+		run.state = abandoned
 		return outcome{err: x.ctx.TooLate()}
 	}
 	return run.outcome
@@ -118,8 +118,8 @@ func (x *exchange) answerGoexit(w http.ResponseWriter) {
 func (x *exchange) decide(o outcome) (inTime bool) {
 	run := &x.handler
 	run.mu.Lock()
-	if inTime = run.fate == undecided; inTime {
-		run.outcome, run.fate = o, decided
+	if inTime = run.state == undecided; inTime {
+		run.outcome, run.state = o, decided
 	}
 	run.mu.Unlock()
 	x.ctx.Cancel(context.Canceled)

@@ -117,7 +117,7 @@ func TestADecisionAfterAHangUpCounts(t *testing.T) {
 		want webhook.Outcome
 	}{{nil, webhook.Allowed}, {webhook.Deny("no"), webhook.Denied}, {errors.New("down"), webhook.Failed}} {
 		synctest.Test(t, func(t *testing.T) {
-			d, r := newDoorman(), &recorder{}
+			d, r := newBlockingHandler(), &recorder{}
 			hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 				return errors.Join(d.handle(ctx, req), in.err)
 			})

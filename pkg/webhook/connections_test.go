@@ -58,7 +58,7 @@ func TestMaxConnectionAge(t *testing.T) {
 // call is closed, even if it sent other requests. A connection with a call is never closed.
 func TestMaxConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxConnections: 3}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
@@ -105,7 +105,7 @@ func (e *endpoint) stopAll(tb testing.TB) {
 // TestAllConnectionsAreBusy checks that a new connection waits until another one is no longer busy.
 func TestAllConnectionsAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxConnections: 1}, hook)
 		first, second := make(chan answer), make(chan answer)

@@ -43,7 +43,7 @@ func (e *endpoint) probe(tb testing.TB, url string) (int, string) {
 // TestShutdownOrder stops a server while a call is in flight.
 func TestShutdownOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		ctxErr := make(chan error, 1)
 		hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 			if req.Name == "long" {
@@ -351,7 +351,7 @@ func TestNoCallIsLostWhileServersStop(t *testing.T) {
 
 func TestAListenerThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		l := &failingListener{listener: &listener{conns: make(chan net.Conn), closed: make(chan struct{})}, fail: make(chan bool)}
 		e := serve(t, webhook.Options{Listener: l, DrainTimeout: time.Minute}, hook)

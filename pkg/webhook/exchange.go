@@ -61,30 +61,30 @@ const (
 type handlerRun struct {
 	called  bool
 	mu      sync.Mutex
-	fate    fate
-	outcome outcome // if fate is decided
+	state   answerState
+	outcome outcome // if state is decided
 }
 
-// A fate is the state of the answer: which goroutine sends it.
-type fate int
+// An answerState says which goroutine sends the answer.
+type answerState int
 
 const (
-	undecided fate = iota // no goroutine yet: the handler has not returned
-	decided               // the goroutine of the call, with the outcome of the handler
-	abandoned             // the goroutine of the call, without the handler: it missed its deadline
-	hijacked              // a timer took the connection over: the handler missed its deadline
+	undecided answerState = iota // no goroutine yet: the handler has not returned
+	decided                      // the goroutine of the call, with the outcome of the handler
+	abandoned                    // the goroutine of the call, without the handler: it missed its deadline
+	hijacked                     // a timer took the connection over: the handler missed its deadline
 )
 
-// fateNow returns the fate of the answer.
-func (r *handlerRun) fateNow() fate {
+// currentState returns the state of the answer.
+func (r *handlerRun) currentState() answerState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.fate
+	return r.state
 }
 
 // leftBehind reports whether the call was answered without its handler, which still runs.
 func (x *exchange) leftBehind() bool {
-	f := x.handler.fateNow()
+	f := x.handler.currentState()
 	return f == abandoned || f == hijacked
 }
 

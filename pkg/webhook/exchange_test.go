@@ -125,19 +125,19 @@ type panicking struct {
 	Metadata struct {
 		Name metav1.Time `json:"-"`
 	} `json:"metadata"`
-	Mood mood `json:"mood,omitempty"`
+	Mood panickingText `json:"panickingText,omitempty"`
 }
 
-type mood struct{ text string }
+type panickingText struct{ text string }
 
-func (m *mood) UnmarshalJSON(raw []byte) error {
+func (m *panickingText) UnmarshalJSON(raw []byte) error {
 	if m.text = string(raw); m.text == `"bad"` {
 		panic("what a day")
 	}
 	return nil
 }
 
-func (m mood) MarshalJSON() ([]byte, error) {
+func (m panickingText) MarshalJSON() ([]byte, error) {
 	if m.text == `"changed"` {
 		panic("leave me alone")
 	}
@@ -157,17 +157,17 @@ func TestTypesThatPanicFailTheCall(t *testing.T) {
 		reason, want string
 		call         call
 	}{
-		{"while decoding", "decoding the object panicked: what a day", call{object: `{"mood":"bad"}`}},
-		{"while comparing", "comparing the object panicked: leave me alone", call{object: `{"mood":"good"}`}},
-		{"in the handler", "the handler panicked: what a day", call{operation: admissionv1.Update, name: "old", object: `{}`, oldObject: `{"mood":"bad"}`}},
-		{"of duplicates, the last one counts", "comparing the object panicked: leave me alone", call{object: `{"mood":"bad"},"object":{"mood":"good"}`}},
+		{"while decoding", "decoding the object panicked: what a day", call{object: `{"panickingText":"bad"}`}},
+		{"while comparing", "comparing the object panicked: leave me alone", call{object: `{"panickingText":"good"}`}},
+		{"in the handler", "the handler panicked: what a day", call{operation: admissionv1.Update, name: "old", object: `{}`, oldObject: `{"panickingText":"bad"}`}},
+		{"of duplicates, the last one counts", "comparing the object panicked: leave me alone", call{object: `{"panickingText":"bad"},"object":{"panickingText":"good"}`}},
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			var lines []string
 			logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 			status := ask(t, hook.WithLogger(logger), in.call).failed(t)
 			want(t, status.Message, in.want)
-			if status.Code != http.StatusInternalServerError || len(lines) != 1 || !strings.Contains(lines[0], "mood") {
+			if status.Code != http.StatusInternalServerError || len(lines) != 1 || !strings.Contains(lines[0], "panickingText") {
 				t.Errorf("%d, and the log has no stack: %q", status.Code, lines)
 			}
 		})
@@ -177,20 +177,20 @@ func TestTypesThatPanicFailTheCall(t *testing.T) {
 // TestWhichOfSeveralErrorsIsReported sends calls with several errors. A wrong kind is reported
 // before an object that does not decode.
 func TestWhichOfSeveralErrorsIsReported(t *testing.T) {
-	const misfit = `{"spec":1}`
+	const wrongShape = `{"spec":1}`
 	for _, in := range []struct{ reason, body, want string }{
-		{"the shape alone", string(call{object: misfit}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
-		{"a wrong kind, before the shape", string(call{object: misfit, kind: "/v1/Node"}.body()), "the hook handles kind Pod (v1), not kind Node (v1)"},
-		{"text that is not JSON, before the shape", strings.Replace(string(call{object: misfit}.body()), `"options":null`, `"options":nul`, 1),
+		{"the shape alone", string(call{object: wrongShape}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
+		{"a wrong kind, before the shape", string(call{object: wrongShape, kind: "/v1/Node"}.body()), "the hook handles kind Pod (v1), not kind Node (v1)"},
+		{"text that is not JSON, before the shape", strings.Replace(string(call{object: wrongShape}.body()), `"options":null`, `"options":nul`, 1),
 			"cannot read the AdmissionReview: request.options: not JSON: unexpected '}' in literal null at byte 290"},
 		{"text that is not JSON, in the object", string(call{object: `{"spec":1,"x":[}`}.body()),
 			"cannot read the AdmissionReview: request.object: not JSON: unexpected '}' looking for the beginning of a value at byte 264"},
-		{"a review of an unknown version, before the shape", strings.Replace(string(call{object: misfit}.body()), "k8s.io/v1", "k8s.io/v9", 1),
+		{"a review of an unknown version, before the shape", strings.Replace(string(call{object: wrongShape}.body()), "k8s.io/v1", "k8s.io/v9", 1),
 			`cannot read the AdmissionReview: apiVersion: unknown AdmissionReview version: "admission.k8s.io/v9" is neither admission.k8s.io/v1 nor admission.k8s.io/v1beta1`},
-		{"another object of that name after it", string(call{object: misfit + `,"object":{}`}.body()), ""},
-		{"another object of that name before it", string(call{object: `{},"object":` + misfit}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
-		{"null after it, which keeps it", string(call{object: misfit + `,"object":null`}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
-		{"a request of that name after it", strings.Replace(string(call{object: misfit}.body()), `{"kind"`, `{"request":{"object":{"spec":2}},"request":null,"kind"`, 1),
+		{"another object of that name after it", string(call{object: wrongShape + `,"object":{}`}.body()), ""},
+		{"another object of that name before it", string(call{object: `{},"object":` + wrongShape}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
+		{"null after it, which keeps it", string(call{object: wrongShape + `,"object":null`}.body()), "cannot decode object as v1.Pod: spec: want object, got number"},
+		{"a request of that name after it", strings.Replace(string(call{object: wrongShape}.body()), `{"kind"`, `{"request":{"object":{"spec":2}},"request":null,"kind"`, 1),
 			"cannot decode object as v1.Pod: spec: want object, got number"},
 	} {
 		row(t, in.reason, func(t *testing.T) {

@@ -59,7 +59,7 @@ func FuzzHook(f *testing.F) {
 		for _, hook := range hooks {
 			hook(t, query, contentType, body)
 		}
-		judge(t, post(t, quiet, query, contentType, bytes.NewReader(body)), body, false)
+		admittedRequest(t, post(t, quiet, query, contentType, bytes.NewReader(body)), body, false)
 	})
 }
 
@@ -132,7 +132,7 @@ func fuzzedWith[T any](mutate func(*T) error, content func(*T) any) fuzzed {
 	}
 	return func(t *testing.T, query, contentType string, body []byte) {
 		a := post(t, hook, query, contentType, bytes.NewReader(body))
-		req, ops := judge(t, a, body, true)
+		req, ops := admittedRequest(t, a, body, true)
 		if req == nil || req.Object == nil {
 			return
 		}
@@ -157,8 +157,8 @@ func fuzzedWith[T any](mutate func(*T) error, content func(*T) any) fuzzed {
 	}
 }
 
-// judge returns the request and the patch of an admitted call.
-func judge(t *testing.T, a answer, body []byte, isMutating bool) (*review.Request, []byte) {
+// admittedRequest returns the request and the patch of an admitted call.
+func admittedRequest(t *testing.T, a answer, body []byte, isMutating bool) (*review.Request, []byte) {
 	t.Helper()
 	if a.code != http.StatusOK {
 		a.failed(t)

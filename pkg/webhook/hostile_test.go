@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A nuisance is a client that makes no call. It goes on until it is disconnected or ctx is done.
-type nuisance func(ctx context.Context, e *endpoint) error
+// A hostileClient is a client that makes no call. It goes on until it is disconnected or ctx is done.
+type hostileClient func(ctx context.Context, e *endpoint) error
 
 // TestHostileClients runs many clients of each kind at once, and normal calls meanwhile. Afterwards
 // no goroutine is left.
@@ -30,7 +30,7 @@ func TestHostileClients(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		n      int
-		do     nuisance
+		do     hostileClient
 	}{
 		{reason: "connections that say nothing", n: 2000, do: silent},
 		{reason: "idle connections", n: 300, do: idle},
@@ -127,7 +127,7 @@ func idle(ctx context.Context, e *endpoint) error {
 	return err
 }
 
-func slowly(head, more string) nuisance {
+func slowly(head, more string) hostileClient {
 	return func(ctx context.Context, e *endpoint) error {
 		conn, done, err := e.secured(ctx, "http/1.1")
 		if err != nil {
@@ -146,7 +146,7 @@ func slowly(head, more string) nuisance {
 	}
 }
 
-func endlessly(head string) nuisance {
+func endlessly(head string) hostileClient {
 	return func(ctx context.Context, e *endpoint) error {
 		conn, done, err := e.secured(ctx, "http/1.1")
 		if err != nil {

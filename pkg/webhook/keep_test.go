@@ -44,7 +44,7 @@ func markedCall(mark string) []byte {
 type keeper struct {
 	t        *testing.T
 	mu       sync.Mutex
-	kept     []keepsake
+	kept     []keptValue
 	answered sync.Map // by mark: a channel that is closed after the answer
 }
 
@@ -59,7 +59,7 @@ func (k *keeper) overrun(ctx context.Context, mark string) bool {
 	return overruns
 }
 
-type keepsake struct {
+type keptValue struct {
 	what, mark, then string
 	now              func() string
 }
@@ -70,7 +70,7 @@ func (k *keeper) keep(what, mark string, now func() string) {
 	k.check(what, mark, then)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.kept = append(k.kept, keepsake{what, mark, then, now})
+	k.kept = append(k.kept, keptValue{what, mark, then, now})
 }
 
 // check looks for the marks of other calls. All marks have the same length.
@@ -170,14 +170,14 @@ func (k *keeper) follow(mark string, look func() []string) {
 // copy.
 type byteFields struct {
 	Metadata json.RawMessage `json:"metadata"`
-	Spec     hoarder         `json:"spec"`
-	New      *hoarder        `json:"new"`
+	Spec     rawKeeper       `json:"spec"`
+	New      *rawKeeper      `json:"new"`
 }
 
-type hoarder struct{ raw []byte }
+type rawKeeper struct{ raw []byte }
 
-func (h *hoarder) UnmarshalJSON(raw []byte) error { h.raw = raw; return nil }
-func (h hoarder) MarshalJSON() ([]byte, error)    { return h.raw, nil }
+func (h *rawKeeper) UnmarshalJSON(raw []byte) error { h.raw = raw; return nil }
+func (h rawKeeper) MarshalJSON() ([]byte, error)    { return h.raw, nil }
 
 func keepRaw(k *keeper) func(context.Context, *review.Request) (*review.Decision, patch.Patch, error) {
 	return func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {

@@ -32,12 +32,12 @@ func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
 	}
 }
 
-// A doorman is a handler that announces each call and waits for a signal to go on.
-type doorman struct{ arrived, leave chan bool }
+// A blockingHandler is a handler that announces each call and waits for a signal to go on.
+type blockingHandler struct{ arrived, leave chan bool }
 
-func newDoorman() doorman { return doorman{make(chan bool), make(chan bool)} }
+func newBlockingHandler() blockingHandler { return blockingHandler{make(chan bool), make(chan bool)} }
 
-func (d doorman) handle(context.Context, *webhook.Request[corev1.Pod]) error {
+func (d blockingHandler) handle(context.Context, *webhook.Request[corev1.Pod]) error {
 	d.arrived <- true
 	<-d.leave
 	return nil
@@ -55,7 +55,7 @@ func inBoth(t *testing.T, test func(t *testing.T, h2 bool)) {
 
 func TestMaxInFlight(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
-		d, r := newDoorman(), &recorder{}
+		d, r := newBlockingHandler(), &recorder{}
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 2, Observers: []webhook.Observer{r}}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
@@ -87,7 +87,7 @@ func TestMaxInFlight(t *testing.T) {
 // the answer.
 func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
@@ -189,7 +189,7 @@ func TestMaxInFlightBytes(t *testing.T) {
 // ones.
 func TestSmallCallsHoldLittleMemory(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
@@ -256,7 +256,7 @@ func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 // repeats the call on the same connection.
 func TestTheConnectionOfACallThatWasTurnedAwayStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		dialled := 0
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)

@@ -22,7 +22,7 @@ import (
 // TestLoad checks the load while a handler runs, after it was left behind, and after it returned.
 func TestLoad(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 10, MaxInFlightBytes: 20 << 20, MaxConnections: 30}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2

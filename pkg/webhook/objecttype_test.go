@@ -16,16 +16,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A forgotten is the Go type of a custom resource without a generated DeepCopyObject.
-type forgotten struct {
+// A withoutDeepCopy is the Go type of a custom resource without a generated DeepCopyObject.
+type withoutDeepCopy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 }
 
 func TestAnAPITypeWithoutDeepCopyObjectIsRefused(t *testing.T) {
-	const refusal = "webhook any.example.com: webhook_test.forgotten has TypeMeta and ObjectMeta like an API type, but no method DeepCopyObject, so its kind is not known; " +
+	const refusal = "webhook any.example.com: webhook_test.withoutDeepCopy has TypeMeta and ObjectMeta like an API type, but no method DeepCopyObject, so its kind is not known; " +
 		"generate the method, or name the kinds with WithKinds, or leave TypeMeta out if this is a projection"
-	hook := forAny[forgotten](everything...)
+	hook := forAny[withoutDeepCopy](everything...)
 	want(t, fmt.Sprint(hook.Check()), refusal)
 	want(t, fmt.Sprint(hook.WithKinds().Check()), refusal)
 	want(t, ask(t, hook, call{}).failed(t).Message, "the registration of the hook is invalid: "+refusal)
@@ -47,11 +47,11 @@ type node struct {
 	Numbered map[int][2]string `json:"numbered,omitempty"`
 }
 
-// A touchy type encodes itself, so its fields are not checked. Its methods panic.
-type touchy struct{ Done chan int }
+// A panickingCodec type encodes itself, so its fields are not checked. Its methods panic.
+type panickingCodec struct{ Done chan int }
 
-func (touchy) MarshalJSON() ([]byte, error) { panic("not now") }
-func (*touchy) UnmarshalJSON([]byte) error  { panic("not now") }
+func (panickingCodec) MarshalJSON() ([]byte, error) { panic("not now") }
+func (*panickingCodec) UnmarshalJSON([]byte) error  { panic("not now") }
 
 // named is embedded without a name in JSON, so its fields become fields of the outer struct.
 type named struct {
@@ -102,7 +102,7 @@ func TestTypesThatJSONCannotEncode(t *testing.T) {
 			call  func()
 		}](everything...), ""},
 		{"types with their own JSON methods", forAny[struct {
-			Touchy touchy               `json:"touchy"`
+			Touchy panickingCodec       `json:"panickingCodec"`
 			Raw    runtime.RawExtension `json:"raw"`
 			Any    any                  `json:"any"`
 		}](everything...), ""},

@@ -49,7 +49,7 @@ func (x *exchange) enter(h *host) error {
 
 // leave ends the place of the call after its answer. A handler that was left behind keeps it.
 func (x *exchange) leave() {
-	if x.handler.fateNow() == hijacked {
+	if x.handler.currentState() == hijacked {
 		x.place.LeaveConnection()
 	} else {
 		x.place.Leave()

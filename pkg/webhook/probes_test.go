@@ -122,7 +122,7 @@ func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
 // TestOpsGoOnUntilTheEnd requests metrics and probes while the server stops.
 func TestOpsGoOnUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		ops := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 		e := serveInMemory(t, webhook.Options{

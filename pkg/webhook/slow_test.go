@@ -112,7 +112,7 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 // place.
 func TestMaxInFlightHoldsWithSlowBodies(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = h2
@@ -178,7 +178,7 @@ func TestSlowBodiesReleaseTheirBytes(t *testing.T) {
 // even then.
 func TestSmallSlowBodiesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlightBytes: 1 << 20, MaxBodyBytes: 1 << 20}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false

@@ -160,7 +160,7 @@ func TestAnUnreadRestKeepsItsConnection(t *testing.T) {
 	for name, comes := range map[string]bool{"comes": true, "does not come": false} {
 		row(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDoorman()
+				d := newBlockingHandler()
 				hook := mutating(d.handle)
 				e := serveInMemory(t, webhook.Options{MaxInFlight: 1, MaxConnections: 2}, hook)
 				busy := make(chan answer)

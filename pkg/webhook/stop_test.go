@@ -28,7 +28,7 @@ func TestAStopThatCutsCallsOff(t *testing.T) {
 	for _, drain := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
 		row(t, drain.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDoorman()
+				d := newBlockingHandler()
 				hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 					if req.Name == "long" {
 						return d.handle(ctx, req)
@@ -83,7 +83,7 @@ func TestAStopThatCutsCallsOff(t *testing.T) {
 // must still get a close notice.
 func TestTheListenerClosesBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{DrainTimeout: 20 * time.Second}, hook)
 		e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
@@ -161,7 +161,7 @@ func TestACallOverHTTP2OnItsWayWhenItsConnectionEnds(t *testing.T) {
 // TestACallThatCameBeforeGOAWAY checks that such a call is answered, however long it takes.
 func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		l := &slowListener{listener: &listener{conns: make(chan net.Conn), closed: make(chan struct{})}}
 		e := serve(t, webhook.Options{Listener: l, MaxConnections: 1, DrainTimeout: time.Minute}, hook)

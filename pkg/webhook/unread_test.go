@@ -41,7 +41,7 @@ func TestABodyThatIsSlowAfterItsAnswer(t *testing.T) {
 	} {
 		row(t, in.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDoorman()
+				d := newBlockingHandler()
 				hook := mutating(d.handle)
 				e := serveInMemory(t, webhook.Options{MaxInFlight: 2}, hook, validating(admit).WithMaxBodyBytes(1<<10))
 				for range 2 {
@@ -106,7 +106,7 @@ func receive(t *testing.T, from *bufio.Reader, code int, last bool) {
 // open.
 func TestABodyWithoutALengthThatWasTurnedAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorman()
+		d := newBlockingHandler()
 		hook := mutating(d.handle)
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)
 		client := e.another()

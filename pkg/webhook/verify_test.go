@@ -120,16 +120,16 @@ func (g generator) result() (verdict, error) {
 	case 1:
 		_ = ([]int)(nil)[g.IntN(3)] // a runtime error
 	case 2:
-		return fails, (*careless)(nil)
+		return fails, (*nilPanicking)(nil)
 	}
 	tree := g.tree(3)
 	return tree.verdict(), tree.err
 }
 
-// careless is an error that panics if it is nil.
-type careless struct{ text string }
+// nilPanicking is an error that panics if it is nil.
+type nilPanicking struct{ text string }
 
-func (c *careless) Error() string { return c.text }
+func (c *nilPanicking) Error() string { return c.text }
 
 // An errorTree is an error and its leaves, in the order of errors.As.
 type errorTree struct {

@@ -207,11 +207,11 @@ type promotedText struct {
 
 // nameless has structs without a name that have such methods too. The methods only count for pointers.
 type nameless struct {
-	Field   struct{ metav1.Time }        `json:"field"`
-	Ref     *struct{ metav1.Time }       `json:"ref,omitempty"`
-	List    []struct{ textKey }          `json:"list,omitempty"`
-	Map     map[string]struct{ journal } `json:"map,omitempty"`
-	RefList []*struct{ second }          `json:"refList,omitempty"`
+	Field   struct{ metav1.Time }          `json:"field"`
+	Ref     *struct{ metav1.Time }         `json:"ref,omitempty"`
+	List    []struct{ textKey }            `json:"list,omitempty"`
+	Map     map[string]struct{ jsonCalls } `json:"map,omitempty"`
+	RefList []*struct{ second }            `json:"refList,omitempty"`
 	More    struct {
 		metav1.Duration
 		X int
@@ -308,11 +308,11 @@ func (k *textKey) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// shout is a string type that decodes itself from text.
-type shout string
+// textString is a string type that decodes itself from text.
+type textString string
 
-func (s *shout) UnmarshalText(text []byte) error {
-	*s = shout(strings.ToUpper(string(text)))
+func (s *textString) UnmarshalText(text []byte) error {
+	*s = textString(strings.ToUpper(string(text)))
 	return nil
 }
 
@@ -329,15 +329,15 @@ type both struct{ By, Text string }
 func (b *both) UnmarshalJSON(data []byte) error { b.By, b.Text = "json", string(data); return nil }
 func (b *both) UnmarshalText(data []byte) error { b.By, b.Text = "text", string(data); return nil }
 
-// journal records each call of UnmarshalJSON with its argument, including null.
-type journal []string
+// jsonCalls records each call of UnmarshalJSON with its argument, including null.
+type jsonCalls []string
 
-func (j *journal) UnmarshalJSON(data []byte) error { *j = append(*j, string(data)); return nil }
+func (j *jsonCalls) UnmarshalJSON(data []byte) error { *j = append(*j, string(data)); return nil }
 
-// heard records each call of UnmarshalText.
-type heard []string
+// textCalls records each call of UnmarshalText.
+type textCalls []string
 
-func (h *heard) UnmarshalText(text []byte) error { *h = append(*h, string(text)); return nil }
+func (h *textCalls) UnmarshalText(text []byte) error { *h = append(*h, string(text)); return nil }
 
 // valueReceiver can reject a value, but cannot store it.
 type valueReceiver string

@@ -206,7 +206,7 @@ type mappings struct {
 	Addrs    map[netip.Addr]bool           `json:"addrs,omitempty"`
 	Days     map[metav1.Time]string        `json:"days,omitempty"`
 	Numbers  map[json.Number]int           `json:"numbers,omitempty"`
-	Shouts   map[shout]shout               `json:"shouts,omitempty"`
+	Shouts   map[textString]textString     `json:"shouts,omitempty"`
 	Parts    map[string]part               `json:"parts"`
 	Refs     map[string]*part              `json:"refs,omitempty"`
 	Groups   map[string][]part             `json:"groups,omitempty"`
@@ -245,7 +245,7 @@ type pointers struct {
 	Raw     **json.RawMessage             `json:"raw,omitempty"`
 	Array   *[2]int                       `json:"array,omitempty"`
 	Text    **textKey                     `json:"text,omitempty"`
-	Journal **journal                     `json:"journal,omitempty"`
+	Journal **jsonCalls                   `json:"jsonCalls,omitempty"`
 }
 
 type times struct {
@@ -279,14 +279,14 @@ type custom struct {
 	Second   second                `json:"second"`
 	Seconds  []*second             `json:"seconds,omitempty"`
 	Both     both                  `json:"both"`
-	Shout    shout                 `json:"shout"`
+	Shout    textString            `json:"textString"`
 	Key      textKey               `json:"key"`
-	Journal  journal               `json:"journal"`
-	Journals map[string]journal    `json:"journals,omitempty"`
-	Ref      *journal              `json:"ref,omitempty"`
-	Heard    heard                 `json:"heard"`
-	HeardRef **heard               `json:"heardRef,omitempty"`
-	HeardAll []heard               `json:"heardAll,omitempty"`
+	Journal  jsonCalls             `json:"jsonCalls"`
+	Journals map[string]jsonCalls  `json:"journals,omitempty"`
+	Ref      *jsonCalls            `json:"ref,omitempty"`
+	Heard    textCalls             `json:"textCalls"`
+	HeardRef **textCalls           `json:"heardRef,omitempty"`
+	HeardAll []textCalls           `json:"heardAll,omitempty"`
 	Value    valueReceiver         `json:"value"`
 	ValueRef *valueReceiver        `json:"valueRef,omitempty"`
 	Default  defaulted             `json:"default"`

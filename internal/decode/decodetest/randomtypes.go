@@ -162,7 +162,7 @@ var leafTypes = []reflect.Type{
 	reflect.TypeFor[metav1.LabelSelector](), reflect.TypeFor[metav1.OwnerReference](), reflect.TypeFor[corev1.EnvVar](),
 	reflect.TypeFor[map[string]string](), reflect.TypeFor[[]string](), reflect.TypeFor[map[string]any](), reflect.TypeFor[[]any](),
 	reflect.TypeFor[part](), reflect.TypeFor[*part](), reflect.TypeFor[struct{}](), reflect.TypeFor[textKey](), reflect.TypeFor[second](),
-	reflect.TypeFor[both](), reflect.TypeFor[journal](), reflect.TypeFor[heard](), reflect.TypeFor[valueReceiver](), reflect.TypeFor[shout](),
+	reflect.TypeFor[both](), reflect.TypeFor[jsonCalls](), reflect.TypeFor[textCalls](), reflect.TypeFor[valueReceiver](), reflect.TypeFor[textString](),
 	reflect.TypeFor[defaulted](), reflect.TypeFor[tree](), reflect.TypeFor[names](), reflect.TypeFor[promoted](),
 }
 
@@ -170,12 +170,12 @@ var oddLeafTypes = []reflect.Type{
 	reflect.TypeFor[complex64](), reflect.TypeFor[chan int](), reflect.TypeFor[func()](), reflect.TypeFor[fmt.Stringer](),
 	reflect.TypeFor[embedsLost](), reflect.TypeFor[nameless](), reflect.TypeFor[embedsShown](), reflect.TypeFor[[2]int](),
 	reflect.TypeFor[quoted](), reflect.TypeFor[unfit](), reflect.TypeFor[map[string]struct{ metav1.Time }](),
-	reflect.TypeFor[[]struct{ textKey }](), reflect.TypeFor[*struct{ journal }](), reflect.TypeFor[struct{ second }](),
+	reflect.TypeFor[[]struct{ textKey }](), reflect.TypeFor[*struct{ jsonCalls }](), reflect.TypeFor[struct{ second }](),
 }
 
 var keyTypes = []reflect.Type{
 	reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[phase](), reflect.TypeFor[int](), reflect.TypeFor[int8](),
 	reflect.TypeFor[tinyInt](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](),
-	reflect.TypeFor[textKey](), reflect.TypeFor[second](), reflect.TypeFor[both](), reflect.TypeFor[json.Number](), reflect.TypeFor[shout](),
+	reflect.TypeFor[textKey](), reflect.TypeFor[second](), reflect.TypeFor[both](), reflect.TypeFor[json.Number](), reflect.TypeFor[textString](),
 	reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[[2]string](),
 }

@@ -82,7 +82,7 @@ var spellings = map[reflect.Type]spelling{
 	// The methods count in some places and not in others.
 	reflect.TypeFor[struct{ metav1.Time }](): {good: []string{`"2020-01-02T03:04:05Z"`, `{}`, `{"Time":{}}`, `null`}},
 	reflect.TypeFor[struct{ textKey }]():     {good: []string{`"a/b"`, `{"Group":"a","Item":"b"}`, `{}`, `null`}},
-	reflect.TypeFor[struct{ journal }]():     {good: []string{`1`, `{}`, `{"journal":[1]}`, `null`}},
+	reflect.TypeFor[struct{ jsonCalls }]():   {good: []string{`1`, `{}`, `{"jsonCalls":[1]}`, `null`}},
 	reflect.TypeFor[struct{ second }]():      {good: []string{`1`, `{}`, `{"second":1}`, `null`}},
 	reflect.TypeFor[unstructured.Unstructured](): {
 		good: []string{

@@ -106,15 +106,15 @@ func TestRequestOfASubresource(t *testing.T) {
 	}
 }
 
-// fatal is a testing.TB that records the end of its test instead of ending it.
-type fatal struct {
+// recordingTB is a testing.TB that records the end of its test instead of ending it.
+type recordingTB struct {
 	testing.TB
 	text string
 }
 
-func (f *fatal) Helper()                      {}
-func (f *fatal) Fatal(args ...any)            { f.text = fmt.Sprint(args...); panic(f) }
-func (f *fatal) Fatalf(s string, args ...any) { f.text = fmt.Sprintf(s, args...); panic(f) }
+func (f *recordingTB) Helper()                      {}
+func (f *recordingTB) Fatal(args ...any)            { f.text = fmt.Sprint(args...); panic(f) }
+func (f *recordingTB) Fatalf(s string, args ...any) { f.text = fmt.Sprintf(s, args...); panic(f) }
 
 // TestUnexpectedAnswersFailTheTest calls each helper with an answer that it does not expect.
 func TestUnexpectedAnswersFailTheTest(t *testing.T) {
@@ -160,7 +160,7 @@ func TestUnexpectedAnswersFailTheTest(t *testing.T) {
 			func(tb testing.TB) { webhooktest.Request(tb, admissionv1.Create, podKind, "pods", "[]", nil) },
 		},
 	} {
-		tb := &fatal{TB: t}
+		tb := &recordingTB{TB: t}
 		func() {
 			defer func() { _ = recover() }()
 			row.run(tb)

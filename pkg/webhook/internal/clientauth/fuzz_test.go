@@ -39,18 +39,18 @@ func FuzzTokenFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		judge := bearer(inFile(t, tokens))
-		if judge(presented("Bearer ")) == nil || judge(presented("Bearer "+string(content)+"\n")) == nil && len(tokens) > 1 {
+		admittedRequest := bearer(inFile(t, tokens))
+		if admittedRequest(presented("Bearer ")) == nil || admittedRequest(presented("Bearer "+string(content)+"\n")) == nil && len(tokens) > 1 {
 			t.Error("something else passes")
 		}
 		for line := range strings.Lines(strings.TrimPrefix(string(content), "\ufeff")) {
 			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 				continue
 			}
-			if err := judge(presented("Bearer " + line)); err != nil {
+			if err := admittedRequest(presented("Bearer " + line)); err != nil {
 				t.Errorf("%q does not pass: %v", line, err)
 			}
-			if judge(presented("Bearer "+line+"#")) == nil || judge(presented("Basic "+line)) == nil {
+			if admittedRequest(presented("Bearer "+line+"#")) == nil || admittedRequest(presented("Basic "+line)) == nil {
 				t.Errorf("something near %q passes", line)
 			}
 		}
@@ -68,16 +68,16 @@ func FuzzBasicFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		judge := basic(inFile(t, pairs))
+		admittedRequest := basic(inFile(t, pairs))
 		for line := range strings.Lines(strings.TrimPrefix(string(content), "\ufeff")) {
 			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 				continue
 			}
-			if err := judge(presented("Basic " + base64.StdEncoding.EncodeToString([]byte(line)))); err != nil {
+			if err := admittedRequest(presented("Basic " + base64.StdEncoding.EncodeToString([]byte(line)))); err != nil {
 				t.Errorf("%q does not pass: %v", line, err)
 			}
 			user, _, _ := strings.Cut(line, ":")
-			if judge(presented("Basic "+base64.StdEncoding.EncodeToString([]byte(user+":")))) == nil || judge(presented("Basic "+line)) == nil {
+			if admittedRequest(presented("Basic "+base64.StdEncoding.EncodeToString([]byte(user+":")))) == nil || admittedRequest(presented("Basic "+line)) == nil {
 				t.Errorf("something near %q passes", line)
 			}
 		}
