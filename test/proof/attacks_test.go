@@ -22,7 +22,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// An attack is one kind of hostile client. clients of them run at once, each repeating the attack after a pause.
+// An attack is one kind of hostile client. Several clients run at once, and each repeats the attack after
+// a pause.
 type attack struct {
 	name    string
 	clients int
@@ -33,12 +34,12 @@ type attack struct {
 // A victim is the server under attack.
 type victim struct {
 	addr string
-	body []byte // of a proper call
+	body []byte // body of a valid call
 }
 
 const callPath = "/mutate/" + control.MutatingName
 
-// There are fewer slow bodies than MaxInFlight, so that the connections do not run out.
+// attacks are all attacks. The number of slow bodies is below MaxInFlight, so that honest calls are admitted.
 var attacks = []attack{
 	{"slow headers", 100, 5 * time.Second, func(ctx context.Context, v *victim) error {
 		return v.overTLS(ctx, func(conn net.Conn) error {
@@ -88,7 +89,7 @@ var attacks = []attack{
 		return v.overTCP(ctx, func(conn net.Conn) error {
 			garbage := make([]byte, 512)
 			for i := range garbage {
-				garbage[i] = byte(rand.Uint32()) //nolint:gosec // any will do
+				garbage[i] = byte(rand.Uint32()) //nolint:gosec // need not be secure
 			}
 			_, err := conn.Write(garbage)
 			return errors.Join(err, read(conn))
@@ -102,14 +103,14 @@ var attacks = []attack{
 	}},
 	{"handshakes that stop halfway", 50, 5 * time.Second, func(ctx context.Context, v *victim) error {
 		return v.overTCP(ctx, func(conn net.Conn) error {
-			// A record that announces more than it brings.
+			// The length in the record is longer than the record.
 			_, err := conn.Write([]byte{0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, 3, 3})
 			return errors.Join(err, read(conn))
 		})
 	}},
 }
 
-// run attacks until ctx is done and counts how often it could.
+// run repeats the attack with all clients until ctx is done. It counts the attacks that got a connection.
 func (a attack) run(ctx context.Context, v *victim, times *atomic.Int64) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -132,7 +133,7 @@ func (a attack) run(ctx context.Context, v *victim, times *atomic.Int64) {
 	}
 }
 
-// paced does something, and again each time some time has gone by, until it fails.
+// paced calls do at a regular interval until do fails or ctx is done.
 func paced(ctx context.Context, every time.Duration, do func() error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -170,7 +171,7 @@ func (v *victim) overTLS(ctx context.Context, do func(net.Conn) error, protocols
 	})
 }
 
-// slowly writes one byte after the other, and reads nothing.
+// slowly writes one byte every 200 ms, and reads nothing.
 func slowly(ctx context.Context, conn net.Conn, text string) error {
 	rest := []byte(text)
 	return paced(ctx, 200*time.Millisecond, func() error {
@@ -183,13 +184,13 @@ func slowly(ctx context.Context, conn net.Conn, text string) error {
 	})
 }
 
-// read waits until the other side is done with the connection.
+// read reads until the server closes the connection.
 func read(conn net.Conn) error {
 	_, err := io.Copy(io.Discard, conn)
 	return err
 }
 
-// resets opens streams and resets each at once, in the way of CVE-2023-44487.
+// resets opens HTTP/2 streams and resets each at once, as in CVE-2023-44487.
 func resets(ctx context.Context, conn net.Conn) error {
 	framer, headers, err := startH2(conn)
 	if err != nil {
@@ -211,7 +212,7 @@ func resets(ctx context.Context, conn net.Conn) error {
 	})
 }
 
-// openStreams begins as many calls as it may and sends none of the bodies.
+// openStreams begins five calls without sending their bodies.
 func openStreams(ctx context.Context, conn net.Conn) error {
 	framer, headers, err := startH2(conn)
 	if err != nil {
@@ -225,7 +226,8 @@ func openStreams(ctx context.Context, conn net.Conn) error {
 	return paced(ctx, 500*time.Millisecond, func() error { return framer.WritePing(false, [8]byte{}) })
 }
 
-// startH2 returns what writes frames, and the headers of a call. What comes back is dropped.
+// startH2 starts HTTP/2 on a connection. It returns a framer and the encoded headers of a call. It discards
+// all that the server sends.
 func startH2(conn net.Conn) (*http2.Framer, []byte, error) {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		return nil, nil, err

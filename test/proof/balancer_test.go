@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// A balancer stands for a Service: it forwards each new connection to the next ready endpoint. Like
-// kubelet and kube-proxy it learns late of readiness, keeps existing connections, and refuses a
-// connection if the endpoint does.
+// A balancer simulates a Service: it forwards each new connection to the next ready endpoint. Like kubelet
+// and kube-proxy it learns of readiness late, keeps existing connections, and resets a connection that
+// the endpoint refuses.
 type balancer struct {
 	port   int32
 	maxLag time.Duration
@@ -26,7 +26,7 @@ type balancer struct {
 	random    *rand.Rand
 	endpoints []*endpoint
 	next      int
-	changed   chan struct{} // closed and replaced at each change
+	changed   chan struct{} // closed and replaced whenever an endpoint changes
 }
 
 // An endpoint is one replica.
@@ -34,28 +34,28 @@ type endpoint struct {
 	*process
 	stopProbes  context.CancelFunc
 	ready       bool // as far as the balancer knows
-	closed      bool // to new connections, on request
+	closed      bool // gets no new connections
 	connections map[*connection]bool
 	killed      bool
-	exposed     exposure // counted from the kill on
+	exposed     exposure // calls counted since the kill
 }
 
 // A connection is forwarded to an endpoint. It carries at most one call at a time, since the API
 // server calls webhooks over HTTP/1.1.
 type connection struct {
-	turns      int  // how often the client began to send: for the handshake, and for each request
+	turns      int  // times that the client began to send: for the handshake, and for each request
 	fromClient bool // the last bytes came from the client
 }
 
-// isIdle reports whether the connection carries no call: the handshake is over, and the last bytes
-// were a response. An API server has no cache of TLS sessions, so it receives no session tickets.
+// isIdle reports whether the connection carries no call: the handshake is complete, and the server sent the
+// last bytes. Session tickets do not disturb this, because API servers do not cache TLS sessions.
 func (c *connection) isIdle() bool { return c.turns >= 2 && !c.fromClient }
 
-// An exposure counts the calls that the death of a replica can fail.
+// An exposure counts the calls that may fail because a replica was killed.
 type exposure struct {
-	inFlight int // on the replica when it was killed
-	late     int // sent on an idle connection before the client saw its end; the client's close alerts count, too
-	refused  int // on new connections, before the balancer noticed the death
+	inFlight int // calls in flight on the replica when it was killed
+	late     int // calls or close alerts sent on an idle connection before the client saw its end
+	refused  int // new connections before the balancer noticed the death
 }
 
 func (e exposure) total() int { return e.inFlight + e.late + e.refused }
@@ -67,8 +67,8 @@ const (
 	probesToRemove = 3
 )
 
-// newBalancer listens until the test is over. It learns of readiness up to maxLag late, on top
-// of the time between two probes.
+// newBalancer returns a balancer that listens until the end of the test. It learns of a change of readiness
+// up to maxLag after the probe that shows it.
 func newBalancer(t *testing.T, maxLag time.Duration) *balancer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,7 @@ func newBalancer(t *testing.T, maxLag time.Duration) *balancer {
 	return b
 }
 
-// add probes the endpoint until it is removed.
+// add adds an endpoint and probes it until it is removed.
 func (b *balancer) add(p *process) *endpoint {
 	ctx, stopProbes := context.WithCancel(context.Background())
 	e := &endpoint{process: p, stopProbes: stopProbes, connections: map[*connection]bool{}}
@@ -105,8 +105,7 @@ func (b *balancer) add(p *process) *endpoint {
 	return e
 }
 
-// terminate closes the endpoint to new connections after a while, as a cluster does when a Pod is
-// deleted. It does not wait for probes to fail.
+// terminate stops new connections to the endpoint after the lag, as a cluster does when a Pod is deleted.
 func (b *balancer) terminate(e *endpoint) {
 	go func() {
 		if b.lag(context.Background()) {
@@ -121,21 +120,21 @@ func (b *balancer) remove(e *endpoint) {
 	b.change(func() { b.endpoints = slices.DeleteFunc(b.endpoints, func(o *endpoint) bool { return o == e }) })
 }
 
-// awaitReady returns when the balancer uses the endpoint.
+// awaitReady waits until the balancer uses the endpoint.
 func (b *balancer) awaitReady(t *testing.T, e *endpoint) {
 	t.Helper()
 	b.await(t, "the replica is ready", func() bool { return e.ready })
 }
 
-// drain closes the endpoint to new connections and waits until it has none.
+// drain stops new connections to the endpoint and waits until the existing ones are closed.
 func (b *balancer) drain(t *testing.T, e *endpoint) {
 	t.Helper()
 	b.change(func() { e.closed = true })
 	b.await(t, "the replica has no connections", func() bool { return len(e.connections) == 0 })
 }
 
-// kill kills the process of the endpoint without draining it. With removed, the balancer opens no
-// connection to it from this moment on; otherwise it has to notice the death by its probes.
+// kill kills the process of the endpoint without draining it. With removed, the balancer opens no further
+// connection to it. Otherwise the balancer learns of the death by its probes.
 func (b *balancer) kill(e *endpoint, removed bool) {
 	b.change(func() {
 		for c := range e.connections {
@@ -149,13 +148,14 @@ func (b *balancer) kill(e *endpoint, removed bool) {
 	})
 }
 
-// exposure returns the calls that the death of the endpoint could fail until now.
+// exposure returns the exposed calls of a killed endpoint so far.
 func (b *balancer) exposure(e *endpoint) exposure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return e.exposed
 }
 
+// change calls f with the lock held and wakes the goroutines in await.
 func (b *balancer) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,6 +164,7 @@ func (b *balancer) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
+// await waits until happened returns true, for 30 seconds at most.
 func (b *balancer) await(t *testing.T, event string, happened func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
@@ -281,7 +282,7 @@ func (b *balancer) forward(client *net.TCPConn) {
 	_, _ = client.Close(), backend.Close()
 }
 
-// recordBytes records which side sent last. Bytes of a client are recorded before they are forwarded.
+// recordBytes records which side sent last. copyBytes calls it before it forwards the bytes.
 func (b *balancer) recordBytes(e *endpoint, c *connection, fromClient bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,8 +294,8 @@ func (b *balancer) recordBytes(e *endpoint, c *connection, fromClient bool) {
 	c.fromClient = fromClient
 }
 
-// copyBytes copies bytes, the end of the stream, and a connection that broke. It calls received
-// before it writes what it has read.
+// copyBytes copies bytes until the end of the stream, which it copies, too. It resets both connections if
+// one fails. It calls received after each read, before it writes the bytes.
 func copyBytes(to, from *net.TCPConn, received func()) {
 	if _, err := io.Copy(to, readFunc(func(p []byte) (int, error) {
 		n, err := from.Read(p)

@@ -19,24 +19,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bundles is the history of the caBundle of a configuration.
+// bundles records the caBundles that a configuration has had.
 type bundles struct {
 	read func(context.Context) ([]byte, error)
 
 	mu       sync.Mutex
 	versions []version
-	seen     map[[32]byte]bool // certificates, by whether they are trusted now
-	dropped  int
+	seen     map[[32]byte]bool // by SHA-256 of a certificate: whether the newest bundle has it
+	dropped  int               // certificates that the newest bundle lacks
 }
 
-// A version is a bundle with the interval in which it was live at most: from before it was first seen until after it was last
-// seen.
+// A version is a bundle and the times of the first and the last read that returned it. first is the end of
+// the first read, and last the start of the last read.
 type version struct {
 	bundle      []byte
 	first, last time.Time
 }
 
-// watchBundles follows both configurations of the service until the test is over.
+// watchBundles reads both configurations of the service repeatedly until the end of the test.
 func watchBundles(t *testing.T, s *service) []*bundles {
 	t.Helper()
 	api := clients.AdmissionregistrationV1()
@@ -75,7 +75,7 @@ func (b *bundles) watch(ctx context.Context) {
 	for {
 		asked := time.Now()
 		if bundle, err := b.read(ctx); err == nil {
-			b.note(bundle, asked)
+			b.record(bundle, asked)
 		}
 		select {
 		case <-ticker.C:
@@ -85,7 +85,8 @@ func (b *bundles) watch(ctx context.Context) {
 	}
 }
 
-func (b *bundles) note(bundle []byte, asked time.Time) {
+// record adds the result of a read that began at asked.
+func (b *bundles) record(bundle []byte, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.versions); n > 0 && bytes.Equal(b.versions[n-1].bundle, bundle) {
@@ -111,14 +112,14 @@ func (b *bundles) note(bundle []byte, asked time.Time) {
 	}
 }
 
-// rotations is how many CAs were trusted once and are no more.
+// rotations returns the number of CAs that are no longer in the bundle.
 func (b *bundles) rotations() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.dropped
 }
 
-// at returns the bundle that was live at this time, as far as was seen.
+// at returns the newest bundle that was first read before the time.
 func (b *bundles) at(when time.Time) (version, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +131,7 @@ func (b *bundles) at(when time.Time) (version, bool) {
 	return version{}, false
 }
 
-// age returns for how long at most a version has not been the live one.
+// age returns the longest time for which the configuration may have had a newer version than v.
 func (b *bundles) age(v version) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,11 +147,11 @@ func (b *bundles) age(v version) time.Duration {
 	return 0
 }
 
-// An observer is a client like another API server: it learns of a caBundle late, within the settle time of a new CA, and its clock is
-// wrong within the allowed skew. It makes a TLS handshake with every replica in use.
+// An observer makes TLS handshakes with every replica in use, as another API server would. It learns of a
+// caBundle late, but within the settle time, and its clock is wrong, but within the allowed skew.
 type observer struct {
 	samples
-	late atomic.Int64 // handshakes that took so long that they prove nothing
+	late atomic.Int64 // handshakes not counted: the bundle was older than the settle time at the end
 }
 
 func startObserver(t *testing.T, s *service, b *bundles, name string) *observer {
@@ -185,6 +186,7 @@ func startObserver(t *testing.T, s *service, b *bundles, name string) *observer 
 	return o
 }
 
+// visit makes one handshake with a replica.
 func (o *observer) visit(p *process, host string, b *bundles, v version, settle, offset time.Duration) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(v.bundle)
@@ -202,7 +204,7 @@ func (o *observer) visit(p *process, host string, b *bundles, v version, settle,
 		o.late.Add(1)
 		return
 	} else if err != nil {
-		err = fmt.Errorf("replica %s, bundle %s old, clock %+.1fs: %w", p.name, age.Round(time.Millisecond), offset.Seconds(), err)
+		err = fmt.Errorf("replica %s, outdated for %s, clock %+.1fs: %w", p.name, age.Round(time.Millisecond), offset.Seconds(), err)
 	}
 	o.add(start, err)
 }

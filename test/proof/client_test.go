@@ -26,21 +26,21 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// A caller sends reviews to one replica as the API server does: over HTTP/1.1, with at most 25 idle connections, and again after a
-// Retry-After.
+// A caller sends reviews to one replica as the API server does: over HTTP/1.1 and with at most 25 idle
+// connections. It repeats a call after Retry-After.
 type caller struct {
 	url      string
 	http     *http.Client
 	body     []byte
-	attempts *samples // each try
-	calls    *samples // each call, with its tries
-	shed     atomic.Int64
-	retried  atomic.Int64
+	attempts *samples     // attempts that were not shed
+	calls    *samples     // calls whose last attempt was not shed
+	shed     atomic.Int64 // attempts that the replica refused, or that the caller gave up
+	retried  atomic.Int64 // attempts after a refusal
 }
 
 const uid = "11111111-2222-3333-4444-555555555555"
 
-// newCaller calls the mutating hook of a replica about an object of this size.
+// newCaller returns a caller of the mutating hook of a replica. The text in its object has size bytes.
 func newCaller(t *testing.T, addr, namespace, host string, bundle []byte, size int) *caller {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -81,10 +81,11 @@ func newReview(t *testing.T, namespace string, size int) []byte {
 	return body
 }
 
-// errShed is a call that was turned away until its time was over.
-var errShed = errors.New("turned away")
+// errShed is the error of a call that the replica refused until its deadline or its last attempt.
+var errShed = errors.New("the replica refused every attempt")
 
-// call makes one call within a timeout, and tries again when it is told to, up to ten times.
+// call makes one call within a timeout. After a refusal it waits for Retry-After and tries again, up to
+// ten times.
 func (c *caller) call(ctx context.Context, timeout time.Duration) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -111,10 +112,10 @@ func (c *caller) call(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// try makes one attempt. It returns how long to wait for the next, if it was turned away as it
-// is documented, or else a negative duration.
+// try makes one attempt. If the replica refused it correctly, try returns the time of Retry-After, else
+// a negative duration.
 func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration, error) {
-	// It reads the body from a slice, so many of them cost nothing.
+	// The requests share the bytes of the body, so many requests need little memory.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"?timeout="+timeout.String(), bytes.NewReader(c.body))
 	if err != nil {
 		return -1, err
@@ -123,7 +124,7 @@ func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration,
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return time.Hour, nil // given up by the caller
+			return time.Hour, nil // the caller gave up
 		}
 		return -1, err
 	}
@@ -133,17 +134,17 @@ func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration,
 	case err != nil:
 		return -1, err
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
-		return turnedAway(resp, answer)
+		return refusal(resp, answer)
 	case resp.StatusCode != http.StatusOK:
 		return -1, fmt.Errorf("%s: %s", resp.Status, answer)
 	case !bytes.Contains(answer, []byte(`"allowed":true`)) || !bytes.Contains(answer, []byte(uid)):
-		return -1, fmt.Errorf("not the answer expected: %.200s", answer)
+		return -1, fmt.Errorf("the response does not allow the request: %.200s", answer)
 	}
 	return -1, nil
 }
 
-// turnedAway checks that the answer is one that the API server understands.
-func turnedAway(resp *http.Response, answer []byte) (time.Duration, error) {
+// refusal returns the time of Retry-After, or an error if the API server would not understand the response.
+func refusal(resp *http.Response, answer []byte) (time.Duration, error) {
 	reasons := map[int]metav1.StatusReason{
 		http.StatusTooManyRequests:    metav1.StatusReasonTooManyRequests,
 		http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
@@ -154,10 +155,10 @@ func turnedAway(resp *http.Response, answer []byte) (time.Duration, error) {
 		err = json.Unmarshal(answer, &status)
 	}
 	if err != nil || status.Reason != reasons[resp.StatusCode] || status.Message == "" {
-		return -1, fmt.Errorf("%s, Retry-After %q, not with a proper Status: %.200s", resp.Status, resp.Header.Get("Retry-After"), answer)
+		return -1, fmt.Errorf("%s, Retry-After %q, without a valid Status: %.200s", resp.Status, resp.Header.Get("Retry-After"), answer)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// disableKeepAlives makes each call shake hands.
+// disableKeepAlives makes each call open a new connection.
 func (c *caller) disableKeepAlives() { c.http.Transport.(*http.Transport).DisableKeepAlives = true }

@@ -11,9 +11,10 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// TestOverloadOfConnections has more well-behaved clients than allowed connections. Each keeps its connection, which the server
-// sometimes closes even while the client sends a call. The client then repeats the call.
-func TestOverloadOfConnections(t *testing.T) {
+// TestOverloadOfConnectionsFailsNoCall runs 40 clients against a limit of 20 connections. Each client
+// keeps its connection. The server may close one while the client sends a call. The client then
+// repeats the call.
+func TestOverloadOfConnectionsFailsNoCall(t *testing.T) {
 	s := newService(t, 0)
 	s.settings = control.Settings{Server: control.Admitkit, Pause: time.Millisecond, ShutdownDelay: -1, MaxConnections: 20, MaxInFlight: 100}
 	bundle := s.useStatic(t)

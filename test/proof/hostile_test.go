@@ -16,14 +16,17 @@ import (
 )
 
 const (
-	hostileRate = 20 // creates a second by the honest client, with two calls each
-	// What may be left over when the attackers are gone: the connections that the honest client
-	// keeps have two goroutines each, and the heap has grown to what it needed.
+	hostileRate = 20 // creates per second by the API server's client, with two calls each
+	// The replica may keep this many goroutines and bytes more than before the attack. The API
+	// server's connections have two goroutines each, and the Go runtime does not return all memory.
 	hostileGoroutines = 60
 	hostileMemory     = 24 << 20
 )
 
-func TestHostileClients(t *testing.T) {
+// TestHostileClientsFailNoHonestCall runs all attacks at once. Meanwhile calls of the API server and
+// calls with a new handshake each must succeed. Afterwards the replica must be back to its goroutines
+// and memory.
+func TestHostileClientsFailNoHonestCall(t *testing.T) {
 	s := newService(t, 0)
 	s.settings = control.Settings{
 		Server: control.Admitkit, Pause: 5 * time.Millisecond, ShutdownDelay: -1,
@@ -63,7 +66,7 @@ func TestHostileClients(t *testing.T) {
 		calls, failed := l.count()
 		note := fmt.Sprintf("goroutines %d, %d under attack, memory at most %d MiB", before.Goroutines, during.Goroutines, peak>>20)
 		if l == direct {
-			note = "with a fresh handshake each"
+			note = "with a new handshake each"
 		}
 		report(t, row{calls: calls, failed: failed, p50: l.percentile(.5), p99: l.percentile(.99), note: note})
 		if failed > 0 {
@@ -74,13 +77,13 @@ func TestHostileClients(t *testing.T) {
 	for i, a := range attacks {
 		t.Logf("%6d × %s", counts[i].Load(), a.name)
 		if counts[i].Load() == 0 {
-			t.Errorf("there were no %s", a.name)
+			t.Errorf("the attack with %s never ran", a.name)
 		}
 	}
 	backToBase(t, replica, before, rss)
 }
 
-// attackWith starts all attacks. They are over when the function returned is.
+// attackWith starts all attacks. The returned function stops them and returns how often each ran.
 func attackWith(t *testing.T, v *victim) (stop func() []*atomic.Int64) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
@@ -99,7 +102,7 @@ func attackWith(t *testing.T, v *victim) (stop func() []*atomic.Int64) {
 	return stop
 }
 
-// settled returns the state of a replica after what is free was given back.
+// settled returns the state and the memory of a replica after it returned free memory to the system.
 func settled(t *testing.T, r *replica) (control.Stats, int64) {
 	t.Helper()
 	stats, err := r.stats("?gc=1")
@@ -109,6 +112,7 @@ func settled(t *testing.T, r *replica) (control.Stats, int64) {
 	return stats, r.memory(t, "RssAnon")
 }
 
+// backToBase waits until the replica has about as many goroutines and bytes as before.
 func backToBase(t *testing.T, r *replica, before control.Stats, rss int64) {
 	t.Helper()
 	var now control.Stats
@@ -119,6 +123,6 @@ func backToBase(t *testing.T, r *replica, before control.Stats, rss int64) {
 	})
 	t.Logf("goroutines: %d before, %d after; memory: %d MiB before, %d MiB after", before.Goroutines, now.Goroutines, rss>>20, held>>20)
 	if err != nil {
-		t.Errorf("20 s after the attack the replica has not recovered")
+		t.Errorf("20 s after the attack the replica still has too many goroutines or too much memory")
 	}
 }

@@ -13,44 +13,45 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// TestKill kills one of three replicas after the other with SIGKILL, under load and without
-// draining them. A call may fail only if the kill could reach it: it was in flight on the victim at
-// that moment, it was sent on an idle connection whose end the API server had not yet seen, or the
-// balancer had not yet noticed the death and opened a connection to the victim for it.
-func TestKill(t *testing.T) {
+// TestKillFailsOnlyExposedCalls kills one of three replicas after the other with SIGKILL, under load
+// and without draining them. A call is exposed, and may fail, in three situations. It was in flight on
+// the victim. The API server sent it on an idle connection to the victim before it saw the end of the
+// connection. Or the balancer opened a connection to the victim before it noticed the death.
+func TestKillFailsOnlyExposedCalls(t *testing.T) {
 	rows := []struct {
 		name    string
 		removed bool
 	}{
-		{"known at once", true},
-		{"known by probes", false},
+		{"the balancer knows at once", true},
+		{"the balancer learns by probes", false},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			s := killable(t, 3)
 			k := kill(t, s, scale(5, 50), row.removed)
 			if k.exposed.inFlight == 0 {
-				t.Error("no call was in flight on a victim: nothing is proven")
+				t.Error("no call was in flight on a victim, so the test proves nothing")
 			}
 			if row.removed && k.exposed.refused > 0 {
 				t.Errorf("%d connections were opened to removed endpoints", k.exposed.refused)
 			}
 			if k.failed > k.exposed.total() {
-				t.Errorf("%d calls failed, and the kills can explain %d: %+v\n%s", k.failed, k.exposed.total(), k.exposed, k.failures)
+				t.Errorf("%d calls failed, but only %d were exposed: %+v\n%s", k.failed, k.exposed.total(), k.exposed, k.failures)
 			}
 		})
 	}
 }
 
-// TestKillCanFail shows that calls fail beyond the bound of TestKill if no replica survives.
-func TestKillCanFail(t *testing.T) {
+// TestKillOfTheOnlyReplicaFailsOtherCalls shows that TestKillFailsOnlyExposedCalls can fail.
+func TestKillOfTheOnlyReplicaFailsOtherCalls(t *testing.T) {
 	if k := kill(t, killable(t, 1), 1, true); k.failed <= k.exposed.total() {
 		t.Errorf("%d calls failed, want more than %d: %+v\n%s", k.failed, k.exposed.total(), k.exposed, k.failures)
 	} else {
-		t.Logf("as expected, %d calls failed, and the kill can explain %d:\n%s", k.failed, k.exposed.total(), k.failures)
+		t.Logf("as expected, %d calls failed, and only %d were exposed:\n%s", k.failed, k.exposed.total(), k.failures)
 	}
 }
 
+// killable returns a service with replicas whose calls take 100 ms.
 func killable(t *testing.T, replicas int) *service {
 	t.Helper()
 	s := newService(t, 200*time.Millisecond)
@@ -63,13 +64,14 @@ func killable(t *testing.T, replicas int) *service {
 	return s
 }
 
-// A killing is the result of some kills under load.
+// A killing is the result of kills under load.
 type killing struct {
 	exposed  exposure
 	failed   int
 	failures string
 }
 
+// kill kills count replicas under load. With removed, the balancer knows of each kill at once.
 func kill(t *testing.T, s *service, count int, removed bool) killing {
 	t.Helper()
 	l := startLoad(t, restartRate, create(s.namespace, nil))
@@ -104,8 +106,8 @@ func kill(t *testing.T, s *service, count int, removed bool) killing {
 	return k
 }
 
-// busiest returns the replica with the most calls in flight, at least one. Connections are kept alive, so a
-// new replica may have none for a while.
+// busiest waits for a call in flight and returns the replica that has most. A new replica may have none
+// for a while, because the API server keeps its connections.
 func (s *service) busiest(t *testing.T) *replica {
 	t.Helper()
 	var found *replica

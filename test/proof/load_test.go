@@ -16,8 +16,7 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// A load sends requests to create objects to the API server at a steady rate, without waiting for earlier
-// responses.
+// A load makes calls at a steady rate, without waiting for earlier ones.
 type load struct {
 	samples
 	start   time.Time
@@ -25,7 +24,7 @@ type load struct {
 	stopped chan struct{}
 }
 
-// startLoad makes so many calls a second until it is stopped.
+// startLoad makes rate calls per second until the load is stopped.
 func startLoad(t *testing.T, rate int, call func(context.Context) error) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -48,14 +47,14 @@ func (l *load) run(ctx context.Context, rate int, call func(context.Context) err
 			return
 		case <-due.C:
 			at := time.Now()
-			calls.Go(func() { l.add(at, call(context.WithoutCancel(ctx))) }) // a call made is a call counted
+			calls.Go(func() { l.add(at, call(context.WithoutCancel(ctx))) }) // stopping the load does not cancel the call
 		}
-		// A machine that was busy makes up for the calls it is late with.
+		// After a delay the late calls follow at once.
 		due.Reset(time.Until(l.start.Add(time.Duration(made+1) * every)))
 	}
 }
 
-// awaitCalls returns when so many more have ended.
+// awaitCalls waits until more further calls have ended.
 func (l *load) awaitCalls(t *testing.T, more int) {
 	t.Helper()
 	before, _ := l.count()
@@ -64,18 +63,18 @@ func (l *load) awaitCalls(t *testing.T, more int) {
 		return calls >= before+more, nil
 	})
 	if err != nil {
-		t.Fatalf("not %d more calls in a minute", more)
+		t.Fatalf("fewer than %d further calls ended in a minute", more)
 	}
 }
 
-// end stops making calls and waits for those that were made.
+// end stops the load and waits for the calls in flight.
 func (l *load) end() {
 	l.stop()
 	<-l.stopped
 }
 
-// create returns a call that has the API server ask both hooks and store nothing. It fails
-// unless the hooks decided.
+// create returns a call that creates a ConfigMap as a dry run, for which the API server calls both
+// hooks. It fails if a hook fails or the mutating hook was not called.
 func create(namespace string, data map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -84,7 +83,7 @@ func create(namespace string, data map[string]string) func(context.Context) erro
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "proof-"}, Data: data,
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil && created.Data[control.Seen] == "" {
-			err = errors.New("created without the mutating hook")
+			err = errors.New("the API server did not call the mutating hook")
 		}
 		return err
 	}

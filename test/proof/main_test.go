@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package proof tests which calls fail when replicas restart, die, rotate their certificates or are
-// overloaded. Each proof runs replicas of a webhook as processes behind a balancer. One real API
-// server calls them at a steady rate. For each proof a second test shows that it can fail, with a
-// naive server, a naive rotation of certificates, or no surviving replica.
+// overloaded. Each proof runs replicas of a webhook as processes behind a balancer. A real API server
+// calls them at a steady rate. Further tests show that the proofs can fail: with a naive server, with
+// a naive rotation of certificates, or without a surviving replica.
 //
-// `make proof` runs the short form, `make soak` the long one. ADMITKIT_SEED repeats a run: its seed is
-// printed.
+// `make proof` runs the short form, `make soak` the long one. Each run prints its seed, and
+// ADMITKIT_SEED repeats a run.
 package proof
 
 import (
@@ -33,14 +33,13 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-// All proofs share these.
+// The API server, the program and the seed are the same for all proofs.
 var (
 	server  *apiserver.Server
 	clients *kubernetes.Clientset
-	// binary is the program of test/proof/replica.
-	binary string
-	soak   = os.Getenv("ADMITKIT_SOAK") != ""
-	seed   = newSeed()
+	binary  string // path of the built test/proof/replica
+	soak    = os.Getenv("ADMITKIT_SOAK") != ""
+	seed    = newSeed()
 )
 
 // scale returns short for `make proof` and long for `make soak`.
@@ -63,8 +62,8 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
-	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler)) // envtest asks for one
-	log.SetOutput(io.Discard)                                 // clients log here that a server closed a connection
+	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler)) // envtest warns without a logger
+	log.SetOutput(io.Discard)                                 // net/http logs closed connections here
 	fmt.Printf("seed %d (ADMITKIT_SEED repeats it)\n", seed)
 	dir, err := os.MkdirTemp("", "proof-")
 	if err != nil {
@@ -98,8 +97,8 @@ func newSeed() uint64 {
 	return uint64(time.Now().UnixNano())
 }
 
-// newRandom returns an independent random source for a part of a proof, so that one part does not
-// change the random numbers of another.
+// newRandom returns the random source for one part of a proof. Each part has its own source, so that no
+// part changes the random numbers of another.
 func newRandom(part string) *rand.Rand {
 	state := seed
 	for _, b := range []byte(part) {

@@ -14,22 +14,24 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// The replica's limits and the duration of a call fix its capacity at 5 calls a second, so that the proof does not depend on the speed of the
-// machine.
+// The limit of calls in flight and the duration of a call limit the replica to about 5 calls per second, so
+// the proof does not depend on the speed of the machine.
 const (
 	overloadInFlight = 4
 	overloadPause    = 800 * time.Millisecond
-	capacity         = overloadInFlight * int(time.Second/overloadPause) // calls a second
+	capacity         = overloadInFlight * int(time.Second/overloadPause) // calls per second
 	overloadTimes    = 10
 	reviewBytes      = 1 << 20
 
-	// The memory bound: GOMEMLIMIT, and half as much for what the Go runtime does not count
-	// and for what it exceeds a goal by. The pages of the program come on top.
+	// The replica may use GOMEMLIMIT and half as much again, because the Go runtime does not count
+	// all memory and may exceed its limit. The pages of the program are not counted.
 	memoryGoal  = 64 << 20
 	memoryBound = memoryGoal * 3 / 2
 )
 
-func TestOverload(t *testing.T) {
+// TestOverloadIsShed makes ten times the calls that a replica can take. The replica must admit calls at
+// half its capacity or more, refuse the others, stay within its memory bound, and recover in seconds.
+func TestOverloadIsShed(t *testing.T) {
 	s := newService(t, 0)
 	s.settings = control.Settings{
 		Server: control.Admitkit, Pause: overloadPause, ShutdownDelay: -1,
@@ -44,11 +46,11 @@ func TestOverload(t *testing.T) {
 	calm := newCaller(t, replica.hello.Hooks, s.namespace, s.host, bundle, reviewBytes)
 	unloaded(calm, overloadInFlight/2, scale(5, 40))
 	if _, failed := calm.calls.count(); failed > 0 || calm.shed.Load() > 0 {
-		t.Fatalf("without any load %d calls were turned away, and others failed:\n%s", calm.shed.Load(), calm.calls.failures(time.Now()))
+		t.Fatalf("without load, the replica refused %d calls, and these failed:\n%s", calm.shed.Load(), calm.calls.failures(time.Now()))
 	}
 
 	busy := newCaller(t, replica.hello.Hooks, s.namespace, s.host, bundle, reviewBytes)
-	var users samples // of the API server
+	var users samples // calls through the API server
 	over := overload(t, s, busy, &users)
 	recovery(t, busy, over)
 
@@ -63,24 +65,24 @@ func TestOverload(t *testing.T) {
 		note: fmt.Sprintf("%d admitted, p99 unloaded %s, memory at most %d MiB of %d MiB", admitted, base.Round(time.Millisecond), peak>>20, memoryBound>>20),
 	})
 	if failed > 0 {
-		t.Errorf("calls that were neither answered nor turned away:\n%s", busy.calls.failures(over.start))
+		t.Errorf("calls that the replica neither answered nor refused:\n%s", busy.calls.failures(over.start))
 	}
 	if want := int(over.lasted.Seconds()) * capacity / 2; admitted < want {
-		t.Errorf("%d calls were admitted in %s, less than the %d that half the capacity is", admitted, over.lasted, want)
+		t.Errorf("the replica admitted %d calls in %s, but half its capacity is %d", admitted, over.lasted, want)
 	}
 	if shed := int(busy.shed.Load()); shed < over.made {
-		t.Errorf("only %d times a call was turned away, of %d calls: that was no overload", shed, over.made)
+		t.Errorf("the replica refused only %d attempts of %d calls, so this was no overload", shed, over.made)
 	}
 	if p99 > 3*base {
 		t.Errorf("p99 of admitted calls is %s, more than 3 times the %s without load", p99, base)
 	}
 	if peak > memoryBound {
-		t.Errorf("the replica held %d MiB, more than %d MiB", peak>>20, memoryBound>>20)
+		t.Errorf("the replica used %d MiB, more than %d MiB", peak>>20, memoryBound>>20)
 	}
 	checkUsers(t, &users, over)
 }
 
-// unloaded makes so many calls one after the other, several at a time.
+// unloaded lets several callers make calls, each one call after the other.
 func unloaded(c *caller, callers, each int) {
 	var group sync.WaitGroup
 	for range callers {
@@ -101,8 +103,8 @@ type overloading struct {
 	made   int
 }
 
-// overload makes many times the calls that the replica can take, and a few through the API
-// server on the side. At its end all but the latter give up.
+// overload makes overloadTimes as many calls as the replica can take, and one call per second through the
+// API server. At the end the direct calls give up, and those through the API server continue.
 func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 	t.Helper()
 	o := overloading{start: time.Now(), lasted: scale(5*time.Second, time.Minute)}
@@ -136,7 +138,7 @@ func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 	return o
 }
 
-// recovery checks that two seconds after the end calls are answered as if nothing had been.
+// recovery checks that the replica admits every call from two seconds after the overload on.
 func recovery(t *testing.T, c *caller, o overloading) {
 	t.Helper()
 	after := &caller{url: c.url, http: c.http, body: c.body, attempts: &samples{}, calls: &samples{}}
@@ -144,21 +146,21 @@ func recovery(t *testing.T, c *caller, o overloading) {
 		began := time.Now()
 		later, err := after.try(t.Context(), 5*time.Second)
 		if failed := err != nil || later >= 0; failed && began.Sub(o.end) > 2*time.Second {
-			t.Errorf("%s after the overload a call was not admitted: %v", began.Sub(o.end), err)
+			t.Errorf("%s after the overload, the replica did not admit a call: %v", began.Sub(o.end), err)
 		}
 	}
 }
 
-// checkUsers looks at what became of the calls through the API server. It tries again for as
-// long as a call may take, so those that began shortly before the end are rescued. Others may
-// fail, but only for this reason: that their time was over while it waited to try again.
+// checkUsers checks the calls through the API server, which repeats a refused call until its timeout.
+// So calls that began less than 5 seconds before the end must succeed. Earlier ones may fail, but only
+// because the replica was busy until their timeout.
 func checkUsers(t *testing.T, users *samples, o overloading) {
 	t.Helper()
-	rescued, late, other := 0, 0, &samples{}
+	succeeded, late, other := 0, 0, &samples{}
 	for _, one := range users.all() {
 		switch {
 		case one.err == "":
-			rescued++
+			succeeded++
 		case o.end.Sub(one.at) < 5*time.Second:
 			late++
 			other.list = append(other.list, one)
@@ -167,8 +169,8 @@ func checkUsers(t *testing.T, users *samples, o overloading) {
 		}
 	}
 	calls, failed := users.count()
-	report(t, row{proof: t.Name() + " through the API server", calls: calls, failed: failed, p50: users.percentile(.5), p99: users.percentile(.99), note: fmt.Sprintf("%d rescued by its retries", rescued)})
+	report(t, row{proof: t.Name() + " through the API server", calls: calls, failed: failed, p50: users.percentile(.5), p99: users.percentile(.99), note: fmt.Sprintf("%d succeeded after retries", succeeded)})
 	if text := other.failures(o.start); text != "" {
-		t.Errorf("through the API server, of the failed calls %d began less than 5 s before the end, and these should not have failed:\n%s", late, text)
+		t.Errorf("calls through the API server that should not have failed, %d of them began less than 5 s before the end:\n%s", late, text)
 	}
 }

@@ -30,12 +30,12 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	log    *tail
-	exited chan struct{} // closed when it has, with err set
+	exited chan struct{} // closed when the process has exited and err is set
 	err    error
-	doomed atomic.Bool // it dies on purpose
+	doomed atomic.Bool // the test kills it
 }
 
-// startProcess starts a replica and returns when it listens.
+// startProcess starts a replica and waits until it listens.
 func startProcess(t *testing.T, s control.Settings) *process {
 	t.Helper()
 	p, err := newProcess(s)
@@ -84,7 +84,7 @@ func (p *process) failed(err error) error {
 	return fmt.Errorf("replica %s did not start: %w\n%s", p.name, err, p.log)
 }
 
-// stop has the replica stop as a kubelet does, and waits for it.
+// stop sends SIGTERM as a kubelet does, and waits until the process has exited.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -96,7 +96,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// kill ends the replica without warning.
+// kill sends SIGKILL and waits until the process has exited.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	p.doomed.Store(true)
@@ -116,7 +116,8 @@ func (p *process) await(t *testing.T) {
 	}
 }
 
-// end is the last of a replica at the end of a proof: what happened to it is told if that failed.
+// end kills the replica at the end of a proof. It reports a replica that died by itself, and logs the
+// output of the replica if the proof failed.
 func (p *process) end(t *testing.T) {
 	select {
 	case <-p.exited:
@@ -128,13 +129,13 @@ func (p *process) end(t *testing.T) {
 	}
 	_ = p.stdin.Close()
 	if t.Failed() {
-		t.Logf("the last words of replica %s:\n%s", p.name, p.log)
+		t.Logf("the log of replica %s ends with:\n%s", p.name, p.log)
 	}
 }
 
 var statsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// stats asks the replica for its state.
+// stats requests the state of the replica.
 func (p *process) stats(query string) (control.Stats, error) {
 	var s control.Stats
 	resp, err := statsClient.Get("http://" + p.hello.Stats + control.StatsPath + query)
@@ -145,8 +146,8 @@ func (p *process) stats(query string) (control.Stats, error) {
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// memory returns what the process holds in memory now, or held at most, of its own: VmRSS or
-// VmHWM of /proc, or RssAnon, which does not count the pages of the executable.
+// memory returns the bytes in a memory field of /proc/PID/status, such as VmHWM, the most memory that
+// the process ever used, or RssAnon, its memory without the pages of files.
 func (p *process) memory(t *testing.T, field string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -166,11 +167,11 @@ func (p *process) memory(t *testing.T, field string) int64 {
 	return 0
 }
 
-// tail keeps the last of what is written.
+// tail keeps the last 16 KiB that were written.
 type tail struct {
 	mu    sync.Mutex
 	text  []byte
-	lines int // all that were written
+	lines int // lines written so far
 }
 
 const tailBytes = 16 << 10
@@ -198,5 +199,5 @@ func (t *tail) count() int {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return cmp.Or(string(t.text), "(it said nothing)")
+	return cmp.Or(string(t.text), "(empty)")
 }

@@ -12,13 +12,13 @@ import (
 
 const restartRate = 50 // creates a second, with two calls each
 
-// restarts runs three replicas, restarts one after the other under load, and returns what
-// became of the calls.
+// restarts runs three replicas and restarts one after the other under load. It returns the load, which
+// has ended.
 func restarts(t *testing.T, count int, maxLag time.Duration, settings control.Settings) *load {
 	t.Helper()
 	s := newService(t, maxLag)
 	s.settings = settings
-	s.settings.Pause = 100 * time.Millisecond // so that there are always calls in flight
+	s.settings.Pause = 100 * time.Millisecond // so that calls are in flight at each restart
 	s.configure(t, s.useStatic(t))
 	for range 3 {
 		s.start(t)
@@ -39,13 +39,15 @@ func restarts(t *testing.T, count int, maxLag time.Duration, settings control.Se
 	return l
 }
 
-func TestRollingRestart(t *testing.T) {
+// TestRollingRestartFailsNoCall restarts replicas under load. The balancer learns of each restart at
+// once, or only after a delay.
+func TestRollingRestartFailsNoCall(t *testing.T) {
 	rows := []struct {
 		name   string
 		maxLag time.Duration
 	}{
-		{"known at once", 0},
-		{"known late", 700 * time.Millisecond},
+		{"the balancer learns at once", 0},
+		{"the balancer learns late", 700 * time.Millisecond},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -59,21 +61,21 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// TestRollingRestartCanFail shows that TestRollingRestart detects failed calls.
-func TestRollingRestartCanFail(t *testing.T) {
+// TestRollingRestartOfOtherServersFailsCalls shows that TestRollingRestartFailsNoCall can fail.
+func TestRollingRestartOfOtherServersFailsCalls(t *testing.T) {
 	rows := []struct {
 		name     string
 		settings control.Settings
-		want     string // in one of the failures
+		want     string // part of the text of at least one failure
 	}{
-		{"a server that closes", control.Settings{Server: control.Abrupt}, "EOF"},
-		{"a server of controller-runtime", control.Settings{Server: control.ControllerRuntime}, "context canceled"},
+		{"a server that closes its connections", control.Settings{Server: control.Abrupt}, "EOF"},
+		{"the server of controller-runtime", control.Settings{Server: control.ControllerRuntime}, "context canceled"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			l := restarts(t, 2, 700*time.Millisecond, row.settings)
 			if text := l.failures(l.start); !strings.Contains(text, row.want) {
-				t.Errorf("no call failed with %q; these did:\n%s", row.want, text)
+				t.Errorf("no call failed with %q. The failures are:\n%s", row.want, text)
 			} else {
 				t.Logf("as expected:\n%s", text)
 			}

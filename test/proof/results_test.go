@@ -18,10 +18,10 @@ import (
 type sample struct {
 	at   time.Time
 	took time.Duration
-	err  string // empty when it went well
+	err  string // empty if the call succeeded
 }
 
-// samples is what many callers saw. Safe for concurrent use.
+// samples are the results of many calls. It is safe for concurrent use.
 type samples struct {
 	mu   sync.Mutex
 	list []sample
@@ -53,7 +53,7 @@ func (s *samples) count() (calls, failed int) {
 	return calls, failed
 }
 
-// percentile is over the calls that went well.
+// percentile returns the latency at fraction p of the calls that succeeded.
 func (s *samples) percentile(p float64) time.Duration {
 	var took []time.Duration
 	for _, one := range s.all() {
@@ -68,7 +68,7 @@ func (s *samples) percentile(p float64) time.Duration {
 	return took[min(int(p*float64(len(took))), len(took)-1)]
 }
 
-// failures describes what failed, alike ones together, the most frequent first.
+// failures describes the failed calls. It groups equal errors, the most frequent first.
 func (s *samples) failures(start time.Time) string {
 	type group struct {
 		text  string
@@ -101,7 +101,7 @@ func (s *samples) failures(start time.Time) string {
 	return b.String()
 }
 
-// withoutPorts makes the texts of failures alike that differ by a port only.
+// withoutPorts replaces each port in the text of an error, so that errors of several ports are equal.
 func withoutPorts(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -121,7 +121,7 @@ func withoutPorts(text string) string {
 	return b.String() + text
 }
 
-// A row of the table of results. It prints a zero only if the zero is the result to show.
+// A row is one line of the table of results.
 type row struct {
 	proof                                            string
 	calls, failed, shed, retried, rotations, restart int

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	rotationRate = 20 // creates a second, with two handshakes each
+	rotationRate = 20 // creates per second, with two handshakes each
 	caSecret     = "hooks-ca"
 )
 
-// rotating returns a service of three replicas with self-managed certificates. Each call needs a new
+// rotating returns a service of three replicas that rotate their certificates. Each call needs a new
 // handshake.
 func rotating(t *testing.T, certificates string, rotation control.Rotation) *service {
 	t.Helper()
@@ -41,9 +41,11 @@ func rotating(t *testing.T, certificates string, rotation control.Rotation) *ser
 	return s
 }
 
-func TestRotation(t *testing.T) {
+// TestRotationFailsNoCall rotates the CA several times under load, while replicas are killed and the
+// Secret is damaged. Neither a call nor a handshake of an observer may fail.
+func TestRotationFailsNoCall(t *testing.T) {
 	s := rotating(t, control.SelfManaged, control.Rotation{
-		// A third of a CA's life must have room for the rest.
+		// The other times must fit into a third of the CA's lifetime.
 		CALifetime:   scale(36*time.Second, 150*time.Second),
 		LeafLifetime: scale(8*time.Second, 35*time.Second),
 		Settle:       scale(1500*time.Millisecond, 5*time.Second),
@@ -59,7 +61,7 @@ func TestRotation(t *testing.T) {
 	deadline := time.Now().Add(scale(2*time.Minute, time.Hour))
 	for reported := 0; live[0].rotations() < target; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d rotations only", live[0].rotations())
+			t.Fatalf("only %d rotations before the deadline", live[0].rotations())
 		}
 		h.next(t)
 		if done := live[0].rotations(); done > reported || soak {
@@ -79,21 +81,21 @@ func TestRotation(t *testing.T) {
 	}
 	for i, o := range observers {
 		calls, failed := o.count()
-		report(t, row{proof: fmt.Sprintf("%s, handshakes of observer %d", t.Name(), i+1), calls: calls, failed: failed, p50: o.percentile(.5), p99: o.percentile(.99), note: fmt.Sprintf("%d too late to count", o.late.Load())})
+		report(t, row{proof: fmt.Sprintf("%s, handshakes of observer %d", t.Name(), i+1), calls: calls, failed: failed, p50: o.percentile(.5), p99: o.percentile(.99), note: fmt.Sprintf("%d took too long and do not count", o.late.Load())})
 		if failed > 0 {
 			t.Errorf("failed handshakes:\n%s", o.failures(l.start))
 		}
 	}
 }
 
-// TestRotationCanFail shows that TestRotation detects naive rotations. Nothing else disturbs them.
-func TestRotationCanFail(t *testing.T) {
+// TestNaiveRotationFailsCalls shows that TestRotationFailsNoCall can fail, even without kills and damage.
+func TestNaiveRotationFailsCalls(t *testing.T) {
 	t.Run("a naive rotator", func(t *testing.T) {
 		rotationFails(t, rotating(t, control.Naive, control.Rotation{
 			CALifetime: 9 * time.Second, Skew: time.Second, Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
 		}), func() {}, func(failedCalls, failedHandshakes int) bool { return failedCalls > 0 && failedHandshakes > 0 })
 	})
-	// The only API server of this proof reads a new caBundle at once. Others take longer.
+	// The API server of this test uses a new caBundle at once, so only the observer fails.
 	t.Run("a new CA that signs at once", func(t *testing.T) {
 		s := rotating(t, control.SelfManaged, control.Rotation{
 			CALifetime: 30 * time.Second, LeafLifetime: 6 * time.Second, Settle: -1, Skew: time.Second, Interval: 400 * time.Millisecond,
@@ -103,14 +105,14 @@ func TestRotationCanFail(t *testing.T) {
 	})
 }
 
-// rotationFails rotates under load and waits until enough calls and handshakes have failed.
+// rotationFails rotates under load and waits until enough reports that enough calls and handshakes failed.
 func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCalls, failedHandshakes int) bool) {
 	t.Helper()
 	live := watchBundles(t, s)
-	s.settings.Rotation.Settle, s.settings.Rotation.Skew = 1500*time.Millisecond, time.Second // as the observer takes it
+	s.settings.Rotation.Settle, s.settings.Rotation.Skew = 1500*time.Millisecond, time.Second // for the observer
 	o := startObserver(t, s, live[0], "observer")
 	l := startLoad(t, rotationRate, create(s.namespace, nil))
-	l.awaitCalls(t, 2*rotationRate) // longer than the observer's news take
+	l.awaitCalls(t, 2*rotationRate) // lasts longer than the observer's delay
 	rotate()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, failed := l.count()
@@ -123,39 +125,39 @@ func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCa
 	calls, failed = o.count()
 	report(t, row{proof: t.Name() + ", handshakes", calls: calls, failed: failed, p50: o.percentile(.5), p99: o.percentile(.99), note: "as expected"})
 	if err != nil {
-		t.Fatalf("in a minute and %d rotations not enough failed; what did:\n%s%s", live[0].rotations(), l.failures(l.start), o.failures(l.start))
+		t.Fatalf("too few calls failed in a minute and %d rotations. The failures are:\n%s%s", live[0].rotations(), l.failures(l.start), o.failures(l.start))
 	}
 	t.Logf("as expected:\n%s%s", l.failures(l.start), o.failures(l.start))
 }
 
-// havoc kills replicas and damages the Secret, mostly when a replica has just taken a step of the
-// rotation. So another replica takes the next step, or takes it from another state.
+// havoc kills replicas and damages the Secret, if possible just after a replica has finished a step of
+// the rotation. Another replica must then do the next step, perhaps from a damaged state.
 type havoc struct {
 	s       *service
 	random  *rand.Rand
-	actions []string // still to be taken, in this order
+	actions []string // next actions, in this order
 	phases  map[*process]string
-	maxCalm time.Duration // longest wait for a step before the next action
+	maxWait time.Duration // longest wait for a step before the next action
 	killed  int
-	done    map[string]int // by action
-	forced  bool           // the first rotation was requested
+	done    map[string]int // number of actions, by name
+	started bool           // the first rotation was requested
 }
 
 func newHavoc(t *testing.T, s *service) *havoc {
 	return &havoc{
 		s: s, random: newRandom("havoc of " + t.Name()), phases: map[*process]string{},
-		maxCalm: scale(3*time.Second, 12*time.Second), done: map[string]int{},
+		maxWait: scale(3*time.Second, 12*time.Second), done: map[string]int{},
 	}
 }
 
 func (h *havoc) String() string { return fmt.Sprintf("havoc %v", h.done) }
 
-// next waits for a step of a replica and takes the next action. It requests the first rotation, since
-// the first CA would last long.
+// next waits until a replica has finished a step, and takes the next action. The first call requests a
+// rotation, because the first CA would last long.
 func (h *havoc) next(t *testing.T) {
 	t.Helper()
-	if !h.forced {
-		h.forced = true
+	if !h.started {
+		h.started = true
 		h.change(t, "rotate")
 	}
 	stepped := h.awaitStep(t)
@@ -180,11 +182,12 @@ func (h *havoc) next(t *testing.T) {
 	h.done[action]++
 }
 
-// awaitStep returns a replica that has just entered another phase, or any replica after h.maxCalm.
+// awaitStep waits until a replica enters another phase and returns it. After h.maxWait it returns a random
+// replica.
 func (h *havoc) awaitStep(t *testing.T) *replica {
 	t.Helper()
 	stepped := h.s.replicas[h.random.IntN(len(h.s.replicas))]
-	_ = wait.PollUntilContextTimeout(t.Context(), 30*time.Millisecond, h.maxCalm, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(t.Context(), 30*time.Millisecond, h.maxWait, true, func(context.Context) (bool, error) {
 		for _, r := range h.s.replicas {
 			stats, err := r.stats("")
 			if err != nil {
@@ -203,9 +206,9 @@ func (h *havoc) awaitStep(t *testing.T) *replica {
 	return stepped
 }
 
-// kill drains replicas, kills them and starts others. Without the drain, calls in flight would fail
-// whatever the certificates: TestKill bounds those. This proof is about the state that a killed
-// replica leaves in the cluster.
+// kill drains replicas, kills them and starts others. Without the drain, calls in flight would fail for
+// reasons other than certificates, which TestKillFailsOnlyExposedCalls counts. This test is about the
+// state that a killed replica leaves in the cluster.
 func (h *havoc) kill(t *testing.T, victims ...*replica) {
 	t.Helper()
 	for _, r := range victims {
@@ -238,7 +241,7 @@ func (h *havoc) change(t *testing.T, action string) {
 			}
 		}
 		switch {
-		case err == nil, apierrors.IsNotFound(err): // deleted before, and not yet there again
+		case err == nil, apierrors.IsNotFound(err): // already deleted, and not yet created again
 			return
 		case !apierrors.IsConflict(err):
 			t.Fatal(err)
@@ -246,6 +249,7 @@ func (h *havoc) change(t *testing.T, action string) {
 	}
 }
 
+// damage changes the data of the Secret.
 func (h *havoc) damage(secret *corev1.Secret, action string) {
 	switch action {
 	case "rotate":

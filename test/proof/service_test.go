@@ -21,23 +21,23 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// A service is a Service with its replicas behind a balancer.
+// A service is a Kubernetes Service whose replicas are processes behind a balancer.
 type service struct {
 	namespace string
-	host      string // that certificates are for
+	host      string // DNS name in the certificates
 	balancer  *balancer
 	settings  control.Settings
 	replicas  []*replica
-	started   int
+	started   int // replicas, counting those of restarts
 }
 
-// A replica is a slot for a process. A restart replaces the process.
+// A replica has a process, which a restart replaces.
 type replica struct {
 	*process
 	endpoint *endpoint
 }
 
-// inUse returns the processes that the balancer leads to.
+// inUse returns the processes that the balancer opens connections to.
 func (s *service) inUse() []*process {
 	b := s.balancer
 	b.mu.Lock()
@@ -51,7 +51,8 @@ func (s *service) inUse() []*process {
 	return all
 }
 
-// newService creates a namespace with a Service that leads to a balancer on this machine.
+// newService creates a namespace with a Service. Its external name leads to a new balancer on this
+// machine.
 func newService(t *testing.T, maxLag time.Duration) *service {
 	t.Helper()
 	ctx := t.Context()
@@ -69,7 +70,7 @@ func newService(t *testing.T, maxLag time.Duration) *service {
 	return &service{namespace: ns.Name, host: "hooks." + ns.Name + ".svc", balancer: newBalancer(t, maxLag)}
 }
 
-// useStatic gives the replicas a certificate that lasts, and returns its CA.
+// useStatic gives all replicas one certificate that does not change, and returns its CA.
 func (s *service) useStatic(t *testing.T) (bundle []byte) {
 	t.Helper()
 	ca, err := devcert.NewCA()
@@ -91,7 +92,7 @@ func (s *service) useStatic(t *testing.T) (bundle []byte) {
 	return ca.Bundle
 }
 
-// configure registers the hooks; the configurations go when the test is over.
+// configure registers the hooks. The configurations are deleted at the end of the test.
 func (s *service) configure(t *testing.T, bundle []byte) {
 	t.Helper()
 	ctx, api := t.Context(), clients.AdmissionregistrationV1()
@@ -115,7 +116,7 @@ func (s *service) configure(t *testing.T, bundle []byte) {
 	})
 }
 
-// start fills a new place with a replica and returns when the balancer uses it.
+// start adds a replica and waits until the balancer uses it.
 func (s *service) start(t *testing.T) {
 	t.Helper()
 	r := &replica{}
@@ -123,6 +124,7 @@ func (s *service) start(t *testing.T) {
 	s.replicas = append(s.replicas, r)
 }
 
+// fill starts the process of a replica and waits until the balancer uses it.
 func (s *service) fill(t *testing.T, r *replica) {
 	t.Helper()
 	s.started++
@@ -134,7 +136,7 @@ func (s *service) fill(t *testing.T, r *replica) {
 	s.balancer.awaitReady(t, r.endpoint)
 }
 
-// restart stops a replica as an update of a Deployment does, and starts another in its place.
+// restart replaces the process of a replica, as an update of a Deployment does.
 func (s *service) restart(t *testing.T, r *replica) {
 	t.Helper()
 	s.balancer.terminate(r.endpoint)
@@ -143,8 +145,8 @@ func (s *service) restart(t *testing.T, r *replica) {
 	s.fill(t, r)
 }
 
-// awaitEnforced returns when the API server asks both hooks and gets answers: it learns of
-// configurations, and of the Service, after they are stored.
+// awaitEnforced waits until the API server calls both hooks. It uses configurations and the Service only
+// some time after they are stored.
 func (s *service) awaitEnforced(t *testing.T) {
 	t.Helper()
 	allowed, denied := create(s.namespace, nil), create(s.namespace, map[string]string{control.Forbidden: "yes"})
@@ -157,6 +159,6 @@ func (s *service) awaitEnforced(t *testing.T) {
 		return last != nil && strings.Contains(last.Error(), "denied the request: "+control.Forbidden), nil
 	})
 	if err != nil {
-		t.Fatalf("the hooks are not enforced: %v (%v)", err, last)
+		t.Fatalf("the API server does not call both hooks: %v (last error: %v)", err, last)
 	}
 }

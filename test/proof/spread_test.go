@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// TestRestartSpreadsLoad shows that new replicas get calls although the API server reuses its connections, because the server closes old
-// connections.
+// TestRestartSpreadsLoad proves that new replicas get calls. The API server reuses its connections, but
+// the webhook server closes old ones.
 func TestRestartSpreadsLoad(t *testing.T) {
 	const rate = 30
 	s := newService(t, 0)
@@ -25,7 +25,7 @@ func TestRestartSpreadsLoad(t *testing.T) {
 	l.awaitCalls(t, rate)
 	s.start(t)
 	s.start(t)
-	l.awaitCalls(t, rate) // a second, in which all connections grow old
+	l.awaitCalls(t, rate) // a second, after which every connection has reached its maximum age
 	before := s.decisions(t)
 	l.awaitCalls(t, 2*rate)
 	after := s.decisions(t)
@@ -47,7 +47,7 @@ func TestRestartSpreadsLoad(t *testing.T) {
 	}
 }
 
-// decisions returns how many calls each replica has decided.
+// decisions returns the number of calls that each replica has allowed or mutated.
 func (s *service) decisions(t *testing.T) []int {
 	t.Helper()
 	var all []int

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command replica is one replica of a webhook, as the proofs run several: see package control.
+// Command replica runs one replica of a webhook for the proofs. Package control describes its protocol.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// It must outlive the servers that are told of the signal.
+	// The signal must not end the process before the servers have drained.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	logTo(os.Stderr, settings.Name)
@@ -67,12 +67,12 @@ func run() error {
 	return errors.Join(serve(ctx), <-sourceEnded)
 }
 
-// read returns the settings, and ends the process when whoever sent them is gone.
+// read reads the settings. It ends the process when standard input ends, because the proof has ended.
 func read(in io.Reader) (control.Settings, error) {
 	var s control.Settings
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&s); err != nil {
-		return s, fmt.Errorf("no settings on standard input, which a proof writes there: %w", err)
+		return s, fmt.Errorf("cannot read the settings on standard input: %w", err)
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
@@ -88,8 +88,8 @@ func logTo(w io.Writer, name string) {
 	klog.SetSlogLogger(slog.New(handler))
 }
 
-// startSource runs the source until ctx is done. It must go on while the server drains, which a
-// program that stops both at once has for nothing: what was served last is served on.
+// startSource runs the source until ctx is done, and ends the process if the source fails. During the drain
+// the server still uses the last certificate.
 func startSource(ctx context.Context, source certs.Source) <-chan error {
 	ended := make(chan error, 1)
 	go func() {

@@ -27,9 +27,9 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// naive is a source as others have it: CA and serving certificate in one Secret, which
-// whichever replica is first replaces when they are old, and the one CA copied into every
-// caBundle. Each step is right by itself; between them calls fail.
+// naive is a certificate source as some projects implement it. One Secret has the CA and the serving
+// certificate, and the first replica that finds them old replaces both. The replicas copy the new CA
+// into every caBundle. Between these steps calls fail.
 type naive struct {
 	r         control.Rotation
 	clients   kubernetes.Interface
@@ -52,7 +52,7 @@ func (n *naive) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := n.turn(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			slog.Error("cannot look after certificates", "err", err)
+			slog.Error("cannot update the certificates", "err", err)
 		}
 		select {
 		case <-ticker.C:
@@ -62,9 +62,10 @@ func (n *naive) Start(ctx context.Context) error {
 	}
 }
 
-// The keys in the Secret.
+// Keys of the Secret.
 const caKey, certKey, keyKey = "ca.crt", corev1.TLSCertKey, corev1.TLSPrivateKeyKey
 
+// turn replaces old certificates and writes the CA into the configurations.
 func (n *naive) turn(ctx context.Context) error {
 	api := n.clients.CoreV1().Secrets(n.r.Namespace)
 	stored, err := api.Get(ctx, n.r.Secret, metav1.GetOptions{})
@@ -128,13 +129,14 @@ func (n *naive) publish(ctx context.Context, bundle []byte) error {
 	return err
 }
 
+// replace sets *at to bundle and reports whether that changed it.
 func replace(at *[]byte, bundle []byte) bool {
 	same := bytes.Equal(*at, bundle)
 	*at = bundle
 	return !same
 }
 
-// generate makes a CA, of which the key is thrown away, and a certificate.
+// generate returns a new CA without its key, and a serving certificate with its key.
 func (n *naive) generate() (map[string][]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

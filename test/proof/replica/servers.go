@@ -22,7 +22,7 @@ import (
 
 const readyPath = "/readyz"
 
-// newServer returns what serves the hooks until its context is done, and where.
+// newServer returns a function that serves the hooks until its context is done, and its address.
 func newServer(s control.Settings, source certs.Source, stats *stats) (serve func(context.Context) error, addr string, err error) {
 	hooks := control.Hooks(s.Namespace, s.Pause)
 	listener, err := listen()
@@ -36,11 +36,11 @@ func newServer(s control.Settings, source certs.Source, stats *stats) (serve fun
 	case control.Abrupt:
 		return abrupt(listener, certs.TLSConfig(source), hooks), addr, nil
 	case control.ControllerRuntime:
-		// It listens by itself, on a port that must be known before.
+		// The server listens by itself and needs a port, so free the one that was found.
 		port := listener.Addr().(*net.TCPAddr).Port
 		return controllerRuntime(port, source, s.Pause), addr, listener.Close()
 	}
-	return nil, "", fmt.Errorf("no server is called %q", s.Server)
+	return nil, "", fmt.Errorf("unknown server %q", s.Server)
 }
 
 func options(s control.Settings, source certs.Source, stats *stats, listener net.Listener) webhook.Options {
@@ -53,7 +53,7 @@ func options(s control.Settings, source certs.Source, stats *stats, listener net
 	}
 }
 
-// abrupt is a server of the standard library that is closed when the process is told to stop.
+// abrupt returns a server of the standard library that closes all connections when its context ends.
 func abrupt(listener net.Listener, tlsConfig *tls.Config, hooks []*webhook.Hook) func(context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(readyPath, ok)
@@ -70,8 +70,8 @@ func abrupt(listener net.Listener, tlsConfig *tls.Config, hooks []*webhook.Hook)
 	}
 }
 
-// controllerRuntime is the webhook server of controller-runtime with handlers that do what
-// control.Hooks do.
+// controllerRuntime returns the webhook server of controller-runtime. Its handlers decide as those of
+// control.Hooks.
 func controllerRuntime(port int, source certs.Source, pause time.Duration) func(context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(readyPath, ok)

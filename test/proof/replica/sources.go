@@ -29,7 +29,7 @@ func newSource(s control.Settings) (certs.Source, error) {
 	case control.Naive:
 		return newNaive(s.Rotation)
 	}
-	return nil, fmt.Errorf("no source of certificates is called %q", s.Certificates)
+	return nil, fmt.Errorf("unknown certificate source %q", s.Certificates)
 }
 
 func newSelfManaged(r control.Rotation) (certs.Source, error) {
@@ -61,7 +61,7 @@ func (f fixed) Bundle() []byte { return nil }
 
 func (f fixed) Status() certs.Status { return certs.Status{Trusted: true} }
 
-// configFor returns how to reach the API server, with the lag that the proof asks for.
+// configFor returns the client configuration for the API server, with the lag of the settings.
 func configFor(r control.Rotation) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(r.Kubeconfig)
 	if err != nil {
@@ -75,7 +75,7 @@ func configFor(r control.Rotation) (*rest.Config, error) {
 	return config, nil
 }
 
-// lag is how late news arrives.
+// lag waits for random times below max.
 type lag struct {
 	max    time.Duration
 	mu     sync.Mutex
@@ -89,7 +89,7 @@ func (l *lag) wait(ctx context.Context) {
 	_ = control.Wait(ctx, d)
 }
 
-// lagging holds back what is asked and what is answered, the events of a watch among it.
+// lagging delays requests and responses, and each read of the events of a watch.
 type lagging struct {
 	next http.RoundTripper
 	lag  *lag

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-// stats counts outcomes, as an observer of the hooks, and tells of them.
+// stats observes the hooks, counts the outcomes, and serves the state of the replica.
 type stats struct {
 	source certs.Source
 
@@ -36,7 +36,7 @@ func (s *stats) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (co
 	}
 }
 
-// serve listens for as long as the process lives, so that a drain can be watched, too.
+// serve serves the state until the process ends, also during a drain.
 func (s *stats) serve() (addr string, err error) {
 	listener, err := listen()
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is the protocol between a proof and its replicas. The proof writes [Settings] to standard input. The replica writes
-// [Hello] to standard output when it listens, and serves [Stats] over plain HTTP. A replica whose standard input
-// ends stops at once, so that none outlives its proof.
+// Package control defines the protocol between a proof and its replicas. The proof writes [Settings] to
+// standard input. The replica writes [Hello] to standard output when it listens, and serves [Stats] over
+// plain HTTP. A replica stops at once when its standard input ends, so it never outlives its proof.
 package control
 
 import (
@@ -11,54 +11,54 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The servers with which a replica can serve its hooks.
+// Servers of a replica.
 const (
 	Admitkit          = "admitkit"
 	Abrupt            = "abrupt"             // net/http, closed at SIGTERM
-	ControllerRuntime = "controller-runtime" // with the context that SIGTERM ends
+	ControllerRuntime = "controller-runtime" // whose context SIGTERM cancels
 )
 
-// The sources of a replica's certificate.
+// Certificate sources of a replica.
 const (
 	Static      = "static"
 	SelfManaged = "self-managed"
-	Naive       = "naive" // replaces CA, certificate and caBundle at once, as others do
+	Naive       = "naive" // replaces CA, certificate and caBundle without a transition
 )
 
 // Settings configure a replica.
 type Settings struct {
 	Name      string
-	Namespace string // of the objects that the hooks are asked about
-	Pause     time.Duration
+	Namespace string        // whose objects the hooks are called for
+	Pause     time.Duration // duration of each call
 	Server    string
 
 	ShutdownDelay, DrainTimeout  time.Duration
 	MaxInFlight, MaxConnections  int
-	MaxInFlightBytes, MemoryGoal int64 // MemoryGoal is the GOMEMLIMIT
+	MaxInFlightBytes, MemoryGoal int64 // MemoryGoal is GOMEMLIMIT in bytes
 	MaxConnectionAge             time.Duration
 
 	Certificates string
-	Cert, Key    []byte // in PEM, for Static
+	Cert, Key    []byte // PEM, for Static
 	Rotation     Rotation
 }
 
-// Rotation configures the certificates that replicas make themselves.
+// Rotation configures the sources SelfManaged and Naive.
 type Rotation struct {
 	Kubeconfig        []byte
 	Namespace, Secret string
 	Hosts             []string
-	Configuration     string // the name of both configurations
+	Configuration     string // name of both webhook configurations
 	CALifetime        time.Duration
 	LeafLifetime      time.Duration
 	Settle, Skew      time.Duration
 	Interval          time.Duration
-	MaxLag            time.Duration // what is asked and answered is held back up to this long
+	MaxLag            time.Duration // longest delay of a request to the API server, and of its response
 	Seed              uint64
 }
 
-// Hello tells where a replica listens.
+// Hello has the addresses of a replica.
 type Hello struct {
-	Hooks string // host:port, TLS
+	Hooks string // host:port, with TLS
 	Stats string // host:port, plain HTTP
 }
 

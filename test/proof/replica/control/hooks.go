@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The names of the hooks, the data that the first one writes, which shows that it was called, and the data that the second one denies,
-// which shows that it is enforced.
+// Names of the hooks, and keys of the data of a ConfigMap. The mutating hook writes Seen, which shows that
+// it was called. The validating hook denies Forbidden, which shows that it is enforced.
 const (
 	MutatingName   = "mutating.proof.example.com"
 	ValidatingName = "validating.proof.example.com"
@@ -22,8 +22,8 @@ const (
 	Forbidden      = "forbidden"
 )
 
-// Hooks returns a mutating and a validating hook for the ConfigMaps of a namespace. Each call takes a fixed time. It fails if its context
-// ends earlier, which must not happen while the client waits.
+// Hooks returns a mutating and a validating hook for the ConfigMaps of a namespace. Each call takes the time
+// pause, and fails if its context ends earlier. That must not happen while the client waits.
 func Hooks(namespace string, pause time.Duration) []*webhook.Hook {
 	rules := webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
