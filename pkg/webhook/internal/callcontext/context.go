@@ -66,8 +66,10 @@ func (c *Context) Begin(parent context.Context, log *HookLog, start time.Time, b
 	}
 }
 
+// Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.deadline, true }
 
+// Done implements context.Context. It creates the channel at its first call.
 func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,6 +90,7 @@ func (c *Context) attach() {
 	}
 }
 
+// Err implements context.Context.
 func (c *Context) Err() error {
 	if err := c.Parent.Err(); err != nil {
 		c.Cancel(err)
@@ -97,6 +100,7 @@ func (c *Context) Err() error {
 	return c.err
 }
 
+// Value implements context.Context. It creates the logger at its first use.
 func (c *Context) Value(key any) any {
 	if key == loggerKey {
 		return c.Logger()
