@@ -48,7 +48,9 @@ func (d *Drain) Run(ctx context.Context) (cutOff int64, err error) {
 	d.closeListener(ending)
 	d.await(ending, 0)
 	cutOff = d.Gate.Waiting()
-	err = d.Server.Close()
+	if err = d.Server.Close(); errors.Is(err, net.ErrClosed) {
+		err = nil // closeListener has closed the listener
+	}
 	d.Connections.closeAll() // also those that wait for the client to close them
 	if cutOff > 0 {
 		err = errors.Join(fmt.Errorf("%d calls in flight were cut off after %s", cutOff, d.Timeout), err)
