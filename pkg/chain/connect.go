@@ -14,6 +14,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
+	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
 // Connect returns an engine that sends requests to a real API server. The API server must be able to reach a loopback
@@ -37,20 +40,15 @@ import (
 func Connect(config *rest.Config, w Webhooks, o ConnectOptions) (Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	s := &serverEngine{id: newEngineID(), crds: o.CRDs}
-	s.namespaces.engine, s.discovery.engine = s, s
-	s.namespaces.declared = o.Namespaces
+	s := &serverEngine{}
 	if o.AuditLog != "" {
-		s.audit = newAuditLog(o.AuditLog)
+		s.audit = realserver.NewAuditLog(o.AuditLog)
 	}
 	var err error
-	if s.api, err = newAPI(config); err != nil {
+	if s.server, err = realserver.NewServer(config, defaultManager, newEngineID(), o.Namespaces); err != nil {
 		return nil, err
 	}
-	if s.proxy, err = newProxy(s.api); err != nil {
-		return nil, err
-	}
-	if err := s.open(ctx, w); err != nil {
+	if err := s.open(ctx, w, o.CRDs); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot register the webhooks: %w", err), s.Close())
 	}
 	return s, nil
@@ -61,18 +59,11 @@ const connectTimeout = 2 * time.Minute
 
 // A serverEngine is the engine that Connect returns.
 type serverEngine struct {
-	id         string // of this engine, in all that it makes
-	api        *api
-	proxy      *proxy
-	audit      *auditLog // nil without
-	crds       []*apiextensionsv1.CustomResourceDefinition
-	installed  []string // names of crds
-	namespaces namespaces
-	discovery  discovery
-	objects    keyedLocks
-	requests   atomic.Int64
-	foreign    []string // webhooks of others
-	explainer  *Chain   // says why webhooks are not called
+	server    *realserver.Server
+	audit     *realserver.AuditLog // nil without an audit log
+	objects   keyedlock.Locks      // by path of the object
+	requests  atomic.Int64
+	explainer *Chain // explains why webhooks are not called
 
 	closing   sync.RWMutex // read-locked by each Admit
 	closed    bool
@@ -86,24 +77,16 @@ func newEngineID() string {
 	return hex.EncodeToString(b)
 }
 
-// open makes everything that requests need.
-func (s *serverEngine) open(ctx context.Context, w Webhooks) error {
-	if err := s.removeStale(ctx); err != nil {
+// open creates the objects that requests need.
+func (s *serverEngine) open(ctx context.Context, w Webhooks, crds []*apiextensionsv1.CustomResourceDefinition) (err error) {
+	if s.explainer, err = newExplainer(s.server.API, w, crds); err != nil {
 		return err
 	}
-	if err := s.explain(w); err != nil {
+	all, err := w.completed()
+	if err != nil {
 		return err
 	}
-	if err := s.register(ctx, w); err != nil {
-		return err
-	}
-	if err := s.installCRDs(ctx); err != nil {
-		return err
-	}
-	if err := s.namespaces.makeDeclared(ctx); err != nil {
-		return err
-	}
-	return s.awaitEnforced(ctx)
+	return s.server.Open(ctx, realserver.Setup{Mutating: all.mutating, Validating: all.validating, Handlers: w.Handlers, CRDs: crds})
 }
 
 // Close waits for running requests and deletes everything that the engine created.
@@ -114,17 +97,51 @@ func (s *serverEngine) Close() error {
 		s.closing.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
-		s.closeErr = errors.Join(
-			s.namespaces.removeAll(ctx),
-			s.removeCRDs(ctx),
-			s.unregister(ctx), // last: its entries tell that the engine is alive
-			s.proxy.close(),
-			s.audit.close(),
-		)
-		s.api.close()
+		s.closeErr = errors.Join(s.server.Close(ctx), s.audit.Close())
 	})
 	return s.closeErr
 }
 
-// errClosed is returned once the engine is closed.
+// errClosed is the error of Admit after Close.
 var errClosed = errors.New("the engine is closed")
+
+// cleanupTimeout bounds how long Admit waits for the deletion of the objects of a request.
+const cleanupTimeout = time.Minute
+
+// Admit sends one request to the API server and collects the webhook calls.
+func (s *serverEngine) Admit(ctx context.Context, req Request) (result *Result, err error) {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	id := fmt.Sprintf("%s-%d", s.server.ID, s.requests.Add(1))
+	sent, err := realserver.NewSubmission(ctx, s.server, realserver.Request(req), id)
+	if err != nil {
+		return nil, err
+	}
+	defer s.objects.Lock(sent.Path(), sent.ChangesNothing())()
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	defer func() {
+		if undone := sent.Undo(cleanup); undone != nil {
+			result, err = nil, errors.Join(err, undone)
+		}
+	}()
+	if err := sent.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	calls := s.server.Proxy.Expect(id)
+	defer s.server.Proxy.Forget(id)
+	event := s.audit.Want(id)
+	defer s.audit.Forget(id)
+	answer, err := s.server.API.Send(ctx, sent.Message())
+	if err != nil {
+		return nil, fmt.Errorf("the API server did not respond: %w", err)
+	}
+	if err := sent.RecordStored(answer); err != nil {
+		return nil, err
+	}
+	a := &serverAdmission{Submission: sent, audit: s.audit, explainer: s.explainer}
+	return a.result(ctx, answer, event, calls.All())
+}

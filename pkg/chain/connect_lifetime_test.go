@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
 // ifNotFound returns the error if it says that something is not there.
@@ -76,10 +77,10 @@ func testAddresses(t *testing.T, c control) {
 	d.FailurePolicy = new(admissionregistrationv1.Ignore)
 	engine := c.connect(t, configured("at.example.com", nil, a, b, d))
 	service := engine.(*serverEngine)
-	if err := service.namespaces.need(t.Context(), "addresses"); err != nil {
+	if err := service.server.Namespaces.Need(t.Context(), "addresses"); err != nil {
 		t.Fatal(err)
 	}
-	err = service.api.write(t.Context(), http.MethodPost, "/api/v1/namespaces/addresses/services",
+	err = service.server.API.Write(t.Context(), http.MethodPost, "/api/v1/namespaces/addresses/services",
 		&map[string]any{"metadata": map[string]any{"name": "hook"}, "spec": map[string]any{"type": "ExternalName", "externalName": "localhost"}})
 	if err != nil {
 		t.Fatal(err)
@@ -124,44 +125,44 @@ func testNoAuditLog(t *testing.T, c control) {
 func testOthers(t *testing.T, c control) {
 	engine := c.connect(t, configured("others.example.com", map[string]http.Handler{"a.others.example.com": denying("all")},
 		mutatingHook("a.others.example.com", rulesFor("*", "*", "*"))))
-	a := engine.(*serverEngine).api
+	a := engine.(*serverEngine).server.API
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"others"}}`)
 	for _, user := range []*string{nil, new("jane")} {
-		m := message{method: http.MethodPost, path: "/api/v1/namespaces/default/configmaps", body: body, query: url.Values{"dryRun": {"All"}}}
+		m := realserver.Message{Method: http.MethodPost, Path: "/api/v1/namespaces/default/configmaps", Body: body, Query: url.Values{"dryRun": {"All"}}}
 		if user != nil {
-			u := administrator
+			u := realserver.Administrator
 			u.Username = *user
-			m.user = &u
+			m.User = &u
 		}
-		if err := a.do(t.Context(), m, nil); err != nil {
+		if err := a.Do(t.Context(), m, nil); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func testThereAlready(t *testing.T, c control) {
+func testExistsAlready(t *testing.T, c control) {
 	engine := c.connect(t, configured("there.example.com", map[string]http.Handler{"a.there.example.com": responder(allow)},
 		mutatingHook("a.there.example.com", rulesFor("", "configmaps", "*"))))
-	a := engine.(*serverEngine).api
+	a := engine.(*serverEngine).server.API
 	const path = "/api/v1/namespaces/default/configmaps"
 	object := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"there"},"data":{"mine":"yes"}}`)
-	if err := a.do(t.Context(), message{method: http.MethodPost, path: path, body: object}, nil); err != nil {
+	if err := a.Do(t.Context(), realserver.Message{Method: http.MethodPost, Path: path, Body: object}, nil); err != nil {
 		t.Fatal(err)
 	}
 	configMaps := metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	_, err := engine.Admit(t.Context(), Request{Operation: admissionv1.Delete, Resource: configMaps, OldObject: object})
-	if err == nil || !strings.Contains(err.Error(), "is there already") {
+	if err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Error(err)
 	}
 	created := admit(t, engine, Request{Operation: admissionv1.Create, Resource: configMaps, Object: object})
 	if created.Admitted() || created.Rejection.Reason != metav1.StatusReasonAlreadyExists {
 		t.Error(created.Rejection)
 	}
-	var left document
-	if err := a.get(t.Context(), path+"/there", &left); err != nil || left["data"] == nil {
+	var left realserver.Document
+	if err := a.Get(t.Context(), path+"/there", &left); err != nil || left["data"] == nil {
 		t.Error(err, left)
 	}
-	if err := a.remove(t.Context(), path+"/there"); err != nil {
+	if err := a.Remove(t.Context(), path+"/there"); err != nil {
 		t.Error(err)
 	}
 }
@@ -232,24 +233,24 @@ func testClose(t *testing.T, c control) {
 	if _, err := engine.Admit(t.Context(), create); !errors.Is(err, errClosed) {
 		t.Error(err)
 	}
-	c.expectNothing(t, engine.(*serverEngine).id)
+	c.expectNothing(t, engine.(*serverEngine).server.ID)
 }
 
 // expectNothing fails if anything of an engine is on the API server.
 func (c control) expectNothing(t *testing.T, id string) {
 	t.Helper()
-	a, err := newAPI(c.Config)
+	a, err := realserver.NewAPI(c.Config, defaultManager)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
-	for _, path := range []string{mutatingPath, validatingPath, crdsPath, namespacesPath} {
-		var all listed
-		if err := a.get(t.Context(), path, &all); err != nil {
+	defer a.Close()
+	for _, path := range []string{realserver.MutatingPath, realserver.ValidatingPath, realserver.CRDsPath, realserver.NamespacesPath} {
+		var all realserver.List
+		if err := a.Get(t.Context(), path, &all); err != nil {
 			t.Fatal(err)
 		}
 		for _, item := range all.Items {
-			if item.Metadata.Labels[engineKey] == id || item.Metadata.Annotations[engineKey] == id {
+			if item.Metadata.Labels[realserver.EngineKey] == id || item.Metadata.Annotations[realserver.EngineKey] == id {
 				t.Errorf("%s/%s is left", path, item.Metadata.Name)
 			}
 		}
@@ -265,11 +266,11 @@ func testLeftBehind(t *testing.T, c control) {
 	}
 	other := configured("alive.example.com", map[string]http.Handler{"a.alive.example.com": responder(allow)}, mutatingHook("a.alive.example.com", rulesFor("", "pods", "*")))
 	alive := c.connect(t, other)
-	if err := killed.(*serverEngine).proxy.close(); err != nil {
+	if err := killed.(*serverEngine).server.Proxy.Close(); err != nil {
 		t.Fatal(err)
 	}
 	c.connect(t, w)
-	c.expectNothing(t, killed.(*serverEngine).id)
+	c.expectNothing(t, killed.(*serverEngine).server.ID)
 	result := admit(t, alive, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "alive", Object: podJSON("p", ""), DryRun: true})
 	if len(result.Calls) != 1 {
 		t.Error("an engine that was alive was taken for a dead one")
@@ -277,7 +278,7 @@ func testLeftBehind(t *testing.T, c control) {
 }
 
 func testRefused(t *testing.T, c control) {
-	before := c.count(t, mutatingPath)
+	before := c.count(t, realserver.MutatingPath)
 	bad := mutatingHook("bad.example.com", rulesFor("", "pods", "*"))
 	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "bad", Expression: "object.("}}
 	good := mutatingHook("good.example.com", rulesFor("", "pods", "*"))
@@ -286,7 +287,7 @@ func testRefused(t *testing.T, c control) {
 	if _, err := Connect(c.Config, w, ConnectOptions{}); err == nil || !strings.Contains(err.Error(), "compilation failed") {
 		t.Error(err)
 	}
-	if after := c.count(t, mutatingPath); after != before {
+	if after := c.count(t, realserver.MutatingPath); after != before {
 		t.Errorf("%d configurations are left", after-before)
 	}
 }

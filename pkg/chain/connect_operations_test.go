@@ -16,6 +16,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
 // valueAt returns a value of a JSON document as text, by keys.
@@ -96,8 +98,8 @@ func testDelete(t *testing.T, c control) {
 	if n := c.count(t, "/api/v1/namespaces/delete/configmaps"); n != 0 {
 		t.Errorf("%d ConfigMaps are left", n)
 	}
-	var left document
-	if err := engine.(*serverEngine).api.get(t.Context(), "/api/v1/namespaces/delete-me", &left); ifNotFound(err) == nil {
+	var left realserver.Document
+	if err := engine.(*serverEngine).server.API.Get(t.Context(), "/api/v1/namespaces/delete-me", &left); ifNotFound(err) == nil {
 		t.Error("the Namespace is left")
 	}
 }

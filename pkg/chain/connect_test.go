@@ -20,6 +20,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
+	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -61,7 +62,7 @@ func TestConnect(t *testing.T) {
 		{"create", testCreate}, {"update", testUpdate}, {"delete", testDelete}, {"custom resources", testCustomResources},
 		{"connect", testExec}, {"rejections", testRejections}, {"failures", testFailures}, {"warnings", testWarnings},
 		{"user", testUser}, {"addresses", testAddresses}, {"without an audit log", testNoAuditLog},
-		{"others notice nothing", testOthers}, {"what is there already", testThereAlready}, {"at the same time", testConcurrent},
+		{"other requests are not affected", testOthers}, {"an object that exists already", testExistsAlready}, {"concurrent requests", testConcurrent},
 		{"close", testClose}, {"left behind", testLeftBehind}, {"refused", testRefused}, {"redirects and retries", testAgain},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
@@ -211,13 +212,13 @@ func trace(r *Result) []string {
 // count returns how many objects there are.
 func (c control) count(t testing.TB, path string) int {
 	t.Helper()
-	a, err := newAPI(c.Config)
+	a, err := realserver.NewAPI(c.Config, defaultManager)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
-	var all listed
-	if err := a.get(t.Context(), path, &all); err != nil {
+	defer a.Close()
+	var all realserver.List
+	if err := a.Get(t.Context(), path, &all); err != nil {
 		t.Fatal(err)
 	}
 	return len(all.Items)

@@ -13,6 +13,8 @@ import (
 	informersv1 "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
 )
 
 // knownNamespaces tell the API server's code of the labels of namespaces: those that are given, or
@@ -23,7 +25,7 @@ type knownNamespaces struct {
 
 	mu      sync.RWMutex
 	stored  map[string]*corev1.Namespace
-	holders keyedLocks
+	holders keyedlock.Locks
 }
 
 func (k *knownNamespaces) get(name string) *corev1.Namespace {
@@ -41,7 +43,7 @@ func (k *knownNamespaces) get(name string) *corev1.Namespace {
 
 // hold makes a namespace the stored one until it is let go. Those of one name wait for each other.
 func (k *knownNamespaces) hold(namespace *corev1.Namespace) (letGo func()) {
-	unlock := k.holders.lock(namespace.Name, false)
+	unlock := k.holders.Lock(namespace.Name, false)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stored == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package realserver
 
 import (
 	"context"
@@ -15,26 +15,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// installCRDs stores the definitions and waits until their resources are served.
-func (s *serverEngine) installCRDs(ctx context.Context) error {
-	for _, crd := range s.crds {
+// definitions creates the CustomResourceDefinitions of an engine.
+type definitions struct {
+	engineID  string
+	api       *API
+	cleaner   *cleaner
+	installed []string // names
+}
+
+// install stores the definitions and waits until their resources are served.
+func (d *definitions) install(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
 		crd = crd.DeepCopy()
 		crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, engineKey, s.id)
-		if err := s.api.write(ctx, http.MethodPost, crdsPath, crd); err != nil {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, EngineKey, d.engineID)
+		if err := d.api.Write(ctx, http.MethodPost, CRDsPath, crd); err != nil {
 			return err
 		}
-		s.installed = append(s.installed, crd.Name)
-		if err := s.awaitServed(ctx, crd); err != nil {
+		d.installed = append(d.installed, crd.Name)
+		if err := d.awaitServed(ctx, crd); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// awaitServed waits for each version to be listed and answered: discovery and the handlers of
-// the API server learn of a definition one after the other.
-func (s *serverEngine) awaitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+// awaitServed waits until each version is in the discovery and can be listed. The API server updates its discovery and
+// its handlers one after the other.
+func (d *definitions) awaitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
 			continue
@@ -43,13 +51,13 @@ func (s *serverEngine) awaitServed(ctx context.Context, crd *apiextensionsv1.Cus
 		var last error
 		err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			var list metav1.APIResourceList
-			if last = s.api.get(ctx, root, &list); last != nil {
+			if last = d.api.Get(ctx, root, &list); last != nil {
 				return false, waitFor(last)
 			}
 			if _, ok := lookUp(list, root, crd.Spec.Names.Plural, crd.Spec.Names.Plural); !ok {
 				return false, nil
 			}
-			last = s.api.get(ctx, root+"/"+crd.Spec.Names.Plural, nil)
+			last = d.api.Get(ctx, root+"/"+crd.Spec.Names.Plural, nil)
 			return last == nil, waitFor(last)
 		})
 		if err != nil {
@@ -59,7 +67,7 @@ func (s *serverEngine) awaitServed(ctx context.Context, crd *apiextensionsv1.Cus
 	return nil
 }
 
-// waitFor returns an error that waiting does not help against.
+// waitFor returns nil for an error that can pass, and other errors unchanged.
 func waitFor(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) {
 		return nil
@@ -67,10 +75,11 @@ func waitFor(err error) error {
 	return err
 }
 
-func (s *serverEngine) removeCRDs(ctx context.Context) error {
+// removeAll deletes the definitions that install stored.
+func (d *definitions) removeAll(ctx context.Context) error {
 	var errs []error
-	for _, name := range s.installed {
-		errs = append(errs, s.removeMade(ctx, crdsPath+"/"+name))
+	for _, name := range d.installed {
+		errs = append(errs, d.cleaner.removeCreated(ctx, CRDsPath+"/"+name))
 	}
 	return errors.Join(errs...)
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package realserver
 
 import "reflect"
 
-func equalValue(a, b any) bool { return reflect.DeepEqual(a, b) }
+// EqualValue reports whether two decoded JSON values are equal.
+func EqualValue(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// emptyValue reports whether a JSON value says nothing.
+// emptyValue reports whether a JSON value is null, an empty array or an object with only empty members.
 func emptyValue(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -24,8 +25,8 @@ func emptyValue(v any) bool {
 	return false
 }
 
-// contains reports whether a value says all that another one does: an object may have more
-// members, as defaults are.
+// contains reports whether whole has every value of part that is not empty. An object in whole may have more
+// members, such as defaults.
 func contains(whole, part any) bool {
 	if emptyValue(part) {
 		return true
@@ -49,5 +50,5 @@ func contains(whole, part any) bool {
 		}
 		return true
 	}
-	return equalValue(whole, part)
+	return EqualValue(whole, part)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package realserver
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ func FuzzTakeID(f *testing.F) {
 			user.Extra = map[string]authenticationv1.ExtraValue{key: {value}}
 		}
 		review := func(user authenticationv1.UserInfo) []byte {
-			return encode(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
+			return encodeJSON(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
 				UID: "1", Name: name, UserInfo: user, Object: runtime.RawExtension{Raw: []byte(object)},
 			}})
 		}

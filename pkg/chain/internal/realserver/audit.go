@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package realserver
 
 import (
 	"bufio"
@@ -17,22 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// auditTimeout is how long the event of an answered request is waited for.
+// auditTimeout is how long the engine waits for the audit event of a completed request.
 const auditTimeout = 10 * time.Second
 
-// An auditLog reads audit events from the API server's file. A nil auditLog has no events.
-type auditLog struct {
+// An AuditLog reads audit events from the API server's file. A nil auditLog has no events.
+type AuditLog struct {
 	path string
 
 	mu     sync.Mutex
 	file   *os.File
 	reader *bufio.Reader
-	line   []byte // the beginning of one that is not there whole
-	wanted map[string]chan map[string]string
+	line   []byte                            // the beginning of a line that is not complete yet
+	wanted map[string]chan map[string]string // by audit ID
 }
 
-func newAuditLog(path string) *auditLog {
-	return &auditLog{path: path, wanted: map[string]chan map[string]string{}}
+// NewAuditLog returns the audit log in a file. The file need not exist yet.
+func NewAuditLog(path string) *AuditLog {
+	return &AuditLog{path: path, wanted: map[string]chan map[string]string{}}
 }
 
 // An auditEvent has the fields of an audit.k8s.io/v1 Event that the engine reads.
@@ -42,8 +43,8 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// want is called before a request is sent; the annotations of its event come through the channel.
-func (l *auditLog) want(id string) <-chan map[string]string {
+// Want must be called before the request is sent. The channel receives the annotations of its audit event.
+func (l *AuditLog) Want(id string) <-chan map[string]string {
 	if l == nil {
 		return nil
 	}
@@ -54,7 +55,8 @@ func (l *auditLog) want(id string) <-chan map[string]string {
 	return c
 }
 
-func (l *auditLog) forget(id string) {
+// Forget ends the wait that Want began.
+func (l *AuditLog) Forget(id string) {
 	if l == nil {
 		return
 	}
@@ -63,8 +65,8 @@ func (l *auditLog) forget(id string) {
 	delete(l.wanted, id)
 }
 
-// annotations waits for the event of a request: the API server writes it when the answer is out.
-func (l *auditLog) annotations(ctx context.Context, event <-chan map[string]string) (map[string]string, error) {
+// Annotations waits for the audit event of a request. The API server writes it after it sent the response.
+func (l *AuditLog) Annotations(ctx context.Context, event <-chan map[string]string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
 	var annotations map[string]string
@@ -80,13 +82,13 @@ func (l *auditLog) annotations(ctx context.Context, event <-chan map[string]stri
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s does not tell of the request: %w", l.path, err)
+		return nil, fmt.Errorf("%s has no event of the request: %w", l.path, err)
 	}
 	return annotations, nil
 }
 
-// read takes in what was written since the last time.
-func (l *auditLog) read() error {
+// read reads the lines that were added since the last call.
+func (l *AuditLog) read() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
@@ -110,14 +112,14 @@ func (l *auditLog) read() error {
 	}
 }
 
-// take hands over the event of the line if somebody waits for it.
-func (l *auditLog) take() {
+// take sends the event in l.line to the channel that waits for it, if there is one.
+func (l *AuditLog) take() {
 	if !bytes.Contains(l.line, []byte(`"stage":"ResponseComplete"`)) && !bytes.Contains(l.line, []byte(`"stage":"Panic"`)) {
 		return
 	}
 	var event auditEvent
 	if json.Unmarshal(l.line, &event) != nil {
-		return // half a line, from before the file was opened
+		return // the end of a line whose beginning was written before the file was opened
 	}
 	if c := l.wanted[event.AuditID]; c != nil {
 		c <- event.Annotations
@@ -125,19 +127,19 @@ func (l *auditLog) take() {
 	}
 }
 
-func (l *auditLog) open() (err error) {
+func (l *AuditLog) open() (err error) {
 	if l.file, err = os.Open(l.path); err != nil {
-		return fmt.Errorf("the audit log: %w", err)
+		return fmt.Errorf("cannot open the audit log: %w", err)
 	}
 	l.reader = bufio.NewReaderSize(l.file, 1<<16)
 	return nil
 }
 
-// follow opens the file anew when it has been rotated away.
-func (l *auditLog) follow() error {
+// follow opens the file again after a log rotation.
+func (l *AuditLog) follow() error {
 	now, err := os.Stat(l.path)
 	if err != nil {
-		return nil // between two files
+		return nil // the rotation has not created the new file yet
 	}
 	open, err := l.file.Stat()
 	if err != nil || os.SameFile(now, open) {
@@ -148,7 +150,8 @@ func (l *auditLog) follow() error {
 	return l.open()
 }
 
-func (l *auditLog) close() error {
+// Close closes the file.
+func (l *AuditLog) Close() error {
 	if l == nil {
 		return nil
 	}

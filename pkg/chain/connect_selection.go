@@ -13,22 +13,40 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// explain makes the engine in this process that says why webhooks are not called: the API server
-// does not. It is never asked to admit anything.
-func (s *serverEngine) explain(w Webhooks) (err error) {
-	s.explainer, err = New(w, Options{CRDs: s.crds, Authorizer: authorizer.AuthorizerFunc(s.mayUser)})
-	return err
+// A serverAdmission is one request to a real API server, with the data of its Result.
+type serverAdmission struct {
+	*realserver.Submission
+	audit     *realserver.AuditLog
+	explainer *Chain
+	builtIn   bool // the object has a Go type
+	limits    []Limit
 }
 
-// mayUser asks the API server what the authorizer of its matchConditions says.
-func (s *serverEngine) mayUser(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+// limit records something that the engine did not do as a real API server would have done.
+func (a *serverAdmission) limit(code LimitCode, format string, args ...any) {
+	a.limits = append(a.limits, Limit{code, fmt.Sprintf(format, args...)})
+}
+
+// newExplainer returns an engine in this process that explains why webhooks are not called, which the API server does
+// not tell. It admits no requests.
+func newExplainer(client *realserver.API, w Webhooks, crds []*apiextensionsv1.CustomResourceDefinition) (*Chain, error) {
+	return New(w, Options{CRDs: crds, Authorizer: serverAuthorizer{client}})
+}
+
+// A serverAuthorizer answers the authorizer variable of matchConditions with SubjectAccessReviews.
+type serverAuthorizer struct{ api *realserver.API }
+
+// Authorize asks the API server whether the user may do what a describes.
+func (s serverAuthorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups(), Extra: map[string]authorizationv1.ExtraValue{},
 	}}
@@ -43,7 +61,7 @@ func (s *serverEngine) mayUser(ctx context.Context, a authorizer.Attributes) (au
 	} else {
 		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.GetPath(), Verb: a.GetVerb()}
 	}
-	if err := s.api.write(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review); err != nil {
+	if err := s.api.Write(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review); err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	switch {
@@ -56,11 +74,11 @@ func (s *serverEngine) mayUser(ctx context.Context, a authorizer.Attributes) (au
 }
 
 // verdicts tell of each webhook whether it was called and why.
-func (a *admissionRun) verdicts(ctx context.Context, result *Result, calls []observedCall) []Selection {
-	verdicts := make([]Selection, len(a.proxy.targets))
-	for i, t := range a.proxy.targets {
-		called := slices.ContainsFunc(calls, func(c observedCall) bool { return c.target == t })
-		verdicts[i] = Selection{Configuration: t.configuration, Webhook: t.webhook, Mutating: t.mutating, Index: t.index, Called: called}
+func (a *serverAdmission) verdicts(ctx context.Context, result *Result, calls []realserver.ObservedCall) []Selection {
+	verdicts := make([]Selection, len(a.Proxy.Targets))
+	for i, t := range a.Proxy.Targets {
+		called := slices.ContainsFunc(calls, func(c realserver.ObservedCall) bool { return c.Target == t })
+		verdicts[i] = Selection{Configuration: t.Configuration, Webhook: t.Webhook, Mutating: t.Mutating, Index: t.Index, Called: called}
 		if called {
 			verdicts[i].Reason = Matches
 		}
@@ -72,12 +90,12 @@ func (a *admissionRun) verdicts(ctx context.Context, result *Result, calls []obs
 }
 
 // decide asks the predicates about the objects as webhooks were, or would have been, sent them.
-func (a *admissionRun) decide(ctx context.Context, result *Result, calls []observedCall, verdicts []Selection) error {
+func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []realserver.ObservedCall, verdicts []Selection) error {
 	x := a.explainer
-	req := a.Request
-	req.Namespace = a.ns
+	req := Request(a.Request)
+	req.Namespace = a.ObjectNamespace
 	if a.Operation != admissionv1.Create { // else it may have been given one since
-		req.Name = a.name
+		req.Name = a.ObjectName
 	}
 	req.User = withGroups(a.User)
 	asked, refusal, err := x.objects.decode(req)
@@ -89,15 +107,15 @@ func (a *admissionRun) decide(ctx context.Context, result *Result, calls []obser
 		return err
 	}
 	defer letGo()
-	a.kind.builtIn = strategy.BuiltIn().Recognizes(asked.kind)
+	a.builtIn = strategy.BuiltIn().Recognizes(asked.kind)
 	r := &run{asked: asked, chain: x, ctx: ctx, seen: map[string]bool{}}
-	if a.stored != nil && asked.old != nil {
-		if asked.old, _, _, err = x.objects.decodeObject(a.stored.encode()); err != nil {
+	if a.Stored != nil && asked.old != nil {
+		if asked.old, _, _, err = x.objects.decodeObject(a.Stored.Encode()); err != nil {
 			return err
 		}
 	}
 	for i, h := range slices.Concat(x.mutating, x.validating) {
-		object, err := a.asSeenBy(a.proxy.targets[i], result, calls)
+		object, err := a.asSeenBy(a.Proxy.Targets[i], result, calls)
 		if err != nil {
 			return err
 		}
@@ -124,24 +142,24 @@ func (v *Selection) tell(why reason, result *Result) {
 
 // asSeenBy is the object when it was the webhook's turn. Webhooks that are not called do not
 // change it: it is what the next one was sent.
-func (a *admissionRun) asSeenBy(t *target, result *Result, calls []observedCall) (runtime.Object, error) {
-	raw := a.Request.Object
+func (a *serverAdmission) asSeenBy(t *realserver.Target, result *Result, calls []realserver.ObservedCall) (runtime.Object, error) {
+	raw := a.Object
 	var patched []byte
 	for i := range calls {
 		c := &calls[i]
-		if a.kind.builtIn && converted(c.request) {
+		if a.builtIn && converted(c.Request) {
 			continue
 		}
-		raw, patched = c.object(), nil
-		if !c.target.mutating || t.mutating && c.target.index >= t.index {
+		raw, patched = c.Object(), nil
+		if !c.Target.Mutating || t.Mutating && c.Target.Index >= t.Index {
 			break
 		}
-		patched = c.read().patched
-		if last := i == len(calls)-1; last && !t.mutating && result.Object != nil {
+		patched = c.Read().Patched
+		if last := i == len(calls)-1; last && !t.Mutating && result.Object != nil {
 			raw, patched = result.Object, nil
 		}
 	}
-	if object, err := a.explainer.objects.decodeAsSent(patched); patched != nil && err == nil && isBuiltIn(object) == a.kind.builtIn {
+	if object, err := a.explainer.objects.decodeAsSent(patched); patched != nil && err == nil && isBuiltIn(object) == a.builtIn {
 		return object, nil // else the API server could not make anything of the patch either
 	}
 	if raw == nil {
@@ -164,23 +182,23 @@ func converted(review []byte) bool {
 		} `json:"request"`
 	}
 	_ = json.Unmarshal(review, &kinds) // written by the API server
-	return !equalValue(kinds.Request.Kind, kinds.Request.RequestKind)
+	return !realserver.EqualValue(kinds.Request.Kind, kinds.Request.RequestKind)
 }
 
 // knowNamespace tells the explainer of the labels of the namespace, until it is let go.
-func (a *admissionRun) knowNamespace(ctx context.Context) (letGo func(), err error) {
+func (a *serverAdmission) knowNamespace(ctx context.Context) (letGo func(), err error) {
 	var ns corev1.Namespace
 	switch {
-	case a.Resource.Group == "" && a.Resource.Resource == "namespaces" && a.stored != nil:
-		err = json.Unmarshal(a.stored.encode(), &ns)
-	case a.ns != "":
-		err = a.api.get(ctx, namespacesPath+"/"+a.ns, &ns)
+	case a.Resource.Group == "" && a.Resource.Resource == "namespaces" && a.Stored != nil:
+		err = json.Unmarshal(a.Stored.Encode(), &ns)
+	case a.ObjectNamespace != "":
+		err = a.API.Get(ctx, realserver.NamespacesPath+"/"+a.ObjectNamespace, &ns)
 	}
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && ns.Name == "":
 		return func() {}, nil
 	case err != nil:
-		return nil, fmt.Errorf("namespace %s: %w", a.ns, err)
+		return nil, fmt.Errorf("namespace %s: %w", a.ObjectNamespace, err)
 	}
 	return a.explainer.known.hold(&ns), nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package realserver
 
 import (
 	"context"
@@ -18,39 +18,44 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// forward returns a handler that calls a webhook at its address, with the certificates of its
-// clientConfig.
-func (p *proxy) forward(c admissionregistrationv1.WebhookClientConfig, to *url.URL) http.Handler {
+// A forwarder calls webhooks at their addresses.
+type forwarder struct {
+	api        *API
+	onShutdown func(func()) // registers a function to call when the proxy shuts down
+}
+
+// handler returns a handler that calls a webhook at its address, with the caBundle of its clientConfig.
+func (f forwarder) handler(c admissionregistrationv1.WebhookClientConfig, to *url.URL) http.Handler {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: 10 * time.Second,
 		DisableCompression: true, ForceAttemptHTTP2: false,
 	}
 	if len(c.CABundle) > 0 {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(c.CABundle) // with none, each call fails, as in the API server
+		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(c.CABundle) // without a valid certificate each call fails, as in the API server
 	}
 	if c.Service != nil {
 		transport.TLSClientConfig.ServerName = to.Hostname()
-		transport.DialContext = p.serviceDialer(*c.Service, to.Port())
+		transport.DialContext = f.serviceDialer(*c.Service, to.Port())
 	} else {
 		transport.Proxy = http.ProxyFromEnvironment
 	}
-	p.server.RegisterOnShutdown(transport.CloseIdleConnections)
+	f.onShutdown(transport.CloseIdleConnections)
 	return &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, r.In.Host
 		},
-		// The API server is to see a failure, as it would have without the proxy.
+		// The API server must see a broken connection, as it would without the proxy.
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { panic(err) },
 	}
 }
 
-// serviceDialer asks the API server where a service is, as it would do itself.
-func (p *proxy) serviceDialer(ref admissionregistrationv1.ServiceReference, port string) func(context.Context, string, string) (net.Conn, error) {
+// serviceDialer returns a function that dials a Service at the address that the API server would use.
+func (f forwarder) serviceDialer(ref admissionregistrationv1.ServiceReference, port string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var service corev1.Service
-		if err := p.api.get(ctx, "/api/v1/namespaces/"+ref.Namespace+"/services/"+ref.Name, &service); err != nil {
+		if err := f.api.Get(ctx, NamespacesPath+"/"+ref.Namespace+"/services/"+ref.Name, &service); err != nil {
 			return nil, err
 		}
 		host := service.Spec.ClusterIP

@@ -12,29 +12,35 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mutatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
 // result puts together what became of the request.
-func (a *admissionRun) result(ctx context.Context, r *reply, event <-chan map[string]string, calls []observedCall) (*Result, error) {
-	result := &Result{Rejection: r.status(), Warnings: r.warnings}
+func (a *serverAdmission) result(ctx context.Context, r *realserver.Reply, event <-chan map[string]string, calls []realserver.ObservedCall) (*Result, error) {
+	result := &Result{Rejection: r.Status(), Warnings: r.Warnings}
 	if result.Rejection != nil {
-		a.proxy.realAddresses(result.Rejection)
+		a.Proxy.RealAddresses(result.Rejection)
 	}
-	if a.Operation == admissionv1.Connect && connected(result.Rejection, r.code) {
+	if a.Operation == admissionv1.Connect && connected(result.Rejection, r.Code) {
 		result.Rejection = nil
 	}
 	if result.Rejection == nil {
 		result.Object = a.finalObject(r, calls)
+	}
+	if len(a.Differences) > 0 {
+		a.limit(OldObjectDiffers, "The old object is not stored as given: the API server has other values at %s.", strings.Join(a.Differences, ", "))
 	}
 	result.Calls, result.Passes = a.calls(calls)
 	if err := a.readAudit(ctx, event, result); err != nil {
 		return nil, err
 	}
 	blameLast(result)
-	takeErrors(result)
+	takeErrors(result, calls)
 	result.Webhooks = a.verdicts(ctx, result, calls)
 	a.tellLimits(result)
 	result.Limits = a.limits
@@ -42,20 +48,20 @@ func (a *admissionRun) result(ctx context.Context, r *reply, event <-chan map[st
 }
 
 // finalObject is what the API server answers with; on CONNECT, what the last webhook saw.
-func (a *admissionRun) finalObject(r *reply, calls []observedCall) []byte {
+func (a *serverAdmission) finalObject(r *realserver.Reply, calls []realserver.ObservedCall) []byte {
 	switch {
 	case a.Operation == admissionv1.Delete:
 		return nil
 	case a.Operation != admissionv1.Connect:
-		return r.body
+		return r.Body
 	case len(calls) == 0:
 		return a.Object
 	}
 	last := calls[len(calls)-1]
-	if r := last.read(); r.patched != nil {
-		return r.patched
+	if r := last.Read(); r.Patched != nil {
+		return r.Patched
 	}
-	return last.object()
+	return last.Object()
 }
 
 // connected reports whether a CONNECT got past admission: there is nothing to connect to.
@@ -78,31 +84,31 @@ func connected(s *metav1.Status, code int) bool {
 }
 
 // calls are what the proxy saw, with the round that each call must have been in.
-func (a *admissionRun) calls(observed []observedCall) ([]Call, int) {
+func (a *serverAdmission) calls(observed []realserver.ObservedCall) ([]Call, int) {
 	var calls []Call
-	rounds := map[*target]int{}
+	rounds := map[*realserver.Target]int{}
 	passes, validated, matching := 1, false, 0
 	for i := range observed {
 		o := &observed[i]
 		// A webhook is called at most once a round, and not again after validation: then the
 		// whole admission began anew. There is no second round without an object.
-		again := o.target.mutating && (validated || rounds[o.target] == 2 || rounds[o.target] == 1 && o.object() == nil)
-		if !o.target.mutating && rounds[o.target] == 1 {
+		again := o.Target.Mutating && (validated || rounds[o.Target] == 2 || rounds[o.Target] == 1 && o.Object() == nil)
+		if !o.Target.Mutating && rounds[o.Target] == 1 {
 			again = true
 		}
 		if again {
 			passes++
-			rounds, validated, matching = map[*target]int{}, false, 0
+			rounds, validated, matching = map[*realserver.Target]int{}, false, 0
 		}
-		c := o.call()
-		if o.target.mutating {
-			c.Round = rounds[o.target]
+		c := callOf(o)
+		if o.Target.Mutating {
+			c.Round = rounds[o.Target]
 		} else {
 			validated = true
 			c.Index = matching
 			matching++
 		}
-		rounds[o.target]++
+		rounds[o.Target]++
 		calls = append(calls, c)
 	}
 	if passes > 1 {
@@ -111,20 +117,34 @@ func (a *admissionRun) calls(observed []observedCall) ([]Call, int) {
 	return calls, passes
 }
 
-func (c *observedCall) call() Call {
-	r := c.read()
+// callOf returns the record of a call, with its effect.
+func callOf(c *realserver.ObservedCall) Call {
+	r := c.Read()
 	call := Call{
-		Configuration: c.target.configuration, Webhook: c.target.webhook, Mutating: c.target.mutating, Index: c.target.index,
-		Request: c.request, Response: c.response, Status: c.status, Attempts: c.attempts, Patch: patch(c.response), Mutated: r.changed,
-		Effect: c.outcome(r), Error: r.denial, Duration: c.ended.Sub(c.began),
+		Configuration: c.Target.Configuration, Webhook: c.Target.Webhook, Mutating: c.Target.Mutating, Index: c.Target.Index,
+		Request: c.Request, Response: c.Response, Status: c.Status, Attempts: c.Attempts, Patch: realserver.ResponsePatch(c.Response), Mutated: r.Changed,
+		Effect: effectOf(c, r), Error: r.Denial, Duration: c.Ended.Sub(c.Began),
 	}
-	if c.ended.IsZero() {
+	if c.Ended.IsZero() {
 		call.Duration = 0
 	}
-	if r.failure != nil {
-		call.Error = r.failure.Error()
+	if r.Failure != nil {
+		call.Error = r.Failure.Error()
 	}
 	return call
+}
+
+// effectOf returns the effect of a call on the request.
+func effectOf(c *realserver.ObservedCall, r realserver.Reading) Effect {
+	switch {
+	case r.Failure != nil && !r.Final && c.Target.FailurePolicy == admissionregistrationv1.Ignore:
+		return FailedOpen
+	case r.Failure != nil:
+		return Failed
+	case !r.Allowed:
+		return Denied
+	}
+	return Allowed
 }
 
 // blameLast is for a failure that needs the API server's types to see: a patch that makes
@@ -145,15 +165,15 @@ func blameLast(r *Result) {
 }
 
 // takeErrors takes what the API server says of a call that failed: it knows more than the answer.
-func takeErrors(r *Result) {
+func takeErrors(r *Result, calls []realserver.ObservedCall) {
 	if r.Rejection == nil {
 		return
 	}
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		if _, text, ok := strings.Cut(r.Rejection.Message, fmt.Sprintf("failed calling webhook %q: ", c.Webhook)); ok && c.Effect == Failed {
-			if _, cause, ok := strings.Cut(c.Error, panickedPrefix); ok {
-				text += " (" + panickedPrefix + cause + ")"
+			if calls[i].Panicked {
+				text += " (" + calls[i].Failure + ")"
 			}
 			c.Error = text
 		}
@@ -161,7 +181,7 @@ func takeErrors(r *Result) {
 }
 
 // readAudit takes over what the API server noted itself.
-func (a *admissionRun) readAudit(ctx context.Context, event <-chan map[string]string, r *Result) error {
+func (a *serverAdmission) readAudit(ctx context.Context, event <-chan map[string]string, r *Result) error {
 	if a.audit == nil {
 		for _, c := range r.Calls {
 			if c.Mutating && len(c.Patch) > 0 {
@@ -172,7 +192,7 @@ func (a *admissionRun) readAudit(ctx context.Context, event <-chan map[string]st
 		a.limit(NoAnnotations, "There are no audit annotations, because ConnectOptions.AuditLog is empty.")
 		return nil
 	}
-	annotations, err := a.audit.annotations(ctx, event)
+	annotations, err := a.audit.Annotations(ctx, event)
 	if err != nil {
 		return err
 	}
@@ -190,7 +210,7 @@ func (a *admissionRun) readAudit(ctx context.Context, event <-chan map[string]st
 	return nil
 }
 
-func (a *admissionRun) noteMutation(r *Result, key, value string) {
+func (a *serverAdmission) noteMutation(r *Result, key, value string) {
 	var noted mutatingplugin.MutationAuditAnnotation
 	if json.Unmarshal([]byte(value), &noted) != nil {
 		return
@@ -202,15 +222,15 @@ func (a *admissionRun) noteMutation(r *Result, key, value string) {
 			c.Mutated, found = noted.Mutated, true
 		}
 	}
-	if !found && !a.proxy.has(noted.Configuration, noted.Webhook) {
+	if !found && !a.Proxy.Has(noted.Configuration, noted.Webhook) {
 		a.limit(OtherWebhooks, "A webhook that does not belong to the engine was called: %s of %s.", noted.Webhook, noted.Configuration)
 	}
 }
 
 // tellLimits notes what else is not as it would be without the engine.
-func (a *admissionRun) tellLimits(r *Result) {
-	if len(a.foreign) > 0 {
-		a.limit(OtherWebhooks, "The API server has other webhooks that may have been called too: %s.", strings.Join(a.foreign, ", "))
+func (a *serverAdmission) tellLimits(r *Result) {
+	if len(a.Foreign) > 0 {
+		a.limit(OtherWebhooks, "The API server has other webhooks that may have been called too: %s.", strings.Join(a.Foreign, ", "))
 	}
 	if a.Operation == admissionv1.Connect {
 		a.limit(NotConnected, "No connection was opened: Object is what the last webhook received, with its patch applied.")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package realserver
 
 import (
 	"context"
@@ -10,16 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// servedResource is a resource as the API server tells of it.
+// A servedResource is a resource that the API server serves, as its discovery lists it.
 type servedResource struct {
 	root       string // /api/v1 or /apis/<group>/<version>
 	resource   string
 	namespaced bool
-	hasStatus  bool // a subresource
-	builtIn    bool
+	hasStatus  bool // the resource has the status subresource
 }
 
-// path is that of an object, or of the collection without a name.
+// path returns the path of an object. Without a name, it returns the path of the collection.
 func (s servedResource) path(namespace, name string) string {
 	p := s.root
 	if s.namespaced {
@@ -32,11 +31,11 @@ func (s servedResource) path(namespace, name string) string {
 	return p
 }
 
-// discovery remembers what the API server serves.
+// discovery caches the resources that the API server serves.
 type discovery struct {
-	engine *serverEngine
-	mu     sync.Mutex
-	lists  map[string]metav1.APIResourceList // by root
+	api   *API
+	mu    sync.Mutex
+	lists map[string]metav1.APIResourceList // by root
 }
 
 func rootOf(gv metav1.GroupVersion) string {
@@ -58,8 +57,8 @@ func (d *discovery) find(ctx context.Context, gvr metav1.GroupVersionResource, s
 		list, known := d.lists[root]
 		if fresh || !known {
 			list = metav1.APIResourceList{}
-			if err := d.engine.api.get(ctx, root, &list); err != nil {
-				return servedResource{}, fmt.Errorf("cannot tell whether the API server has %s in %s: %w", name, root, err)
+			if err := d.api.Get(ctx, root, &list); err != nil {
+				return servedResource{}, fmt.Errorf("cannot list the resources of the API server, to look up %s in %s: %w", name, root, err)
 			}
 			if d.lists == nil {
 				d.lists = map[string]metav1.APIResourceList{}
