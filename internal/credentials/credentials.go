@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials validates the tokens and passwords with which an API server authenticates to a webhook server. Its errors never
-// contain them.
+// Package credentials validates the tokens and passwords with which an API server authenticates to a webhook
+// server. Its errors never contain them.
 package credentials
 
 import (
@@ -15,7 +15,7 @@ import (
 // MaxBytes is the greatest length of a token, and of a user name with its password.
 const MaxBytes = 8 << 10
 
-// MinTokenBytes is the least length of a token that a webhook server accepts, because any client may guess.
+// MinTokenBytes is the shortest token that a webhook server accepts, because any client may try to guess it.
 const MinTokenBytes = 16
 
 // CheckToken returns an error unless a bearer token has the syntax of RFC 6750.
@@ -26,8 +26,8 @@ func CheckToken(token string) error {
 	return checkLength(len(token))
 }
 
-// CheckAcceptedToken returns an error unless a webhook server may accept the token. An API server may have shorter tokens for other
-// webhooks.
+// CheckAcceptedToken returns an error unless a webhook server may accept the token. An API server may have
+// shorter tokens for other webhooks.
 func CheckAcceptedToken(token string) error {
 	if err := CheckToken(token); err != nil {
 		return err
@@ -42,8 +42,8 @@ func notOfToken(r rune) bool {
 	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=", r)
 }
 
-// CheckPair returns an error unless a user name and its password have the syntax of RFC 7617 and can be written on one line as
-// user:password.
+// CheckPair returns an error unless a user name and its password have the syntax of RFC 7617 and can be
+// written on one line as user:password.
 func CheckPair(user, password string) error {
 	pair := user + ":" + password
 	switch {

@@ -82,8 +82,8 @@ func family[T any]() []reflect.Type {
 	}
 }
 
-// TestConcurrentFirstUseOfTypes decodes into the types of a new family from many goroutines at once and compares the results
-// with sigs.k8s.io/json.
+// TestConcurrentFirstUseOfTypes decodes into the types of a new family from many goroutines at once and
+// compares the results with sigs.k8s.io/json.
 func TestConcurrentFirstUseOfTypes(t *testing.T) {
 	for _, types := range freshFamilies() {
 		start := make(chan struct{})

@@ -136,7 +136,7 @@ func TestDeepValuesAgree(t *testing.T) {
 	}
 }
 
-// TestCyclesAreErrors expects the error of encoding/json, at whatever value of the cycle the encoding begins.
+// TestCyclesAreErrors expects the error of encoding/json. It begins to encode at each value of the cycle.
 func TestCyclesAreErrors(t *testing.T) {
 	ring := &node{}
 	ring.Next = &node{Any: &node{Kids: []node{{Next: ring}}}}

@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// A window has one bit for each of 64 bytes of a document, set for the bytes that ends marks. The end of a string
-// is then found in the bits. Most strings are short, so testing them word by word would make the processor wait
-// at the end of each.
+// A window has one bit for each of 64 bytes of a document. The bit is set if function ends marks the byte. The
+// end of a string is then found in the bits. Most strings are short, so testing them word by word would make
+// the processor wait at the end of each.
 //
 // The zero window covers nothing. A window serves one document and only moves forward.
 type window struct {

@@ -140,7 +140,7 @@ func child(v any, token string) (any, bool) {
 	return nil, false
 }
 
-// indexFault explains why a place is not in an array with so many elements, or returns nil. more is 1 if the
+// indexFault explains why a place is not in an array with this many elements, or returns nil. more is 1 if the
 // place after the last element is allowed.
 func indexFault(at Pointer, elements, more int) *Error {
 	if _, err := index(at.Last(), elements+more); errors.Is(err, errShort) {

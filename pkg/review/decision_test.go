@@ -169,7 +169,7 @@ func TestWarnStopsAt4096Characters(t *testing.T) {
 	for _, w := range d.Warnings() {
 		total += len([]rune(w))
 	}
-	// The second halves are all alike and so collapse into one: 8 + 34 × 120 = 4088.
+	// The second halves are equal, so only one of them is kept: 8 + 34 × 120 = 4088.
 	if len(d.Warnings()) != 35 || total != 4088 {
 		t.Fatalf("got %d warnings of %d characters, want 35 of 4088", len(d.Warnings()), total)
 	}

@@ -18,10 +18,10 @@ var (
 
 // await calls the handler and waits until it returns, panics or misses its deadline.
 //
-// Over HTTP/1.1, which the API server uses, the handler runs in the goroutine of the connection:
-// another goroutine would cost as much as everything else around a small object. If the handler
-// misses its deadline, a timer hijacks the connection and answers. HTTP/2 does not allow that, so
-// there the handler gets a goroutine of its own, which can be left behind.
+// Over HTTP/1.1, which the API server uses, the handler runs in the goroutine of the connection. For a small
+// object, another goroutine would about double the cost of the call. If the handler misses its deadline, a timer
+// hijacks the connection and answers. HTTP/2 does not allow that, so there the handler gets a goroutine of its
+// own, which can be left behind.
 func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome {
 	deadline, _ := x.ctx.Deadline()
 	left := time.Until(deadline)

@@ -214,7 +214,7 @@ func TestSmallCallsHoldLittleMemory(t *testing.T) {
 // onlyReader hides the length of a body.
 type onlyReader struct{ io.Reader }
 
-// TestAnnouncedBytesTakeNoMemory has clients announce more than MaxInFlightBytes and send almost
+// TestAnnouncedBytesTakeNoMemory runs clients that announce more than MaxInFlightBytes and send almost
 // nothing.
 func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

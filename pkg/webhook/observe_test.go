@@ -219,7 +219,7 @@ func TestObserversAreNested(t *testing.T) {
 	}
 }
 
-// TestObserverCancelsTheCall has an observer whose context ends before the handler.
+// TestObserverCancelsTheCall uses an observer whose context ends before the handler returns.
 func TestObserverCancelsTheCall(t *testing.T) {
 	ended := errors.New("by the observer")
 	hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {

@@ -77,8 +77,8 @@ type Options struct {
 	// ClientAuth restricts who may call the hooks. With nil, any client may.
 	ClientAuth *ClientAuth
 
-	// ShutdownDelay is how long the server goes on as before after the context of Start is done,
-	// while the cluster removes the replica from its endpoints: 10 s by default.
+	// ShutdownDelay is how long the server continues to serve calls after the context of Start is done, while
+	// the cluster removes the replica from its endpoints: 10 s by default.
 	ShutdownDelay time.Duration
 	// DrainTimeout is how long Start then waits for calls in flight and sends close notices: 35 s
 	// by default, which is longer than any timeoutSeconds. Start returns

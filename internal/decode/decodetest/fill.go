@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// filled returns the encoding of a t that apimachinery's fuzzers filled, with its members in the order of the fields. It returns
-// nil if the fuzzers or the encoder fail or panic, as they do for some odd types.
+// filled returns the encoding of a t that apimachinery's fuzzers filled, with its members in the order of the
+// fields. It returns nil if the fuzzers or the encoder fail or panic, as they do for some odd types.
 func filled(t reflect.Type, r *rand.Rand) (text []byte) {
 	defer func() {
 		if recover() != nil {

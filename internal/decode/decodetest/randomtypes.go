@@ -32,8 +32,8 @@ type typeMaker struct{ r *rand.Rand }
 
 func (m *typeMaker) oneOf(types []reflect.Type) reflect.Type { return types[m.r.Intn(len(types))] }
 
-// structType puts at most one odd field into each struct. Several would hide each other from a decoder that hands odd structs
-// to a library.
+// structType puts at most one odd field into each struct. Several would hide each other from a decoder that
+// hands odd structs to a library.
 func (m *typeMaker) structType(depth int) reflect.Type {
 	fields := make([]reflect.StructField, m.r.Intn(9))
 	for i := range fields {

@@ -37,7 +37,7 @@ const (
 // HasBody reports whether the body of r delays the next request on its connection.
 func HasBody(r *http.Request) bool { return r.ProtoMajor == 1 && r.ContentLength != 0 }
 
-// CanKeep reports whether the body of r is small enough to be read for the sake of the connection.
+// CanKeep reports whether the body of r is small enough to read it, so that its connection can be kept.
 func CanKeep(r *http.Request) bool { return 0 < r.ContentLength && r.ContentLength <= maxKeptBytes }
 
 // WriteEarly sends an answer before the body was read. The caller sets the Connection header.

@@ -26,7 +26,7 @@ const (
 	handshakeOther     = "other"
 )
 
-// NoCertificate begins the error of a handshake for which the server has no certificate.
+// NoCertificate is the beginning of the error of a handshake for which the server has no certificate.
 const NoCertificate = "there is no certificate to serve"
 
 // handshakeClasses match the texts of net/http and crypto/tls. The first match wins.

@@ -8,13 +8,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A connection without a call may stay idle for newConnIdle before it can be evicted. By then it
-// should have made its call; a longer time would make the system refuse new connections. Under
-// pressure, with more than maxNewConns of them, the oldest is evicted at once. Requests other than
-// calls, such as probes, do not extend the time.
+// A connection without a call may stay idle for newConnIdle before it can be evicted. A client should have
+// made its call by then. With a longer time, the system would refuse new connections. Under pressure, with
+// more than maxNewConns of them, the oldest is evicted at once. Requests other than calls, such as probes, do
+// not extend the time.
 //
-// If a connection is busy without a call, its client does not read, or does not send the rest of a
-// body. It gets the same time, or discardTime while the rest of a body is read.
+// If a connection is busy without a call, its client does not read, or does not send the rest of a body. It
+// gets the same time, or discardTime while the rest of a body is read.
 const (
 	newConnIdle = time.Second
 	discardTime = 10 * time.Second // a call that waits for the rest of a body is too late by then
