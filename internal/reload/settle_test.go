@@ -29,7 +29,7 @@ func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 
 // Half of a file that is being written looks like any other content. It must not be loaded, no matter when the
 // file is read.
-func TestAFileThatIsBeingWritten(t *testing.T) {
+func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	const step = DefaultPause / 5
 	for delay := time.Duration(1); delay < 5*step; delay += step / 2 {
 		t.Run(delay.String(), func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAFileThatIsBeingWritten(t *testing.T) {
 }
 
 // The caller of the first load waits for it, so it takes no pause.
-func TestTheFirstLoadIsFast(t *testing.T) {
+func TestFirstLoadTakesNoPause(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t)
@@ -72,7 +72,7 @@ func TestTheFirstLoadIsFast(t *testing.T) {
 	}
 }
 
-func TestAFileThatKeepsChanging(t *testing.T) {
+func TestFileThatKeepsChangingIsNotReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		rounds := 0

@@ -98,7 +98,7 @@ func TestReasonsHaveTheCodesOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestDenyKeepsDetailsAndSharesNone(t *testing.T) {
+func TestDenyCopiesTheDetails(t *testing.T) {
 	in := metav1.Status{Details: &metav1.StatusDetails{Name: "web", RetryAfterSeconds: 3, Causes: []metav1.StatusCause{{Field: "spec.replicas"}}}}
 	want := in.Details.DeepCopy()
 	d := Deny(in)
@@ -108,7 +108,7 @@ func TestDenyKeepsDetailsAndSharesNone(t *testing.T) {
 	}
 }
 
-func TestDenyAfterwardsKeepsWarningsAndAnnotations(t *testing.T) {
+func TestDenyKeepsWarningsAndAnnotations(t *testing.T) {
 	d := Allow()
 	d.Warn("w")
 	if err := d.Audit("k", "v"); err != nil {

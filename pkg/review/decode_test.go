@@ -191,7 +191,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodedDocumentsAreClippedPartsOfTheBody(t *testing.T) {
+func TestDecodedDocumentsAreSubslicesOfTheBody(t *testing.T) {
 	body := []byte(v1(fullRequest))
 	r, err := Decode(body)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestTheSpanOfStartIsNotTheParent(t *testing.T) {
 }
 
 // The BaseContext of another HTTP server may hold any span, so nothing is assumed about it.
-func TestTheSpanOfAnotherServersStart(t *testing.T) {
+func TestSpanOfAnotherServersBaseContext(t *testing.T) {
 	tp, spans := recorded()
 	start, starting := tp.Tracer("main").Start(t.Context(), "start")
 	middleware := func(next http.Handler) http.Handler {

@@ -278,7 +278,7 @@ func (c *recordingSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.
 
 func (*recordingSampler) Description() string { return "recordingSampler" }
 
-func TestLongValuesAreCut(t *testing.T) {
+func TestLongValuesAreClipped(t *testing.T) {
 	tp, spans := recorded()
 	_, end := tracing.New(tp, tracing.Options{}).Begin(t.Context(), validating(), request())
 	long := strings.Repeat("x", 1<<20)

@@ -213,8 +213,8 @@ func TestDuplicateObjectsDoNotMerge(t *testing.T) {
 	want(t, ask(t, hook, c).denied(t, call{}, false).Message, `{"name":"b"}`)
 }
 
-// TestAHandlerIsNotCalledWithoutTime sends a body that takes longer than the whole timeout.
-func TestAHandlerIsNotCalledWithoutTime(t *testing.T) {
+// TestHandlerIsNotCalledAfterItsDeadline sends a body that takes longer than the whole timeout.
+func TestHandlerIsNotCalledAfterItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { t.Error("called"); return nil })
 		body := &late{bytes.NewReader(call{}.body()), 2 * time.Second}

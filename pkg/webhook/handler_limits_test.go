@@ -108,7 +108,7 @@ func TestRulesThatMatchNothingAreInvalid(t *testing.T) {
 	}
 }
 
-func TestReplacingMetadataKeepsItsFixedFields(t *testing.T) {
+func TestReplacedMetadataMustNotSetFixedFields(t *testing.T) {
 	for _, object := range []string{`{}`, `{"metadata":null}`} {
 		for _, set := range []map[string]any{{"namespace": "kube-system"}, {"managedFields": []any{map[string]any{}}}} {
 			hook := webhook.Mutating(anything, func(_ context.Context, req *webhook.Request[unstructured.Unstructured]) error {
@@ -147,9 +147,9 @@ func TestQuotedValuesAreShort(t *testing.T) {
 	}
 }
 
-// TestReadingTheBodyCounts sends a body so late that the time of the call is over. It uses a fake
+// TestReadingTheBodyCountsAsTimeOfTheCall sends a body so late that the time of the call is over. It uses a fake
 // clock.
-func TestReadingTheBodyCounts(t *testing.T) {
+func TestReadingTheBodyCountsAsTimeOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 			<-ctx.Done()

@@ -127,7 +127,7 @@ func TestRulesMatchLikeTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestAnErrorAboutRulesListsThem(t *testing.T) {
+func TestErrorAboutRulesListsTheRules(t *testing.T) {
 	hook := forAny[unstructured.Unstructured](webhook.OnWrite("apps", "v1", "deployments", "daemonsets"), webhook.OnDelete("", "v1", "pods"))
 	const rules = `its rules are [CREATE UPDATE] of ["deployments" "daemonsets"] in groups ["apps"] versions ["v1"]; [DELETE] of ["pods"] in groups [""] versions ["v1"]`
 	for c, subject := range map[call]string{

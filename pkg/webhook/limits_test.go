@@ -252,9 +252,9 @@ func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 	return conn
 }
 
-// TestTheConnectionOfACallThatWasTurnedAwayStays checks bodies of the usual sizes: the API server
+// TestConnectionOfARefusedCallStaysOpen checks bodies of the usual sizes: the API server
 // repeats the call on the same connection.
-func TestTheConnectionOfACallThatWasTurnedAwayStays(t *testing.T) {
+func TestConnectionOfARefusedCallStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
 		hook := mutating(d.handle)
@@ -329,9 +329,9 @@ func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	})
 }
 
-// TestLimitsThatLeaveNoRoom checks that a body limit that is too high is reported once for all
+// TestBodyLimitAboveMaxInFlightBytesIsAnError checks that a body limit that is too high is reported once for all
 // hooks.
-func TestLimitsThatLeaveNoRoom(t *testing.T) {
+func TestBodyLimitAboveMaxInFlightBytesIsAnError(t *testing.T) {
 	_, config := certificate(t)
 	named := func(name string, most int64) *webhook.Hook {
 		hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: name + ".example.com", Rules: everything}, admit)

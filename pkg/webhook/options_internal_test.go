@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestMemoryGoalBoundsBodies(t *testing.T) {
+func TestMemoryLimitBoundsBodies(t *testing.T) {
 	const mib = 1 << 20
 	small, large := (&Hook{}).WithMaxBodyBytes(mib), (&Hook{}).WithMaxBodyBytes(64*mib)
 	for _, in := range []struct {

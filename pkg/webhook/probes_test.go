@@ -119,8 +119,8 @@ func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
 	})
 }
 
-// TestOpsGoOnUntilTheEnd requests metrics and probes while the server stops.
-func TestOpsGoOnUntilTheEnd(t *testing.T) {
+// TestOpsAddressServesUntilTheEnd requests metrics and probes while the server stops.
+func TestOpsAddressServesUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
 		hook := mutating(d.handle)

@@ -249,8 +249,8 @@ func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 	}
 }
 
-// TestTheAnswerToASlowBody checks that the answer closes its connection soon.
-func TestTheAnswerToASlowBody(t *testing.T) {
+// TestAnswerToASlowBodyClosesTheConnection checks that the answer closes its connection soon.
+func TestAnswerToASlowBodyClosesTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { return errors.New("no") })
 		e := serveInMemory(t, webhook.Options{MaxInFlight: 1}, hook)

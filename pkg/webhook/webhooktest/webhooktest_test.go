@@ -71,7 +71,7 @@ func TestDocumentsAreAsTheAPIServerSendsThem(t *testing.T) {
 	}
 }
 
-func TestATypedNilIsNoObject(t *testing.T) {
+func TestTypedNilIsNotAnObject(t *testing.T) {
 	var none *corev1.Pod
 	for _, old := range []any{none, json.RawMessage(nil), []byte(nil), map[string]any(nil)} {
 		req := webhooktest.Request(t, admissionv1.Create, podKind, "pods", `{"metadata":{"name":"web"}}`, old)
