@@ -178,7 +178,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run ./... && for module in bench browser certmanager monitoring; do (cd hack/$$module && $$lint run ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in bench browser certmanager monitoring; do (cd hack/$$module && $$lint run --allow-parallel-runners ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

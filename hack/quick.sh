@@ -57,6 +57,6 @@ if [[ -n $skipped ]]; then
 fi
 lint=$(hack/tools/build.sh golangci-lint)
 # shellcheck disable=SC2086 # one word for each package
-"$lint" run --new-from-rev="$base" ${changed//$module/.} || status=1
+"$lint" run --allow-parallel-runners --new-from-rev="$base" ${changed//$module/.} || status=1
 echo "quick: NOT RUN: tests that need an API server${skipped:+, and of the packages that take minutes}; make test runs all"
 exit "$status"
