@@ -4,10 +4,11 @@
 package main
 
 import (
+	"context"
 	"flag"
 
 	"github.com/admitkit/admitkit/examples/deny-policy/policy"
-	"github.com/admitkit/admitkit/examples/internal/program"
+	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -20,6 +21,6 @@ func newProgram() program.Program {
 		Flags: func(flags *flag.FlagSet) {
 			flags.StringVar(&ledger.Path, "ledger", "/ledger/namespaces.jsonl", "`file` that new namespaces are recorded in")
 		},
-		Hooks: func() ([]*webhook.Hook, error) { return policy.Hooks(ledger), nil },
+		Hooks: func(context.Context, *program.Deps) ([]*webhook.Hook, error) { return policy.Hooks(ledger), nil },
 	}
 }

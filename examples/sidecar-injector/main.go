@@ -4,11 +4,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 
-	"github.com/admitkit/admitkit/examples/internal/program"
 	"github.com/admitkit/admitkit/examples/sidecar-injector/inject"
+	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -21,7 +22,7 @@ func newProgram() program.Program {
 		Flags: func(flags *flag.FlagSet) {
 			flags.StringVar(&image, "proxy-image", "registry.example.com/proxy:v1.0.0", "`image` of the proxy")
 		},
-		Hooks: func() ([]*webhook.Hook, error) {
+		Hooks: func(context.Context, *program.Deps) ([]*webhook.Hook, error) {
 			if image == "" {
 				return nil, errors.New("--proxy-image is empty")
 			}

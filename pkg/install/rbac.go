@@ -28,6 +28,9 @@ type RBACOptions struct {
 	// Certs are the options of a self-managed source of package certs, if the program runs one. An unset
 	// namespace means the webhook's.
 	Certs *certs.Options
+	// Rules are further permissions of the program, for example to list the Namespaces that its hooks read. They
+	// become rules of the ClusterRole.
+	Rules []rbacv1.PolicyRule
 }
 
 // Permissions are the least permissions with which a program can install its hooks. They are named after the
@@ -89,7 +92,14 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 			return nil, err
 		}
 	}
-	return all.permissions(name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: r.ServiceAccount}), nil
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: r.ServiceAccount}
+	return all.permissions(name, account, r.Rules), nil
+}
+
+// PermissionsFor returns the permissions of a program that does not install its hooks: a ClusterRole with the rules, bound
+// to the subject. Without rules there is no object.
+func PermissionsFor(name string, subject rbacv1.Subject, rules []rbacv1.PolicyRule) *Permissions {
+	return rights{}.permissions(name, subject, rules)
 }
 
 // An object is the object of a permission. An empty name means any object.
@@ -134,7 +144,8 @@ func (r rights) allowCerts(namespace string, o certs.Options) error {
 	return nil
 }
 
-func (r rights) permissions(name string, subject rbacv1.Subject) *Permissions {
+// permissions returns the rights as roles of the subject. The rules are added to the ClusterRole.
+func (r rights) permissions(name string, subject rbacv1.Subject, rules []rbacv1.PolicyRule) *Permissions {
 	p := &Permissions{}
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -146,12 +157,15 @@ func (r rights) permissions(name string, subject rbacv1.Subject) *Permissions {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
 	namespaces := map[string]bool{}
+	if len(rules) > 0 {
+		namespaces[""] = true
+	}
 	for o := range r {
 		namespaces[o.namespace] = true
 	}
 	for _, ns := range slices.Sorted(maps.Keys(namespaces)) {
 		if ns == "" {
-			p.ClusterRole = &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: r.rules("")}
+			p.ClusterRole = &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: append(r.rules(""), rules...)}
 			p.ClusterRoleBinding = &rbacv1.ClusterRoleBinding{
 				TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(""), RoleRef: reference("ClusterRole"), Subjects: []rbacv1.Subject{subject},
 			}
@@ -195,7 +209,10 @@ func (r rights) rules(namespace string) []rbacv1.PolicyRule {
 // YAML returns the objects as one manifest. Equal permissions give equal bytes.
 func (p *Permissions) YAML() ([]byte, error) {
 	var out bytes.Buffer
-	all := []any{p.ClusterRole, p.ClusterRoleBinding}
+	var all []any
+	if p.ClusterRole != nil {
+		all = append(all, p.ClusterRole, p.ClusterRoleBinding)
+	}
 	for i := range p.Roles {
 		all = append(all, p.Roles[i], p.RoleBindings[i])
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/admitkit/admitkit/examples/internal/program"
 	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/pkg/program"
 )
 
 var update = flag.Bool("update", false, "write manifests/webhooks.yaml and rbac.yaml from the code")

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"github.com/admitkit/admitkit/examples/internal/program"
 	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/pkg/program"
 )
 
 // CheckReferences checks what no API server checks: that the names, labels and ports that one object refers to exist in another,

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/admitkit/admitkit/examples/internal/program"
+	"github.com/admitkit/admitkit/pkg/program"
 )
 
 // A Replica is a running program.

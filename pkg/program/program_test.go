@@ -31,7 +31,7 @@ import (
 )
 
 func newProgram() Program {
-	return Program{Name: "example", Hooks: func() ([]*webhook.Hook, error) {
+	return Program{Name: "example", Hooks: func(context.Context, *Deps) ([]*webhook.Hook, error) {
 		return []*webhook.Hook{webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name: "pods.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
 		}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })}, nil
@@ -261,12 +261,11 @@ func TestWrongArguments(t *testing.T) {
 		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h"}, "there is no certificate to serve"},
 		{[]string{"--addr=127.0.0.1:http-or-so"}, "--addr: "},
 		{[]string{"--max-in-flight-bytes=much"}, "--max-in-flight-bytes: "},
-		{[]string{"--self-managed"}, "this is not in a cluster: say which by --kubeconfig"},
+		{[]string{"--self-managed"}, "no cluster is configured"},
 		{[]string{"--self-managed", "--kubeconfig=/nowhere"}, "--kubeconfig: "},
 		{[]string{"--self-managed", "--kubeconfig=/nowhere", "--uninstall"}, "--kubeconfig: "},
 		{[]string{"--self-managed", "--ca-secret=", "--print-rbac"}, "self-managed certificates: Secret"},
-		{[]string{"--uninstall"}, "add it, with the other flags"},
-		{[]string{"--print-rbac"}, "add it, with the other flags"},
+		{[]string{"--uninstall"}, "add --self-managed"},
 		{[]string{"--print-configuration", "--ca-file=/nowhere"}, "--ca-file"},
 		{[]string{"--print-configuration", "--url=http://x"}, "must begin with https://"},
 	}

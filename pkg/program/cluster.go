@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// cluster holds the flag that selects the API server.
+type cluster struct{ kubeconfig string }
+
+func (c *cluster) addFlags(flags *flag.FlagSet) {
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster; by default $KUBECONFIG, or the cluster of the Pod")
+}
+
+// config returns the client configuration. It returns ErrNoCluster, or an error that wraps it, if the environment names no
+// usable cluster: most hooks need none.
+func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
+	if given != nil {
+		return given, nil
+	}
+	if c.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		config, err := rest.InClusterConfig()
+		switch {
+		case errors.Is(err, rest.ErrNotInCluster):
+			return nil, ErrNoCluster
+		case err != nil: // such as a Pod without the token of its ServiceAccount
+			return nil, fmt.Errorf("%w: %w", ErrNoCluster, err)
+		}
+		return config, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"context"
+	"flag"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/install"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// managed holds the flags of a program that manages its certificates and configurations.
+type managed struct {
+	on, force                          bool
+	secret, deployment, serviceAccount string
+	revision                           int64
+}
+
+func (m *managed) addFlags(flags *flag.FlagSet, name string) {
+	flags.BoolVar(&m.on, "self-managed", false, "make the certificates and install the hooks, without cert-manager and YAML; the token of the program can then change its webhook configurations, see --print-rbac")
+	flags.StringVar(&m.secret, "ca-secret", name+"-ca", "with --self-managed: `name` of the Secret in which the replicas share the CA")
+	flags.StringVar(&m.deployment, "deployment", "", "with --self-managed: `name` of the Deployment; until its rollout is complete, new hooks have failurePolicy Ignore")
+	flags.Int64Var(&m.revision, "revision", 0, "with --self-managed: `number` that grows with every rollout, so that an older program does not replace the hooks of a newer one")
+	flags.BoolVar(&m.force, "force", false, "with --self-managed: take over the configurations of another installation with the same name")
+	flags.StringVar(&m.serviceAccount, "service-account", name, "with --print-rbac: `name` of the ServiceAccount of the program")
+}
+
+// selfManaged makes certificates and installs hooks.
+type selfManaged struct {
+	certs     certs.Options
+	install   install.Options
+	installer *install.Installer
+	source    *certs.SelfManaged
+}
+
+// selfManaged connects the certificate source and the installer. deps is nil if only permissions are printed.
+func (o *options) selfManaged(config *rest.Config, deps *Deps, hooks []*webhook.Hook) (*selfManaged, error) {
+	names, ips, err := o.address.hosts()
+	if err != nil {
+		return nil, err
+	}
+	logger := logr.Discard()
+	if deps != nil {
+		logger = deps.Logger
+	}
+	s := &selfManaged{
+		certs: certs.Options{
+			Config: config, Logger: logger.WithName("certs"),
+			Namespace: o.address.namespace, Secret: o.managed.secret, DNSNames: names, IPAddresses: ips,
+		},
+		install: install.Options{
+			Config: config, Logger: logger.WithName("install"),
+			Configuration: o.address.configuration(o.name), FailOpenFirst: true,
+			Deployment: o.managed.deployment, Revision: o.managed.revision, Force: o.managed.force,
+		},
+	}
+	// The source needs the targets of the installer, and the installer waits for the source and for the hooks.
+	s.install.Ready = func(ctx context.Context) error { return o.ready(s.source, deps)(ctx) }
+	if s.installer, err = install.New(s.install, hooks...); err != nil {
+		return nil, err
+	}
+	s.certs.Targets = s.installer.Targets()
+	s.source, err = certs.NewSelfManaged(s.certs)
+	return s, err
+}
+
+// run installs the hooks when their caches have synced, and then logs when a registration is missing.
+func (s *selfManaged) run(ctx context.Context, deps *Deps) error {
+	if err := deps.waitReady(ctx); err != nil {
+		return nil //nolint:nilerr // the program was stopped before it was ready
+	}
+	if err := s.installer.Run(ctx); err != nil {
+		return err
+	}
+	return s.installer.Watch(ctx)
+}
+
+// remove removes the configurations, while the replicas still answer the last calls.
+func (o *options) remove(ctx context.Context, deps *Deps, hooks []*webhook.Hook) error {
+	s, err := o.selfManaged(deps.Config, deps, hooks)
+	if err != nil {
+		return err
+	}
+	return s.installer.Remove(ctx)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/install"
+
+	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// address holds the flags that say where the API server finds the hooks.
+type address struct {
+	service, namespace, url, caFile, injectCAFrom string
+}
+
+func (a *address) addFlags(flags *flag.FlagSet, name string) {
+	flags.StringVar(&a.service, "service", name, "`name` of the Service in front of the program")
+	flags.StringVar(&a.namespace, "namespace", name, "`namespace` of the program and its Service")
+	flags.StringVar(&a.url, "url", "", "https `URL` of the hooks, instead of the Service, if the program runs outside of the cluster")
+	flags.StringVar(&a.caFile, "ca-file", "", "with --print-configuration: PEM `file` with the CA of the serving certificate")
+	flags.StringVar(&a.injectCAFrom, "inject-ca-from", "", "with --print-configuration: `namespace/name` of the cert-manager Certificate whose CA becomes the caBundle")
+}
+
+// configuration returns the options of the webhook configurations.
+func (a *address) configuration(name string) webhook.ConfigurationOptions {
+	o := webhook.ConfigurationOptions{Name: name, URL: a.url, Namespace: a.namespace}
+	if a.url == "" {
+		o.Service = &admissionregistrationv1.ServiceReference{Name: a.service, Namespace: a.namespace}
+	}
+	return o
+}
+
+// hosts returns the names and addresses that the serving certificate must have.
+func (a *address) hosts() (names []string, ips []net.IP, err error) {
+	if a.url == "" {
+		return certs.ServiceNames(a.service, a.namespace), nil, nil
+	}
+	u, err := url.Parse(a.url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--url: %w", err)
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil {
+		return nil, []net.IP{ip}, nil
+	}
+	return []string{u.Hostname()}, nil, nil
+}
+
+// printConfigurations writes the webhook configurations. Manifests that are generated this way cannot differ from the
+// code.
+func (o *options) printConfigurations(out io.Writer, hooks []*webhook.Hook) error {
+	a := &o.address
+	options := a.configuration(o.name)
+	if a.injectCAFrom != "" {
+		options.Annotations = map[string]string{"cert-manager.io/inject-ca-from": a.injectCAFrom}
+	}
+	if a.caFile != "" {
+		var err error
+		if options.CABundle, err = os.ReadFile(a.caFile); err != nil {
+			return fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+	mutating, validating, err := webhook.Configurations(options, hooks...)
+	if err != nil {
+		return err
+	}
+	// A nil pointer in an interface is not nil, so each is checked with its own type.
+	if mutating != nil {
+		err = errors.Join(err, printDocument(out, mutating))
+	}
+	if validating != nil {
+		err = errors.Join(err, printDocument(out, validating))
+	}
+	return err
+}
+
+func printDocument(w io.Writer, configuration any) error {
+	text, err := yaml.Marshal(configuration)
+	if err == nil {
+		_, err = fmt.Fprintf(w, "---\n%s", text)
+	}
+	return err
+}
+
+// printPermissions writes the permissions that the program needs: those of --self-managed, and those that hooks declared.
+func (o *options) printPermissions(w io.Writer, hooks []*webhook.Hook, rules []rbacv1.PolicyRule) error {
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: o.address.namespace, Name: o.managed.serviceAccount}
+	permissions := install.PermissionsFor(o.name, account, rules)
+	if o.managed.on {
+		s, err := o.selfManaged(&rest.Config{}, nil, hooks)
+		if err != nil {
+			return err
+		}
+		permissions, err = install.RBAC(s.install, install.RBACOptions{ServiceAccount: account.Name, Hooks: hooks, Certs: &s.certs, Rules: rules})
+		if err != nil {
+			return err
+		}
+	}
+	// RBAC cannot limit the creation of Secrets to a name. The manifests have an empty Secret, so that the program need
+	// not create it.
+	for _, role := range permissions.Roles {
+		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"create"})
+		})
+	}
+	text, err := permissions.YAML()
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
