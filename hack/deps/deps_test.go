@@ -27,6 +27,7 @@ var layers = map[string][]string{
 	"install":       {"patch", "review", "webhook", "certs"},
 	"metrics":       {"patch", "review", "webhook", "certs", "install"},
 	"tracing":       {"patch", "review", "webhook"},
+	"program":     {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two serve any webhook, so they never see our hook types.
 	"chain":       {"patch", "review", "certs"},
 	"idempotence": {"patch", "review", "certs", "chain"},
@@ -56,7 +57,7 @@ var heavy = []struct {
 		allowed: []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
 	{
-		layers:    []string{"certs", "install", "apiserverauth"},
+		layers:    []string{"certs", "install", "apiserverauth", "program"},
 		forbidden: []string{"sigs.k8s.io/controller-runtime", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers"},
 		allowed:   []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
