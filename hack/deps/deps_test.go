@@ -27,7 +27,7 @@ var layers = map[string][]string{
 	"install":       {"patch", "review", "webhook", "certs"},
 	"metrics":       {"patch", "review", "webhook", "certs", "install"},
 	"tracing":       {"patch", "review", "webhook"},
-	"program":     {"patch", "review", "webhook", "certs", "install", "metrics"},
+	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two serve any webhook, so they never see our hook types.
 	"chain":       {"patch", "review", "certs"},
 	"idempotence": {"patch", "review", "certs", "chain"},
