@@ -187,7 +187,7 @@ func TestClockDifferenceIsLogged(t *testing.T) {
 		settle()
 		r.stop(t)
 		text := strings.Join(lines, "\n")
-		if strings.Count(text, "2h0m0s ahead") != 1 || strings.Count(text, "well again") != 1 {
+		if strings.Count(text, "2h0m0s ahead") != 1 || strings.Count(text, "no longer need attention") != 1 {
 			t.Errorf("the log is\n%s", text)
 		}
 		if strings.Count(text, "this machine's clock is 10m0s ahead") != 1 || strings.Count(text, "agree again") != 2 {

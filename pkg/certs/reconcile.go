@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// turn looks once at everything and does what is due. It returns when something is due for time
-// alone, and what went wrong.
+// turn reads the targets and the Secret once, and takes the steps that are due. It returns the time of
+// the next scheduled step, and the errors.
 func (s *SelfManaged) turn(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -82,8 +82,8 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 
 func (s *SelfManaged) secretName() string { return "Secret " + s.o.Namespace + "/" + s.o.Secret }
 
-// begin has a replica that serves nothing yet serve by what is in the Secret, though that cannot
-// be written.
+// begin lets a replica that serves nothing yet use the state in the Secret, although the Secret cannot be
+// written.
 func (s *SelfManaged) begin(t *turn, seen *state) error {
 	if s.served.Load() != nil || seen == nil || seen.signing == nil {
 		return nil
@@ -92,17 +92,16 @@ func (s *SelfManaged) begin(t *turn, seen *state) error {
 	return s.serve(seen, t)
 }
 
-// follow returns the state that a replica goes by which may not write now: it cannot bring back
-// what it knows. If that is newer than what others have put into the Secret, it holds until a new
-// certificate is due, and what signs there has settled: which is before they end the trust in what
-// signed before.
+// follow returns the state for a replica that may not write now. If its own state is newer than the
+// one in the Secret, the replica keeps its own until a new certificate is due and the CA that signs
+// in the Secret has settled. The other replicas still trust the previous CA at that time.
 func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
 	if seen == nil {
 		return known
 	}
 	newer := known != nil && known.generation > seen.generation
 	s.mu.Lock()
-	s.seen.overdue = newer && (s.seen.overdue || !t.judged.Before(s.renew)) // once due, it does not wait for the next time
+	s.seen.overdue = newer && (s.seen.overdue || !t.judged.Before(s.renew)) // once due, it stays due
 	s.mu.Unlock()
 	if newer && (!s.seen.overdue || seen.signing == nil || !s.seen.settled(seen.signing, t, s.policy.settle)) {
 		return known
@@ -112,26 +111,26 @@ func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
 	return seen
 }
 
-// desire returns the state after all that is due.
+// desire returns the state after all steps that are due.
 func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	settled := s.seen.settled(merged.next, t, s.policy.settle)
 	merged, foreign := s.policy.adopt(merged, t.targets, t.now)
 	for _, r := range foreign {
-		s.log.Info("a CA of somebody else in a caBundle stays there for a while", "target", r.target,
+		s.log.Info("a foreign CA in a caBundle stays trusted for a while", "target", r.target,
 			"ca", r.cert.Subject.String(), "sha256", fingerprint(r.cert), "until", r.until)
 	}
 	_, wanted := t.stored.Data[rotateKey]
 	if wanted && merged.next != nil {
-		s.log.Info("a new CA is being published already, which fulfils the request to rotate")
+		s.log.Info("the request to rotate needs no new CA, since one is being published already")
 	}
 	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
 	if err == nil && wanted && desired.next == nil {
-		s.log.Info("no new CA is made, as too many are still trusted: ask again later", "trusted", len(desired.trusted()))
+		s.log.Info("cannot make a new CA yet, because too many are still trusted: request the rotation again later", "trusted", len(desired.trusted()))
 	}
 	return desired, err
 }
 
-// store writes the state, unless that is what the Secret says. Keys of others stay.
+// store writes the state to the Secret if that differs. Keys of others in the Secret stay.
 func (s *SelfManaged) store(ctx context.Context, stored kube.Secret, desired *state) error {
 	data, err := withState(stored.Data, desired)
 	if err != nil {
@@ -164,14 +163,14 @@ func withState(data map[string][]byte, s *state) (map[string][]byte, error) {
 	return all, nil
 }
 
-// inject has every caBundle be that of the state, which is in the Secret. What it wrote counts
-// as observed.
+// inject writes the CAs of the state, which is in the Secret, to every caBundle. It updates the observations
+// with what it wrote.
 func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error {
 	var errs []error
 	for i := range t.targets {
 		o := &t.targets[i]
 		for _, name := range o.Missing {
-			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle is to be kept", o.target, name))
+			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle must be maintained", o.target, name))
 		}
 		want := desired.trustedBy(o.target.String())
 		for _, c := range s.policy.otherSourceCAs(o, t.now) {
@@ -197,7 +196,7 @@ func (s *SelfManaged) write(ctx context.Context, o *observation, want []*x509.Ce
 	return nil
 }
 
-// serve has this replica serve a certificate that the state calls for.
+// serve issues a new serving certificate by the state, unless this replica may keep the current one.
 func (s *SelfManaged) serve(st *state, t *turn) error {
 	s.mu.Lock()
 	n, issuer, renew := s.names, s.issuer, s.renew
@@ -229,10 +228,10 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 	return nil
 }
 
-// mayKeep tells whether what is served goes on being served. A certificate by another CA than
-// the one that signs now is better than a new one until this replica, too, has seen that one
-// settle in its own targets, which may be more than those of the replica that had it sign: as
-// long as it lasts, and no target would rather have the new one.
+// mayKeep reports whether the replica keeps its current certificate. If another CA signs now, the
+// replica keeps the certificate until it has seen the new CA settle in its own targets, which may
+// be more than those of the replica that started to sign. It does not keep a certificate that is
+// about to expire, or whose CA some target lacks while it has the new one.
 func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names, renew time.Time) bool {
 	signer := st.signer()
 	if issuer.Equal(signer.cert) {
@@ -245,8 +244,8 @@ func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate
 	})
 }
 
-// serveFromMemory renews the certificate from memory when the Secret cannot be had and the
-// certificate is about to end: one that may not be trusted beats one that cannot be.
+// serveFromMemory renews a certificate that is about to expire when the Secret cannot be read. The new
+// one may not be trusted, but an expired one never is.
 func (s *SelfManaged) serveFromMemory(t *turn) {
 	known, current := s.known(), s.served.Load()
 	if known == nil || current == nil || current.Leaf.NotAfter.Sub(t.judged) > s.policy.leafLifetime/6 {
@@ -282,4 +281,28 @@ func (s *SelfManaged) mayWrite() bool {
 	default:
 		return false
 	}
+}
+
+// The API server verifies certificates by its own clock. Certificates tolerate a difference of up to
+// ClockSkew. With a larger difference a replica cannot know which clock is wrong. It then writes
+// nothing, since a step at the wrong time, such as the end of the trust in a CA, affects all
+// replicas. It serves a certificate that is valid by both clocks.
+
+// setTimes sets the times of a turn after everything was read. It reports whether the turn may go on.
+// It may not if this API server's clock disagrees with that of earlier responses: one of them is wrong.
+func (s *SelfManaged) setTimes(t *turn) bool {
+	t.now, t.ahead = s.clock(), s.cluster.Ahead()
+	t.judged, t.differ = t.now, nil
+	s.seen.differs.update(t.ahead.Abs() > logDifference)
+	far := s.policy.exceedsSkew(t.ahead)
+	if agrees := s.seen.far.update(far); !agrees || !far {
+		return agrees
+	}
+	t.judged = t.now.Add(-t.ahead)
+	if (t.ahead-s.seen.ahead).Abs() > logDifference/2 || !s.policy.exceedsSkew(s.seen.ahead) { // otherwise the log would report every second
+		s.seen.ahead = t.ahead.Truncate(time.Second)
+	}
+	t.differ = fmt.Errorf("%s, and ClockSkew is %s: set the clock right; until then this replica changes neither the Secret nor a caBundle",
+		clockDifference(s.seen.ahead), s.policy.skew)
+	return true
 }

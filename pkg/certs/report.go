@@ -5,13 +5,14 @@ package certs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// finish sums up a turn for Status and the log.
+// finish sets Status after a turn, and logs it.
 func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,25 +22,25 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	if s.issuer != nil {
 		s.status.CANotAfter = s.issuer.NotAfter
 	}
-	if onlyConflicts(err) { // somebody else is at it: look again, without a word
+	if onlyConflicts(err) { // another replica writes: retry without a log line
 		return time.Time{}, kube.ErrConflict
 	}
 	s.status.Err = err
 	if err == nil {
 		s.status.Err = s.seen.untrusted
 	}
-	if !errors.Is(err, context.Canceled) { // it is told to stop
+	if !errors.Is(err, context.Canceled) { // Start was canceled
 		s.logStatus()
 	}
 	return s.nextStep(t.now), err
 }
 
-// onlyConflicts tells whether nothing is wrong but that somebody was faster.
+// onlyConflicts reports whether every error is a conflict with another writer.
 func onlyConflicts(err error) bool {
 	return all(err, func(err error) bool { return errors.Is(err, kube.ErrConflict) })
 }
 
-// all tells whether all of the joined errors are of a sort.
+// all reports whether of is true for all of the joined errors.
 func all(err error, of func(error) bool) bool {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(many.Unwrap(), func(one error) bool { return !all(one, of) })
@@ -47,7 +48,7 @@ func all(err error, of func(error) bool) bool {
 	return of(err)
 }
 
-// logStatus logs an error when it appears, changes and ends.
+// logStatus logs an error when it appears, changes and disappears.
 func (s *SelfManaged) logStatus() {
 	text := ""
 	if s.status.Err != nil {
@@ -58,9 +59,9 @@ func (s *SelfManaged) logStatus() {
 	case text != "" && s.state.phase() == Starting && (s.status.Err == s.seen.untrusted || all(s.status.Err, needsNoBundle)): //nolint:errorlint // this very one
 		s.log.Info("the certificates are not ready yet", "because", text)
 	case text != "":
-		s.log.Error(s.status.Err, "the certificates need attention; what is served stays")
+		s.log.Error(s.status.Err, "the certificates need attention; the current certificate is still served")
 	default:
-		s.log.Info("the certificates are well again")
+		s.log.Info("the certificates no longer need attention")
 	}
 	s.seen.logged = text
 }
@@ -80,4 +81,29 @@ func (s *SelfManaged) nextStep(now time.Time) time.Time {
 		sooner(s.renew)
 	}
 	return next
+}
+
+// logDifference is the least difference of clocks that is logged.
+const logDifference = time.Minute
+
+// clockDifference describes the difference of the clocks.
+func clockDifference(ahead time.Duration) string {
+	if ahead < 0 {
+		return fmt.Sprintf("this machine's clock is %s behind the API server's", -ahead)
+	}
+	return fmt.Sprintf("this machine's clock is %s ahead of the API server's", ahead)
+}
+
+// logClock logs when the clocks begin and cease to differ. A difference beyond ClockSkew is an error
+// of the turn instead.
+func (s *SelfManaged) logClock(t *turn) {
+	s.status.ClockAhead = t.ahead
+	differ := s.seen.differs.is
+	switch {
+	case differ && !s.seen.clocksDiffer && t.differ == nil:
+		s.log.Info(clockDifference(t.ahead.Truncate(time.Second))+", which is still within ClockSkew", "clockSkew", s.o.ClockSkew.String())
+	case !differ && s.seen.clocksDiffer:
+		s.log.Info("this machine's clock and the API server's agree again")
+	}
+	s.seen.clocksDiffer = differ
 }

@@ -334,7 +334,7 @@ func TestLog(t *testing.T) {
 		settle()
 		r.stop(t)
 		all := strings.Join(lines, "\n")
-		if strings.Count(all, errFault.Error()) != 1 || strings.Count(all, "well again") != 1 || strings.Contains(all, "PRIVATE") {
+		if strings.Count(all, errFault.Error()) != 1 || strings.Count(all, "no longer need attention") != 1 || strings.Contains(all, "PRIVATE") {
 			t.Errorf("the log is\n%s", all)
 		}
 	})

@@ -3,7 +3,10 @@
 package certs
 
 import (
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
@@ -43,4 +46,111 @@ func (t *turn) validity(lifetime time.Duration) (from, until time.Time) {
 		until = other
 	}
 	return from, until
+}
+
+// An observation is a target as it was read and written in one turn.
+type observation struct {
+	target Target
+	kube.TargetState
+	bundles  [][]*x509.Certificate // the certificates of each entry
+	err      error                 // of reading
+	writeErr error
+	written  bool // in this turn
+}
+
+func newObservation(target Target, state kube.TargetState, err error) observation {
+	o := observation{target: target, TargetState: state, err: err}
+	o.parseBundles()
+	return o
+}
+
+func (o *observation) parseBundles() {
+	o.bundles = nil
+	for _, e := range o.Entries {
+		o.bundles = append(o.bundles, parseBundle(e.Bundle))
+	}
+}
+
+// setBundle records that every entry was written.
+func (o *observation) setBundle(text []byte) {
+	for i := range o.Entries {
+		o.Entries[i].Bundle = text
+	}
+	o.parseBundles()
+	o.written = true
+}
+
+// needsNoBundle reports whether err, of reading a target, means that it calls no webhook now.
+func needsNoBundle(err error) bool {
+	return errors.Is(err, kube.ErrNoTarget) || errors.Is(err, kube.ErrNoBundle)
+}
+
+// isIgnored reports whether the target needs no caBundle of ours: it calls no webhook, or it belongs
+// to another installation.
+func (o *observation) isIgnored() bool {
+	return needsNoBundle(o.err) || errors.Is(o.err, kube.ErrOtherOwner)
+}
+
+// trusts reports whether every caBundle of the target contains the certificate.
+func (o *observation) trusts(c *x509.Certificate) bool {
+	return !slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool { return !slices.ContainsFunc(bundle, c.Equal) })
+}
+
+// equals reports whether every caBundle has exactly these certificates. The order does not matter:
+// two sources of one target may write different orders.
+func (o *observation) equals(want []*x509.Certificate) bool {
+	for _, bundle := range o.bundles {
+		if len(bundle) != len(want) || slices.ContainsFunc(want, func(c *x509.Certificate) bool { return !slices.ContainsFunc(bundle, c.Equal) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// prefers reports whether some caBundle trusts signer and not issuer. The signer is the CA that signs
+// now, the issuer signed the certificate being served.
+func (o *observation) prefers(signer, issuer *x509.Certificate) bool {
+	return slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
+		return slices.ContainsFunc(bundle, signer.Equal) && !slices.ContainsFunc(bundle, issuer.Equal)
+	})
+}
+
+// verify returns why calls by the target fail with this certificate, or nil. It returns nil if the
+// target could not be read.
+func (o *observation) verify(leaf *x509.Certificate, now time.Time) error {
+	if o.err != nil {
+		return nil
+	}
+	var errs []error
+	for i := range o.Entries {
+		if err := o.verifyEntry(i, leaf, now); err != nil {
+			advice := ""
+			if wrong := (x509.HostnameError{}); errors.As(err, &wrong) {
+				advice = ": add the name to DNSNames or IPAddresses, or, if another server answers there, name the other webhooks in Target.Webhooks"
+			}
+			errs = append(errs, fmt.Errorf("%s does not trust the serving certificate: %w%s", o.entryName(i), err, advice))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// verifyEntry verifies a certificate as the API server does.
+func (o *observation) verifyEntry(i int, leaf *x509.Certificate, now time.Time) error {
+	host := o.Entries[i].Host
+	if host == "" {
+		host = names{leaf.DNSNames, leaf.IPAddresses}.host()
+	}
+	roots := x509.NewCertPool()
+	for _, c := range o.bundles[i] {
+		roots.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
+	return err
+}
+
+func (o *observation) entryName(i int) string {
+	if name := o.Entries[i].Name; name != "" {
+		return fmt.Sprintf("the caBundle of %s, webhook %s,", o.target, name)
+	}
+	return fmt.Sprintf("the caBundle of %s", o.target)
 }

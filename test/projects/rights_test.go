@@ -58,7 +58,7 @@ contexts:
     cluster: cluster
     user: replica
 `)
-	log := p.replica(t, dir, `"msg":"the certificates are well again"`, "-addr=127.0.0.1:0", "-ops-addr=127.0.0.1:0", "-shutdown-delay=0s")
+	log := p.replica(t, dir, `"msg":"the certificates no longer need attention"`, "-addr=127.0.0.1:0", "-ops-addr=127.0.0.1:0", "-shutdown-delay=0s")
 	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
 		t.Errorf("with its own rights the program says\n%s", log)
 	}
