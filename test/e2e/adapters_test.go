@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/adapt"
 )
 
-// teams sets the default of the label team and validates it, like code for controller-runtime.
+// teams is a Defaulter and a Validator of controller-runtime for the label team.
 type teams struct{}
 
 func (teams) Default(_ context.Context, cm *corev1.ConfigMap) error {
@@ -67,7 +67,7 @@ func teamRegistration(namespace string) admissionregistrationv1.ValidatingWebhoo
 }
 
 var _ = Describe("webhooks written for controller-runtime", func() {
-	It("stores what a Defaulter sets", func(ctx context.Context) {
+	It("store what a Defaulter sets", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		r := teamRegistration(namespace)
 		install(ctx, adapt.Defaulter(admissionregistrationv1.MutatingWebhook{
@@ -78,7 +78,7 @@ var _ = Describe("webhooks written for controller-runtime", func() {
 		Expect(created.Labels).To(HaveKeyWithValue("team", "none"))
 	})
 
-	It("denies and warns as a Validator decides, for each operation", func(ctx context.Context) {
+	It("deny and warn as a Validator decides, for each operation", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		r := teamRegistration(namespace)
 		r.Rules = webhook.Rules(webhook.OnWrite("", "v1", "configmaps"), webhook.OnDelete("", "v1", "configmaps"))
@@ -94,7 +94,7 @@ var _ = Describe("webhooks written for controller-runtime", func() {
 			To(MatchError(ContainSubstring("ConfigMaps of teams are kept")))
 	})
 
-	It("applies the patch of a Handler, and denies with its code", func(ctx context.Context) {
+	It("apply the patch of a Handler, and deny with its code", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		r := teamRegistration(namespace)
 		install(ctx, adapt.MutatingHandler(admissionregistrationv1.MutatingWebhook{
@@ -141,7 +141,7 @@ var _ = Describe("the policy for unknown fields", func() {
 		install(ctx, hook.WithUnknownFields(policy))
 	}
 
-	It("ignores, warns of or denies an object with such fields", func(ctx context.Context) {
+	It("ignores, warns about or denies an object with such fields", func(ctx context.Context) {
 		for policy, denied := range map[webhook.UnknownFieldsPolicy]bool{
 			webhook.IgnoreUnknownFields: false, webhook.WarnUnknownFields: false, webhook.DenyUnknownFields: true,
 		} {
@@ -163,7 +163,7 @@ var _ = Describe("the policy for unknown fields", func() {
 })
 
 var _ = Describe("configurations of admissionregistration.k8s.io/v1beta1", func() {
-	It("are not served by this API server, so v1 is what it gets", func(ctx context.Context) {
+	It("are replaced by v1, because this API server does not serve them", func(ctx context.Context) {
 		client, err := dynamic.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
 		old := &unstructured.Unstructured{Object: map[string]any{

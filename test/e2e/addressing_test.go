@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// doorman is a plain HTTP server that records its requests.
-type doorman struct {
+// recordingServer is a TLS server that records its requests.
+type recordingServer struct {
 	url  string
 	port int32
 
@@ -29,15 +29,15 @@ type doorman struct {
 	arrivals []string
 }
 
-// newDoorman serves the handler, with a certificate for these hosts, until the spec ends.
-func newDoorman(handler http.Handler, hosts ...string) *doorman {
+// newRecordingServer serves the handler, with a certificate for these hosts, until the spec ends.
+func newRecordingServer(handler http.Handler, hosts ...string) *recordingServer {
 	GinkgoHelper()
 	tlsConfig, err := ca.Serving(hosts...)
 	Expect(err).NotTo(HaveOccurred())
 	tlsConfig.NextProtos = []string{"h2", "http/1.1"}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	d := &doorman{url: "https://" + listener.Addr().String(), port: int32(listener.Addr().(*net.TCPAddr).Port)}
+	d := &recordingServer{url: "https://" + listener.Addr().String(), port: int32(listener.Addr().(*net.TCPAddr).Port)}
 	httpServer := &http.Server{TLSConfig: tlsConfig, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		d.arrivals = append(d.arrivals, fmt.Sprintf("%s %s, host %s, SNI %q, %s", r.Method, r.URL.Path, r.Host, r.TLS.ServerName, r.Proto))
@@ -49,7 +49,7 @@ func newDoorman(handler http.Handler, hosts ...string) *doorman {
 	return d
 }
 
-func (d *doorman) saw() []string {
+func (d *recordingServer) saw() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.arrivals...)
@@ -75,8 +75,8 @@ func awaitService(ctx context.Context, namespace string) {
 	}, "20s", "20ms").WithContext(ctx).Should(Succeed())
 }
 
-// mounted registers hooks on a ServeMux of the standard library.
-func mounted(hooks ...*webhook.Hook) *http.ServeMux {
+// newMux registers hooks on a ServeMux of the standard library.
+func newMux(hooks ...*webhook.Hook) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, hook := range hooks {
 		mux.Handle(hook.Path(), hook)
@@ -84,8 +84,8 @@ func mounted(hooks ...*webhook.Hook) *http.ServeMux {
 	return mux
 }
 
-// visitor returns a hook that records its calls.
-func visitor(seen *calls, kind, namespace, name string, client admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
+// recordingHook returns a hook that records its calls.
+func recordingHook(seen *calls, kind, namespace, name string, client admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
 	return hookOf(kind, admissionregistrationv1.ValidatingWebhook{
 		Name: name, ClientConfig: client, NamespaceSelector: only(namespace), Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")),
 	}, func(_ context.Context, req *webhook.Request[corev1.ConfigMap]) error {
@@ -96,7 +96,7 @@ func visitor(seen *calls, kind, namespace, name string, client admissionregistra
 	})
 }
 
-var _ = Describe("addresses", func() {
+var _ = Describe("the client configuration", func() {
 	var (
 		ns   string
 		seen *calls
@@ -106,10 +106,10 @@ var _ = Describe("addresses", func() {
 
 	for _, kind := range hookKinds {
 		Context("of a "+kind+" hook", func() {
-			It("may be a service and a port: the certificate is for <service>.<namespace>.svc", func(ctx context.Context) {
-				hook := visitor(seen, kind, ns, "visited.example.com", own)
+			It("can have a service and a port: the certificate is for <service>.<namespace>.svc", func(ctx context.Context) {
+				hook := recordingHook(seen, kind, ns, "visited.example.com", own)
 				host := newService(ctx, ns) + "." + ns + ".svc"
-				door := newDoorman(mounted(hook), host)
+				door := newRecordingServer(newMux(hook), host)
 				installWith(ctx, webhook.ConfigurationOptions{
 					Service: &admissionregistrationv1.ServiceReference{Namespace: ns, Name: "hooks", Port: &door.port},
 				}, hook)
@@ -120,14 +120,14 @@ var _ = Describe("addresses", func() {
 				Expect(door.saw()).To(HaveEach(fmt.Sprintf("POST %s, host %s:%d, SNI %q, HTTP/1.1", hook.Path(), host, door.port, host)))
 			})
 
-			It("may be a service with a port and a path that the registration names itself", func(ctx context.Context) {
+			It("can have a service with a port and a path from the registration", func(ctx context.Context) {
 				host := newService(ctx, ns) + "." + ns + ".svc"
 				var hook http.Handler
-				door := newDoorman(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hook.ServeHTTP(w, r) }), host)
-				own := visitor(seen, kind, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{
+				door := newRecordingServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hook.ServeHTTP(w, r) }), host)
+				own := recordingHook(seen, kind, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{
 					Service: &admissionregistrationv1.ServiceReference{Namespace: ns, Name: "hooks", Port: &door.port, Path: new("/team/red/")},
 				})
-				hook = mounted(own)
+				hook = newMux(own)
 				Expect(own.Path()).To(Equal("/team/red"))
 				installWith(ctx, webhook.ConfigurationOptions{}, own)
 				awaitService(ctx, ns)
@@ -137,9 +137,9 @@ var _ = Describe("addresses", func() {
 				Expect(door.saw()).To(HaveEach(fmt.Sprintf("POST /team/red, host %s:%d, SNI %q, HTTP/1.1", host, door.port, host)))
 			})
 
-			It("may be a URL with a path, which the paths of the hooks are joined to", func(ctx context.Context) {
-				hook := visitor(seen, kind, ns, "visited.example.com", own)
-				door := newDoorman(http.StripPrefix("/behind/Proxy_1", mounted(hook)), "127.0.0.1")
+			It("can have a URL with a path, to which the path of the hook is appended", func(ctx context.Context) {
+				hook := recordingHook(seen, kind, ns, "visited.example.com", own)
+				door := newRecordingServer(http.StripPrefix("/behind/Proxy_1", newMux(hook)), "127.0.0.1")
 				installWith(ctx, webhook.ConfigurationOptions{URL: door.url + "/behind/Proxy_1/"}, hook)
 				_, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())
@@ -147,13 +147,13 @@ var _ = Describe("addresses", func() {
 				Expect(door.saw()).To(Equal([]string{fmt.Sprintf("POST /behind/Proxy_1%s, host 127.0.0.1:%d, SNI \"\", HTTP/2.0", hook.Path(), door.port)}))
 			})
 
-			It("may be a URL by host name that the registration names itself, written as one likes", func(ctx context.Context) {
+			It("can have a URL from the registration, in any valid form", func(ctx context.Context) {
 				tlsConfig, err := ca.Serving("localhost")
 				Expect(err).NotTo(HaveOccurred())
 				listener, err := net.Listen("tcp", "127.0.0.1:0")
 				Expect(err).NotTo(HaveOccurred())
 				base := "https://localhost:" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-				hook := visitor(seen, kind, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{
+				hook := recordingHook(seen, kind, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{
 					URL: new(base + "/Team%20Red//old/../hook/"),
 				})
 				serveOn(listener, tlsConfig, hook)
@@ -166,10 +166,10 @@ var _ = Describe("addresses", func() {
 		})
 	}
 
-	It("by service fail when the certificate is for another name", func(ctx context.Context) {
+	It("with a service fails when the certificate is for another name", func(ctx context.Context) {
 		newService(ctx, ns)
-		hook := visitor(seen, validating, ns, "visited.example.com", own)
-		door := newDoorman(mounted(hook), "hooks."+ns, "localhost", "127.0.0.1")
+		hook := recordingHook(seen, validating, ns, "visited.example.com", own)
+		door := newRecordingServer(newMux(hook), "hooks."+ns, "localhost", "127.0.0.1")
 		installWith(ctx, webhook.ConfigurationOptions{
 			Service: &admissionregistrationv1.ServiceReference{Namespace: ns, Name: "hooks", Port: &door.port},
 		}, hook)
@@ -180,8 +180,8 @@ var _ = Describe("addresses", func() {
 		Expect(seen.all()).To(BeEmpty())
 	})
 
-	It("by service fail when there is no such service", func(ctx context.Context) {
-		hook := visitor(seen, validating, ns, "visited.example.com", own)
+	It("with a service fails when the service does not exist", func(ctx context.Context) {
+		hook := recordingHook(seen, validating, ns, "visited.example.com", own)
 		installWith(ctx, webhook.ConfigurationOptions{Service: &admissionregistrationv1.ServiceReference{Namespace: ns, Name: "nobody"}}, hook)
 		_, err := createConfigMap(ctx, ns, "one")
 		Expect(err).To(MatchError(And(
@@ -190,12 +190,12 @@ var _ = Describe("addresses", func() {
 		)))
 	})
 
-	It("are trusted when any certificate of the caBundle vouches for them", func(ctx context.Context) {
+	It("works when any certificate of the caBundle signed the server's certificate", func(ctx context.Context) {
 		old, err := devcert.NewCA()
 		Expect(err).NotTo(HaveOccurred())
 		bundle := append([]byte("the old CA:\n"), old.Bundle...)
 		bundle = append(append(bundle, "the new CA:\n"...), ca.Bundle...)
-		hook := visitor(seen, mutating, ns, "visited.example.com", own)
+		hook := recordingHook(seen, mutating, ns, "visited.example.com", own)
 		installWith(ctx, webhook.ConfigurationOptions{URL: serve(hook), CABundle: bundle}, hook)
 		_, err = createConfigMap(ctx, ns, "one")
 		Expect(err).NotTo(HaveOccurred())
@@ -211,27 +211,27 @@ var _ = Describe("hooks in one server", func() {
 	)
 	BeforeEach(func(ctx context.Context) { ns, seen = newNamespace(ctx), &calls{} })
 
-	It("are each called at their own path, even a mutating and a validating one of one name", func(ctx context.Context) {
+	It("are each called at their own path, even a mutating and a validating hook with one name", func(ctx context.Context) {
 		install(ctx,
-			visitor(seen, validating, ns, "one.example.com", own),
-			visitor(seen, mutating, ns, "two.example.com", own),
-			visitor(seen, mutating, ns, "one.example.com", own),
+			recordingHook(seen, validating, ns, "one.example.com", own),
+			recordingHook(seen, mutating, ns, "two.example.com", own),
+			recordingHook(seen, mutating, ns, "one.example.com", own),
 		)
 		_, err := createConfigMap(ctx, ns, "one")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(seen.names()).To(Equal("mutating:two.example.com mutating:one.example.com validating:one.example.com"))
 	})
 
-	It("do not hear of calls to other paths: the user reads that no hook is served there", func(ctx context.Context) {
-		base := serve(visitor(seen, validating, ns, "one.example.com", own), visitor(seen, mutating, ns, "one.example.com", own))
-		lost := visitor(seen, validating, ns, "lost.example.com", admissionregistrationv1.WebhookClientConfig{URL: new(base + "/validate/lost.example.com")})
+	It("are not called for other paths: the user reads that no hook is served there", func(ctx context.Context) {
+		base := serve(recordingHook(seen, validating, ns, "one.example.com", own), recordingHook(seen, mutating, ns, "one.example.com", own))
+		lost := recordingHook(seen, validating, ns, "lost.example.com", admissionregistrationv1.WebhookClientConfig{URL: new(base + "/validate/lost.example.com")})
 		installWith(ctx, webhook.ConfigurationOptions{}, lost)
 		_, err := createConfigMap(ctx, ns, "one")
 		Expect(err).To(MatchError(`Internal error occurred: failed calling webhook "lost.example.com": failed to call webhook: no hook is served at /validate/lost.example.com`))
 		Expect(seen.all()).To(BeEmpty())
 	})
 
-	It("may handle different types of one object", func(ctx context.Context) {
+	It("can decode one object into different types", func(ctx context.Context) {
 		type labelled struct {
 			Metadata struct {
 				Labels map[string]string `json:"labels,omitempty"`

@@ -18,8 +18,8 @@ import (
 
 const lockMessage = "the hook was called"
 
-// lockID returns an id for the hook of a caller with a failure policy. It is in the hook's name and
-// path, and in the label of its objects.
+// lockID returns the id of the hook for a caller and a failure policy. The name and the path of the hook
+// contain it. It is also the label of its objects.
 func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) string {
 	if policy == admissionregistrationv1.Ignore {
 		return caller + "-ignore"
@@ -27,8 +27,8 @@ func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) str
 	return caller + "-fail"
 }
 
-// hook returns a hook that denies ConfigMaps with the label of its id. The API server calls it as
-// the caller.
+// hook returns a hook that denies ConfigMaps with the label of its id. The API server calls it with the
+// credentials of the caller.
 func (l *lock) hook(namespace, caller string, policy admissionregistrationv1.FailurePolicyType) *webhook.Hook {
 	id := lockID(caller, policy)
 	client := *l.callers[caller].client.DeepCopy()
@@ -75,24 +75,27 @@ func (l *lock) serve(ctx context.Context, namespace string) {
 	DeferCleanup(stop)
 	stopping = append(stopping, stopped)
 	installWith(ctx, webhook.ConfigurationOptions{}, hooks...)
-	for name := range l.callers { // the API server calls through a Service once it knows it
-		Eventually(knock).WithArguments(namespace, name, admissionregistrationv1.Fail).WithContext(ctx).
+	for name := range l.callers { // wait until the API server has the Service in its cache
+		Eventually(callHook).WithArguments(namespace, name, admissionregistrationv1.Fail).WithContext(ctx).
 			WithTimeout(20 * time.Second).WithPolling(20 * time.Millisecond).ShouldNot(MatchError(ContainSubstring("not found")))
 	}
 }
 
-// knock makes the API server call the hook of a caller with a policy.
-func knock(ctx context.Context, namespace, caller string, policy admissionregistrationv1.FailurePolicyType) error {
+// callHook creates an object for which the API server calls the hook of a caller and a policy.
+func callHook(ctx context.Context, namespace, caller string, policy admissionregistrationv1.FailurePolicyType) error {
 	object := configMap(namespace, "")
 	object.GenerateName, object.Labels = "lock-", map[string]string{"lock": lockID(caller, policy)}
 	_, err := clients.CoreV1().ConfigMaps(namespace).Create(ctx, object, metav1.CreateOptions{})
 	return err
 }
 
-// letIn and keptOut match the error of knock under policy Fail.
-func letIn() OmegaMatcher { return MatchError(HaveSuffix("denied the request: " + lockMessage)) }
+// acceptedCredentials matches the error of callHook if the server accepts the credentials. The hook then denies the object.
+func acceptedCredentials() OmegaMatcher {
+	return MatchError(HaveSuffix("denied the request: " + lockMessage))
+}
 
-func keptOut(caller, text string) OmegaMatcher {
+// refusedCredentials matches the error of callHook under policy Fail if the server refuses the credentials.
+func refusedCredentials(caller, text string) OmegaMatcher {
 	return MatchError(HavePrefix(`Internal error occurred: failed calling webhook "` + lockID(caller, admissionregistrationv1.Fail) +
 		`.lock.example.com": failed to call webhook: ` + text))
 }
@@ -107,39 +110,39 @@ var _ = Describe("client authentication", func() {
 				l.serve(ctx, ns)
 			})
 
-			It("lets in who shows what is asked for, by Service and by URL", func(ctx context.Context) {
+			It("admits a caller with the right credentials, by Service and by URL", func(ctx context.Context) {
 				for _, caller := range []string{"right", "by-url"} {
-					Expect(knock(ctx, ns, caller, admissionregistrationv1.Fail)).To(letIn(), caller)
-					Expect(knock(ctx, ns, caller, admissionregistrationv1.Ignore)).To(letIn(), caller)
+					Expect(callHook(ctx, ns, caller, admissionregistrationv1.Fail)).To(acceptedCredentials(), caller)
+					Expect(callHook(ctx, ns, caller, admissionregistrationv1.Ignore)).To(acceptedCredentials(), caller)
 				}
 			})
 
-			It("refuses others: under Fail the user reads why, under Ignore the object is let through", func(ctx context.Context) {
+			It("refuses other callers: under Fail the user reads why, under Ignore the object is admitted", func(ctx context.Context) {
 				for name, c := range l.callers {
 					if c.refusal != "" {
-						Expect(knock(ctx, ns, name, admissionregistrationv1.Fail)).To(keptOut(name, c.refusal), name)
-						Expect(knock(ctx, ns, name, admissionregistrationv1.Ignore)).To(Succeed(), name)
+						Expect(callHook(ctx, ns, name, admissionregistrationv1.Fail)).To(refusedCredentials(name, c.refusal), name)
+						Expect(callHook(ctx, ns, name, admissionregistrationv1.Ignore)).To(Succeed(), name)
 					}
 				}
 			})
 
 			It("uses the new content of a file on open connections", func(ctx context.Context) {
 				eventually := func(caller string) AsyncAssertion {
-					return Eventually(knock).WithArguments(ns, caller, admissionregistrationv1.Fail).WithContext(ctx).
+					return Eventually(callHook).WithArguments(ns, caller, admissionregistrationv1.Fail).WithContext(ctx).
 						WithTimeout(20 * time.Second).WithPolling(5 * time.Millisecond)
 				}
 				replace(l.file, l.content["both"])
-				eventually("next").Should(letIn())
-				Expect(knock(ctx, ns, "right", admissionregistrationv1.Fail)).To(letIn())
+				eventually("next").Should(acceptedCredentials())
+				Expect(callHook(ctx, ns, "right", admissionregistrationv1.Fail)).To(acceptedCredentials())
 
 				connections := l.listener.accepted.Load()
 				replace(l.file, "# nothing\n")
-				Consistently(knock).WithArguments(ns, "right", admissionregistrationv1.Fail).WithContext(ctx).
-					WithTimeout(100 * time.Millisecond).WithPolling(5 * time.Millisecond).Should(letIn())
+				Consistently(callHook).WithArguments(ns, "right", admissionregistrationv1.Fail).WithContext(ctx).
+					WithTimeout(100 * time.Millisecond).WithPolling(5 * time.Millisecond).Should(acceptedCredentials())
 				replace(l.file, l.content["next"])
-				eventually("right").Should(keptOut("right", ""))
-				Expect(knock(ctx, ns, "right", admissionregistrationv1.Ignore)).To(Succeed())
-				Expect(knock(ctx, ns, "next", admissionregistrationv1.Fail)).To(letIn())
+				eventually("right").Should(refusedCredentials("right", ""))
+				Expect(callHook(ctx, ns, "right", admissionregistrationv1.Ignore)).To(Succeed())
+				Expect(callHook(ctx, ns, "next", admissionregistrationv1.Fail)).To(acceptedCredentials())
 				Expect(l.listener.accepted.Load()).To(Equal(connections))
 			})
 		})

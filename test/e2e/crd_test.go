@@ -62,7 +62,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				}
 			})
 
-			It("in another version reach a hook with matchPolicy Equivalent converted, and its changes come back", func(ctx context.Context) {
+			It("in another version are converted for a hook with matchPolicy Equivalent, and its changes are converted back", func(ctx context.Context) {
 				seen := watch(ctx, on(equivalent, writesOf("v1")...), paint)
 				created, err := createGadget(ctx, "v1alpha1", ns, "one", map[string]any{"color": "blue"})
 				Expect(err).NotTo(HaveOccurred())
@@ -80,7 +80,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				Expect(gadgetsOf("v1", ns).Get(ctx, "one", metav1.GetOptions{})).To(HaveField("Object", HaveKeyWithValue("spec", HaveKeyWithValue("color", "red"))))
 			})
 
-			It("in another version show the old object converted too, on update and on delete", func(ctx context.Context) {
+			It("in another version are converted for updates and deletes together with the old object", func(ctx context.Context) {
 				created, err := createGadget(ctx, "v1alpha1", ns, "one", map[string]any{"color": "blue"})
 				Expect(err).NotTo(HaveOccurred())
 				seen := watch(ctx, on(equivalent, writesOf("v1")...), paint)
@@ -103,7 +103,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				}
 			})
 
-			It("in a version that the type of the hook is not made for are a failure that names both", func(ctx context.Context) {
+			It("in a version that the hook does not handle cause a failure that names both versions", func(ctx context.Context) {
 				seen := watch(ctx, on(exact, webhook.OnWrite(gadgetGroup, "*", "gadgets")), paint)
 				_, err := createGadget(ctx, "v1alpha1", ns, "one", map[string]any{"color": "blue"})
 				Expect(err).To(MatchError(apierrors.IsInternalError, "IsInternalError"))
@@ -111,7 +111,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				Expect(seen.lines()).To(BeEmpty())
 			})
 
-			It("reach a hook of unstructured.Unstructured in whatever version was asked for", func(ctx context.Context) {
+			It("reach a hook for unstructured.Unstructured in the version of the request", func(ctx context.Context) {
 				seen := watch(ctx, on(exact, webhook.OnWrite(gadgetGroup, "*", "gadgets")),
 					func(hook string, req *webhook.Request[unstructured.Unstructured]) error {
 						if hook == mutating {
@@ -133,7 +133,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				Expect(versions).To(Equal([]string{gadgetGroup + "/v1", gadgetGroup + "/v1", gadgetGroup + "/v1alpha1", gadgetGroup + "/v1alpha1"}))
 			})
 
-			It("reach a hook of a projection, with the old object", func(ctx context.Context) {
+			It("reach a hook for a projection, with the old object", func(ctx context.Context) {
 				created, err := createGadget(ctx, "v1alpha1", ns, "one", map[string]any{"color": "blue", "replicas": int64(7)})
 				Expect(err).NotTo(HaveOccurred())
 				type painted struct {
@@ -155,7 +155,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				Expect(seen.lines()).To(Equal(eachHook("UPDATE gadgets " + ns + "/one object oldObject UpdateOptions")))
 			})
 
-			It("are seen pruned and with the defaults of their schema", func(ctx context.Context) {
+			It("are pruned and defaulted before a hook sees them", func(ctx context.Context) {
 				seen := watch[unstructured.Unstructured](ctx, on(equivalent, writesOf("v1")...), nil)
 				_, err := createGadget(ctx, "v1", ns, "one", map[string]any{"color": "blue", "unheardOf": "x"})
 				Expect(err).NotTo(HaveOccurred())
@@ -165,7 +165,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				}
 			})
 
-			It("are defaulted again after a hook changed them, but pruned only when stored", func(ctx context.Context) {
+			It("are defaulted again after a hook changed them, but pruned only when they are stored", func(ctx context.Context) {
 				seen := watch(ctx, on(equivalent, writesOf("v1")...), func(hook string, req *webhook.Request[shopv1.Gadget]) error {
 					if hook == mutating {
 						req.Object.Spec.Replicas = 0 // left out: omitempty
@@ -180,7 +180,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				Expect(seen.all()[1].object.Spec).To(Equal(shopv1.GadgetSpec{Color: "blue", Replicas: 2, Notes: "not in the schema"}))
 			})
 
-			It("are seen whole when their status changes", func(ctx context.Context) {
+			It("reach a hook with all their fields when the status changes", func(ctx context.Context) {
 				_, err := createGadget(ctx, "v1", ns, "one", map[string]any{"color": "blue"})
 				Expect(err).NotTo(HaveOccurred())
 				parents := watch[shopv1.Gadget](ctx, on(equivalent, writesOf("v1")...), nil)
@@ -202,7 +202,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 				Expect(parents.lines()).To(BeEmpty())
 			})
 
-			It("are scaled as autoscaling/v1 Scale", func(ctx context.Context) {
+			It("are scaled through an autoscaling/v1 Scale", func(ctx context.Context) {
 				_, err := createGadget(ctx, "v1", ns, "one", map[string]any{"color": "blue"})
 				Expect(err).NotTo(HaveOccurred())
 				seen := watch(ctx, on(equivalent, webhook.OnUpdate(gadgetGroup, "v1", "gadgets/scale")),

@@ -25,11 +25,11 @@ import (
 
 // A denial is an error of a handler and the response that the user receives.
 type denial struct {
-	of  string // how the handler denied: the name of the spec
-	err error
-	// want is what the API client gets; the prefix of its message goes without saying.
+	name string // completes the text of the spec
+	err  error
+	// want is what the API client gets; without the prefix of its message.
 	want metav1.Status
-	// kubectl is what kubectl prints, if it is checked.
+	// kubectl is the output of kubectl. It is checked unless empty.
 	kubectl string
 }
 
@@ -42,19 +42,19 @@ var invalidData = field.ErrorList{
 
 var denials = []denial{
 	{
-		of:      "Deny is 403 Forbidden",
+		name:    "Deny is 403 Forbidden",
 		err:     webhook.Deny("replicas is not a number"),
 		want:    metav1.Status{Code: 403, Reason: "Forbidden", Message: "replicas is not a number"},
 		kubectl: `Error from server (Forbidden): error when creating "STDIN": admission webhook "gate.example.com" denied the request: replicas is not a number`,
 	},
 	{
-		of:   "what is wrapped around a denial is told too",
+		name: "the text around a wrapped denial is part of the message",
 		err:  fmt.Errorf("policy %s: %w", "numbers", webhook.Denyf("%s is not a number", "replicas")),
 		want: metav1.Status{Code: 403, Reason: "Forbidden", Message: "policy numbers: replicas is not a number"},
 	},
 	{
-		of:  "DenyInvalid is 422 Invalid with a cause for each field",
-		err: webhook.DenyInvalid(invalidData),
+		name: "DenyInvalid is 422 Invalid with a cause for each field",
+		err:  webhook.DenyInvalid(invalidData),
 		want: metav1.Status{
 			Code: 422, Reason: "Invalid",
 			Message: `ConfigMap "denied" is invalid: [data[replicas]: Invalid value: "three": must be a number, data[owner]: Required value: who is asked?]`,
@@ -66,8 +66,8 @@ var denials = []denial{
 		kubectl: "The ConfigMap \"denied\" is invalid: \n* data[replicas]: Invalid value: \"three\": must be a number\n* data[owner]: Required value: who is asked?",
 	},
 	{
-		of:  "a field error returned as it is, is 422 Invalid",
-		err: invalidData[0],
+		name: "a plain field error is 422 Invalid",
+		err:  invalidData[0],
 		want: metav1.Status{
 			Code: 422, Reason: "Invalid",
 			Message: `ConfigMap "denied" is invalid: data[replicas]: Invalid value: "three": must be a number`,
@@ -77,8 +77,8 @@ var denials = []denial{
 		},
 	},
 	{
-		of:  "NewConflict is 409 Conflict with its details",
-		err: apierrors.NewConflict(leases, "red", errors.New("held by another")),
+		name: "NewConflict is 409 Conflict with its details",
+		err:  apierrors.NewConflict(leases, "red", errors.New("held by another")),
 		want: metav1.Status{
 			Code: 409, Reason: "Conflict",
 			Message: `Operation cannot be fulfilled on leases.coordination.k8s.io "red": held by another`,
@@ -87,20 +87,20 @@ var denials = []denial{
 		kubectl: `Error from server (Conflict): error when creating "STDIN": admission webhook "gate.example.com" denied the request: Operation cannot be fulfilled on leases.coordination.k8s.io "red": held by another`,
 	},
 	{
-		of:  "NewTooManyRequests is 429 with retryAfterSeconds",
-		err: apierrors.NewTooManyRequests("one at a time", 7),
+		name: "NewTooManyRequests is 429 with retryAfterSeconds",
+		err:  apierrors.NewTooManyRequests("one at a time", 7),
 		want: metav1.Status{
 			Code: 429, Reason: "TooManyRequests", Message: "one at a time", Details: &metav1.StatusDetails{RetryAfterSeconds: 7},
 		},
 	},
 	{
-		of:      "DenyStatus may deny with 503",
+		name:    "DenyStatus may deny with 503",
 		err:     webhook.DenyStatus(metav1.Status{Code: 503, Reason: "ServiceUnavailable", Message: "closed for the night"}),
 		want:    metav1.Status{Code: 503, Reason: "ServiceUnavailable", Message: "closed for the night"},
 		kubectl: `Error from server (ServiceUnavailable): error when creating "STDIN": admission webhook "gate.example.com" denied the request: closed for the night`,
 	},
 	{
-		of: "DenyStatus keeps a code, a reason and causes of one's own",
+		name: "DenyStatus keeps its own code, reason and causes",
 		err: webhook.DenyStatus(metav1.Status{Code: 451, Reason: "Embargo", Message: "not to be shipped", Details: &metav1.StatusDetails{
 			UID: "7", Causes: []metav1.StatusCause{{Type: "Embargo", Field: "data", Message: "article 5"}},
 		}}),
@@ -110,12 +110,12 @@ var denials = []denial{
 		kubectl: `Error from server (Embargo): error when creating "STDIN": admission webhook "gate.example.com" denied the request: not to be shipped`,
 	},
 	{
-		of:   "DenyStatus without anything is 403 Forbidden",
+		name: "DenyStatus without anything is 403 Forbidden",
 		err:  webhook.DenyStatus(metav1.Status{}),
 		want: metav1.Status{Code: 403, Reason: "Forbidden", Message: "Forbidden"},
 	},
 	{
-		of:   "DenyStatus with a code that would crash the API server's handler is 403 Forbidden",
+		name: "DenyStatus with a code that would crash the API server's handler is 403 Forbidden",
 		err:  webhook.DenyStatus(metav1.Status{Code: 1000, Message: "no"}),
 		want: metav1.Status{Code: 403, Reason: "Forbidden", Message: "no"},
 	},
@@ -141,7 +141,7 @@ var _ = Describe("denials", func() {
 		for _, version := range reviewVersions {
 			Context("of a "+kind+" hook called with "+version+" reviews", func() {
 				for _, d := range denials {
-					It("reach the API client: "+d.of, func(ctx context.Context) {
+					It("reach the API client: "+d.name, func(ctx context.Context) {
 						ns := newNamespace(ctx)
 						installGate(ctx, kind, version, ns, d.err)
 						// Without retries: client-go would wait and try again on a Retry-After.
@@ -159,7 +159,7 @@ var _ = Describe("denials", func() {
 					})
 				}
 
-				It("tell the API client in a header when to try again", func(ctx context.Context) {
+				It("set the Retry-After header for the API client", func(ctx context.Context) {
 					ns := newNamespace(ctx)
 					installGate(ctx, kind, version, ns, apierrors.NewTooManyRequests("one at a time", 7))
 					client, err := rest.HTTPClientFor(config)
@@ -183,7 +183,7 @@ var _ = Describe("denials", func() {
 
 	for _, d := range denials {
 		if d.kubectl != "" {
-			It("are shown by kubectl: "+d.of, func(ctx context.Context) {
+			It("are printed by kubectl: "+d.name, func(ctx context.Context) {
 				ns := newNamespace(ctx)
 				installGate(ctx, validating, "v1", ns, d.err)
 				stdout, stderr, err := kubectl(ctx, manifest("v1", "ConfigMap", configMap(ns, "denied")), "create", "-f", "-")
@@ -194,7 +194,7 @@ var _ = Describe("denials", func() {
 		}
 	}
 
-	It("by a mutating hook keep the later hooks from being called", func(ctx context.Context) {
+	It("by a mutating hook prevent the calls of later hooks", func(ctx context.Context) {
 		ns, seen := newNamespace(ctx), &calls{}
 		hook := func(kind, name string, err error) *webhook.Hook {
 			return hookOf(kind, admissionregistrationv1.ValidatingWebhook{

@@ -69,7 +69,7 @@ var _ = Describe("dry runs", func() {
 				})
 			}
 
-			It("run no side effect, which a real request does", func(ctx context.Context) {
+			It("run no side effect, unlike normal requests", func(ctx context.Context) {
 				var done atomic.Int64
 				seen := watch(ctx, on(admissionregistrationv1.SideEffectClassNoneOnDryRun, writes...),
 					func(_ string, req *webhook.Request[corev1.ConfigMap]) error {
@@ -87,7 +87,7 @@ var _ = Describe("dry runs", func() {
 				Expect(done.Load()).To(BeEquivalentTo(2))
 			})
 
-			It("fail, as real requests do, where a hook with sideEffects None tries a side effect", func(ctx context.Context) {
+			It("fail, like normal requests, if a hook with sideEffects None tries a side effect", func(ctx context.Context) {
 				var done atomic.Int64
 				watch(ctx, on(admissionregistrationv1.SideEffectClassNone, writes...),
 					func(_ string, req *webhook.Request[corev1.ConfigMap]) error {
@@ -101,7 +101,7 @@ var _ = Describe("dry runs", func() {
 				Expect(done.Load()).To(BeZero())
 			})
 
-			It("of an exec are refused by the API server before it asks a hook", func(ctx context.Context) {
+			It("of an exec are refused by the API server before it calls a hook", func(ctx context.Context) {
 				seen := watch[corev1.PodExecOptions](ctx, on(admissionregistrationv1.SideEffectClassNone, webhook.OnConnect("", "v1", "pods/exec")), nil)
 				err := clients.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name("one").SubResource("exec").
 					Param("dryRun", metav1.DryRunAll).Param("command", "id").Do(ctx).Error()
@@ -118,7 +118,7 @@ var _ = Describe("requests", func() {
 			var ns string
 			BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-			It("show the user that sent them, with groups and extra", func(ctx context.Context) {
+			It("have the user that sent them, with groups and extra", func(ctx context.Context) {
 				user := rest.ImpersonationConfig{
 					UserName: "jane", UID: "0042", Groups: []string{"system:masters", "developers"},
 					Extra: map[string][]string{"example.com/scopes": {"view", "edit"}},
@@ -148,7 +148,7 @@ var _ = Describe("requests", func() {
 				}
 			})
 
-			It("show the options of a create", func(ctx context.Context) {
+			It("have the options of a create", func(ctx context.Context) {
 				seen := optionsOf[metav1.CreateOptions](ctx, version, ns)
 				_, err := clients.CoreV1().ConfigMaps(ns).Create(ctx, configMap(ns, "one"), metav1.CreateOptions{
 					DryRun: dryRun, FieldManager: "tester", FieldValidation: metav1.FieldValidationStrict,
@@ -161,7 +161,7 @@ var _ = Describe("requests", func() {
 				}))
 			})
 
-			It("show the options of an update, and of a patch as those of an update", func(ctx context.Context) {
+			It("have the options of an update, and those of a patch as options of an update", func(ctx context.Context) {
 				created, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())
 				seen := optionsOf[metav1.UpdateOptions](ctx, version, ns)
@@ -177,7 +177,7 @@ var _ = Describe("requests", func() {
 				}))
 			})
 
-			It("show the options of a delete", func(ctx context.Context) {
+			It("have the options of a delete", func(ctx context.Context) {
 				created, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())
 				seen := optionsOf[metav1.DeleteOptions](ctx, version, ns)

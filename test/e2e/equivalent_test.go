@@ -44,7 +44,7 @@ var _ = Describe("built-in types", func() {
 				return nil
 			}
 
-			It("in another version reach a hook with matchPolicy Equivalent converted, and its changes come back", func(ctx context.Context) {
+			It("in another version are converted for a hook with matchPolicy Equivalent, and its changes are converted back", func(ctx context.Context) {
 				seen := watch(ctx, on(admissionregistrationv1.Equivalent, webhook.OnWrite("autoscaling", "v2", "horizontalpodautoscalers")), limit)
 				created, err := clients.AutoscalingV1().HorizontalPodAutoscalers(ns).Create(ctx, autoscaler(), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
@@ -82,7 +82,7 @@ var _ = Describe("built-in types", func() {
 				Expect(seen.lines()).To(BeEmpty())
 			})
 
-			It("in another group that serves the same objects reach a hook with matchPolicy Equivalent", func(ctx context.Context) {
+			It("in another group with the same objects reach a hook with matchPolicy Equivalent", func(ctx context.Context) {
 				seen := watch(ctx, on(admissionregistrationv1.Equivalent, webhook.OnCreate("events.k8s.io", "v1", "events")),
 					func(hook string, req *webhook.Request[eventsv1.Event]) error {
 						if hook == mutating {

@@ -60,22 +60,21 @@ type countOf struct {
 	Data map[string]int `json:"data"`
 }
 
-// A fault is one way in which a call fails.
+// A fault is a reason for a call to fail.
 type fault struct {
-	of string // what failed: the name of the spec
-	// handle fails, unless another of the fields makes the call fail. It is called for the
-	// object "faulty" only.
+	name string // completes the text of the spec
+	// handle is the handler for the object "faulty". If it is nil, hook, url or ca make the call fail.
 	handle func(ctx context.Context, released <-chan struct{}) error
 	hook   func(kind string, r admissionregistrationv1.ValidatingWebhook) *webhook.Hook
 	url    string
 	ca     func() []byte
-	// message is what the user reads after `failed calling webhook "<name>": failed to call webhook: `.
+	// message matches the text that the user reads after `failed calling webhook "<name>": failed to call webhook: `.
 	message OmegaMatcher
 }
 
 var faults = []fault{
 	{
-		of: "a handler that stops at the deadline",
+		name: "a handler that stops at the deadline",
 		handle: func(ctx context.Context, _ <-chan struct{}) error {
 			<-ctx.Done()
 			return fmt.Errorf("asking the registry: %w", ctx.Err())
@@ -83,7 +82,7 @@ var faults = []fault{
 		message: Equal("the handler did not decide within 900ms"),
 	},
 	{
-		of: "a handler that overlooks the deadline",
+		name: "a handler that ignores the deadline",
 		handle: func(_ context.Context, released <-chan struct{}) error {
 			<-released
 			return nil
@@ -91,43 +90,43 @@ var faults = []fault{
 		message: Equal("the handler did not decide within 900ms"),
 	},
 	{
-		of:      "a panic",
+		name:    "a panic",
 		handle:  func(context.Context, <-chan struct{}) error { panic("index out of range") },
 		message: Equal("the handler panicked: index out of range"),
 	},
 	{
-		of:      "a plain error",
+		name:    "a plain error",
 		handle:  func(context.Context, <-chan struct{}) error { return errors.New("the registry cannot be reached") },
 		message: Equal("the registry cannot be reached"),
 	},
 	{
-		of: "an API error of 5xx that the handler got and returned",
+		name: "an API error with a 5xx code that the handler returns",
 		handle: func(context.Context, <-chan struct{}) error {
 			return fmt.Errorf("reading the policy: %w", apierrors.NewServerTimeout(schema.GroupResource{Resource: "policies"}, "get", 0))
 		},
 		message: Equal("reading the policy: The get operation against policies could not be completed at this time, please try again."),
 	},
 	{
-		of: "an object that does not decode into the type of the hook",
+		name: "an object that does not decode into the type of the hook",
 		hook: func(kind string, r admissionregistrationv1.ValidatingWebhook) *webhook.Hook {
 			return hookOf(kind, r, func(context.Context, *webhook.Request[countOf]) error { return nil })
 		},
 		message: Equal("cannot decode object as e2e.countOf: data.replicas: want int, got string"),
 	},
 	{
-		of: "an object of a kind that the hook does not handle",
+		name: "an object of a kind that the hook does not handle",
 		hook: func(kind string, r admissionregistrationv1.ValidatingWebhook) *webhook.Hook {
 			return hookOf(kind, r, admitAll).WithKinds(metav1.GroupVersionKind{Group: "*", Version: "v1", Kind: "Secret"})
 		},
 		message: Equal("the hook handles kind Secret (v1), not kind ConfigMap (v1)"),
 	},
 	{
-		of:      "a refused connection",
+		name:    "a refused connection",
 		url:     "https://127.0.0.1:1",
 		message: Equal(`Post "https://127.0.0.1:1/hook?timeout=1s": dial tcp 127.0.0.1:1: connect: connection refused`),
 	},
 	{
-		of: "a certificate that the caBundle does not vouch for",
+		name: "a certificate that no CA of the caBundle signed",
 		ca: func() []byte {
 			other, err := devcert.NewCA()
 			Expect(err).NotTo(HaveOccurred())
@@ -185,7 +184,7 @@ var _ = Describe("failures", func() {
 		for _, version := range reviewVersions {
 			Context("of a "+kind+" hook called with "+version+" reviews", func() {
 				for _, f := range faults {
-					It("reject the request under failurePolicy Fail, and say why: "+f.of, func(ctx context.Context) {
+					It("reject the request under failurePolicy Fail, with the reason: "+f.name, func(ctx context.Context) {
 						ns := newNamespace(ctx)
 						f.install(ctx, kind, version, ns, admissionregistrationv1.Fail)
 						_, err := createConfigMap(ctx, ns, "faulty")
@@ -199,7 +198,7 @@ var _ = Describe("failures", func() {
 						Expect(audited(ctx, "create", ns, "faulty")).NotTo(HaveKey(failedOpen))
 					})
 
-					It("admit the object as it was under failurePolicy Ignore, on the record: "+f.of, func(ctx context.Context) {
+					It("admit the unchanged object under failurePolicy Ignore, with an audit annotation: "+f.name, func(ctx context.Context) {
 						ns := newNamespace(ctx)
 						f.install(ctx, kind, version, ns, admissionregistrationv1.Ignore)
 						created, err := createConfigMap(ctx, ns, "faulty")
@@ -209,7 +208,7 @@ var _ = Describe("failures", func() {
 					})
 				}
 
-				It("are not what a denial is: it rejects under failurePolicy Ignore too", func(ctx context.Context) {
+				It("differ from a denial, which rejects the request under failurePolicy Ignore too", func(ctx context.Context) {
 					ns := newNamespace(ctx)
 					denial := fault{handle: func(context.Context, <-chan struct{}) error { return webhook.Deny("not here") }}
 					denial.install(ctx, kind, version, ns, admissionregistrationv1.Ignore)
@@ -219,7 +218,7 @@ var _ = Describe("failures", func() {
 					Expect(audited(ctx, "create", ns, "faulty")).NotTo(HaveKey(failedOpen))
 				})
 
-				It("are not what a denial is: an API error of 4xx rejects under failurePolicy Ignore too", func(ctx context.Context) {
+				It("differ from an API error with a 4xx code, which rejects the request under failurePolicy Ignore too", func(ctx context.Context) {
 					ns := newNamespace(ctx)
 					denial := fault{handle: func(context.Context, <-chan struct{}) error {
 						return fmt.Errorf("looking for the owner: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "teams"}, "red"))
@@ -233,7 +232,7 @@ var _ = Describe("failures", func() {
 		}
 	}
 
-	It("are shown by kubectl in one sentence", func(ctx context.Context) {
+	It("are printed by kubectl in one sentence", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		plain := fault{handle: func(context.Context, <-chan struct{}) error { return errors.New("the registry cannot be reached") }}
 		plain.install(ctx, validating, "v1", ns, admissionregistrationv1.Fail)

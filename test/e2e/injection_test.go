@@ -29,7 +29,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A convertedCRD has two versions, and this server as its conversion webhook.
+// convertedCRD has two versions. The spec's server is its conversion webhook.
 const convertedCRD = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "coins.injection.example.com"},
 	"spec": {"group": "injection.example.com", "scope": "Namespaced", "names": {"plural": "coins", "kind": "Coin"},
 		"versions": [
@@ -41,7 +41,7 @@ const aggregated = `{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIServ
 	"spec": {"group": "aggregated.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
 		"service": {"namespace": %q, "name": %q, "port": %s}}}`
 
-// convert answers a ConversionReview. The versions differ only in their name.
+// convert responds to a ConversionReview. The two versions have the same fields.
 func convert(w http.ResponseWriter, r *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -51,12 +51,12 @@ func convert(w http.ResponseWriter, r *http.Request) {
 	answer := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	for _, object := range review.Request.Objects {
 		var u unstructured.Unstructured
-		_ = u.UnmarshalJSON(object.Raw) // from the API server
+		_ = u.UnmarshalJSON(object.Raw) // valid, because it is from the API server
 		u.SetAPIVersion(review.Request.DesiredAPIVersion)
 		answer.ConvertedObjects = append(answer.ConvertedObjects, runtime.RawExtension{Object: &u})
 	}
 	review.Request, review.Response = nil, answer
-	_ = json.NewEncoder(w).Encode(review) // or the API server says so
+	_ = json.NewEncoder(w).Encode(review) // the API server reports an incomplete response
 }
 
 // discover answers discovery requests for an aggregated API without resources.
@@ -65,8 +65,8 @@ func discover(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "aggregated.example.com/v1", "resources": []}`)
 }
 
-// serveWith runs the mux with the certificates of the source until the spec ends. Each call needs a
-// new connection, because an old one would not use a new certificate.
+// serveWith serves the mux with the certificates of the source until the spec ends. Each call uses a new
+// connection, because an old connection keeps its certificate.
 func serveWith(source certs.Source, listener net.Listener, mux http.Handler) {
 	server := &http.Server{
 		TLSConfig: certs.TLSConfig(source), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(GinkgoWriter, "", 0),
@@ -108,7 +108,7 @@ func runSource(ctx context.Context, o certs.Options, hooks ...*webhook.Hook) cer
 }
 
 var _ = Describe("a self-managed source", func() {
-	It("has the API server trust webhooks, conversions and aggregated APIs, with no more rights than are generated", func(ctx context.Context) {
+	It("makes the API server trust webhooks, conversions and aggregated APIs, with the generated rights only", func(ctx context.Context) {
 		client, err := dynamic.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
 		ns := newNamespace(ctx)
@@ -120,7 +120,7 @@ var _ = Describe("a self-managed source", func() {
 		})
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
-		mux := mounted(hook)
+		mux := newMux(hook)
 		mux.HandleFunc("/convert", convert)
 		mux.HandleFunc("/apis/aggregated.example.com/v1", discover)
 
@@ -146,21 +146,21 @@ var _ = Describe("a self-managed source", func() {
 			}, "20s", "20ms").WithContext(ctx).Should(Succeed())
 		}
 
-		By("a webhook that is called")
+		By("calling a webhook")
 		awaitCalls()
 
-		By("its configuration, updated by somebody who has an old copy of it")
+		By("restoring the caBundle that another manager removed")
 		api := clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
 		live, err := api.Get(ctx, ns, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(live.Webhooks[0].ClientConfig.CABundle).To(Equal(source.Bundle()))
-		Expect(live.Webhooks[1].ClientConfig.CABundle).To(Equal(ca.Bundle), "that of the marker")
+		Expect(live.Webhooks[1].ClientConfig.CABundle).To(Equal(ca.Bundle), "the source leaves the caBundle of the marker alone")
 		live.Webhooks[0].ClientConfig.CABundle = nil
 		_, err = api.Update(ctx, live, metav1.UpdateOptions{FieldManager: "helm"})
 		Expect(err).NotTo(HaveOccurred())
 		awaitCalls()
 
-		By("a conversion")
+		By("converting a custom resource")
 		create(ctx, client, "customresourcedefinitions", fmt.Sprintf(convertedCRD, "https://"+listener.Addr().String()))
 		coins := func(version string) dynamic.ResourceInterface {
 			return client.Resource(schema.GroupVersionResource{Group: "injection.example.com", Version: version, Resource: "coins"}).Namespace(ns)
@@ -173,7 +173,7 @@ var _ = Describe("a self-managed source", func() {
 		}, "20s", "50ms").WithContext(ctx).Should(Succeed())
 		Expect(coins("v1").Get(ctx, "penny", metav1.GetOptions{})).To(HaveField("Object", HaveKeyWithValue("apiVersion", "injection.example.com/v1")))
 
-		By("an aggregated API")
+		By("calling an aggregated API")
 		service := newService(ctx, ns)
 		_, port, err := net.SplitHostPort(listener.Addr().String())
 		Expect(err).NotTo(HaveOccurred())

@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("Install with self-managed certificates", func() {
-	DescribeTable("needs no more rights than RBAC gives, and nobody else: no caBundle is there before", func(ctx context.Context, secretBefore bool) {
+	DescribeTable("works with the rights of RBAC alone, and without a caBundle at the start", func(ctx context.Context, secretBefore bool) {
 		i := newInstallation(ctx)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
@@ -58,14 +58,14 @@ var _ = Describe("Install with self-managed certificates", func() {
 		_, err = i.try(ctx)
 		Expect(err).To(MatchError(ContainSubstring("denies.example.com says no")))
 
-		By("another version, whose hooks are served meanwhile")
+		By("applying another version while the first one is served")
 		second := i.of(i.denies("denies.example.com"), i.denies("also.example.com"))
 		Expect(second.Apply(ctx)).To(Succeed())
 		Expect(second.Wait(within(ctx, patience))).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Fail", "also.example.com", "Ignore")))
 		Expect(second.Remove(within(ctx, patience))).To(Succeed())
 	},
-		Entry("nor is the Secret", false),
-		Entry("with an empty Secret it does without the right to create one", true),
+		Entry("and without a Secret", false),
+		Entry("with an empty Secret and without the right to create one", true),
 	)
 })

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-var _ = Describe("Install of hooks that verify what others of them do", func() {
+var _ = Describe("Install of a validating hook that checks the work of a mutating hook", func() {
 	var i *installation
 	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
 
@@ -29,13 +29,13 @@ var _ = Describe("Install of hooks that verify what others of them do", func() {
 			Name: "verifies.example.com", NamespaceSelector: only(i.target), Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
 		}, func(_ context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
 			if req.Object.Labels["seen-by"] == "" {
-				return webhook.Deny("nobody has labelled this")
+				return webhook.Deny("the label seen-by is missing")
 			}
 			return nil
 		})
 	}
 
-	// creates asks as fast as it can, until it is stopped, and returns how often and what was refused.
+	// creates sends dry-run creates until it is stopped. It returns their number and the errors.
 	creates := func(ctx context.Context) (stop func() (asked int64, refused []string)) {
 		ctx, cancel := context.WithCancel(ctx)
 		var asked atomic.Int64
@@ -56,7 +56,7 @@ var _ = Describe("Install of hooks that verify what others of them do", func() {
 		}
 	}
 
-	// runs has a program with certificates of its own run until it is installed.
+	// runs starts a program with self-managed certificates and returns once it is installed.
 	runs := func(ctx context.Context) *installing.Installer {
 		GinkgoHelper()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ var _ = Describe("Install of hooks that verify what others of them do", func() {
 		return installer
 	}
 
-	It("never has one verified that was not mutated, from the first caBundle to the last call", func(ctx context.Context) {
+	It("never validates an object that was not mutated, from the first caBundle to the last call", func(ctx context.Context) {
 		stop := creates(ctx)
 		installer := runs(ctx)
 		Expect(installer.Status().Phase).To(Equal(installing.Installed))

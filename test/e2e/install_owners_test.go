@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs"
 )
 
-var _ = Describe("Install leaves to others what is theirs", func() {
+var _ = Describe("Install beside other field managers", func() {
 	var i *installation
 	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
 
@@ -28,7 +28,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		return lengths
 	}
 
-	It("caBundles that somebody injects, before and after", func(ctx context.Context) {
+	It("keeps caBundles that another manager injects before and after it", func(ctx context.Context) {
 		i.o.Configuration.CABundle = nil
 		installer := i.serving(i.denies("one.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
@@ -48,7 +48,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(bundles(ctx)).To(Equal(with))
 		i.inject(ctx, validatingKind, "one.example.com", "two.example.com", i.marker())
 
-		By("taking one away, of which the other manager holds the caBundle")
+		By("removing a webhook whose caBundle belongs to the other manager")
 		third := i.serving(i.denies("two.example.com"))
 		Expect(third.Apply(ctx)).To(Succeed())
 		delete(with, "one.example.com")
@@ -56,11 +56,11 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(bundles(ctx)).To(Equal(with))
 		Expect(third.Wait(within(ctx, patience))).To(Succeed())
 
-		By("removing all of it")
+		By("removing the installation")
 		Expect(third.Remove(within(ctx, patience))).To(Succeed())
 	})
 
-	It("caBundles, without one of which a new webhook does not fail closed", func(ctx context.Context) {
+	It("does not promote a new webhook before its caBundle is injected", func(ctx context.Context) {
 		i.o.Configuration.CABundle, i.o.FailOpenFirst = nil, true
 		first := i.serving(i.denies("one.example.com"))
 		Expect(first.Apply(ctx)).To(Succeed())
@@ -76,7 +76,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail", "two.example.com", "Fail")))
 	})
 
-	It("nothing of an object that was there before: labels, annotations, webhooks, caBundles", func(ctx context.Context) {
+	It("keeps labels, annotations, webhooks and caBundles of an existing configuration", func(ctx context.Context) {
 		i.o.Configuration.CABundle = nil
 		i.apply(ctx, "helm", validatingKind, map[string]any{
 			"metadata": map[string]any{"name": i.name, "labels": map[string]string{"chart": "hooks"}, "annotations": map[string]string{"note": "ours"}},
@@ -96,7 +96,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
 		Expect(i.validating(ctx).Labels).To(Equal(map[string]string{"chart": "hooks"}))
 
-		By("removing what is not theirs")
+		By("removing only what Install applied")
 		i.inject(ctx, validatingKind, "one.example.com", i.marker())
 		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 		Expect(installer.Remove(within(ctx, patience))).To(Succeed())
@@ -106,7 +106,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(c.Webhooks[0].Name).To(Equal("theirs.example.com"))
 	})
 
-	It("a configuration of another installation that has the same name", func(ctx context.Context) {
+	It("leaves a configuration of another installation with the same name alone, unless it is forced", func(ctx context.Context) {
 		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
 		before := i.validating(ctx)
 		i.o.Configuration.Namespace = i.target
@@ -121,7 +121,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("two.example.com", "Fail")))
 	})
 
-	It("an installation with a Service, beside which somebody starts the program with a URL, but may uninstall", func(ctx context.Context) {
+	It("leaves an installation with a Service alone when the program runs with a URL, but can remove it", func(ctx context.Context) {
 		url := i.o.Configuration.URL
 		i.o.Configuration.URL, i.o.Configuration.Service = "", &admissionregistrationv1.ServiceReference{Namespace: i.name, Name: "hooks"}
 		Expect(i.of(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
@@ -133,7 +133,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 			Expect(step(ctx)).To(MatchError(ContainSubstring("was installed for Service " + i.name + "/hooks, and this is for " + url + ", in namespace " + i.name)))
 		}
 
-		By("a source of certificates that is to keep its caBundle")
+		By("a certificate source does not write its caBundle either")
 		source, err := certs.NewSelfManaged(certs.Options{
 			Config: config, Namespace: i.name, Secret: "hooks-ca", IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 			Targets: developer.Targets(), Settle: -1, Interval: 20 * time.Millisecond, Logger: logr.New(ginkgoSink{}),
@@ -151,7 +151,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(i.there(ctx)).To(BeEmpty())
 	})
 
-	It("fields that they hold, and says whose they are, unless it is forced", func(ctx context.Context) {
+	It("leaves conflicting fields alone and names their managers, unless it is forced", func(ctx context.Context) {
 		installer := i.serving(i.denies("one.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
 		i.apply(ctx, "helm", validatingKind, map[string]any{"webhooks": []any{map[string]any{
@@ -167,7 +167,7 @@ var _ = Describe("Install leaves to others what is theirs", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Fail")))
 	})
 
-	It("and owns no more than it has applied", func(ctx context.Context) {
+	It("owns only the fields that it has applied", func(ctx context.Context) {
 		i.o.Configuration.CABundle = nil
 		Expect(i.serving(i.denies("one.example.com")).Apply(ctx)).To(Succeed())
 		i.inject(ctx, validatingKind, "one.example.com", i.marker())

@@ -13,7 +13,7 @@ import (
 	installing "github.com/admitkit/admitkit/pkg/install"
 )
 
-var _ = Describe("Install takes away", func() {
+var _ = Describe("removing an installation", func() {
 	var (
 		i         *installation
 		installer *installing.Installer
@@ -25,7 +25,7 @@ var _ = Describe("Install takes away", func() {
 		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 	})
 
-	It("the webhooks of a configuration that a finalizer keeps", func(ctx context.Context) {
+	It("removes the webhooks of a configuration that has a finalizer", func(ctx context.Context) {
 		set := func(finalizers string) error {
 			_, err := clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, i.name, types.MergePatchType,
 				[]byte(`{"metadata":{"finalizers":`+finalizers+`}}`), metav1.PatchOptions{})
@@ -40,7 +40,7 @@ var _ = Describe("Install takes away", func() {
 		Expect(i.there(ctx)).To(BeEmpty())
 	})
 
-	It("what is left when its namespace is deleted first", func(ctx context.Context) {
+	It("removes the rest after its namespace was deleted", func(ctx context.Context) {
 		Expect(clients.CoreV1().Namespaces().Delete(ctx, i.name, metav1.DeleteOptions{})).To(Succeed())
 		for range 2 {
 			Expect(installer.Remove(within(ctx, patience))).To(Succeed())

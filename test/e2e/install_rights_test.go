@@ -65,11 +65,11 @@ func grant(ctx context.Context, p *installing.Permissions) {
 	}
 }
 
-// life runs every operation of an installer, up to the first error.
-func (i *installation) life(ctx context.Context) error {
+// allOperations runs every operation of an installer until one fails.
+func (i *installation) allOperations(ctx context.Context) error {
 	one := i.serving(i.denies("one.example.com"), i.denies("two.example.com"), i.labels("three.example.com"))
 	two := i.serving(i.denies("two.example.com")) // cuts a webhook, removes a configuration
-	i.served.Store(mounted(one.Hooks()...))
+	i.served.Store(newMux(one.Hooks()...))
 	for _, step := range []func(context.Context) error{one.Apply, one.Wait, one.Promote, two.Promote, two.Remove, one.Apply, one.Remove} {
 		if err := step(ctx); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (i *installation) life(ctx context.Context) error {
 	return nil
 }
 
-// A right is one verb of one rule.
+// A right is a verb on a resource.
 type right struct{ verb, resource string }
 
 func (r right) String() string { return fmt.Sprintf("the verb %s on %s", r.verb, r.resource) }
@@ -97,7 +97,7 @@ func rightsOf(p *installing.Permissions) []right {
 	return list
 }
 
-// without removes one verb from one rule. Other rules keep it.
+// without returns the rules without one right.
 func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
 	var left []rbacv1.PolicyRule
 	for _, rule := range rules {
@@ -115,7 +115,7 @@ func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
 	return left
 }
 
-var _ = Describe("Install needs", func() {
+var _ = Describe("the rights of Install", func() {
 	var (
 		i *installation
 		d *appsv1.Deployment
@@ -128,13 +128,13 @@ var _ = Describe("Install needs", func() {
 		i.ready(ctx, d)
 	})
 
-	It("no more rights than RBAC gives", func(ctx context.Context) {
+	It("are all in the output of RBAC", func(ctx context.Context) {
 		i.o.Config = i.account("exact")
 		grant(ctx, i.permissions("exact", i.denies("two.example.com"), i.labels("three.example.com")))
-		Eventually(func() error { return i.life(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(Succeed())
+		Eventually(func() error { return i.allOperations(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(Succeed())
 	})
 
-	It("each of them, and names the one that is missing", func(ctx context.Context) {
+	It("are all needed, and an error names a missing one", func(ctx context.Context) {
 		all := rightsOf(i.permissions("any", i.denies("two.example.com"), i.labels("three.example.com")))
 		Expect(all).To(HaveLen(2*4 + 2 + 1))
 		for n, missing := range all {
@@ -145,8 +145,8 @@ var _ = Describe("Install needs", func() {
 			p.Roles[0].Rules = without(p.Roles[0].Rules, missing)
 			grant(ctx, p)
 			i.o.Config = i.account(account)
-			// Rights are known some time after they are given.
-			Eventually(func() error { return i.life(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(MatchError(And(
+			// The API server uses new roles only some time after they are stored.
+			Eventually(func() error { return i.allOperations(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(MatchError(And(
 				ContainSubstring("not allowed: grant "+missing.String()+" to the account of the webhook, as RBAC does: "),
 				Not(ContainSubstring("context deadline exceeded")),
 			)))
@@ -155,7 +155,7 @@ var _ = Describe("Install needs", func() {
 		}
 	})
 
-	It("to read and delete a configuration of the kind that it has no hooks of any more", func(ctx context.Context) {
+	It("include reading and deleting a configuration of a kind without hooks", func(ctx context.Context) {
 		older := i.serving(i.denies("one.example.com"), i.labels("three.example.com"))
 		Expect(older.Apply(ctx)).To(Succeed())
 		Expect(older.Wait(within(ctx, patience))).To(Succeed())
@@ -170,7 +170,7 @@ var _ = Describe("Install needs", func() {
 		Expect(newer.Remove(within(ctx, patience))).To(Succeed())
 	})
 
-	It("to be told who it is", func(ctx context.Context) {
+	It("cannot be checked for an unauthenticated client", func(ctx context.Context) {
 		i.o.Config = rest.AnonymousClientConfig(config)
 		i.o.Config.BearerToken = "nobody"
 		installer := i.of(i.denies("one.example.com"))

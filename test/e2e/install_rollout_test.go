@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// newDeployment creates a Deployment of two replicas, neither of which exists.
+// newDeployment creates a Deployment of two replicas. No Pods are started.
 func (i *installation) newDeployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 	labels := map[string]string{"app": "hooks"}
@@ -35,7 +35,7 @@ func (i *installation) newDeployment(ctx context.Context) *appsv1.Deployment {
 	return d
 }
 
-// ready sets the status of the Deployment to all replicas updated and ready.
+// ready sets the status of the Deployment: all replicas are updated and ready.
 func (i *installation) ready(ctx context.Context, d *appsv1.Deployment) {
 	GinkgoHelper()
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
@@ -51,20 +51,20 @@ func policies(ofNames ...string) map[string]string {
 	return policies
 }
 
-var _ = Describe("Install fails open first", func() {
+var _ = Describe("Install with FailOpenFirst", func() {
 	var i *installation
 	BeforeEach(func(ctx context.Context) {
 		i = newInstallation(ctx)
 		i.o.FailOpenFirst = true
 	})
 
-	It("and closed when it is promoted", func(ctx context.Context) {
+	It("fails open when it is applied, and closed when it is promoted", func(ctx context.Context) {
 		installer := i.of(i.denies("denies.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Ignore")))
 		Expect(installer.Wait(within(ctx, 500*time.Millisecond))).To(MatchError(ContainSubstring("cannot call the webhook")))
 		_, err := i.try(ctx)
-		Expect(err).NotTo(HaveOccurred(), "nothing is served, and nothing is in the way")
+		Expect(err).NotTo(HaveOccurred(), "a webhook that is not served admits the object")
 
 		Expect(installer.Promote(within(ctx, 500*time.Millisecond))).To(MatchError(ContainSubstring("cannot call the webhook")))
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Ignore")))
@@ -77,12 +77,12 @@ var _ = Describe("Install fails open first", func() {
 		Expect(err).To(MatchError(ContainSubstring(`failed calling webhook "denies.example.com"`)))
 	})
 
-	It("until every replica of the Deployment is ready, and what else it is told", func(ctx context.Context) {
+	It("fails open until every replica of the Deployment is ready and Ready returns nil", func(ctx context.Context) {
 		i.o.Deployment = "hooks"
 		var asked atomic.Int64
 		i.o.Ready = func(context.Context) error {
 			if asked.Add(1) == 1 {
-				return errors.New("the moon is not full")
+				return errors.New("the database is not ready")
 			}
 			return nil
 		}
@@ -101,7 +101,7 @@ var _ = Describe("Install fails open first", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Fail")))
 	})
 
-	It("with new webhooks only: what fails closed goes on doing so", func(ctx context.Context) {
+	It("fails open with new webhooks only", func(ctx context.Context) {
 		first := i.serving(i.denies("one.example.com"), i.denies("two.example.com"))
 		Expect(first.Promote(within(ctx, patience))).To(Succeed())
 
@@ -113,7 +113,7 @@ var _ = Describe("Install fails open first", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("two.example.com", "Fail", "three.example.com", "Fail")))
 	})
 
-	It("and keeps what has another name now until that is enforced, also when somebody injects caBundles", func(ctx context.Context) {
+	It("keeps a renamed webhook until its new name is enforced, also with injected caBundles", func(ctx context.Context) {
 		i.o.Configuration.CABundle = nil
 		first := i.serving(i.denies("old.example.com"))
 		Expect(first.Apply(ctx)).To(Succeed())
@@ -128,24 +128,24 @@ var _ = Describe("Install fails open first", func() {
 		Eventually(func() error {
 			_, err := i.try(ctx)
 			return err
-		}, "10s", "10ms").Should(MatchError(ContainSubstring("old.example.com says no")), "a replica of the old program is asked")
-		i.served.Store(mounted(second.Hooks()...))
+		}, "10s", "10ms").Should(MatchError(ContainSubstring("old.example.com says no")), "the old program still serves its hook")
+		i.served.Store(newMux(second.Hooks()...))
 		Expect(second.Promote(within(ctx, patience))).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("new.example.com", "Fail")))
 	})
 
-	It("and a replica that comes later neither turns it back nor waits in vain", func(ctx context.Context) {
+	It("stays promoted when another replica applies the same version later", func(ctx context.Context) {
 		hooks := []*webhook.Hook{i.denies("one.example.com"), i.labels("two.example.com")}
 		first, second := i.serving(hooks...), i.of(hooks...)
 		Expect(second.Apply(ctx)).To(Succeed())
 		Expect(first.Promote(within(ctx, patience))).To(Succeed())
-		Expect(second.Wait(within(ctx, patience))).To(Succeed(), "promoted is more than applied")
+		Expect(second.Wait(within(ctx, patience))).To(Succeed(), "the webhooks are already promoted")
 		before := i.validating(ctx).ResourceVersion
 		Expect(second.Apply(ctx)).To(Succeed())
 		Expect(i.validating(ctx).ResourceVersion).To(Equal(before))
 	})
 
-	It("and never changes what is meant to be ignored", func(ctx context.Context) {
+	It("does not change a hook with failurePolicy Ignore", func(ctx context.Context) {
 		ignored := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name: "ignored.example.com", FailurePolicy: new(admissionregistrationv1.Ignore), NamespaceSelector: only(i.target),
 			Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
@@ -154,18 +154,18 @@ var _ = Describe("Install fails open first", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("ignored.example.com", "Ignore")))
 	})
 
-	It("by Run, which starts before anything is served and ends when all is done", func(ctx context.Context) {
+	It("Run returns once the hooks are served and promoted", func(ctx context.Context) {
 		installer := i.of(i.denies("denies.example.com"), i.labels("labels.example.com"))
 		ran := make(chan error, 1)
 		go func() { ran <- installer.Run(within(ctx, patience)) }()
-		Eventually(func() []string { return i.there(ctx) }, "10s").Should(Equal([]string{mutatingKind}), "what validates comes when what mutates is served")
+		Eventually(func() []string { return i.there(ctx) }, "10s").Should(Equal([]string{mutatingKind}), "the validating configuration follows when the mutating hooks are served")
 		Consistently(ran, "50ms").ShouldNot(Receive())
-		i.served.Store(mounted(installer.Hooks()...))
+		i.served.Store(newMux(installer.Hooks()...))
 		Eventually(ran, "20s").Should(Receive(Succeed()))
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Fail")))
 	})
 
-	It("by Run, which leaves everything where it is when it is stopped", func(ctx context.Context) {
+	It("Run leaves the configurations as they are when its context ends", func(ctx context.Context) {
 		ctx, stop := context.WithCancel(ctx)
 		ran := make(chan error, 1)
 		go func() { ran <- i.of(i.denies("denies.example.com")).Run(ctx) }()
@@ -184,7 +184,7 @@ var _ = Describe("Install of another version", func() {
 	var i *installation
 	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
 
-	It("takes away a configuration without any hooks left", func(ctx context.Context) {
+	It("removes a configuration that has no hooks any more", func(ctx context.Context) {
 		both := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
 		Expect(both.Apply(ctx)).To(Succeed())
 		Expect(both.Wait(within(ctx, patience))).To(Succeed())
@@ -196,7 +196,7 @@ var _ = Describe("Install of another version", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})
 
-	It("keeps such a configuration open until it is promoted, and then takes it away", func(ctx context.Context) {
+	It("with FailOpenFirst keeps such a configuration with failurePolicy Ignore until it is promoted, and then removes it", func(ctx context.Context) {
 		i.o.FailOpenFirst = true
 		both := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
 		Expect(both.Promote(within(ctx, patience))).To(Succeed())
@@ -208,10 +208,10 @@ var _ = Describe("Install of another version", func() {
 		Expect(one.Status().Phase).To(Equal(installing.FailingOpen))
 		before := i.validating(ctx)
 		Expect(one.Apply(ctx)).To(Succeed())
-		Expect(i.validating(ctx).ResourceVersion).To(Equal(before.ResourceVersion), "a second replica changes nothing")
+		Expect(i.validating(ctx).ResourceVersion).To(Equal(before.ResourceVersion), "a second call changes nothing")
 
 		again := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
-		Expect(again.Promote(within(ctx, patience))).To(Succeed(), "it is taken back")
+		Expect(again.Promote(within(ctx, patience))).To(Succeed(), "the hook is there again")
 		Expect(i.policies(ctx)).To(Equal(policies("denies.example.com", "Fail")))
 
 		one = i.serving(i.labels("labels.example.com"))
@@ -220,7 +220,7 @@ var _ = Describe("Install of another version", func() {
 		Expect(one.Status().Phase).To(Equal(installing.Installed))
 	})
 
-	It("is left to the newer one, if they are in an order", func(ctx context.Context) {
+	It("leaves the configurations to a newer revision", func(ctx context.Context) {
 		i.o.Revision = 7
 		newer := i.serving(i.denies("newer.example.com"))
 		Expect(newer.Apply(ctx)).To(Succeed())
@@ -234,7 +234,7 @@ var _ = Describe("Install of another version", func() {
 		Expect(older.Run(ctx)).To(Succeed())
 		Expect(i.policies(ctx)).To(HaveKey("newer.example.com"))
 		_, err := clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the newer one has done without")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the older revision must not create a configuration")
 		i.o.Revision = 8
 		Expect(i.of(i.denies("newest.example.com")).Apply(ctx)).To(Succeed())
 		Expect(i.policies(ctx)).To(Equal(policies("newest.example.com", "Fail")))
@@ -243,7 +243,7 @@ var _ = Describe("Install of another version", func() {
 		Expect(i.policies(ctx)).To(Equal(policies("any.example.com", "Fail")))
 	})
 
-	It("is applied by many replicas at a time", func(ctx context.Context) {
+	It("can be applied by many replicas at the same time", func(ctx context.Context) {
 		i.o.FailOpenFirst = true
 		hooks := []*webhook.Hook{i.denies("one.example.com"), i.labels("two.example.com")}
 		i.serving(hooks...)

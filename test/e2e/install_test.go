@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An installation is the webhook of one spec. For the API server it runs in a namespace with its
-// name. Its hooks select another namespace.
+// An installation is the webhook of one spec. It belongs to the namespace with its name. Its hooks select
+// the target namespace.
 type installation struct {
 	name, target string
 	o            installing.Options
@@ -35,7 +35,7 @@ type installation struct {
 func newInstallation(ctx context.Context) *installation {
 	GinkgoHelper()
 	i := &installation{name: newNamespace(ctx), target: newNamespace(ctx)}
-	door := newDoorman(i, "127.0.0.1")
+	door := newRecordingServer(i, "127.0.0.1")
 	i.o = installing.Options{
 		Config: config, Logger: logr.New(ginkgoSink{}), Confirmations: 2, Interval: 5 * time.Millisecond,
 		Configuration: webhook.ConfigurationOptions{Name: i.name, Namespace: i.name, URL: door.url, CABundle: ca.Bundle},
@@ -69,11 +69,11 @@ func (i *installation) of(hooks ...*webhook.Hook) *installing.Installer {
 func (i *installation) serving(hooks ...*webhook.Hook) *installing.Installer {
 	GinkgoHelper()
 	installer := i.of(hooks...)
-	i.served.Store(mounted(installer.Hooks()...))
+	i.served.Store(newMux(installer.Hooks()...))
 	return installer
 }
 
-// denies returns a validating hook that denies every Secret of the target.
+// denies returns a validating hook that denies every Secret in the target namespace.
 func (i *installation) denies(name string) *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name: name, NamespaceSelector: only(i.target), Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
@@ -82,7 +82,7 @@ func (i *installation) denies(name string) *webhook.Hook {
 	})
 }
 
-// labels returns a mutating hook that labels every Secret of the target.
+// labels returns a mutating hook that labels every Secret in the target namespace.
 func (i *installation) labels(name string) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name: name, NamespaceSelector: only(i.target), Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),
@@ -184,14 +184,14 @@ var _ = Describe("Install", func() {
 	var i *installation
 	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
 
-	It("applies the configurations, and waits until they are enforced", func(ctx context.Context) {
+	It("applies the configurations and waits until they are enforced", func(ctx context.Context) {
 		installer := i.serving(i.labels("labels.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
 		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 		Expect(i.try(ctx)).To(Equal(map[string]string{"seen-by": "labels.example.com"}))
 	})
 
-	It("waits for the version of its own, not for any", func(ctx context.Context) {
+	It("waits until its own version is enforced", func(ctx context.Context) {
 		first := i.serving(i.denies("denies.example.com"))
 		Expect(first.Apply(ctx)).To(Succeed())
 		Expect(first.Wait(within(ctx, patience))).To(Succeed())
@@ -212,14 +212,14 @@ var _ = Describe("Install", func() {
 		Expect(i.validating(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
 	})
 
-	It("tells what the API server says of a webhook that it cannot call", func(ctx context.Context) {
+	It("reports the API server's error for a webhook that it cannot call", func(ctx context.Context) {
 		installer := i.of(i.denies("denies.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
 		Expect(installer.Wait(within(ctx, time.Second))).To(MatchError(ContainSubstring(
 			`is enforced, but the API server cannot call the webhook: Internal error occurred: failed calling webhook "` + i.marker() + `"`)))
 	})
 
-	It("tells when the hooks are served without the marker's", func(ctx context.Context) {
+	It("reports that the server does not serve the marker hooks", func(ctx context.Context) {
 		hook := i.denies("denies.example.com")
 		i.o.Configuration.URL = serve(hook)
 		installer := i.of(hook)
@@ -247,7 +247,7 @@ var _ = Describe("Install", func() {
 		Expect(installer.Wait(ctx)).To(MatchError(ContainSubstring("cannot ask what is enforced: namespace " + i.name + " is being deleted")))
 	})
 
-	It("is not kept from asking by a hook that fails in the namespace of the webhook", func(ctx context.Context) {
+	It("works if a hook of the installation fails in its own namespace", func(ctx context.Context) {
 		everywhere := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 			Name: "everywhere.example.com", NamespaceSelector: only(i.name), Rules: webhook.Rules(webhook.OnCreate("*", "*", "*")),
 		}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
@@ -258,7 +258,7 @@ var _ = Describe("Install", func() {
 		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 	})
 
-	It("tells when somebody else refuses the question", func(ctx context.Context) {
+	It("reports that another webhook denies the marker request", func(ctx context.Context) {
 		policy := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 			Name: "policy.example.com", NamespaceSelector: only(i.name), Rules: webhook.Rules(webhook.OnCreate("*", "*", "leases")),
 		}, func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
@@ -271,7 +271,7 @@ var _ = Describe("Install", func() {
 			"ValidatingWebhookConfiguration " + i.name + `: the question about it was refused by something else: admission webhook "policy.example.com" denied the request: no leases here`)))
 	})
 
-	It("finds its marker even if somebody made the object", func(ctx context.Context) {
+	It("works if the object of the marker request exists", func(ctx context.Context) {
 		_, err := clients.CoordinationV1().Leases(i.name).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "admitkit-marker"}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		installer := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
@@ -280,14 +280,14 @@ var _ = Describe("Install", func() {
 		Expect(installer.Remove(within(ctx, patience))).To(Succeed())
 	})
 
-	Describe("and remove", func() {
-		It("takes the configurations away, and waits until nothing is enforced", func(ctx context.Context) {
+	Describe("Remove", func() {
+		It("deletes the configurations and waits until nothing is enforced", func(ctx context.Context) {
 			installer := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
 			Expect(installer.Apply(ctx)).To(Succeed())
 			Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 			_, err := i.try(ctx)
 			Expect(err).To(MatchError(ContainSubstring("denies.example.com says no")))
-			i.served.Store(nil) // whether it is enforced does not depend on answers
+			i.served.Store(nil) // Remove must also work when the hooks are no longer served
 			Expect(installer.Remove(within(ctx, patience))).To(Succeed())
 			Expect(i.try(ctx)).To(BeEmpty())
 			_, err = clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, i.name, metav1.GetOptions{})
@@ -295,7 +295,7 @@ var _ = Describe("Install", func() {
 			Expect(installer.Remove(within(ctx, patience))).To(Succeed(), "a second time")
 		})
 
-		It("is not undone by a replica that waits", func(ctx context.Context) {
+		It("is not undone by a replica that waits to promote", func(ctx context.Context) {
 			i.o.FailOpenFirst, i.o.Deployment = true, "hooks"
 			d := i.newDeployment(ctx)
 			waiting, ran := i.serving(i.denies("denies.example.com")), make(chan error, 1)
@@ -308,7 +308,7 @@ var _ = Describe("Install", func() {
 			Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		})
 
-		It("does not take a question for answered that has lost its label", func(ctx context.Context) {
+		It("reports that another webhook removes the label of the marker request", func(ctx context.Context) {
 			strips := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 				Name: "strips.example.com", NamespaceSelector: only(i.name), Rules: webhook.Rules(webhook.OnCreate("*", "*", "leases")),
 			}, func(_ context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
@@ -322,11 +322,11 @@ var _ = Describe("Install", func() {
 				"the question about it does not arrive: a mutating webhook or policy takes the label install.admitkit.dev/marker away from Leases")))
 		})
 
-		It("is no error when nothing was ever there", func(ctx context.Context) {
+		It("succeeds if nothing was installed", func(ctx context.Context) {
 			Expect(i.of(i.denies("denies.example.com")).Remove(ctx)).To(Succeed())
 		})
 
-		It("leaves webhooks of others, and configurations that were never ours", func(ctx context.Context) {
+		It("keeps webhooks of other managers, and configurations of other installations", func(ctx context.Context) {
 			_, theirs, err := webhook.Configurations(webhook.ConfigurationOptions{Name: i.name, URL: "https://127.0.0.1:1"}, i.denies("theirs.example.com"))
 			Expect(err).NotTo(HaveOccurred())
 			theirs.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)

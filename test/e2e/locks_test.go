@@ -18,30 +18,30 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A lock is a webhook server that requires one kind of credentials. The API server chooses
-// credentials by the Service or URL that it calls. A caller is one such address.
+// A lock is a webhook server that requires one kind of credentials. The API server chooses credentials by
+// the Service or URL that it calls, so each caller has its own address of the server.
 type lock struct {
 	kind     string
 	listener countingListener
 	auth     webhook.ClientAuth
-	file     string             // of auth, the one that specs rewrite
-	content  map[string]string  // to let in the caller "right", "next", or "both"
+	file     string             // file with the accepted credentials, which specs rewrite
+	content  map[string]string  // contents of file that accept the caller "right", "next", or "both"
 	callers  map[string]*caller // by name
 }
 
-// A caller is one address of a lock, with its credentials.
+// A caller is an address of a lock, with the credentials that the API server sends there.
 type caller struct {
-	show    apiserverauth.User // credentials
-	byURL   bool
-	refusal string // for the user, empty if it is let in
+	show    apiserverauth.User // address and credentials
+	byURL   bool               // has a URL, not a Service
+	refusal string             // error that the user reads, empty if the credentials are accepted
 	client  admissionregistrationv1.WebhookClientConfig
 }
 
-// locks are complete after prepareLocks.
+// locks has a lock for each kind of credentials. prepareLocks completes them.
 var locks = map[string]*lock{"certificate": {}, "token": {}, "password": {}}
 
 // prepareLocks writes the credentials for the API server and returns the path of its admission
-// configuration. Call it before the API server starts.
+// configuration. It must be called before the API server starts.
 func prepareLocks(dir string) (admissionConfiguration string) {
 	GinkgoHelper()
 	var users []apiserverauth.User
@@ -50,18 +50,18 @@ func prepareLocks(dir string) (admissionConfiguration string) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		l.listener = countingListener{listener, &atomic.Int32{}}
-		DeferCleanup(func() { _ = listener.Close() }) // the server did, unless its specs did not run
+		DeferCleanup(func() { _ = listener.Close() }) // in case no spec started the server
 		path := func(name, content string) string { return written(dir, kind+"-"+name, []byte(content)) }
 		switch kind {
 		case "certificate":
-			l.takeCertificates(path)
+			l.requireCertificates(path)
 		case "token":
-			l.takeTokens(path)
+			l.requireTokens(path)
 		case "password":
-			l.takePasswords(path)
+			l.requirePasswords(path)
 		}
 		for name, c := range l.callers {
-			users = append(users, l.at(name, c)...)
+			users = append(users, l.setAddress(name, c)...)
 		}
 	}
 	kubeconfigFile := filepath.Join(dir, "webhooks.kubeconfig")
@@ -71,12 +71,13 @@ func prepareLocks(dir string) (admissionConfiguration string) {
 	return written(dir, "admission.yaml", configuration)
 }
 
-// replace replaces a file atomically, as in a mounted Secret.
+// replace replaces a file atomically, as the kubelet does in a newMux Secret.
 func replace(path, content string) {
 	GinkgoHelper()
 	Expect(os.Rename(written(filepath.Dir(path), filepath.Base(path)+".tmp", []byte(content)), path)).To(Succeed())
 }
 
+// written writes a file and returns its path.
 func written(dir, name string, content []byte) (path string) {
 	GinkgoHelper()
 	path = filepath.Join(dir, name)
@@ -84,9 +85,8 @@ func written(dir, name string, content []byte) (path string) {
 	return path
 }
 
-// at sets the address of a caller. It returns the credentials that the API server sends there, if
-// any.
-func (l *lock) at(name string, c *caller) []apiserverauth.User {
+// setAddress sets the address of a caller. It returns the credentials for that address, or none.
+func (l *lock) setAddress(name string, c *caller) []apiserverauth.User {
 	if c.byURL {
 		c.show.URL = "https://" + l.listener.Addr().String()
 		c.client.URL = &c.show.URL
@@ -103,7 +103,8 @@ func (l *lock) at(name string, c *caller) []apiserverauth.User {
 
 const missingText = "the webhook server asks for %s, and the call has none"
 
-func (l *lock) takeCertificates(path func(name, content string) string) {
+// requireCertificates sets the callers of a server that requires client certificates.
+func (l *lock) requireCertificates(path func(name, content string) string) {
 	GinkgoHelper()
 	first, err := devcert.NewCA()
 	Expect(err).NotTo(HaveOccurred())
@@ -128,7 +129,8 @@ func (l *lock) takeCertificates(path func(name, content string) string) {
 	}
 }
 
-func (l *lock) takeTokens(path func(name, content string) string) {
+// requireTokens sets the callers of a server that requires bearer tokens.
+func (l *lock) requireTokens(path func(name, content string) string) {
 	const unknown = "the webhook server does not know the bearer token"
 	l.content = map[string]string{"right": "# one\nt0ken-1-of-2026-xyz\n", "next": "t0ken-2-of-2026-xyz\n", "both": "t0ken-2-of-2026-xyz\nt0ken-1-of-2026-xyz\n"}
 	l.file = path("tokens", l.content["right"])
@@ -142,7 +144,8 @@ func (l *lock) takeTokens(path func(name, content string) string) {
 	}
 }
 
-func (l *lock) takePasswords(path func(name, content string) string) {
+// requirePasswords sets the callers of a server that requires a user name and password.
+func (l *lock) requirePasswords(path func(name, content string) string) {
 	const unknown = "the webhook server does not know this user name and password"
 	l.content = map[string]string{"right": "api:1: 2\n", "next": "api:2\n", "both": "api:2\n\napi:1: 2\n"}
 	l.file = path("passwords", l.content["right"])
@@ -157,7 +160,7 @@ func (l *lock) takePasswords(path func(name, content string) string) {
 	}
 }
 
-// countingListener counts connections.
+// countingListener counts the accepted connections.
 type countingListener struct {
 	net.Listener
 	accepted *atomic.Int32

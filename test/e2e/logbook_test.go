@@ -39,8 +39,8 @@ type requestOptions struct {
 	DryRun             []string `json:"dryRun"`
 }
 
-// watch registers a mutating and a validating hook with r and returns their logbook, once both are
-// enforced. If handle is not nil, it decides and changes objects.
+// watch registers a mutating and a validating hook with r, waits until both are enforced, and returns their
+// logbook. The hooks call handle unless it is nil.
 func watch[T any](ctx context.Context, r admissionregistrationv1.ValidatingWebhook, handle func(hook string, req *webhook.Request[T]) error) *logbook[T] {
 	GinkgoHelper()
 	seen := &logbook[T]{}
@@ -85,8 +85,8 @@ func write[T any](l *logbook[T], hook string, req *webhook.Request[T]) error {
 }
 
 // lines returns one line for each call, such as
-// "mutating UPDATE pods/status ns/name object oldObject UpdateOptions": what is absent is left
-// out, and a dry run says so at its end.
+// "mutating UPDATE pods/status ns/name object oldObject UpdateOptions". It leaves out what the request
+// does not have. The line of a dry run ends with "dry-run".
 func (l *logbook[T]) lines() []string {
 	var lines []string
 	for _, e := range l.all() {
@@ -112,8 +112,8 @@ func (l *logbook[T]) lines() []string {
 // eachHook returns the expected lines of a request that each hook receives once.
 func eachHook(line string) []string { return []string{mutating + " " + line, validating + " " + line} }
 
-// awaitCached waits until the API server's watch cache has the object as it was written last.
-// A write that begins with an older one from there is started over, and hooks see it twice.
+// awaitCached waits until the API server's watch cache has the written object. An update that begins with
+// an older object is repeated, and hooks are then called twice.
 func awaitCached[T metav1.Object](ctx context.Context, get func(context.Context, string, metav1.GetOptions) (T, error), written T) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {

@@ -23,16 +23,16 @@ import (
 
 // A host is a server that serves hooks until its context ends.
 type host struct {
-	of    string
+	name  string // completes the text of the spec
 	serve func(ctx context.Context, hooks ...*webhook.Hook) (addr string, stopped <-chan error)
 }
 
 var hosts = []host{
-	{"a server of their own", func(ctx context.Context, hooks ...*webhook.Hook) (string, <-chan error) {
+	{"a webhook.Server", func(ctx context.Context, hooks ...*webhook.Hook) (string, <-chan error) {
 		server, addr := newServer(hooks...)
 		return addr, start(ctx, server.Start)
 	}},
-	{"a server that a manager runs", func(ctx context.Context, hooks ...*webhook.Hook) (string, <-chan error) {
+	{"a webhook.Server that a manager runs", func(ctx context.Context, hooks ...*webhook.Hook) (string, <-chan error) {
 		server, addr := newServer(hooks...)
 		mgr := newManager(ctrl.Options{})
 		Expect(mgr.Add(server)).To(Succeed())
@@ -98,20 +98,20 @@ func hosting(h host, hooks ...*webhook.Hook) (addr string, stop func(), stopped 
 	return addr, stop, stopped
 }
 
-var _ = Describe("hooks on a host", func() {
+var _ = Describe("hooks on a server", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	for _, h := range hosts {
-		Context("that is "+h.of, func() {
+		Context("that is "+h.name, func() {
 			for _, version := range reviewVersions {
 				It("are called with "+version+" reviews", func(ctx context.Context) {
 					hooks := []*webhook.Hook{
-						talking(mutating, version, ns, "mutator.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+						configMapHook(mutating, version, ns, "mutator.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 							req.Object.Data["replicas"] = "3"
 							return nil
 						}),
-						talking(validating, version, ns, "validator.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+						configMapHook(validating, version, ns, "validator.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 							if req.Object.Data["replicas"] == "3" && req.Name == "bad" {
 								return webhook.Deny("seen and refused")
 							}
@@ -128,7 +128,7 @@ var _ = Describe("hooks on a host", func() {
 				})
 			}
 
-			It("finish the call in flight when it stops, with their context alive", func(ctx context.Context) {
+			It("finish the call in flight when it stops, without a cancelled context", func(ctx context.Context) {
 				entered, release := make(chan struct{}), make(chan struct{})
 				hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 					Name: "slow.example.com", NamespaceSelector: only(ns), Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")),
@@ -151,7 +151,7 @@ var _ = Describe("hooks on a host", func() {
 				}()
 				Eventually(entered, "20s").Should(BeClosed())
 				stop()
-				Eventually(func() bool { return leaves(ctx, addr) }, "20s", "20ms").WithContext(ctx).Should(BeTrue())
+				Eventually(func() bool { return refusesCalls(ctx, addr) }, "20s", "20ms").WithContext(ctx).Should(BeTrue())
 				Expect(answered).NotTo(Receive())
 				Expect(stopped).NotTo(Receive())
 				close(release)
@@ -165,15 +165,15 @@ var _ = Describe("hooks on a host", func() {
 		})
 	}
 
-	It("that is a manager's server serve on every replica, the leader or not", func(ctx context.Context) {
+	It("that a manager runs are served by every replica, leader or not", func(ctx context.Context) {
 		election := ctrl.Options{
 			LeaderElection: true, LeaderElectionID: "replicas.example.com", LeaderElectionNamespace: ns, LeaderElectionReleaseOnCancel: true,
 		}
 		seen := &calls{}
-		first, firstAddr := newServer(visitor(seen, validating, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{}))
+		first, firstAddr := newServer(recordingHook(seen, validating, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{}))
 		leader := newManager(election)
 		Expect(leader.Add(first)).To(Succeed())
-		hook := visitor(seen, validating, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{})
+		hook := recordingHook(seen, validating, ns, "visited.example.com", admissionregistrationv1.WebhookClientConfig{})
 		second, secondAddr := newServer(hook)
 		follower := newManager(election)
 		Expect(follower.Add(second)).To(Succeed())
@@ -194,9 +194,9 @@ var _ = Describe("hooks on a host", func() {
 
 	bad := func() []*webhook.Hook {
 		return []*webhook.Hook{
-			talking(validating, "v2", ns, "one.example.com", nil),
-			talking(mutating, "v1", ns, "two", nil),
-			talking(validating, "v1", ns, "one.example.com", nil),
+			configMapHook(validating, "v2", ns, "one.example.com", nil),
+			configMapHook(mutating, "v1", ns, "two", nil),
+			configMapHook(validating, "v1", ns, "one.example.com", nil),
 		}
 	}
 	everyError := And(
@@ -205,26 +205,26 @@ var _ = Describe("hooks on a host", func() {
 		MatchError(ContainSubstring(`webhooks one.example.com and one.example.com share the path /validate/one.example.com`)),
 	)
 
-	It("that is a manager keep it from starting when they are wrong, with every error", func(ctx context.Context) {
+	It("that a manager runs prevent its start if they are invalid, and it reports every error", func(ctx context.Context) {
 		server, _ := newServer(bad()...)
 		mgr := newManager(ctrl.Options{})
 		Expect(mgr.Add(server)).To(Succeed())
 		Expect(mgr.Start(ctx)).To(everyError)
 	})
 
-	It("that is the webhook server of a manager are not mounted when one is wrong, with every error", func() {
+	It("that is the webhook server of a manager are not registered if one is invalid, and it reports every error", func() {
 		own, _ := newManagersServer()
 		mgr := newManager(ctrl.Options{WebhookServer: own})
-		good := talking(validating, "v1", ns, "good.example.com", nil)
+		good := configMapHook(validating, "v1", ns, "good.example.com", nil)
 		Expect(webhook.Register(mgr.GetWebhookServer(), append(bad(), good)...)).To(everyError)
-		Expect(own.WebhookMux()).To(BeNil(), "a server gets its mux with the first hook")
+		Expect(own.WebhookMux()).To(BeNil(), "the mux is created with the first hook")
 	})
 })
 
-// leaves reports whether a server refuses new calls: its /readyz returns 503, or it does not respond.
-func leaves(ctx context.Context, addr string) bool {
+// refusesCalls reports whether a server refuses new calls: its /readyz returns 503, or it does not respond.
+func refusesCalls(ctx context.Context, addr string) bool {
 	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is asked nothing of importance
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the response is not trusted
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+addr+"/readyz", nil)
 	Expect(err).NotTo(HaveOccurred())

@@ -94,7 +94,7 @@ var _ = Describe("rules", func() {
 		})
 	}
 
-	It("for everything never match webhook configurations", func(ctx context.Context) {
+	It("with only wildcards do not match webhook configurations", func(ctx context.Context) {
 		mark := uniqueLabels()
 		seen := watch(ctx, admissionregistrationv1.ValidatingWebhook{
 			ObjectSelector: selecting(mark), NamespaceSelector: &metav1.LabelSelector{},
@@ -141,28 +141,28 @@ var _ = Describe("matchConditions", func() {
 				install(ctx, seen.hook(kind, r, nil))
 			}
 
-			It("let it be called where all are true", func(ctx context.Context) {
+			It("are all true, so the hook is called", func(ctx context.Context) {
 				installConditions(ctx, admissionregistrationv1.Fail, holds, holds)
 				_, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())
 				Expect(seen.lines()).To(Equal([]string{kind + " CREATE configmaps " + ns + "/one object CreateOptions"}))
 			})
 
-			It("keep it from being called where one is false", func(ctx context.Context) {
+			It("include a false one, so the hook is not called", func(ctx context.Context) {
 				installConditions(ctx, admissionregistrationv1.Fail, holds, holdsNot)
 				_, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())
 				Expect(seen.lines()).To(BeEmpty())
 			})
 
-			It("keep it from being called where one is false, though another has an error", func(ctx context.Context) {
+			It("include a false one and one with an error, so the hook is not called", func(ctx context.Context) {
 				installConditions(ctx, admissionregistrationv1.Fail, fails, holdsNot)
 				_, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())
 				Expect(seen.lines()).To(BeEmpty())
 			})
 
-			It("reject with 403 where one has an error and failurePolicy is Fail", func(ctx context.Context) {
+			It("include one with an error, so the request is rejected with 403 under failurePolicy Fail", func(ctx context.Context) {
 				installConditions(ctx, admissionregistrationv1.Fail, holds, fails)
 				_, err := createConfigMap(ctx, ns, "one")
 				Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
@@ -170,7 +170,7 @@ var _ = Describe("matchConditions", func() {
 				Expect(seen.lines()).To(BeEmpty())
 			})
 
-			It("keep it from being called where one has an error and failurePolicy is Ignore", func(ctx context.Context) {
+			It("include one with an error, so the hook is not called under failurePolicy Ignore", func(ctx context.Context) {
 				installConditions(ctx, admissionregistrationv1.Ignore, holds, fails)
 				_, err := createConfigMap(ctx, ns, "one")
 				Expect(err).NotTo(HaveOccurred())

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-var _ = Describe("operations", func() {
+var _ = Describe("a hook for all operations", func() {
 	for _, version := range reviewVersions {
 		Context("with "+version+" reviews", func() {
 			var (
@@ -65,7 +65,7 @@ var _ = Describe("operations", func() {
 				Expect(pods.Get(ctx, "one", metav1.GetOptions{})).To(HaveField("Labels", created.Labels))
 			})
 
-			It("sees a generated name only where it validates", func(ctx context.Context) {
+			It("sees a generated name only if it is a validating hook", func(ctx context.Context) {
 				p := pod(ns, "")
 				p.GenerateName = "some-"
 				created, err := pods.Create(ctx, p, metav1.CreateOptions{})
@@ -81,7 +81,7 @@ var _ = Describe("operations", func() {
 				Expect(second.CreationTimestamp.IsZero()).To(BeFalse())
 			})
 
-			It("sees an update with the stored object beside the new one", func(ctx context.Context) {
+			It("sees an update with the stored and the new object", func(ctx context.Context) {
 				p := prepare(ctx, pod(ns, "one"))
 				p.Spec.Containers[0].Image = "example.com/app:2"
 				updated, err := pods.Update(ctx, p, metav1.UpdateOptions{})
@@ -152,7 +152,7 @@ var _ = Describe("operations", func() {
 				}
 			})
 
-			It("sees a delete with a grace period once, while the object stays", func(ctx context.Context) {
+			It("sees a delete with a grace period once, and the object stays", func(ctx context.Context) {
 				bound := pod(ns, "one")
 				bound.Spec.NodeName = "some-node"
 				prepare(ctx, bound)
@@ -169,7 +169,7 @@ var _ = Describe("operations", func() {
 				Expect(left.DeletionGracePeriodSeconds).To(HaveValue(BeEquivalentTo(60)))
 			})
 
-			It("sees a delete that ends at once again, then with the deletion timestamp", func(ctx context.Context) {
+			It("sees an immediate delete after a graceful one, now with the deletion timestamp", func(ctx context.Context) {
 				prepare(ctx, pod(ns, "one"))
 				Expect(pods.Delete(ctx, "one", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})).To(Succeed())
 				rounds := map[string][]bool{}
@@ -187,7 +187,7 @@ var _ = Describe("operations", func() {
 				Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 			})
 
-			It("sees the dropping of the last finalizer as an update, after which the object is gone", func(ctx context.Context) {
+			It("sees the removal of the last finalizer as an update, after which the object is gone", func(ctx context.Context) {
 				held := pod(ns, "one")
 				held.Finalizers = []string{"example.com/hold"}
 				prepare(ctx, held)
@@ -210,7 +210,7 @@ var _ = Describe("operations", func() {
 				Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 			})
 
-			It("validates no object that the API server finds invalid", func(ctx context.Context) {
+			It("does not validate an object that the API server finds invalid", func(ctx context.Context) {
 				invalid := pod(ns, "one")
 				invalid.Spec.Containers[0].Name = "Not A Name"
 				_, err := pods.Create(ctx, invalid, metav1.CreateOptions{})
@@ -218,7 +218,7 @@ var _ = Describe("operations", func() {
 				Expect(seen.lines()).To(Equal([]string{"mutating CREATE pods " + ns + "/one object CreateOptions"}))
 			})
 
-			It("sees the create of an object that exists already", func(ctx context.Context) {
+			It("sees the create of an object that already exists", func(ctx context.Context) {
 				prepare(ctx, pod(ns, "one"))
 				_, err := pods.Create(ctx, pod(ns, "one"), metav1.CreateOptions{})
 				Expect(err).To(MatchError(apierrors.IsAlreadyExists, "IsAlreadyExists"))
@@ -264,7 +264,7 @@ var _ = Describe("operations", func() {
 				Expect(someMaps.Get(ctx, "kept", metav1.GetOptions{})).To(HaveField("DeletionTimestamp", BeNil()))
 			})
 
-			It("sees each item of a deletecollection, named in the old object only", func(ctx context.Context) {
+			It("sees each item of a deletecollection, with its name in the old object only", func(ctx context.Context) {
 				err := someMaps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name!=kept"})
 				Expect(err).NotTo(HaveOccurred())
 				line := eachHook("DELETE configmaps " + ns + "/ oldObject DeleteOptions")

@@ -12,28 +12,28 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A verdict is the expected result for a registration, from admitkit and from the API server.
-type verdict string
+// A comparison says how admitkit and the API server treat a registration. It completes the text of a spec.
+type comparison string
 
 const (
-	accepted     verdict = "are accepted, as the API server accepts them"
-	refused      verdict = "are refused, as the API server refuses them"
-	inOtherWords verdict = "are refused, as the API server refuses them, in other words"
-	stricter     verdict = "are refused, though the API server takes them"
-	mended       verdict = "are completed or mended, where the API server refuses them"
-	left         verdict = "are left to the API server, which refuses them"
+	accepted     comparison = "are accepted, as the API server accepts them"
+	refused      comparison = "are refused, as the API server refuses them"
+	inOtherWords comparison = "are refused, as the API server refuses them, with another message"
+	stricter     comparison = "are refused, although the API server accepts them"
+	corrected    comparison = "are completed or corrected, although the API server refuses them"
+	left         comparison = "are accepted, although the API server refuses them"
 )
 
-// A rule is a change to a valid registration, with the expected verdict.
+// A rule is a change to a valid registration, with the expected comparison.
 type rule struct {
-	of   string
-	want verdict
+	name string
+	want comparison
 	edit change
 }
 
 type change = func(*admissionregistrationv1.ValidatingWebhook)
 
-// goodRegistration is complete, so that the API server judges the same object as the hook.
+// goodRegistration returns a complete registration. The API server and admitkit then check the same object.
 func goodRegistration() admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:                    "judged.example.com",
@@ -107,7 +107,7 @@ func labels(key, value string) change {
 	}
 }
 
-// conditions takes pairs of a name and an expression.
+// conditions sets the matchConditions. It takes pairs of a name and an expression.
 func conditions(pairs ...string) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.MatchConditions = []admissionregistrationv1.MatchCondition{}
@@ -233,7 +233,7 @@ var rules = []rule{
 	{"sideEffects NoneOnDryRun", accepted, sideEffects("NoneOnDryRun")},
 	{"sideEffects Some", refused, sideEffects("Some")},
 	{"sideEffects Unknown", refused, sideEffects("Unknown")},
-	{"sideEffects not set", mended, func(w *admissionregistrationv1.ValidatingWebhook) { w.SideEffects = nil }},
+	{"sideEffects not set", corrected, func(w *admissionregistrationv1.ValidatingWebhook) { w.SideEffects = nil }},
 	{"a timeout of 1 second", accepted, timeoutSeconds(1)},
 	{"a timeout of 30 seconds", accepted, timeoutSeconds(30)},
 	{"a timeout of 0 seconds", refused, timeoutSeconds(0)},
@@ -259,7 +259,7 @@ var rules = []rule{
 	{"both review versions", accepted, reviews("v1", "v1beta1")},
 	{"the older review version", accepted, reviews("v1beta1")},
 	{"a review version of the future as well", accepted, reviews("v2", "v1")},
-	{"review versions not set", mended, reviews()},
+	{"review versions not set", corrected, reviews()},
 	{"an empty list of review versions", refused, reviews([]string{}...)},
 	{"only a review version of the future", refused, reviews("v2")},
 	{"a review version twice", refused, reviews("v1", "v1")},
@@ -317,8 +317,8 @@ var rules = []rule{
 	{"a service path in upper case", refused, atPath("/Hook")},
 	{"a service path with an underscore", refused, atPath("/a_b")},
 	{"a service path with an escape", refused, atPath("/a%20b")},
-	{"a service path that does not begin with a slash", mended, atPath("hook")},
-	{"a service path with an empty segment", mended, atPath("/a//b")},
-	{"a service path of two slashes", mended, atPath("//")},
-	{"a service path with dots", mended, atPath("/a/./../b")},
+	{"a service path that does not begin with a slash", corrected, atPath("hook")},
+	{"a service path with an empty segment", corrected, atPath("/a//b")},
+	{"a service path of two slashes", corrected, atPath("//")},
+	{"a service path with dots", corrected, atPath("/a/./../b")},
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// newBundle returns a CA certificate that signs nothing. The tree of specs is built with it, and
-// building must not fail.
+// newBundle returns a CA certificate that has signed nothing. It panics on an error, because Ginkgo calls it
+// while it builds the tree of specs.
 func newBundle() []byte {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -62,8 +62,8 @@ func judgeOutput(ctx context.Context, m *admissionregistrationv1.MutatingWebhook
 	return errors.Join(errs...)
 }
 
-// expectVerdict compares the API server's error for a registration with that of admitkit.
-func expectVerdict(ctx context.Context, want verdict, theirs error, o webhook.ConfigurationOptions, hooks ...*webhook.Hook) {
+// expectComparison checks the API server's error theirs, and that of admitkit, for the same registration.
+func expectComparison(ctx context.Context, want comparison, theirs error, o webhook.ConfigurationOptions, hooks ...*webhook.Hook) {
 	GinkgoHelper()
 	m, v, ours := webhook.Configurations(o, hooks...)
 	switch want {
@@ -73,7 +73,7 @@ func expectVerdict(ctx context.Context, want verdict, theirs error, o webhook.Co
 		Expect(apierrors.IsInvalid(theirs)).To(BeTrue(), "%v", theirs)
 	}
 	switch want {
-	case accepted, mended:
+	case accepted, corrected:
 		Expect(ours).NotTo(HaveOccurred())
 		Expect(judgeOutput(ctx, m, v)).To(Succeed())
 	case left:
@@ -103,21 +103,21 @@ var _ = Describe("registrations", func() {
 	options := webhook.ConfigurationOptions{Name: "judged"}
 
 	for _, r := range rules {
-		It("of a validating hook "+string(r.want)+": "+r.of, func(ctx context.Context) {
+		It("of a validating hook "+string(r.want)+": "+r.name, func(ctx context.Context) {
 			w := goodRegistration()
 			r.edit(&w)
-			expectVerdict(ctx, r.want, judgeValidating(ctx, "judged", w), options, webhook.Validating(w, admitAll))
+			expectComparison(ctx, r.want, judgeValidating(ctx, "judged", w), options, webhook.Validating(w, admitAll))
 		})
 
-		It("of a mutating hook "+string(r.want)+": "+r.of, func(ctx context.Context) {
+		It("of a mutating hook "+string(r.want)+": "+r.name, func(ctx context.Context) {
 			w := goodRegistration()
 			r.edit(&w)
-			expectVerdict(ctx, r.want, judgeMutating(ctx, "judged", asMutating(w)), options, webhook.Mutating(asMutating(w), admitAll))
+			expectComparison(ctx, r.want, judgeMutating(ctx, "judged", asMutating(w)), options, webhook.Mutating(asMutating(w), admitAll))
 		})
 	}
 
 	for _, r := range []struct {
-		want   verdict
+		want   comparison
 		policy admissionregistrationv1.ReinvocationPolicyType
 	}{
 		{accepted, "Never"}, {accepted, "IfNeeded"}, {refused, "Always"}, {refused, ""},
@@ -125,14 +125,14 @@ var _ = Describe("registrations", func() {
 		It("of a mutating hook "+string(r.want)+`: reinvocationPolicy "`+string(r.policy)+`"`, func(ctx context.Context) {
 			w := asMutating(goodRegistration())
 			w.ReinvocationPolicy = &r.policy
-			expectVerdict(ctx, r.want, judgeMutating(ctx, "judged", w), options, webhook.Mutating(w, admitAll))
+			expectComparison(ctx, r.want, judgeMutating(ctx, "judged", w), options, webhook.Mutating(w, admitAll))
 		})
 	}
 
 	for _, r := range []struct {
-		of   string
-		want verdict
-		name string
+		name          string
+		want          comparison
+		configuration string // its name
 	}{
 		{"a name of one part", accepted, "judged"},
 		{"a name of several parts", accepted, "0.judged.example.com"},
@@ -142,27 +142,27 @@ var _ = Describe("registrations", func() {
 		{"a name of 253 characters", accepted, strings.Repeat("a", 253)},
 		{"a name of 254 characters", refused, strings.Repeat("a", 254)},
 	} {
-		It("in one configuration "+string(r.want)+": "+r.of, func(ctx context.Context) {
+		It("in one configuration "+string(r.want)+": "+r.name, func(ctx context.Context) {
 			w, o := goodRegistration(), options
-			o.Name = r.name
+			o.Name = r.configuration
 			m, v, ours := webhook.Configurations(o, webhook.Mutating(asMutating(w), admitAll))
-			Expect(judgeMutating(ctx, r.name, asMutating(w)) == nil).To(Equal(r.want == accepted))
-			Expect(judgeValidating(ctx, r.name, w) == nil).To(Equal(r.want == accepted))
+			Expect(judgeMutating(ctx, r.configuration, asMutating(w)) == nil).To(Equal(r.want == accepted))
+			Expect(judgeValidating(ctx, r.configuration, w) == nil).To(Equal(r.want == accepted))
 			Expect(ours == nil).To(Equal(r.want == accepted), "%v", ours)
 			Expect(judgeOutput(ctx, m, v)).To(Succeed())
 		})
 	}
 
-	It("in one configuration "+string(inOtherWords)+": two hooks of one name", func(ctx context.Context) {
+	It("in one configuration "+string(inOtherWords)+": two hooks with the same name", func(ctx context.Context) {
 		one, two := goodRegistration(), goodRegistration()
 		two.ClientConfig.URL = new("https://127.0.0.1:9443/other")
-		expectVerdict(ctx, inOtherWords, judgeMutating(ctx, "judged", asMutating(one), asMutating(two)), options,
+		expectComparison(ctx, inOtherWords, judgeMutating(ctx, "judged", asMutating(one), asMutating(two)), options,
 			webhook.Mutating(asMutating(one), admitAll), webhook.Mutating(asMutating(two), admitAll))
-		expectVerdict(ctx, inOtherWords, judgeValidating(ctx, "judged", one, two), options,
+		expectComparison(ctx, inOtherWords, judgeValidating(ctx, "judged", one, two), options,
 			webhook.Validating(one, admitAll), webhook.Validating(two, admitAll))
 	})
 
-	It("in one configuration "+string(accepted)+": a mutating and a validating hook of one name", func(ctx context.Context) {
+	It("in one configuration "+string(accepted)+": a mutating and a validating hook with the same name", func(ctx context.Context) {
 		one, two := goodRegistration(), goodRegistration()
 		two.ClientConfig.URL = new("https://127.0.0.1:9443/other")
 		m, v, err := webhook.Configurations(options, webhook.Mutating(asMutating(one), admitAll), webhook.Validating(two, admitAll))
@@ -170,7 +170,7 @@ var _ = Describe("registrations", func() {
 		Expect(judgeOutput(ctx, m, v)).To(Succeed())
 	})
 
-	It("with everything wrong are refused with everything at once", func(ctx context.Context) {
+	It("with many errors are refused with all errors at once", func(ctx context.Context) {
 		w := goodRegistration()
 		w.Name = "judged"
 		for _, edit := range []change{
@@ -188,11 +188,11 @@ var _ = Describe("registrations", func() {
 	})
 })
 
-// The options of Configurations are not part of a registration. Their errors must also be reported
-// before the API server would reject the result.
+// Options of Configurations are not part of a registration. An invalid option must be reported before the
+// API server would reject the result.
 var _ = Describe("options of configurations that the API server would refuse", func() {
 	for _, r := range []struct {
-		of   string
+		name string
 		edit func(*webhook.ConfigurationOptions)
 	}{
 		{"a URL without TLS", func(o *webhook.ConfigurationOptions) { o.URL = "http://127.0.0.1:9443" }},
@@ -213,7 +213,7 @@ var _ = Describe("options of configurations that the API server would refuse", f
 		{"a label that is none", func(o *webhook.ConfigurationOptions) { o.Labels = map[string]string{"owner": "red and blue"} }},
 		{"an annotation whose key is none", func(o *webhook.ConfigurationOptions) { o.Annotations = map[string]string{"owner of this": "red"} }},
 	} {
-		It("are refused: "+r.of, func(ctx context.Context) {
+		It("are refused: "+r.name, func(ctx context.Context) {
 			o := webhook.ConfigurationOptions{Name: "judged", URL: "https://127.0.0.1:9443"}
 			r.edit(&o)
 			w := goodRegistration()
@@ -262,7 +262,7 @@ var _ = Describe("configurations", func() {
 			Namespace: "webhooks", Labels: map[string]string{"example.com/owner": "red"}, Annotations: map[string]string{"example.com/note": "any text"},
 		},
 	} {
-		It("pass through the API server without a change by defaulting, and without a warning: "+o.Name, func(ctx context.Context) {
+		It("are stored by the API server without a change or a warning: "+o.Name, func(ctx context.Context) {
 			warned := &warningLog{}
 			listening := rest.CopyConfig(config)
 			listening.WarningHandler = warned

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An edit is the change of a hook in a round, 0 or 1. A nil edit changes nothing.
+// An edit is the change that a hook makes in round 0 or 1. A nil edit changes nothing.
 type edit func(round int, pod *corev1.Pod)
 
 // A step is a mutating hook of a sequence.
@@ -35,12 +35,12 @@ const (
 	ifNeeded = admissionregistrationv1.IfNeededReinvocationPolicy
 )
 
-// sign adds an annotation for a hook. It is idempotent, and the API server's plugins ignore it.
+// sign adds an annotation with the name of the hook. Plugins of the API server ignore it.
 func sign(name string) edit {
 	return func(_ int, pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, "was here") }
 }
 
-// count writes the number of the round, so that the hook changes the object each time.
+// count writes the number of the round, so the hook changes the object in both rounds.
 func count(name string) edit {
 	return func(round int, pod *corev1.Pod) {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, fmt.Sprint("round ", round))
@@ -86,38 +86,37 @@ func both(edits ...edit) edit {
 
 // A sequence is one admission through several hooks.
 type sequence struct {
-	of    string // the name of the spec
-	steps []step
-	calls string
-	// records are the lines of mutations.
-	records     []string
-	annotations map[string]string // of the stored object, but those of plugins
-	sidecar     bool
+	name        string // the text of the spec
+	steps       []step
+	calls       string            // names of the called hooks, in order
+	records     []string          // expected lines of mutations
+	annotations map[string]string // annotations of the stored object, without those of plugins
+	sidecar     bool              // the stored Pod has the sidecar
 }
 
 var sequences = []sequence{
 	{
-		of:      "calls once a hook that changes nothing (KEP-492, 1)",
+		name:    "does not repeat the call of a hook that changes nothing (KEP-492, 1)",
 		steps:   []step{{name: "a", policy: ifNeeded}},
 		calls:   "a",
 		records: []string{"round_0_index_0 a.example.com false"},
 	},
 	{
-		of:          "calls once a hook whose change no plugin answers (KEP-492, 2)",
+		name:        "does not repeat the call of a hook if no plugin reacts to its change (KEP-492, 2)",
 		steps:       []step{{name: "a", policy: ifNeeded, edit: count("a")}},
 		calls:       "a",
 		records:     []string{"round_0_index_0 a.example.com true"},
 		annotations: map[string]string{"a": "round 0"},
 	},
 	{
-		of:      "calls a hook again when a plugin answers its change (KEP-492, 3)",
+		name:    "calls a hook again when a plugin reacts to its change (KEP-492, 3)",
 		steps:   []step{{name: "a", policy: ifNeeded, edit: inject}},
 		calls:   "a a",
 		records: []string{"round_0_index_0 a.example.com true", "round_1_index_0 a.example.com false"},
 		sidecar: true,
 	},
 	{
-		of:          "lets the hook answer what the plugin changed (KEP-492, 3)",
+		name:        "lets the hook react to what the plugin changed (KEP-492, 3)",
 		steps:       []step{{name: "a", policy: ifNeeded, edit: both(inject, report)}},
 		calls:       "a a",
 		records:     []string{"round_0_index_0 a.example.com true", "round_1_index_0 a.example.com true"},
@@ -125,7 +124,7 @@ var sequences = []sequence{
 		sidecar:     true,
 	},
 	{
-		of:    "calls the first hook again after the second changed the object, and no more when that changes nothing (KEP-492, 4)",
+		name:  "calls the first hook again after the second changed the object, and ends if the first changes nothing (KEP-492, 4)",
 		steps: []step{{name: "a", policy: ifNeeded, edit: sign("a")}, {name: "b", policy: ifNeeded, edit: sign("b")}},
 		calls: "a b a",
 		records: []string{
@@ -134,7 +133,7 @@ var sequences = []sequence{
 		annotations: map[string]string{"a": "was here", "b": "was here"},
 	},
 	{
-		of:    "calls the second hook again too when the first changes the object again (KEP-492, 5)",
+		name:  "calls the second hook again, too, when the first changes the object again (KEP-492, 5)",
 		steps: []step{{name: "a", policy: ifNeeded, edit: count("a")}, {name: "b", policy: ifNeeded, edit: count("b")}},
 		calls: "a b a b",
 		records: []string{
@@ -144,7 +143,7 @@ var sequences = []sequence{
 		annotations: map[string]string{"a": "round 1", "b": "round 1"},
 	},
 	{
-		of:    "calls both hooks again when a plugin answers the change of the first",
+		name:  "calls both hooks again when a plugin reacts to the change of the first",
 		steps: []step{{name: "a", policy: ifNeeded, edit: inject}, {name: "b", policy: ifNeeded}},
 		calls: "a b a b",
 		records: []string{
@@ -154,7 +153,7 @@ var sequences = []sequence{
 		sidecar: true,
 	},
 	{
-		of:    "calls a hook again after a later one with Never changed the object, and that one no more",
+		name:  "calls a hook again after a later hook with Never changed the object, but not the later hook",
 		steps: []step{{name: "a", policy: ifNeeded}, {name: "b", policy: never, edit: sign("b")}},
 		calls: "a b a",
 		records: []string{
@@ -163,7 +162,7 @@ var sequences = []sequence{
 		annotations: map[string]string{"b": "was here"},
 	},
 	{
-		of:    "calls again only what came before the change",
+		name:  "calls again only the hooks before the change",
 		steps: []step{{name: "a", policy: ifNeeded}, {name: "b", policy: ifNeeded, edit: count("b")}, {name: "c", policy: ifNeeded}},
 		calls: "a b c a",
 		records: []string{
@@ -173,14 +172,14 @@ var sequences = []sequence{
 		annotations: map[string]string{"b": "round 0"},
 	},
 	{
-		of:          "never calls a hook with Never again",
+		name:        "does not call a hook with Never again",
 		steps:       []step{{name: "a", policy: never, edit: count("a")}, {name: "b", policy: ifNeeded, edit: count("b")}},
 		calls:       "a b",
 		records:     []string{"round_0_index_0 a.example.com true", "round_0_index_1 b.example.com true"},
 		annotations: map[string]string{"a": "round 0", "b": "round 0"},
 	},
 	{
-		of: "calls even hooks after the last change again when one before them changes the object in the second round",
+		name: "calls hooks after the last change again when an earlier hook changes the object in the second round",
 		steps: []step{
 			{name: "a", policy: ifNeeded}, {name: "b", policy: ifNeeded, edit: count("b")},
 			{name: "c", policy: ifNeeded}, {name: "d", policy: ifNeeded, edit: onlyIn(0, count("d"))},
@@ -195,7 +194,7 @@ var sequences = []sequence{
 		annotations: map[string]string{"b": "round 1", "d": "round 0"},
 	},
 	{
-		of: "does not call for the first time in the second round a hook that matches only then",
+		name: "does not call a hook that matches only in the second round",
 		steps: []step{
 			{name: "a", policy: ifNeeded, labels: map[string]string{"marked": "yes"}},
 			{name: "b", policy: ifNeeded, edit: func(_ int, pod *corev1.Pod) { metav1.SetMetaDataLabel(&pod.ObjectMeta, "marked", "yes") }},
@@ -210,7 +209,7 @@ var sequences = []sequence{
 		annotations: map[string]string{"d": "was here"},
 	},
 	{
-		of: "does not call again a hook that matches no more",
+		name: "does not call a hook again that no longer matches",
 		steps: []step{
 			{name: "a", policy: ifNeeded, labels: map[string]string{"fresh": "yes"}},
 			{name: "b", policy: ifNeeded, edit: func(_ int, pod *corev1.Pod) { delete(pod.Labels, "fresh") }},
@@ -271,11 +270,11 @@ func requests(pod *corev1.Pod) map[string]string {
 	return cpu
 }
 
-var _ = Describe("the second round", func() {
+var _ = Describe("reinvocation", func() {
 	for _, version := range reviewVersions {
 		Context("with "+version+" reviews", func() {
 			for _, s := range sequences {
-				It(s.of, func(ctx context.Context) {
+				It(s.name, func(ctx context.Context) {
 					ns, seen := newNamespace(ctx), &calls{}
 					limited(ctx, ns)
 					s.install(ctx, seen, version, ns)
@@ -287,10 +286,10 @@ var _ = Describe("the second round", func() {
 
 					annotations := audited(ctx, "create", ns, "one")
 					Expect(mutations(annotations)).To(ConsistOf(s.records))
-					Expect(patched(annotations)).To(ConsistOf(those(s.records, "true")), "a patch is recorded for each change and for nothing else")
+					Expect(patched(annotations)).To(ConsistOf(linesEndingIn(s.records, "true")), "the API server records a patch for each change, and only for changes")
 
-					// The API server's own plugin changed the object before any hook saw it, and
-					// again what the hooks added.
+					// A plugin of the API server sets defaults before the first hook, and again
+					// for what the hooks added.
 					want := map[string]string{"app": "25m"}
 					if s.sidecar {
 						want["sidecar"] = "25m"
@@ -305,7 +304,7 @@ var _ = Describe("the second round", func() {
 				})
 			}
 
-			It("brings a new uid and no other sign that it is one", func(ctx context.Context) {
+			It("sends a new uid, and otherwise the same request metadata", func(ctx context.Context) {
 				ns, seen := newNamespace(ctx), &calls{}
 				sequence{steps: []step{{name: "a", policy: ifNeeded}, {name: "b", policy: never, edit: sign("b")}}}.install(ctx, seen, version, ns)
 				_, err := clients.CoreV1().Pods(ns).Create(ctx, pod(ns, "one"), metav1.CreateOptions{})
@@ -317,7 +316,7 @@ var _ = Describe("the second round", func() {
 				Expect(second).To(Equal(first))
 			})
 
-			It("keeps the audit annotation of the first", func(ctx context.Context) {
+			It("keeps the audit annotation of the first call", func(ctx context.Context) {
 				ns, seen := newNamespace(ctx), &calls{}
 				sequence{steps: []step{{name: "a", policy: ifNeeded}, {name: "b", policy: never, edit: sign("b")}}}.install(ctx, seen, version, ns)
 				_, err := clients.CoreV1().Pods(ns).Create(ctx, pod(ns, "one"), metav1.CreateOptions{})
@@ -326,9 +325,9 @@ var _ = Describe("the second round", func() {
 				Expect(audited(ctx, "create", ns, "one")).To(HaveKeyWithValue("a.example.com/round", "0"))
 			})
 
-			It("is the last: a hook that undoes what a plugin does has the last word", func(ctx context.Context) {
+			It("ends after the second round, even if the hook undid the change of a plugin", func(ctx context.Context) {
 				ns, seen := newNamespace(ctx), &calls{}
-				undo := func(_ int, pod *corev1.Pod) { pod.Spec.Tolerations = nil } // which DefaultTolerationSeconds adds
+				undo := func(_ int, pod *corev1.Pod) { pod.Spec.Tolerations = nil } // the plugin DefaultTolerationSeconds adds some
 				sequence{steps: []step{{name: "a", policy: ifNeeded, edit: undo}}}.install(ctx, seen, version, ns)
 				created, err := clients.CoreV1().Pods(ns).Create(ctx, pod(ns, "one"), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
@@ -337,23 +336,23 @@ var _ = Describe("the second round", func() {
 				Expect(mutations(audited(ctx, "create", ns, "one"))).To(ConsistOf("round_0_index_0 a.example.com true", "round_1_index_0 a.example.com true"))
 			})
 
-			It("shows the hook what the plugin made of its change", func(ctx context.Context) {
+			It("shows the hook how a plugin changed its container", func(ctx context.Context) {
 				ns, seen := newNamespace(ctx), &calls{}
 				limited(ctx, ns)
 				sequence{steps: []step{{name: "a", policy: ifNeeded, edit: inject}}}.install(ctx, seen, version, ns)
 				_, err := clients.CoreV1().Pods(ns).Create(ctx, pod(ns, "one"), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(seen.names()).To(Equal("a a"))
-				Expect(containers(seen.all()[0].object)).To(Equal(map[string]string{"app": "25m"}))
-				Expect(containers(seen.all()[1].object)).To(Equal(map[string]string{"app": "25m", "sidecar": "25m"}))
+				Expect(requestsIn(seen.all()[0].object)).To(Equal(map[string]string{"app": "25m"}))
+				Expect(requestsIn(seen.all()[1].object)).To(Equal(map[string]string{"app": "25m", "sidecar": "25m"}))
 			})
 		})
 	}
 
-	It("is for changes: a hook that answers every call with no patch lets the earlier ones be", func(ctx context.Context) {
+	It("does not follow an edit that results in no patch", func(ctx context.Context) {
 		ns, seen := newNamespace(ctx), &calls{}
 		rewrite := func(_ int, pod *corev1.Pod) {
-			pod.Labels, pod.Spec.NodeSelector = map[string]string{}, map[string]string{} // as good as none
+			pod.Labels, pod.Spec.NodeSelector = map[string]string{}, map[string]string{} // equal to nil in JSON
 			pod.Spec.Containers = append([]corev1.Container(nil), pod.Spec.Containers...)
 		}
 		s := sequence{steps: []step{{name: "a", policy: ifNeeded}, {name: "b", policy: ifNeeded, edit: rewrite}}}
@@ -376,8 +375,8 @@ func patched(annotations map[string]string) []string {
 	return lines
 }
 
-// those returns the lines that end with a word, without that word.
-func those(lines []string, word string) []string {
+// linesEndingIn returns the lines that end with a word, without that word.
+func linesEndingIn(lines []string, word string) []string {
 	found := []string{}
 	for _, line := range lines {
 		if rest, ok := strings.CutSuffix(line, " "+word); ok {
@@ -387,8 +386,8 @@ func those(lines []string, word string) []string {
 	return found
 }
 
-// containers is requests for a Pod in JSON.
-func containers(object []byte) map[string]string {
+// requestsIn returns the CPU that each container of a Pod in JSON requests.
+func requestsIn(object []byte) map[string]string {
 	GinkgoHelper()
 	var pod corev1.Pod
 	Expect(json.Unmarshal(object, &pod)).To(Succeed())

@@ -40,7 +40,7 @@ var _ = Describe("a namespaceSelector", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 
-		It("goes by the labels of a new Namespace", func(ctx context.Context) {
+		It("uses the labels of a new Namespace", func(ctx context.Context) {
 			createNamespace(ctx, nil)
 			Expect(seen.lines()).To(BeEmpty())
 			name := createNamespace(ctx, mark).Name
@@ -50,7 +50,7 @@ var _ = Describe("a namespaceSelector", func() {
 			}))
 		})
 
-		It("goes by the new labels of an updated Namespace", func(ctx context.Context) {
+		It("uses the new labels of an updated Namespace", func(ctx context.Context) {
 			name := createNamespace(ctx, nil).Name
 			patchLabel(ctx, name, `"`+mark["spec"]+`"`)
 			Expect(seen.lines()).To(Equal(eachHook("UPDATE namespaces " + name + "/" + name + " object oldObject UpdateOptions")))
@@ -61,7 +61,7 @@ var _ = Describe("a namespaceSelector", func() {
 			Expect(seen.lines()).To(BeEmpty())
 		})
 
-		It("goes by the stored labels for a subresource of a Namespace", func(ctx context.Context) {
+		It("uses the stored labels for a subresource of a Namespace", func(ctx context.Context) {
 			patchLabel(ctx, createNamespace(ctx, nil).Name, `"`+mark["spec"]+`"`, "status")
 			Expect(seen.lines()).To(BeEmpty())
 
@@ -71,7 +71,7 @@ var _ = Describe("a namespaceSelector", func() {
 			Expect(seen.lines()).To(Equal(eachHook("UPDATE namespaces/status " + name + "/" + name + " object oldObject UpdateOptions")))
 		})
 
-		It("goes by the stored labels of a deleted Namespace", func(ctx context.Context) {
+		It("uses the stored labels of a deleted Namespace", func(ctx context.Context) {
 			Expect(clients.CoreV1().Namespaces().Delete(ctx, createNamespace(ctx, nil).Name, metav1.DeleteOptions{})).To(Succeed())
 			Expect(seen.lines()).To(BeEmpty())
 
@@ -82,7 +82,7 @@ var _ = Describe("a namespaceSelector", func() {
 		})
 	})
 
-	It("goes by the labels of the Namespace an object is in", func(ctx context.Context) {
+	It("uses the labels of the Namespace of an object", func(ctx context.Context) {
 		mark := uniqueLabels()
 		seen := watch[corev1.ConfigMap](ctx, admissionregistrationv1.ValidatingWebhook{
 			NamespaceSelector: selecting(mark), Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")),
@@ -97,7 +97,7 @@ var _ = Describe("a namespaceSelector", func() {
 		Expect(seen.lines()).To(Equal(eachHook("CREATE configmaps " + in + "/one object CreateOptions")))
 	})
 
-	It("lets all other cluster-scoped objects pass", func(ctx context.Context) {
+	It("matches all other cluster-scoped objects", func(ctx context.Context) {
 		mark := uniqueLabels()
 		seen := watch[rbacv1.ClusterRole](ctx, admissionregistrationv1.ValidatingWebhook{
 			NamespaceSelector: only("nowhere"), ObjectSelector: selecting(mark),
@@ -107,7 +107,7 @@ var _ = Describe("a namespaceSelector", func() {
 		Expect(seen.all()).To(HaveLen(2))
 	})
 
-	It("unless written leaves out kube-system and the namespace of the webhook", func(ctx context.Context) {
+	It("excludes kube-system and the namespace of the webhook by default", func(ctx context.Context) {
 		mark := uniqueLabels()
 		var seen logbook[labelsOnly]
 		r := admissionregistrationv1.ValidatingWebhook{
@@ -163,19 +163,19 @@ var _ = Describe("an objectSelector", func() {
 		Expect(err).NotTo(HaveOccurred())
 	}
 
-	It("goes by the labels of a new object", func(ctx context.Context) {
+	It("uses the labels of a new object", func(ctx context.Context) {
 		create(ctx, "without", nil)
 		create(ctx, "with", mark)
 		Expect(seen.lines()).To(Equal(eachHook("CREATE configmaps " + ns + "/with object CreateOptions")))
 	})
 
-	It("lets an update that adds the label through to the hook", func(ctx context.Context) {
+	It("matches an update that adds the label", func(ctx context.Context) {
 		m := create(ctx, "one", nil)
 		relabel(ctx, m, mark)
 		Expect(seen.lines()).To(Equal(eachHook("UPDATE configmaps " + ns + "/one object oldObject UpdateOptions")))
 	})
 
-	It("lets an update that removes the label through to the hook", func(ctx context.Context) {
+	It("matches an update that removes the label", func(ctx context.Context) {
 		m := create(ctx, "one", mark)
 		seen.clear()
 		relabel(ctx, m, nil)
@@ -186,12 +186,12 @@ var _ = Describe("an objectSelector", func() {
 		}
 	})
 
-	It("keeps an update from the hook where neither object has the label", func(ctx context.Context) {
+	It("does not match an update if neither object has the label", func(ctx context.Context) {
 		relabel(ctx, create(ctx, "one", nil), map[string]string{"other": "label"})
 		Expect(seen.lines()).To(BeEmpty())
 	})
 
-	It("goes by the labels of a deleted object", func(ctx context.Context) {
+	It("uses the labels of a deleted object", func(ctx context.Context) {
 		create(ctx, "with", mark)
 		create(ctx, "without", nil)
 		seen.clear()
@@ -201,7 +201,7 @@ var _ = Describe("an objectSelector", func() {
 		Expect(seen.lines()).To(Equal(eachHook("DELETE configmaps " + ns + "/with oldObject DeleteOptions")))
 	})
 
-	It("never matches the options of an exec, whatever the labels of the Pod", func(ctx context.Context) {
+	It("does not match the options of an exec, even if the Pod has the label", func(ctx context.Context) {
 		p := pod(ns, "one")
 		p.Labels = mark
 		_, err := clients.CoreV1().Pods(ns).Create(ctx, p, metav1.CreateOptions{})

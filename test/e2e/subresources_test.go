@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-var _ = Describe("subresources", func() {
+var _ = Describe("a hook for subresources", func() {
 	for _, version := range reviewVersions {
 		Context("with "+version+" reviews", func() {
 			var ns string
@@ -60,7 +60,7 @@ var _ = Describe("subresources", func() {
 				}
 			})
 
-			It("can change the options of an exec, for the validating hook and for the API server", func(ctx context.Context) {
+			It("can change the options of an exec, which the validating hook and the API server use", func(ctx context.Context) {
 				createPod(ctx, "one")
 				seen := watch(ctx, on(webhook.OnConnect("", "v1", "pods/exec")),
 					func(hook string, req *webhook.Request[corev1.PodExecOptions]) error {
@@ -77,7 +77,7 @@ var _ = Describe("subresources", func() {
 				Expect(seen.all()[1].object.Container).To(Equal("sandbox"))
 			})
 
-			It("sees a change of the status with the whole object, and can change it", func(ctx context.Context) {
+			It("sees a status update with the whole object, and can change it", func(ctx context.Context) {
 				createPod(ctx, "one")
 				pods := bystander(ctx)
 				seen := watch(ctx, on(webhook.OnUpdate("", "v1", "pods/status")),
@@ -153,7 +153,7 @@ var _ = Describe("subresources", func() {
 				Expect(parents.lines()).To(BeEmpty())
 			})
 
-			It("sees an eviction, which is no delete", func(ctx context.Context) {
+			It("sees an eviction as a create, not as a delete", func(ctx context.Context) {
 				createPod(ctx, "one")
 				pods := bystander(ctx)
 				seen := watch[policyv1.Eviction](ctx, on(webhook.OnCreate("", "v1", "pods/eviction")), nil)
@@ -184,7 +184,7 @@ var _ = Describe("subresources", func() {
 				Expect(clients.CoreV1().Pods(ns).Get(ctx, "one", metav1.GetOptions{})).To(HaveField("DeletionTimestamp", BeNil()))
 			})
 
-			It("sees a binding, and what it changes in it reaches the Pod", func(ctx context.Context) {
+			It("sees a binding, and its changes are stored in the Pod", func(ctx context.Context) {
 				createPod(ctx, "one")
 				pods := bystander(ctx)
 				seen := watch(ctx, on(webhook.OnCreate("", "v1", "pods/binding")),
@@ -210,7 +210,7 @@ var _ = Describe("subresources", func() {
 				Expect(pods.lines()).To(BeEmpty())
 			})
 
-			It("sees the request for a service account token, and can shorten its life", func(ctx context.Context) {
+			It("sees a request for a service account token, and can shorten its lifetime", func(ctx context.Context) {
 				accounts := clients.CoreV1().ServiceAccounts(ns)
 				_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
@@ -238,8 +238,8 @@ var _ = Describe("subresources", func() {
 	}
 })
 
-// execute requests an exec as kubectl does and returns the API server's error. No stream opens,
-// because no node has a kubelet.
+// execute requests an exec as kubectl does and returns the API server's error. The exec always fails,
+// because there is no kubelet.
 func execute(ctx context.Context, namespace, name string, command ...string) error {
 	return clients.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true}, scheme.ParameterCodec).Do(ctx).Error()

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// State that all specs share, such as the API server.
+// The API server, its clients and the CA are the same for all specs.
 var (
 	server    *apiserver.Server
 	config    *rest.Config

@@ -39,7 +39,7 @@ const (
 	clientSpan  = "b7ad6b7169203331"
 )
 
-// traced adds this trace header to each request of a client.
+// traced is a client transport that adds a traceparent header to each request.
 type traced struct {
 	next        http.RoundTripper
 	traceparent string
@@ -51,7 +51,7 @@ func (t traced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// tracedClient returns a client whose requests are part of a trace.
+// tracedClient returns a client whose requests have the traceparent header.
 func tracedClient(c *rest.Config, traceparent string) *kubernetes.Clientset {
 	GinkgoHelper()
 	c = rest.CopyConfig(c)
@@ -61,14 +61,14 @@ func tracedClient(c *rest.Config, traceparent string) *kubernetes.Clientset {
 	return client
 }
 
-// observed is a hook that decides by the name of the object, with its metrics and spans.
+// observed has a hook that decides by the name of the object, and records its metrics and spans.
 type observed struct {
 	hook     *webhook.Hook
 	spans    *tracetest.SpanRecorder
 	registry *prometheus.Registry
 
 	mu       sync.Mutex
-	contexts map[string]trace.SpanContext // that handlers saw, by the name of the object
+	contexts map[string]trace.SpanContext // in the handler, by the name of the object
 }
 
 func newObserved(name string, selector *metav1.LabelSelector) *observed {
@@ -110,7 +110,7 @@ func (o *observed) spanOf(name string) sdktrace.ReadOnlySpan {
 			return span
 		}
 	}
-	Fail("no span of the call about " + name)
+	Fail("there is no span of the call for the object " + name)
 	return nil
 }
 
@@ -153,7 +153,7 @@ var _ = Describe("observers", func() {
 		o = newObserved("watched.example.com", only(ns))
 	})
 
-	It("are told what came of each call of the API server", func(ctx context.Context) {
+	It("record the outcome of each call of the API server", func(ctx context.Context) {
 		install(ctx, o.hook)
 		for _, name := range []string{"allowed", "mutated", "denied", "failed", "panicked"} {
 			_, err := clients.CoreV1().ConfigMaps(ns).Create(ctx, configMap(ns, name), metav1.CreateOptions{})
@@ -163,11 +163,11 @@ var _ = Describe("observers", func() {
 			Expect(attributes).To(HaveKeyWithValue("admission.kind", "/v1, Kind=ConfigMap"))
 			Expect(attributes).To(HaveKeyWithValue("k8s.namespace.name", ns))
 			Expect(attributes).To(HaveKeyWithValue("admission.operation", "CREATE"))
-			Expect(attributes).NotTo(ContainElement(ContainSubstring("admin")), "a span names no user")
+			Expect(attributes).NotTo(ContainElement(ContainSubstring("admin")), "a span must not contain the user")
 		}
 		Expect(o.counts()).To(Equal(map[string]float64{"allowed": 1, "mutated": 1, "denied": 1, "failed": 1, "panicked": 1}))
 
-		By("the API server counts the same, by the names that the alert rules and the dashboard use")
+		By("comparing with the API server's metrics, which the alert rules and the dashboard use")
 		text, err := clients.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(strings.Split(string(text), "\n")).To(ContainElements(
@@ -178,7 +178,7 @@ var _ = Describe("observers", func() {
 		))
 	})
 
-	It("continue the trace of whoever asks the API server, even if that makes no spans of its own", func(ctx context.Context) {
+	It("continue the trace of the API client, even if the API server does not trace", func(ctx context.Context) {
 		install(ctx, o.hook)
 		client := tracedClient(config, "00-"+clientTrace+"-"+clientSpan+"-01")
 		_, err := client.CoreV1().ConfigMaps(ns).Create(ctx, configMap(ns, "allowed"), metav1.CreateOptions{})
@@ -189,7 +189,7 @@ var _ = Describe("observers", func() {
 		Expect(span.Parent().IsRemote()).To(BeTrue())
 	})
 
-	It("make no spans of a trace that is not sampled, and pass it on", func(ctx context.Context) {
+	It("record no span for a trace that is not sampled, but pass its context to the handler", func(ctx context.Context) {
 		install(ctx, o.hook)
 		client := tracedClient(config, "00-"+clientTrace+"-"+clientSpan+"-00")
 		_, err := client.CoreV1().ConfigMaps(ns).Create(ctx, configMap(ns, "allowed"), metav1.CreateOptions{})
@@ -207,8 +207,8 @@ endpoint: %s
 samplingRatePerMillion: 1000000
 `
 
-// A collector receives the spans of an API server. It implements just enough gRPC, and searches for
-// ids in the bytes. Without a collector, an API server is slow to stop.
+// A collector receives the spans of an API server. It implements only the gRPC that the API server needs,
+// and searches for span ids in the bytes. Without a collector an API server is slow to stop.
 type collector struct {
 	addr string
 
@@ -242,14 +242,15 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Grpc-Status", "0")
 }
 
+// has reports whether a span with the id, or a reference to one, was received.
 func (c *collector) has(id trace.SpanID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return bytes.Contains(c.got, id[:])
 }
 
-var _ = Describe("an API server that traces", func() {
-	It("is the parent of the span of a call", func(ctx context.Context) {
+var _ = Describe("an API server with tracing", func() {
+	It("creates the parent of the span of a call", func(ctx context.Context) {
 		file := filepath.Join(GinkgoT().TempDir(), "tracing.yaml")
 		collected := newCollector()
 		Expect(os.WriteFile(file, fmt.Appendf(nil, tracingConfiguration, collected.addr), 0o600)).To(Succeed())
@@ -262,12 +263,12 @@ var _ = Describe("an API server that traces", func() {
 		Expect(err).NotTo(HaveOccurred())
 		plain, err := kubernetes.NewForConfig(other.Config)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() (map[string]string, error) { // once the configuration is known
+		Eventually(func() (map[string]string, error) { // until the API server uses the configuration
 			created, err := plain.CoreV1().ConfigMaps("default").Create(ctx, configMap("default", "mutated"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return created.Data, err
 		}, "20s", "20ms").WithContext(ctx).Should(HaveKeyWithValue("seen", "yes"))
 		begun := o.spanOf("mutated")
-		Expect(begun.Parent().IsValid()).To(BeTrue(), "the API server's span is the parent")
+		Expect(begun.Parent().IsValid()).To(BeTrue(), "the parent must be a span of the API server")
 		Expect(begun.Parent().IsRemote()).To(BeTrue())
 
 		client := tracedClient(other.Config, "00-"+clientTrace+"-"+clientSpan+"-01")
@@ -275,9 +276,9 @@ var _ = Describe("an API server that traces", func() {
 		Expect(err).NotTo(HaveOccurred())
 		span := o.spanOf("allowed")
 		Expect(span.SpanContext().TraceID().String()).To(Equal(clientTrace))
-		Expect(span.Parent().SpanID().String()).NotTo(Equal(clientSpan), "the API server's span is in between")
+		Expect(span.Parent().SpanID().String()).NotTo(Equal(clientSpan), "the parent must be a span of the API server")
 
-		By("the parents are spans that the API server sends")
+		By("checking that the API server sends the parent spans")
 		Eventually(func() bool { return collected.has(begun.Parent().SpanID()) && collected.has(span.Parent().SpanID()) }, "20s", "50ms").
 			WithContext(ctx).Should(BeTrue())
 	})

@@ -25,7 +25,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// shipCRD is the definition in the cluster, which is newer than [Ship].
+// shipCRD is the definition in the cluster. It has fields that [Ship] lacks.
 const shipCRD = `
 metadata: {name: ships.newer.example.com}
 spec:
@@ -78,19 +78,19 @@ type ShipSpec struct {
 	Holds   map[string]Hold `json:"holds,omitempty"`
 }
 
-// A Sailor is one of the crew.
+// A Sailor is a member of the crew.
 type Sailor struct {
 	Name  string `json:"name"`
 	Rank  string `json:"rank,omitempty"`
 	Cabin *Cabin `json:"cabin,omitempty"`
 }
 
-// A Cabin is where a Sailor sleeps.
+// A Cabin is the cabin of a Sailor.
 type Cabin struct {
 	Deck int `json:"deck,omitempty"`
 }
 
-// A Hold is where cargo is.
+// A Hold is a cargo hold of a Ship.
 type Hold struct {
 	Tons int `json:"tons,omitempty"`
 }
@@ -109,7 +109,7 @@ type crewOnly struct {
 	} `json:"spec"`
 }
 
-// The crew in the user's request, with fields that Sailor lacks.
+// JSON of the sailors in the user's request, with fields that Sailor lacks.
 const (
 	ana = `{"name":"ana","rank":"captain","languages":["pt","en"],"cabin":{"deck":1,"keycard":"A1"}}`
 	bo  = `{"name":"bo","rank":"cook","languages":["da"],"cabin":{"deck":2,"keycard":"B2"}}`
@@ -125,28 +125,28 @@ func crew(sailors ...string) string {
 
 // crewChanges are changes of a list by handlers, with the expected spec.
 var crewChanges = []struct {
-	of   string
+	name string
 	edit func([]Sailor) []Sailor
 	want string
 }{
-	{"an element is put before them", func(s []Sailor) []Sailor { return append([]Sailor{{Name: "dee", Rank: "pilot"}}, s...) }, crew(dee, ana, bo, cy)},
-	{"an element is put between them", func(s []Sailor) []Sailor { return slices.Insert(s, 1, Sailor{Name: "dee", Rank: "pilot"}) }, crew(ana, dee, bo, cy)},
-	{"an element is put after them", func(s []Sailor) []Sailor { return append(s, Sailor{Name: "dee", Rank: "pilot"}) }, crew(ana, bo, cy, dee)},
-	{"the first is removed", func(s []Sailor) []Sailor { return s[1:] }, crew(bo, cy)},
-	{"one in the middle is removed", func(s []Sailor) []Sailor { return slices.Delete(s, 1, 2) }, crew(ana, cy)},
+	{"an element is inserted before the others", func(s []Sailor) []Sailor { return append([]Sailor{{Name: "dee", Rank: "pilot"}}, s...) }, crew(dee, ana, bo, cy)},
+	{"an element is inserted between the others", func(s []Sailor) []Sailor { return slices.Insert(s, 1, Sailor{Name: "dee", Rank: "pilot"}) }, crew(ana, dee, bo, cy)},
+	{"an element is appended", func(s []Sailor) []Sailor { return append(s, Sailor{Name: "dee", Rank: "pilot"}) }, crew(ana, bo, cy, dee)},
+	{"the first element is removed", func(s []Sailor) []Sailor { return s[1:] }, crew(bo, cy)},
+	{"an element in the middle is removed", func(s []Sailor) []Sailor { return slices.Delete(s, 1, 2) }, crew(ana, cy)},
 	{"the order is reversed", func(s []Sailor) []Sailor { slices.Reverse(s); return s }, crew(cy, bo, ana)},
-	{"they are sorted", func(s []Sailor) []Sailor {
+	{"the list is sorted", func(s []Sailor) []Sailor {
 		slices.SortFunc(s, func(a, b Sailor) int { return cmp.Compare(b.Rank, a.Rank) })
 		return s
 	}, crew(cy, bo, ana)},
-	{"one is changed", func(s []Sailor) []Sailor { s[1].Rank = "chef"; return s }, crew(ana, strings.Replace(bo, "cook", "chef", 1), cy)},
-	{"something deep in one is changed", func(s []Sailor) []Sailor { s[2].Cabin.Deck = 5; return s }, crew(ana, bo, strings.Replace(cy, `"deck":2`, `"deck":5`, 1))},
-	{"one is removed, one moved and changed, one put in front", func(s []Sailor) []Sailor {
+	{"an element is changed", func(s []Sailor) []Sailor { s[1].Rank = "chef"; return s }, crew(ana, strings.Replace(bo, "cook", "chef", 1), cy)},
+	{"a nested field of an element is changed", func(s []Sailor) []Sailor { s[2].Cabin.Deck = 5; return s }, crew(ana, bo, strings.Replace(cy, `"deck":2`, `"deck":5`, 1))},
+	{"elements are removed, moved, changed and inserted", func(s []Sailor) []Sailor {
 		mate := s[2]
 		mate.Rank = "captain"
 		return []Sailor{{Name: "dee", Rank: "pilot"}, mate, s[1]}
 	}, crew(dee, strings.Replace(cy, "mate", "captain", 1), bo)},
-	{"the list is written anew from its own values", func(s []Sailor) []Sailor {
+	{"the list is built again from its values", func(s []Sailor) []Sailor {
 		var anew []Sailor
 		for _, one := range s {
 			anew = append(anew, Sailor{Name: one.Name, Rank: strings.ToUpper(one.Rank), Cabin: &Cabin{Deck: one.Cabin.Deck}})
@@ -186,7 +186,7 @@ func installShipwright[T any](ctx context.Context, version, namespace string, mu
 	}, func(_ context.Context, req *webhook.Request[T]) error { return mutate(req) }))
 }
 
-var _ = Describe("fields that the type of the hook does not know", Ordered, ContinueOnFailure, func() {
+var _ = Describe("fields that the type of the hook lacks", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func() {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.UnmarshalStrict([]byte(shipCRD), crd)).To(Succeed())
@@ -203,7 +203,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 			BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 			for _, c := range crewChanges {
-				It("stay with their element in a typed custom resource when "+c.of, func(ctx context.Context) {
+				It("stay with their element in a typed custom resource when "+c.name, func(ctx context.Context) {
 					installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 						req.Object.Spec.Crew = c.edit(req.Object.Spec.Crew)
 						return nil
@@ -211,7 +211,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 					Expect(spec(createShip(ctx, ns))).To(MatchJSON(c.want))
 				})
 
-				It("stay with their element in a projection when "+c.of, func(ctx context.Context) {
+				It("stay with their element in a projection when "+c.name, func(ctx context.Context) {
 					installShipwright(ctx, version, ns, func(req *webhook.Request[crewOnly]) error {
 						req.Object.Spec.Crew = c.edit(req.Object.Spec.Crew)
 						return nil
@@ -220,7 +220,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 				})
 			}
 
-			It("stay with their entry of a map", func(ctx context.Context) {
+			It("stay with their map entry", func(ctx context.Context) {
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					req.Object.Spec.Holds = map[string]Hold{"aft": {Tons: 21}, "mid": {Tons: 1}}
 					return nil
@@ -229,7 +229,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 					`"fore":{"tons":10,"celsius":4},"aft":{"tons":20,"celsius":-18}`, `"mid":{"tons":1},"aft":{"tons":21,"celsius":-18}`, 1)))
 			})
 
-			It("stay when the handler puts a copy in place of the object", func(ctx context.Context) {
+			It("stay when the handler replaces the object with a copy", func(ctx context.Context) {
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					req.Object = &Ship{ObjectMeta: req.Object.ObjectMeta, Spec: req.Object.Spec}
 					req.Object.Spec.Draught = 8
@@ -238,7 +238,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 				Expect(spec(createShip(ctx, ns))).To(MatchJSON(strings.Replace(crew(ana, bo, cy), `"draught":7`, `"draught":8`, 1)))
 			})
 
-			It("stay on update", func(ctx context.Context) {
+			It("stay in an update", func(ctx context.Context) {
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					slices.Reverse(req.Object.Spec.Crew)
 					return nil
@@ -251,7 +251,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 				Expect(spec(updated)).To(MatchJSON(crew(ana, bo, cy)))
 			})
 
-			It("do not make a patch when the handler changes nothing", func(ctx context.Context) {
+			It("cause no patch when the handler changes nothing", func(ctx context.Context) {
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					req.Object = req.Object.DeepCopyObject().(*Ship)
 					return nil
@@ -262,7 +262,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 				Expect(records(annotations, patchKey)).To(BeEmpty())
 			})
 
-			It("go with the element that the handler removes, and with no other", func(ctx context.Context) {
+			It("are removed with the element that the handler removes, and with no other", func(ctx context.Context) {
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					req.Object.Spec.Crew, req.Object.Spec.Holds = nil, nil
 					return nil
@@ -270,7 +270,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 				Expect(spec(createShip(ctx, ns))).To(MatchJSON(`{"draught":7,"insurance":{"by":{"name":"lloyd"}}}`))
 			})
 
-			It("go with an element that the handler renames: by its merge key it is another one", func(ctx context.Context) {
+			It("are removed with an element that the handler renames, because the merge key differs", func(ctx context.Context) {
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					req.Object.Spec.Crew[0].Name = "eve"
 					return nil
@@ -278,7 +278,7 @@ var _ = Describe("fields that the type of the hook does not know", Ordered, Cont
 				Expect(spec(createShip(ctx, ns))).To(MatchJSON(crew(`{"name":"eve","rank":"captain","cabin":{"deck":1}}`, bo, cy)))
 			})
 
-			It("are listed to the handler that asks", func(ctx context.Context) {
+			It("are listed by UnknownFields", func(ctx context.Context) {
 				var listed []string
 				installShipwright(ctx, version, ns, func(req *webhook.Request[Ship]) error {
 					listed = req.UnknownFields()

@@ -47,11 +47,11 @@ func createWarned(ctx context.Context, object *corev1.ConfigMap) ([]string, erro
 	return warned.texts, err
 }
 
-// A talker is a handler of ConfigMaps.
-type talker = func(*webhook.Request[corev1.ConfigMap]) error
+// configMapHandler is the type of a handler for ConfigMaps.
+type configMapHandler = func(*webhook.Request[corev1.ConfigMap]) error
 
-// talking returns a hook for the ConfigMaps of a namespace.
-func talking(kind, version, namespace, name string, talk talker) *webhook.Hook {
+// configMapHook returns a hook for the ConfigMaps of a namespace.
+func configMapHook(kind, version, namespace, name string, talk configMapHandler) *webhook.Hook {
 	return hookOf(kind, admissionregistrationv1.ValidatingWebhook{
 		Name:                    name,
 		NamespaceSelector:       only(namespace),
@@ -60,7 +60,7 @@ func talking(kind, version, namespace, name string, talk talker) *webhook.Hook {
 	}, func(_ context.Context, req *webhook.Request[corev1.ConfigMap]) error { return talk(req) })
 }
 
-func warning(texts ...string) talker {
+func warning(texts ...string) configMapHandler {
 	return func(req *webhook.Request[corev1.ConfigMap]) error {
 		for _, text := range texts {
 			req.Warn(text)
@@ -77,24 +77,24 @@ var _ = Describe("warnings", func() {
 				BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 				It("reach the user whose request is admitted", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", warning("replicas: use numbers", "owner: none is set")))
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", warning("replicas: use numbers", "owner: none is set")))
 					warnings, err := createWarned(ctx, configMap(ns, "one"))
 					Expect(err).NotTo(HaveOccurred())
 					Expect(warnings).To(Equal([]string{"299 replicas: use numbers", "299 owner: none is set"}))
 				})
 
 				It("reach the user whose request is denied", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 						req.Warn("ask the red team")
 						return webhook.Deny("no")
 					}))
 					warnings, err := createWarned(ctx, configMap(ns, "one"))
-					Expect(err).To(MatchError(`admission webhook "talker.example.com" denied the request: no`))
+					Expect(err).To(MatchError(`admission webhook "hook.example.com" denied the request: no`))
 					Expect(warnings).To(Equal([]string{"299 ask the red team"}))
 				})
 
-				It("do not outlive the failure of the call", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+				It("are lost when the call fails", func(ctx context.Context) {
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 						req.Warn("ask the red team")
 						return errors.New("the registry cannot be reached")
 					}))
@@ -103,8 +103,8 @@ var _ = Describe("warnings", func() {
 					Expect(warnings).To(BeEmpty())
 				})
 
-				It("come through whatever their characters are", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", warning(
+				It("arrive with all their characters", func(ctx context.Context) {
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", warning(
 						"first line\r\n\tsecond\x00line\n\n", "not \xff UTF-8", `"quoted" \ and <escaped>, ünïcödé ✓`, " ", strings.Repeat("long ", 30))))
 					warnings, err := createWarned(ctx, configMap(ns, "one"))
 					Expect(err).NotTo(HaveOccurred())
@@ -114,8 +114,8 @@ var _ = Describe("warnings", func() {
 					}))
 				})
 
-				It("are never so many that the API server cuts them", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+				It("are shortened to the limit of the API server", func(ctx context.Context) {
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 						for i := range 100 {
 							req.Warn(fmt.Sprintf("%03d %s", i, strings.Repeat("x", 96)))
 						}
@@ -123,28 +123,28 @@ var _ = Describe("warnings", func() {
 					}))
 					warnings, err := createWarned(ctx, configMap(ns, "one"))
 					Expect(err).NotTo(HaveOccurred())
-					Expect(warnings).To(HaveLen(40), "4096 characters hold 40 warnings of 100")
+					Expect(warnings).To(HaveLen(40), "the API server accepts 4096 characters")
 					Expect(warnings).To(HaveEach(HaveLen(len("299 ") + 100)))
 				})
 			})
 		}
 	}
 
-	It("that two hooks and one hook twice give are told once", func(ctx context.Context) {
+	It("with equal text reach the user once", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		install(ctx,
-			talking(mutating, "v1", ns, "one.example.com", warning("old version", "old version")),
-			talking(mutating, "v1beta1", ns, "two.example.com", warning("old version", "no owner")),
-			talking(validating, "v1", ns, "three.example.com", warning("no owner", "old version")),
+			configMapHook(mutating, "v1", ns, "one.example.com", warning("old version", "old version")),
+			configMapHook(mutating, "v1beta1", ns, "two.example.com", warning("old version", "no owner")),
+			configMapHook(validating, "v1", ns, "three.example.com", warning("no owner", "old version")),
 		)
 		warnings, err := createWarned(ctx, configMap(ns, "one"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(warnings).To(Equal([]string{"299 old version", "299 no owner"}))
 	})
 
-	It("are shown by kubectl", func(ctx context.Context) {
+	It("are printed by kubectl", func(ctx context.Context) {
 		ns := newNamespace(ctx)
-		install(ctx, talking(validating, "v1", ns, "talker.example.com", warning("replicas: use numbers\nowner: none is set")))
+		install(ctx, configMapHook(validating, "v1", ns, "hook.example.com", warning("replicas: use numbers\nowner: none is set")))
 		stdout, stderr, err := kubectl(ctx, manifest("v1", "ConfigMap", configMap(ns, "one")), "create", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stdout).To(Equal("configmap/one created\n"))
@@ -152,7 +152,7 @@ var _ = Describe("warnings", func() {
 	})
 })
 
-func annotating(key, value string, err error) talker {
+func annotating(key, value string, err error) configMapHandler {
 	return func(req *webhook.Request[corev1.ConfigMap]) error {
 		return errors.Join(req.Audit(key, value), err)
 	}
@@ -166,21 +166,21 @@ var _ = Describe("audit annotations", func() {
 				BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 				It("are recorded under the name of the webhook when it admits", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", annotating("Policy_v1.2", "numbers\n\"only\" ✓", nil)))
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", annotating("Policy_v1.2", "numbers\n\"only\" ✓", nil)))
 					_, err := createConfigMap(ctx, ns, "one")
 					Expect(err).NotTo(HaveOccurred())
-					Expect(audited(ctx, "create", ns, "one")).To(HaveKeyWithValue("talker.example.com/Policy_v1.2", "numbers\n\"only\" ✓"))
+					Expect(audited(ctx, "create", ns, "one")).To(HaveKeyWithValue("hook.example.com/Policy_v1.2", "numbers\n\"only\" ✓"))
 				})
 
 				It("are recorded under the name of the webhook when it denies", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", annotating("policy", "numbers", webhook.Deny("no"))))
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", annotating("policy", "numbers", webhook.Deny("no"))))
 					_, err := createConfigMap(ctx, ns, "one")
-					Expect(err).To(MatchError(`admission webhook "talker.example.com" denied the request: no`))
-					Expect(audited(ctx, "create", ns, "one")).To(HaveKeyWithValue("talker.example.com/policy", "numbers"))
+					Expect(err).To(MatchError(`admission webhook "hook.example.com" denied the request: no`))
+					Expect(audited(ctx, "create", ns, "one")).To(HaveKeyWithValue("hook.example.com/policy", "numbers"))
 				})
 
-				It("with a key that the API server would drop in silence are an error of the handler", func(ctx context.Context) {
-					install(ctx, talking(kind, version, ns, "talker.example.com", annotating("example.com/policy", "numbers", nil)))
+				It("with a key that the API server would ignore are an error of the handler", func(ctx context.Context) {
+					install(ctx, configMapHook(kind, version, ns, "hook.example.com", annotating("example.com/policy", "numbers", nil)))
 					_, err := createConfigMap(ctx, ns, "one")
 					Expect(err).To(MatchError(ContainSubstring(`audit annotation key "example.com/policy": the API server adds the prefix itself`)))
 				})
@@ -189,23 +189,23 @@ var _ = Describe("audit annotations", func() {
 	}
 })
 
-var _ = Describe("the API server's record", func() {
+var _ = Describe("the audit log of the API server", func() {
 	for _, version := range reviewVersions {
 		Context("of calls with "+version+" reviews", func() {
 			var ns string
 			BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-			It("holds each change with the configuration, the webhook and its place in the order", func(ctx context.Context) {
+			It("has each change with the configuration, the webhook and its index", func(ctx context.Context) {
 				elsewhere := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 					Name: "elsewhere.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")), NamespaceSelector: only(ns),
 				}, func(context.Context, *webhook.Request[corev1.Secret]) error { return nil })
 				hooks := []*webhook.Hook{
-					talking(mutating, version, ns, "owner.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+					configMapHook(mutating, version, ns, "owner.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 						req.Object.Labels = map[string]string{"example.com/owner": "red"}
 						return nil
 					}),
 					elsewhere,
-					talking(mutating, version, ns, "numbers.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+					configMapHook(mutating, version, ns, "numbers.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 						req.Object.Data["replicas"] = "3"
 						delete(req.Object.Data, "absent")
 						return nil
@@ -232,8 +232,8 @@ var _ = Describe("the API server's record", func() {
 				}))
 			})
 
-			It("says mutated false, and holds no patch, where nothing was changed", func(ctx context.Context) {
-				install(ctx, talking(mutating, version, ns, "idle.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+			It("has mutated false and no patch if nothing was changed", func(ctx context.Context) {
+				install(ctx, configMapHook(mutating, version, ns, "idle.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 					req.Object = req.Object.DeepCopy()
 					req.Object.Labels = map[string]string{}
 					req.Object.Data["replicas"] += ""
@@ -246,8 +246,8 @@ var _ = Describe("the API server's record", func() {
 				Expect(records(annotations, patchKey)).To(BeEmpty())
 			})
 
-			It("says mutated false, and holds no patch, where a hook changed the object and then denied it", func(ctx context.Context) {
-				install(ctx, talking(mutating, version, ns, "torn.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+			It("has mutated false and no patch if a hook changed the object and denied it", func(ctx context.Context) {
+				install(ctx, configMapHook(mutating, version, ns, "torn.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 					req.Object.Data["replicas"] = "3"
 					return webhook.Deny("no")
 				}))
@@ -258,8 +258,8 @@ var _ = Describe("the API server's record", func() {
 				Expect(records(annotations, patchKey)).To(BeEmpty())
 			})
 
-			It("of a validating hook holds no mutation, even though the handler changed its copy", func(ctx context.Context) {
-				install(ctx, talking(validating, version, ns, "sloppy.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
+			It("has no mutation of a validating hook, even if the handler changed its copy", func(ctx context.Context) {
+				install(ctx, configMapHook(validating, version, ns, "sloppy.example.com", func(req *webhook.Request[corev1.ConfigMap]) error {
 					req.Object.Data["replicas"] = "3"
 					return nil
 				}))
