@@ -24,8 +24,8 @@ var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) { livetest.Main(m, &cluster) }
 
-// serve puts the hooks behind the API server for the time of a test and returns the path of
-// their ledger.
+// serve registers the hooks with the API server until the end of the test. It returns the path of their
+// ledger.
 func serve(t *testing.T) string {
 	t.Helper()
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
@@ -41,8 +41,8 @@ func serve(t *testing.T) string {
 	return ledger
 }
 
-// namespace makes a namespace in which the rules are enforced. It stays: without a controller
-// manager the API server cannot finish deleting it.
+// namespace creates a namespace in which the rules are enforced. It is never deleted, because that needs
+// a controller manager.
 func namespace(t *testing.T, name string) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -53,7 +53,7 @@ func namespace(t *testing.T, name string) {
 	}
 }
 
-// kubectl runs kubectl and checks what it prints, whether it succeeds or fails.
+// kubectl runs kubectl, which may fail, and checks that its output contains want.
 func kubectl(t *testing.T, stdin, want string, args ...string) {
 	t.Helper()
 	out, _ := cluster.Kubectl(t.Context(), stdin, args...)
@@ -62,7 +62,7 @@ func kubectl(t *testing.T, stdin, want string, args ...string) {
 	}
 }
 
-func TestWorkloads(t *testing.T) {
+func TestRulesForWorkloadsAreEnforced(t *testing.T) {
 	serve(t)
 	namespace(t, "workloads")
 	deployment := func(image string) string {
@@ -79,8 +79,8 @@ func TestWorkloads(t *testing.T) {
 	kubectl(t, "", "pod/elsewhere created (server dry run)", "run", "elsewhere", "--image=shop", "--dry-run=server")
 }
 
-// An object that is older than the rules can be updated, as long as it breaks no further rule.
-func TestObjectsOlderThanTheRules(t *testing.T) {
+// An object that was created before the rules can be updated, as long as it breaks no further rule.
+func TestExistingObjectsCanBeUpdated(t *testing.T) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"old","namespace":"older"},"spec":{"containers":[{"name":"old","image":"old"}]}}`
 	namespace(t, "older")
 	kubectl(t, pod, "pod/old created", "apply", "-f", "-")
@@ -90,7 +90,7 @@ func TestObjectsOlderThanTheRules(t *testing.T) {
 	kubectl(t, "", "deleted", "delete", "-n", "older", "pod/old")
 }
 
-func TestDeletion(t *testing.T) {
+func TestProtectedObjectsAreNotDeleted(t *testing.T) {
 	serve(t)
 	namespace(t, "deletion")
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -101,10 +101,10 @@ func TestDeletion(t *testing.T) {
 	}
 	const denial = `ConfigMap "prices" has the label policy.example.com/protected`
 	kubectl(t, "", denial, "delete", "-n", "deletion", "configmap/prices")
-	kubectl(t, "", denial, "delete", "-n", "deletion", "configmap", "--all") // one by one
+	kubectl(t, "", denial, "delete", "-n", "deletion", "configmap", "--all") // kubectl deletes the objects one by one
 	err := cluster.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("deletion"))
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), denial) {
-		t.Errorf("as a collection: %v", err)
+		t.Errorf("deletecollection: %v", err)
 	}
 	kubectl(t, "", "annotated", "annotate", "-n", "deletion", "configmap/prices", "policy.example.com/allow-deletion=true")
 	kubectl(t, "", `"prices" deleted`, "delete", "-n", "deletion", "configmap/prices")
@@ -113,7 +113,7 @@ func TestDeletion(t *testing.T) {
 	kubectl(t, "", `Namespace "deletion" has the label`, "delete", "namespace", "deletion")
 }
 
-func TestEvictions(t *testing.T) {
+func TestEvictionsKeepTheGracePeriod(t *testing.T) {
 	serve(t)
 	namespace(t, "evictions")
 	kubectl(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"shop","namespace":"evictions","labels":{"app.kubernetes.io/name":"shop"}},
@@ -124,10 +124,10 @@ func TestEvictions(t *testing.T) {
 			&policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: grace}})
 	}
 	if err := evict(ptr.To[int64](0)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "kills the Pod") {
-		t.Errorf("at once: %v", err)
+		t.Errorf("eviction without a grace period: %v", err)
 	}
 	if err := evict(nil); err != nil {
-		t.Errorf("with the Pod's own time: %v", err)
+		t.Errorf("eviction with the grace period of the Pod: %v", err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestNamespacesAreRecorded(t *testing.T) {
 	create("metadata.labels[policy.example.com/team]: Required value", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"nobodys"}}`)
 	create("created (server dry run)", owned, "--dry-run=server")
 	if _, err := os.Stat(ledger); !os.IsNotExist(err) {
-		t.Fatalf("before the first namespace there is a ledger: %v", err)
+		t.Fatalf("the ledger exists before the first namespace: %v", err)
 	}
 	create("namespace/recorded created", owned)
 	var ns corev1.Namespace

@@ -9,7 +9,7 @@ import (
 )
 
 func TestManifests(t *testing.T) {
-	t.Run("webhooks are those of the code", func(t *testing.T) { livetest.CheckWebhooks(t, newProgram()) })
-	t.Run("references hold", func(t *testing.T) { livetest.CheckReferences(t, cluster, newProgram()) })
+	t.Run("webhooks match the code", func(t *testing.T) { livetest.CheckWebhooks(t, newProgram()) })
+	t.Run("references exist", func(t *testing.T) { livetest.CheckReferences(t, cluster, newProgram()) })
 	t.Run("the API server accepts them", func(t *testing.T) { livetest.CheckAccepted(t, cluster) })
 }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { livetest.Main(m, &cluster) }
 
 const image = "registry.example.com/proxy:v1"
 
-// serve puts the hooks behind the API server for the time of a test.
+// serve registers the hooks with the API server until the end of the test.
 func serve(t *testing.T, name string, hooks ...*webhook.Hook) {
 	t.Helper()
 	stop, err := cluster.Serve(t.Context(), name, hooks...)
@@ -41,7 +41,7 @@ func serve(t *testing.T, name string, hooks ...*webhook.Hook) {
 	})
 }
 
-// create asks the API server for the Pod and returns what it would store.
+// create creates the Pod as a dry run and returns the object in the response.
 func create(t *testing.T, spec corev1.PodSpec) (*corev1.Pod, error) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -56,7 +56,7 @@ func container(name string, mounts ...corev1.VolumeMount) corev1.Container {
 	return corev1.Container{Name: name, Image: name + ":v1", VolumeMounts: mounts}
 }
 
-func TestThePodGetsItsProxy(t *testing.T) {
+func TestPodGetsItsProxy(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	pod, err := create(t, corev1.PodSpec{
 		InitContainers: []corev1.Container{container("setup")}, Containers: []corev1.Container{container("shop")},
@@ -77,8 +77,8 @@ func TestThePodGetsItsProxy(t *testing.T) {
 	}
 }
 
-// After another webhook adds a container, the API server calls ours again.
-func TestContainersOfALaterWebhookGetTheirMount(t *testing.T) {
+// The API server calls the injector again after another webhook has added a container.
+func TestContainersOfALaterWebhookGetTheMount(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	serve(t, "the-rival-is-later", rival(func(p *corev1.Pod) {
 		for _, c := range p.Spec.Containers {
@@ -102,8 +102,8 @@ func TestContainersOfALaterWebhookGetTheirMount(t *testing.T) {
 	}
 }
 
-// A webhook that reverts the injection at each call defeats the injector, but the validating hook denies the Pod.
-func TestNoPodWithoutItsProxy(t *testing.T) {
+// If another webhook reverts the injection in every call, the validating hook denies the Pod.
+func TestNoPodIsStoredWithoutItsProxy(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	serve(t, "the-rival-is-later", rival(func(p *corev1.Pod) { p.Spec.InitContainers = nil }))
 	_, err := create(t, corev1.PodSpec{Containers: []corev1.Container{container("shop")}})
@@ -112,7 +112,7 @@ func TestNoPodWithoutItsProxy(t *testing.T) {
 	}
 }
 
-// rival is a webhook of somebody else, called again whenever ours has changed the Pod.
+// rival returns another webhook, which is called again whenever the injector has changed the Pod.
 func rival(change func(*corev1.Pod)) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:               "rival.example.com",
@@ -140,7 +140,7 @@ func TestConflictsAreDenied(t *testing.T) {
 }
 
 // Because of the objectSelector, the API server does not call the hook for Pods without the label.
-func TestOthersAreLeftAlone(t *testing.T) {
+func TestPodsWithoutTheLabelAreNotChanged(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "other"},
@@ -150,6 +150,6 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(pod.Spec.InitContainers) > 0 || len(pod.Spec.Volumes) > 0 || pod.Annotations != nil {
-		t.Errorf("somebody else's Pod became %+v", pod.Spec)
+		t.Errorf("a Pod without the label was changed to %+v", pod.Spec)
 	}
 }

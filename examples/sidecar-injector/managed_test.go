@@ -21,10 +21,10 @@ import (
 	"github.com/admitkit/admitkit/examples/internal/livetest"
 )
 
-// This test runs the program as it is deployed: two replicas with the Deployment's arguments and the ServiceAccount's permissions
-// make the certificates and configurations. The only difference is that they run on this machine and are called by
-// URL.
-func TestLooksAfterItself(t *testing.T) {
+// TestTwoReplicasManageThemselves runs two replicas of the program with the arguments of the Deployment and
+// the rights of the ServiceAccount. They create the certificates and configurations. Unlike in a cluster,
+// they run on this machine and are called by URL.
+func TestTwoReplicasManageThemselves(t *testing.T) {
 	livetest.Apply(t, cluster)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestLooksAfterItself(t *testing.T) {
 	livetest.RollOut(t, cluster)
 	eventually(t, "the hooks are promoted", func() bool { return slices.Equal(policies(t), []string{"Fail", "Fail"}) })
 
-	// The program may not create a Secret. Somebody else does, and the CA is in it again.
+	// The program must not create a Secret. After another client creates it, the program stores the CA again.
 	ca := storedCA(t)
 	if err := cluster.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: caSecret}); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestLooksAfterItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(ca) == 0 {
-		t.Fatal("there is no CA in the Secret")
+		t.Fatal("the Secret has no CA")
 	}
 	eventually(t, "the Secret holds the CA", func() bool { return bytes.Equal(storedCA(t), ca) })
 
@@ -58,24 +58,24 @@ func TestLooksAfterItself(t *testing.T) {
 	}
 
 	if log := uninstall(t, kubeconfig); !strings.Contains(log, "the webhooks are taken away, and the API server calls none of them") {
-		t.Errorf("it says %s", log)
+		t.Errorf("the log is %s", log)
 	}
 	if injected(t) {
-		t.Error("uninstalled, and yet the Pod has its proxy")
+		t.Error("after uninstalling, the Pod still gets a proxy")
 	}
 	if got := policies(t); len(got) > 0 {
-		t.Errorf("uninstalled, and yet there are hooks with %v", got)
+		t.Errorf("after uninstalling, there are still hooks with the policies %v", got)
 	}
 	other.Stop()
 	replica.Stop()
-	// A second time, and without anybody who answers.
+	// Uninstall again, when no replica serves the hooks.
 	if log := uninstall(t, kubeconfig); !strings.Contains(log, "there are no webhooks to take away") || strings.Contains(log, "are taken away,") {
-		t.Errorf("it says %s", log)
+		t.Errorf("the log is %s", log)
 	}
 }
 
-// A program that cannot use the Secret reports it at once, not only when its server has stopped.
-func TestSaysWhyItEnds(t *testing.T) {
+// A program that cannot use the Secret reports that at once, not only after its server has stopped.
+func TestUnusableSecretIsReported(t *testing.T) {
 	livetest.Apply(t, cluster)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
 	if err != nil {
@@ -89,18 +89,18 @@ func TestSaysWhyItEnds(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	const reason = "Secret sidecar-injector/sidecar-injector-ca: the Secret holds something else than a CA of admitkit"
-	var log bytes.Buffer // of one logger, read when it has ended
+	var log bytes.Buffer // read only after the program has ended
 	err = newProgram().Run(ctx, args, io.Discard, &log)
 	if err == nil || !strings.HasPrefix(err.Error(), reason) || !strings.HasSuffix(err.Error(), "name another one, or delete this one") || ctx.Err() != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the program ended with %v", err)
 	}
 	if !strings.Contains(log.String(), `"msg":"the program is about to end","err":"`+reason) {
-		t.Errorf("it says\n%s", log.String())
+		t.Errorf("the log is\n%s", log.String())
 	}
 	uninstall(t, kubeconfig)
 }
 
-// uninstall runs the command of the README, and returns its log.
+// uninstall runs the command for uninstalling from the README and returns its log.
 func uninstall(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	var log strings.Builder
@@ -110,8 +110,8 @@ func uninstall(t *testing.T, kubeconfig string) string {
 	return log.String()
 }
 
-// injected tells whether a new Pod gets a proxy. There is never an error: what verifies is never
-// called where what injects is not.
+// injected reports whether a new Pod gets a proxy. The create never fails, because the API server never calls
+// the validating hook without the mutating one.
 func injected(t *testing.T) bool {
 	t.Helper()
 	pod, err := create(t, corev1.PodSpec{Containers: []corev1.Container{container("shop")}})
@@ -121,7 +121,7 @@ func injected(t *testing.T) bool {
 	return len(pod.Spec.InitContainers) == 1
 }
 
-// policies returns the failure policies of our hooks as the API server has them.
+// policies returns the failure policies of the hooks in the API server.
 func policies(t *testing.T) (all []string) {
 	t.Helper()
 	add := func(name string, policy *admissionregistrationv1.FailurePolicyType) {
@@ -145,7 +145,7 @@ func policies(t *testing.T) (all []string) {
 
 var caSecret = metav1.ObjectMeta{Namespace: "sidecar-injector", Name: "sidecar-injector-ca"}
 
-// storedCA returns the CA certificate in the Secret, if there is one.
+// storedCA returns the CA certificate in the Secret, or nil.
 func storedCA(t *testing.T) []byte {
 	t.Helper()
 	secret := corev1.Secret{ObjectMeta: caSecret}
@@ -153,7 +153,7 @@ func storedCA(t *testing.T) []byte {
 	return secret.Data["ca.crt"]
 }
 
-// get reads an object, if it is there.
+// get reads an object if it exists.
 func get(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil && !apierrors.IsNotFound(err) {

@@ -24,12 +24,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// canaryLabel marks the objects by which Serve finds out what the API server enforces.
+// canaryLabel is a label of the objects with which Serve tests whether a configuration is enforced.
 const canaryLabel = "testcluster.example.com/canary"
 
-// Serve runs the hooks on loopback, registers them by URL in configurations of this name, and returns when the API server calls them,
-// which takes a while after the configurations are stored. The returned function removes everything and waits until the API
-// server has noticed.
+// Serve runs the hooks on loopback, registers them by URL in configurations with the name, and waits until the
+// API server calls them. stop deletes the configurations and waits until the API server no longer calls the
+// hooks.
 func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook) (stop func() error, err error) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook
 	if err != nil {
 		return nil, err
 	}
-	// A configuration takes effect as a whole: when its canary sings, all of it is there.
+	// A configuration takes effect as a whole, so one canary per configuration is enough.
 	mutate, validate := canary{name + "-mutating", c.Client}, canary{name + "-validating", c.Client}
 	hooks = append(slices.Clone(hooks), mutate.mutating(), validate.validating())
 	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{
@@ -52,7 +52,7 @@ func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	// Errors only: the count of hooks that a server tells at its start has the canaries in it.
+	// Log only errors, because the number of hooks in the first log line would include the canaries.
 	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	background := context.WithoutCancel(ctx)
 	serving, cancel := context.WithCancel(background)
@@ -101,10 +101,10 @@ func (c canary) selector() *metav1.LabelSelector {
 }
 
 func (c canary) deny(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
-	return webhook.Deny(c.song())
+	return webhook.Deny(c.message())
 }
 
-func (c canary) song() string { return "canary of " + c.name }
+func (c canary) message() string { return "canary of " + c.name }
 
 func (c canary) register(ctx context.Context, configuration client.Object) error {
 	if err := c.client.Create(ctx, configuration); err != nil {
@@ -120,7 +120,7 @@ func (c canary) deregister(ctx context.Context, configuration client.Object) err
 	return c.wait(ctx, false)
 }
 
-// wait asks, without storing anything, until the canary is enforced, or until it is not.
+// wait sends dry-run requests until the canary is enforced, or until it is no longer enforced.
 func (c canary) wait(ctx context.Context, enforced bool) error {
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: metav1.NamespaceDefault, GenerateName: "canary-", Labels: map[string]string{canaryLabel: c.name},
@@ -129,7 +129,7 @@ func (c canary) wait(ctx context.Context, enforced bool) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = c.client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 		if enforced {
-			return last != nil && strings.Contains(last.Error(), c.song()), nil
+			return last != nil && strings.Contains(last.Error(), c.message()), nil
 		}
 		return last == nil, nil
 	})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcluster runs hooks behind a real API server on this machine, for the tests of the examples and for
-// hack/demo.
+// Package testcluster runs a real API server on this machine, and hooks that it calls. The tests of the
+// examples and hack/demo use it.
 package testcluster
 
 import (
@@ -21,10 +21,10 @@ import (
 
 // A Cluster is an API server without nodes. Its methods are safe for concurrent use.
 type Cluster struct {
-	// Client has every right.
+	// Client has all rights.
 	Client client.Client
 	server *apiserver.Server
-	dir    string // for kubectl
+	dir    string // of the kubeconfig files
 }
 
 // Start starts an API server and waits until it is ready. The caller must call Stop.
@@ -52,8 +52,7 @@ func (c *Cluster) prepare() (err error) {
 
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// ServiceAccount returns the path of a kubeconfig file with a token of this ServiceAccount, as its Pods have
-// one.
+// ServiceAccount returns the path of a kubeconfig file with a token of the ServiceAccount.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (file string, err error) {
 	token, err := c.Kubectl(ctx, "", "create", "token", name, "--namespace="+namespace)
 	if err != nil {
@@ -75,8 +74,8 @@ func (c *Cluster) Stop() error {
 	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
 }
 
-// Kubectl runs kubectl with this standard input and returns its combined standard output and standard error. The error is not nil if
-// kubectl failed.
+// Kubectl runs kubectl with this standard input. It returns standard output and standard error together, and
+// an error if kubectl failed.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := c.server.Kubectl(ctx, c.kubeconfig(), args...)
 	cmd.Env = append(cmd.Env, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"), "NO_COLOR=1")

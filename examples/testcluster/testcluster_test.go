@@ -37,13 +37,13 @@ func TestServeWaitsBothWays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, err := cluster.Kubectl(ctx, "", create...); err == nil || !strings.Contains(out, "no secrets here") {
-			t.Errorf("served, and yet: %v, %s", err, out)
+			t.Errorf("while the hook is served: %v, %s", err, out)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := cluster.Kubectl(ctx, "", create...); err != nil {
-			t.Errorf("stopped, and yet: %v", err)
+			t.Errorf("after stop: %v", err)
 		}
 	}
 }

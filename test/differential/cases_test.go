@@ -18,7 +18,7 @@ import (
 // A testCase is one request for both engines.
 type testCase struct {
 	seed    uint64
-	kind    string // the resource
+	kind    string // name of the resource
 	scripts map[string]any
 	request chain.Request
 }
@@ -32,7 +32,7 @@ func (c testCase) String() string {
 	return fmt.Sprintf("seed %d: %s %s dryRun=%t\nobject %s\nold    %s", c.seed, c.request.Operation, c.kind, c.request.DryRun, c.request.Object, c.request.OldObject)
 }
 
-// The namespaces of the requests. The second has the label team=special.
+// Namespaces of the requests. The second has the label team=special.
 const plain, special = "diff-plain", "diff-special"
 
 // spoil changes a widget so that its schema, or a rule in it, rejects it.
@@ -81,7 +81,7 @@ func newCase(seed uint64) testCase {
 			metadata["generateName"] = name + "-"
 		}
 		if r.IntN(8) == 0 {
-			object["unknown"] = "field" // of which the API server warns
+			object["unknown"] = "field" // the API server warns about it
 		}
 		if r.IntN(12) == 0 {
 			labels["invalid"] = "not valid!"

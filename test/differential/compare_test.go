@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A view is a result as a map of paths to values, as text, without values that vary between runs.
+// A view is a result as a map from paths to values, both as text. It lacks values that vary between runs.
 type view map[string]string
 
 // Patterns for the parts of a text that vary between runs.
@@ -80,8 +80,9 @@ func (v view) addJSON(path string, raw []byte) {
 // notOfWebhooks are the prefixes of annotations that other parts of the API server add.
 var notOfWebhooks = []string{"authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"}
 
-// addWarnings adds each with the one before it, unless their order is that of calls made at the
-// same time. Those of strategies are between the others.
+// addWarnings adds each warning with the warning before it, so that compare checks their order. With several
+// validating webhooks, which are called concurrently, it leaves the order out. Warnings about values of
+// built-in types may come between the others.
 func (v view) addWarnings(r *chain.Result) {
 	validating := 0
 	for _, c := range r.Calls {
@@ -134,7 +135,7 @@ func viewOf(r *chain.Result) view {
 		at := fmt.Sprintf("calls[%d]", i)
 		v[at] = fmt.Sprintf("%s/%s mutating=%t round %d index %d attempts %d", c.Configuration, c.Webhook, c.Mutating, c.Round, c.Index, c.Attempts)
 		v[at+".outcome"] = fmt.Sprintf("%s status=%d mutated=%t", c.Effect, c.Status, c.Mutated)
-		if c.Effect != chain.FailedOpen && (c.Mutating || !raced(r)) { // else nobody is told of that text
+		if c.Effect != chain.FailedOpen && (c.Mutating || !raced(r)) { // otherwise the client does not get the message
 			v[at+".error"] = normal(c.Error)
 		}
 		v.addJSON(at+".request", c.Request)
@@ -147,7 +148,7 @@ func viewOf(r *chain.Result) view {
 	return v
 }
 
-// A difference is a path with different values in the two engines. "" means no value.
+// A difference is a path with different values in the two engines. "" stands for a missing value.
 type difference struct{ path, process, server string }
 
 func (d difference) String() string {

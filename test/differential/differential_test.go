@@ -32,7 +32,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// enough is the number of cases. With fewer, some limits or entries of covered would not occur.
+// enough is the number of cases that reach every limit and every entry of covered.
 const enough = 400
 
 // Each case has its own seed, and the seeds are consecutive.
@@ -156,8 +156,8 @@ func engines(t *testing.T) (process, server chain.Engine) {
 	return process, server
 }
 
-// TestEngines fails for every difference that is not declared, and for every declaration that no
-// case needs.
+// TestEngines fails for every difference that is not a declared limit, and for every limit that no case
+// needs.
 func TestEngines(t *testing.T) {
 	process, server := engines(t)
 	seeds := make(chan uint64)
@@ -178,8 +178,8 @@ func TestEngines(t *testing.T) {
 	counts.report(t)
 }
 
-// once sends a request until the API server handles it in one attempt. The API server retries if
-// its cached object is outdated, for example without the first step of a deletion.
+// once sends a request until the API server handles it in one attempt. The API server repeats an attempt if
+// its cached object is outdated.
 func once(ctx context.Context, server chain.Engine, c testCase) (*chain.Result, error) {
 	steps := 1
 	if c.kind == "pods" && c.request.Operation == admissionv1.Delete && !c.request.DryRun {
@@ -228,7 +228,7 @@ func asStored(t *testing.T, req chain.Request, r *chain.Result) chain.Request {
 		t.Error(err)
 		return req
 	}
-	old["apiVersion"] = given["apiVersion"] // all versions of widgets are alike
+	old["apiVersion"] = given["apiVersion"] // all versions of widgets have the same fields
 	req.OldObject = encode(old)
 	if req.Object != nil {
 		var object map[string]any
@@ -300,8 +300,8 @@ func (c *tally) report(t *testing.T) {
 		}
 	}
 	for _, l := range limits {
-		if c.used[l.name] == 0 && *cases >= enough && *firstSeed == 1 { // other seeds need not
-			t.Errorf("no case needs the declared limit %q: take it off the list", l.name)
+		if c.used[l.name] == 0 && *cases >= enough && *firstSeed == 1 { // other seeds may not reach it
+			t.Errorf("no case needs the declared limit %q: remove it from the list", l.name)
 		}
 		t.Logf("limit %q: %d differences", l.name, c.used[l.name])
 	}

@@ -21,7 +21,7 @@ type slot struct {
 	name       string
 	mutating   bool
 	ignore     bool
-	never      bool // is not reinvoked
+	never      bool // has the reinvocationPolicy Never
 	exact      bool
 	v1beta1    bool
 	namespaces map[string]string
@@ -121,7 +121,7 @@ func (s slot) mutatingHook() admissionregistrationv1.MutatingWebhook {
 	return h
 }
 
-// webhooks distributes the slots over two configurations of each type, not in the order of names.
+// webhooks distributes the slots over two configurations of each type, in another order than their names.
 func webhooks() chain.Webhooks {
 	w := chain.Webhooks{Handlers: map[string]http.Handler{}}
 	for _, name := range []string{"diff-b", "diff-a"} {
@@ -140,7 +140,7 @@ func webhooks() chain.Webhooks {
 	return w
 }
 
-// scripted is a handler that runs the object's action for this slot.
+// scripted is the handler of a slot. It runs the action that the object has for the slot.
 type scripted string
 
 func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {

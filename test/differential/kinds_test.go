@@ -18,9 +18,9 @@ type kind struct {
 	name   string
 	gvr    metav1.GroupVersionResource
 	object func(r *rand.Rand) map[string]any
-	// edit changes what the kind is there for, as an update does.
+	// edit changes the specification of an object, for an update.
 	edit func(object map[string]any)
-	// global objects are in no namespace.
+	// global is true for a cluster-scoped kind.
 	global bool
 }
 
@@ -54,8 +54,7 @@ func of(group, version, resource string) metav1.GroupVersionResource {
 
 func core(resource string) metav1.GroupVersionResource { return of("", "v1", resource) }
 
-// set returns a function that sets the value at a path. It copies the parents, because the old
-// object shares them.
+// set returns a function that sets the value at a path. It copies the parents, which the old object shares.
 func set(path string, value any) func(map[string]any) {
 	return func(object map[string]any) { object[first(path)] = replaced(object[first(path)], rest(path), value) }
 }
@@ -71,7 +70,7 @@ func replaced(whole any, path string, value any) any {
 	switch whole := whole.(type) {
 	case []any:
 		c := slices.Clone(whole)
-		i, _ := strconv.Atoi(first(path)) // written here
+		i, _ := strconv.Atoi(first(path)) // all paths are constants of this package
 		c[i] = replaced(c[i], rest(path), value)
 		return c
 	case map[string]any:

@@ -22,20 +22,20 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A scenario creates one Pod through a few webhooks and has the expected result for both engines. A
-// plugin of the API server sets the pull policy of all containers. The plugin runs at first, and
-// again if a webhook has added a container.
+// A scenario creates one Pod with a few webhooks. It has the expected result for both engines. A plugin of
+// the API server sets the pull policy of all containers, once before the webhooks, and again if a webhook
+// has changed the Pod.
 type scenario struct {
 	name  string
 	hooks []step
-	// calls are <webhook><round>.<index>, with + if the call's patch changed the object, = if it
-	// did not, - without a patch, ! for a denial, ? for a failure that was ignored, x for one that
-	// was not.
+	// calls are the calls in the form <webhook><round>.<index>, followed by a sign: + for a patch
+	// that changed the object, = for one that did not, - for no patch, ! for a denial, ? for an
+	// ignored failure, and x for a failure that was not ignored.
 	calls string
-	// audit are the annotations of the audit event: m<round>.<index> with + or - for what the API
-	// server noted of a call, p for a patch, f for a failure that was ignored.
+	// audit are the annotations of the audit event: m<round>.<index> with + or - for the mutation
+	// record of a call, p for a patch, and f for an ignored failure.
 	audit string
-	// rejected is what the client is told begins with.
+	// rejected is the beginning of the message to the client.
 	rejected string
 }
 
@@ -44,7 +44,7 @@ type scenario struct {
 type step struct {
 	name      string
 	script    []string
-	never     bool // is not reinvoked
+	never     bool // has the reinvocationPolicy Never
 	ignore    bool
 	selector  map[string]string
 	condition string
@@ -144,7 +144,7 @@ var scenarios = []scenario{
 	},
 }
 
-// TestScenarios runs each scenario through both engines.
+// TestScenarios runs each scenario with both engines.
 func TestScenarios(t *testing.T) {
 	quiet()
 	server, auditLog := startServer(t, "AlwaysPullImages")
@@ -221,8 +221,8 @@ func signOf(c chain.Call) string {
 	return "-"
 }
 
-// auditOf returns the sorted audit annotations. Each names the webhook and configuration of its
-// index.
+// auditOf returns the audit annotations in sorted form. It checks that each one names the webhook and the
+// configuration of its index.
 func auditOf(t *testing.T, r *chain.Result) string {
 	t.Helper()
 	webhooks := map[string]string{}
@@ -233,19 +233,19 @@ func auditOf(t *testing.T, r *chain.Result) string {
 	for _, a := range r.Annotations {
 		kind, place, ok := strings.Cut(a.Key, "webhook.admission.k8s.io/round_")
 		if !ok {
-			continue // of others
+			continue // from another part of the API server
 		}
 		round, index, _ := strings.Cut(place, "_index_")
 		var value struct {
 			Configuration, Webhook string
 			Mutated                bool
 		}
-		if json.Unmarshal([]byte(a.Value), &value) != nil { // that of a failure is but a name
+		if json.Unmarshal([]byte(a.Value), &value) != nil { // the record of a failure is only a name
 			value.Configuration, value.Webhook, _ = strings.Cut(webhooks[index], "/")
 			value.Webhook = cmp.Or(map[bool]string{true: value.Webhook}[a.Value == value.Webhook], "another: "+a.Value)
 		}
 		if is := value.Configuration + "/" + value.Webhook; is != webhooks[index] {
-			t.Errorf("%s is of %s, not of %s", a.Key, is, webhooks[index])
+			t.Errorf("%s is for %s, not for %s", a.Key, is, webhooks[index])
 		}
 		note := kind[:1] + round + "." + index
 		if kind == "mutation." {

@@ -11,9 +11,9 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/scaffold"
 )
 
-// TestKinds checks that the API server serves each built-in kind under the name and scope that init uses, and accepts
-// its sample.
-func TestKinds(t *testing.T) {
+// TestKindsOfInitAreServed checks that the API server serves each built-in kind with the name and scope that
+// init uses, and accepts its sample.
+func TestKindsOfInitAreServed(t *testing.T) {
 	served, err := kubectl(t, ".", "api-resources", "--no-headers")
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestKinds(t *testing.T) {
 	for _, k := range scaffold.Kinds() {
 		t.Run(k.String(), func(t *testing.T) {
 			line := fmt.Sprintf("%s %s %t %s", k.Resource, k.GroupVersion(), k.Namespaced(), k.Kind)
-			found := k.Resource == "horizontalpodautoscalers" || k.Kind == "Event" // it lists one version of each, and Events once
+			found := k.Resource == "horizontalpodautoscalers" || k.Kind == "Event" // the list has one version of each, and Events once
 			for _, s := range strings.Split(served, "\n") {
 				if words := strings.Fields(s); len(words) > 3 && words[0]+" "+strings.Join(words[len(words)-3:], " ") == line {
 					found = true

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package projects generates projects of several shapes with admitkit init, runs their "make test", which includes tests
-// with a real API server, and applies their manifests to a real API server.
+// Package projects generates projects of several shapes with admitkit init. It runs their "make test", which
+// includes tests with a real API server, and applies their manifests to a real API server.
 package projects
 
 import (
@@ -29,7 +29,7 @@ type project struct {
 	add          []string // arguments of admitkit add hook, after edit
 	changed      []string // files that add hook updates
 	deploy       []string // folders to apply, in this order
-	installs     bool     // whether the program runs with its own RBAC rules
+	installs     bool     // run the program with its own RBAC rules
 }
 
 var all = []project{
@@ -62,7 +62,7 @@ var all = []project{
 	},
 }
 
-// ownHook edits a project like a user: it changes the rule and adds a hook.
+// ownHook edits a project as a user would: it changes the rule and adds a hook.
 func ownHook(t *testing.T, dir string) {
 	replace(t, filepath.Join(dir, "hooks/rules.go"), `"unassigned"`, `"nobody"`)
 	write(t, filepath.Join(dir, "hooks/own.go"), `package hooks
@@ -141,7 +141,7 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// TestProjects runs two projects at a time, because the machine has few cores.
+// TestProjects tests each project, at most two at the same time.
 func TestProjects(t *testing.T) {
 	free := make(chan struct{}, 2)
 	for _, p := range all {
@@ -169,7 +169,7 @@ func (p *project) test(t *testing.T) {
 	}
 	began := time.Now()
 	targets := []string{"test", "lint"}
-	if p.installs { // building for the image compiles everything again, so one project must do
+	if p.installs { // one project is enough, because a build for the image compiles everything again
 		targets = append(targets, "build")
 	}
 	command(t, dir, "make", append(targets, "ADMITKIT="+admitkit)...)
@@ -178,15 +178,15 @@ func (p *project) test(t *testing.T) {
 	p.applies(t, dir)
 	if p.installs {
 		p.install(t, dir)
-		p.saysWhatIsMissing(t, dir)
+		p.namesMissingServer(t, dir)
 	}
 }
 
-// saysWhatIsMissing checks that without an API server the error names the variable and a fix.
-func (p *project) saysWhatIsMissing(t *testing.T, dir string) {
+// namesMissingServer checks that without an API server the error names the variable and a command.
+func (p *project) namesMissingServer(t *testing.T, dir string) {
 	out, err := execute(t, dir, "make", "e2e", "KUBEBUILDER_ASSETS=/nowhere")
 	if err == nil || !strings.Contains(out, `from KUBEBUILDER_ASSETS="/nowhere": `) || !strings.Contains(out, "\nunset KUBEBUILDER_ASSETS; make e2e ") {
-		t.Errorf("without an API server the tests say %v\n%s", err, out)
+		t.Errorf("without an API server the tests fail with %v\n%s", err, out)
 	}
 }
 
@@ -204,18 +204,19 @@ func (p *project) grows(t *testing.T, dir string) {
 		}
 	}
 	for name := range before {
-		t.Errorf("%s is gone", name)
+		t.Errorf("%s was deleted", name)
 	}
 	// A second run fails and changes nothing.
 	unchanged(t, dir, func() {
 		out, err := execute(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)
 		if err == nil || !strings.Contains(out, "exists already: nothing was changed") {
-			t.Errorf("it says %v\n%s", err, out)
+			t.Errorf("the command fails with %v\n%s", err, out)
 		}
 	})
 }
 
-// applies checks that a real API server accepts all manifests, and the Pods under the restricted Pod Security Standard.
+// applies checks that a real API server accepts all manifests, and that it accepts the Pods under the
+// restricted Pod Security Standard.
 func (p *project) applies(t *testing.T, dir string) {
 	for _, args := range [][]string{{"create", "namespace", p.name}, {"label", "namespace", p.name, "pod-security.kubernetes.io/enforce=restricted"}} {
 		if _, err := kubectl(t, dir, args...); err != nil {
@@ -240,7 +241,7 @@ func (p *project) applies(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		if strings.Contains(out, "Warning") {
-			t.Errorf("it warns:\n%s", out)
+			t.Errorf("kubectl warns:\n%s", out)
 		}
 	}
 }
@@ -288,7 +289,7 @@ func unchanged(t *testing.T, dir string, step func(), but ...string) {
 	for name, text := range before {
 		skipped := slices.ContainsFunc(but, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if now, is := after[name]; !skipped && (!is || text == nil || !bytes.Equal(now, text)) {
-			t.Errorf("%s is not as it was", name)
+			t.Errorf("%s was changed", name)
 		}
 	}
 }
@@ -330,7 +331,7 @@ func replace(t *testing.T, name, old, now string) {
 		t.Fatal(err)
 	}
 	if strings.Count(string(text), old) != 1 {
-		t.Fatalf("%s does not have %q once", name, old)
+		t.Fatalf("%s must have %q exactly once", name, old)
 	}
 	write(t, name, strings.Replace(string(text), old, now, 1))
 }

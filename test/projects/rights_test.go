@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// install runs the program as a replica of the Deployment, with the RBAC rules of its ServiceAccount. The program
-// stores its CA, registers its hooks, and removes them. No Service network exists, so the hooks are not called.
+// install runs the program as a replica of the Deployment, with the RBAC rules of its ServiceAccount. The
+// program stores its CA, registers its hooks, and removes them. The hooks are not called, because there is
+// no Service network.
 func (p *project) install(t *testing.T, dir string) {
 	for _, folder := range p.deploy {
 		if _, err := kubectl(t, dir, "apply", "--server-side", "-k", folder); err != nil {
@@ -26,7 +27,7 @@ func (p *project) install(t *testing.T, dir string) {
 	}
 	for _, args := range [][]string{
 		{"delete", "service", p.name, "-n", p.name},
-		{"create", "service", "externalname", p.name, "-n", p.name, "--external-name=localhost"}, // calls stay on this machine
+		{"create", "service", "externalname", p.name, "-n", p.name, "--external-name=localhost"}, // so that calls reach this machine
 	} {
 		if _, err := kubectl(t, dir, args...); err != nil {
 			t.Fatal(err)
@@ -60,14 +61,14 @@ contexts:
 `)
 	log := p.replica(t, dir, `"msg":"the certificates no longer need attention"`, "-addr=127.0.0.1:0", "-ops-addr=127.0.0.1:0", "-shutdown-delay=0s")
 	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
-		t.Errorf("with its own rights the program says\n%s", log)
+		t.Errorf("with its own rights the program logs\n%s", log)
 	}
 	if log = p.replica(t, dir, "", "-uninstall"); !strings.Contains(log, "the webhooks are taken away") {
-		t.Errorf("uninstalling, it says\n%s", log)
+		t.Errorf("the log of uninstalling is\n%s", log)
 	}
 	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
 	if err != nil || strings.Contains(left, "/"+p.name+"\n") {
-		t.Errorf("left behind: %s (%v)", left, err)
+		t.Errorf("uninstalling left %s (%v)", left, err)
 	}
 }
 

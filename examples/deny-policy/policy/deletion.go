@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// validateDeletion keeps protected objects. It needs no more of them than their metadata. The
-// name comes from the object: the request has none when it is one of a deletecollection.
+// validateDeletion denies the deletion of protected objects. It decodes only their metadata. It takes the
+// name from the object, because a request of a deletecollection has none.
 func validateDeletion(_ context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
 	old, err := req.OldObject()
 	if err != nil {
@@ -27,7 +27,7 @@ func validateDeletion(_ context.Context, req *webhook.Request[metav1.PartialObje
 		req.Kind.Kind, old.Name, ProtectedLabel, AllowDeletionAnnotation)
 }
 
-// validateEviction refuses to evict a Pod without the time to end that its author gave it.
+// validateEviction denies an eviction that shortens the grace period of the Pod.
 func validateEviction(_ context.Context, req *webhook.Request[policyv1.Eviction]) error {
 	options := ptr.Deref(req.Object.DeleteOptions, metav1.DeleteOptions{})
 	if grace := options.GracePeriodSeconds; grace != nil && *grace == 0 {

@@ -18,12 +18,12 @@ import (
 
 // A Ledger records each namespace that the rules admit.
 type Ledger interface {
-	// Record keeps the entry for good, or returns an error. It may be called more than once
-	// for one object: the UID tells.
+	// Record stores the entry durably, or returns an error. It may be called several times for
+	// one object, with the same UID.
 	Record(ctx context.Context, e Entry) error
 }
 
-// An Entry says which team got which namespace, and which user created it.
+// An Entry has the team of a namespace and the user who created it.
 type Entry struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
@@ -31,9 +31,9 @@ type Entry struct {
 	User      string    `json:"user"`
 }
 
-// validateNamespace requires an owner and records it. A record that cannot be written is a
-// failure to decide and not a denial: the failurePolicy says what becomes of the namespace.
-// A record does not prove that the namespace exists, because a later webhook may still deny it.
+// validateNamespace requires an owner and records it. If the record cannot be written, the call fails, and
+// the failurePolicy decides. A record does not prove that the namespace exists, because a later webhook
+// may deny it.
 func validateNamespace(ledger Ledger) func(context.Context, *webhook.Request[corev1.Namespace]) error {
 	return func(ctx context.Context, req *webhook.Request[corev1.Namespace]) error {
 		ns := req.Object
@@ -41,7 +41,7 @@ func validateNamespace(ledger Ledger) func(context.Context, *webhook.Request[cor
 		if team == "" {
 			return field.Required(field.NewPath("metadata", "labels").Key(TeamLabel), "names the team that answers for the namespace")
 		}
-		return req.SideEffect(func() error { // not on a dry run
+		return req.SideEffect(func() error { // skipped for a dry run
 			return ledger.Record(ctx, Entry{UID: ns.UID, Namespace: ns.Name, Team: team, User: req.UserInfo.Username})
 		})
 	}

@@ -15,16 +15,17 @@ import (
 const (
 	// EnforceLabel on a namespace, with the value "true", turns on the rules for its workloads.
 	EnforceLabel = "policy.example.com/enforce"
-	// TeamLabel names the owner: required on namespaces.
+	// TeamLabel names the owner of a namespace. It is required.
 	TeamLabel = "policy.example.com/team"
-	// OwnerLabel is what TeamLabel replaces: it earns a warning.
+	// OwnerLabel is the deprecated form of TeamLabel. It causes a warning.
 	OwnerLabel = "owner"
 	// NameLabel is required on Pods and Deployments.
 	NameLabel = "app.kubernetes.io/name"
-	// ProtectedLabel on an object, with any value, keeps it from being deleted, unless
+	// ProtectedLabel on an object, with any value, prevents its deletion unless
 	// AllowDeletionAnnotation is "true".
 	ProtectedLabel = "policy.example.com/protected"
-	// AllowDeletionAnnotation makes the deletion of a protected object a decision in two steps.
+	// AllowDeletionAnnotation permits the deletion of a protected object. So a deletion takes two
+	// steps.
 	AllowDeletionAnnotation = "policy.example.com/allow-deletion"
 )
 
@@ -36,8 +37,8 @@ func Hooks(ledger Ledger) []*webhook.Hook {
 			Rules:             webhook.Rules(webhook.OnWrite("", "v1", "pods")),
 			NamespaceSelector: enforced(),
 		}, validatePod),
-		// The Pods of a Deployment are checked too, but then it is the ReplicaSet controller
-		// that hears of it. The author should.
+		// The Pods of a Deployment are checked, too, but then only the ReplicaSet controller gets
+		// the error. This hook reports it to the user.
 		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name:              "deployments.policy.example.com",
 			Rules:             webhook.Rules(webhook.OnWrite("apps", "v1", "deployments")),
@@ -48,7 +49,7 @@ func Hooks(ledger Ledger) []*webhook.Hook {
 			Rules:          webhook.Rules(webhook.OnDelete("", "v1", "namespaces", "configmaps")),
 			ObjectSelector: having(ProtectedLabel),
 		}, validateDeletion),
-		// An eviction deletes the Pod without a DELETE review: this is the only place to see it.
+		// An eviction deletes the Pod without a DELETE review, so only this hook sees it.
 		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name:              "evictions.policy.example.com",
 			Rules:             webhook.Rules(webhook.OnCreate("", "v1", "pods/eviction")),
@@ -62,8 +63,8 @@ func Hooks(ledger Ledger) []*webhook.Hook {
 	}
 }
 
-// enforced selects namespaces that opted in: rules for workloads must not surprise those who
-// run what everybody else depends on.
+// enforced selects the namespaces that have opted in. So the rules cannot block the workloads of the
+// cluster itself.
 func enforced() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{EnforceLabel: "true"}}
 }

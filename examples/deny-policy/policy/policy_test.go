@@ -29,7 +29,7 @@ func (f ledgerFunc) Record(_ context.Context, e Entry) error { return f(e) }
 
 func call(t *testing.T, hook string, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
-	ledger := ledgerFunc(func(Entry) error { return errors.New("nothing is to be recorded") })
+	ledger := ledgerFunc(func(Entry) error { return errors.New("the hook must not record anything") })
 	return webhooktest.Decision(t, hooktest.Named(t, Hooks(ledger), hook+".policy.example.com"), req)
 }
 
@@ -54,7 +54,7 @@ func TestPods(t *testing.T) {
 	rows := []struct {
 		name, reason string
 		object, old  any
-		want         []string // fields at fault
+		want         []string // paths of the invalid fields
 		warning      string
 	}{
 		{"good", "it keeps the rules", good, nil, nil, ""},
@@ -99,15 +99,15 @@ func TestDeployments(t *testing.T) {
 	}
 	resp := call(t, "deployments", webhooktest.Request(t, admissionv1.Create, kind, "deployments", deploymentOf("2", named, `"containers":[`+goodContainer+`]`), nil))
 	if !resp.Allowed || len(resp.Warnings) > 0 {
-		t.Errorf("a good one: %+v", resp)
+		t.Errorf("a valid Deployment is denied: %+v", resp)
 	}
 	resp = call(t, "deployments", webhooktest.Request(t, admissionv1.Create, kind, "deployments", deploymentOf("1", `"labels":{"owner":"ann"}`, `"containers":[{"image":"shop"}]`), nil))
 	want := []string{"spec.template.metadata.labels[app.kubernetes.io/name]", "spec.template.spec.containers[0].image", "spec.template.spec.containers[0].resources.limits[memory]"}
 	if got := hooktest.Fields(resp); resp.Allowed || !slices.Equal(got, want) {
-		t.Errorf("a bad one: fields are %q, want %q", got, want)
+		t.Errorf("an invalid Deployment is denied for the fields %q, want %q", got, want)
 	}
 	if len(resp.Warnings) != 2 || !strings.HasPrefix(resp.Warnings[0], "spec.template.metadata.labels[owner]") || !strings.HasPrefix(resp.Warnings[1], "spec.replicas is 1") {
-		t.Errorf("a bad one: warnings are %q", resp.Warnings)
+		t.Errorf("an invalid Deployment causes the warnings %q", resp.Warnings)
 	}
 	if details := resp.Result.Details; details.Group != "apps" || details.Kind != "Deployment" {
 		t.Errorf("details are %+v", details)
@@ -190,7 +190,7 @@ func TestNamespaces(t *testing.T) {
 		{"dry run", owned, true, nil, http.StatusOK, 0},
 		{"not owned", `{"metadata":{"name":"shop"}}`, false, nil, http.StatusUnprocessableEntity, 0},
 		{"not owned, dry run", `{"metadata":{"name":"shop"}}`, true, nil, http.StatusUnprocessableEntity, 0},
-		{"ledger out of order", owned, false, errors.New("the disk is full"), http.StatusInternalServerError, 1},
+		{"ledger that fails", owned, false, errors.New("the disk is full"), http.StatusInternalServerError, 1},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestNamespaces(t *testing.T) {
 			req := webhooktest.Request(t, admissionv1.Create, corev1.SchemeGroupVersion.WithKind("Namespace"), "namespaces", row.object, nil)
 			req.DryRun, req.UserInfo = ptr.To(row.dryRun), authenticationv1.UserInfo{Username: "ann"}
 			var code int
-			if row.ledger != nil { // a failure to decide, so that the failurePolicy applies
+			if row.ledger != nil { // the call fails, so the failurePolicy applies
 				code = int(webhooktest.Failure(t, hook, req).Code)
 			} else if resp := webhooktest.Decision(t, hook, req); resp.Allowed {
 				code = http.StatusOK
@@ -240,6 +240,6 @@ func TestFileLedger(t *testing.T) {
 		t.Errorf("the ledger is\n%s", got)
 	}
 	if err := (&FileLedger{Path: t.TempDir()}).Record(t.Context(), Entry{}); err == nil {
-		t.Error("a folder was taken for a ledger")
+		t.Error("Record succeeds although the path of the ledger is a folder")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The hooks for workloads decode into projections: structs with only the fields that the rules read. The other fields of a
-// Pod, which are most of it, cost nothing.
+// The hooks for workloads decode into projections: structs with only the fields that the rules read. They
+// skip the other fields of a Pod, which are most of it.
 
 type pod struct {
 	Metadata metadata `json:"metadata"`
@@ -65,16 +65,16 @@ func validateDeployment(_ context.Context, req *webhook.Request[deployment]) err
 	return decide(req, (*deployment).problems)
 }
 
-// warnOwner tells of a label that still works: nobody is stopped for it.
+// warnOwner warns about the deprecated label, which does not lead to a denial.
 func warnOwner[T any](req *webhook.Request[T], m metadata, at string) {
 	if _, ok := m.Labels[OwnerLabel]; ok {
 		req.Warn(fmt.Sprintf("%s[%s] is deprecated: use %s", at, OwnerLabel, TeamLabel))
 	}
 }
 
-// decide denies what problems finds, but on UPDATE only what the update brings in: an object
-// older than a rule can still be labelled, scaled, and freed of its finalizers. The audit log
-// gets the fields at fault.
+// decide denies an object with problems. It denies an UPDATE only for problems that the old object did not
+// have. So an object older than a rule can still be labelled and scaled, and can lose its finalizers. An
+// audit annotation lists the invalid fields.
 func decide[T any](req *webhook.Request[T], problems func(*T) field.ErrorList) error {
 	errs := problems(req.Object)
 	old, err := req.OldObject()
@@ -131,8 +131,8 @@ func (s podSpec) validate(at *field.Path, containers []container) field.ErrorLis
 	return errs
 }
 
-// fixedVersion tells whether an image reference has a digest or a tag other than latest. A
-// colon before the last slash belongs to the port of the registry.
+// fixedVersion reports whether an image reference has a digest or a tag other than latest. A colon before
+// the last slash belongs to the port of the registry.
 func fixedVersion(image string) bool {
 	if strings.Contains(image, "@") {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Mutating returns the mutating hooks together as a subject of package idempotence, with the registrations that the API server
-// gets.
+// Mutating returns a subject of package idempotence with all mutating hooks, and with the registrations that
+// the API server gets.
 func Mutating(t testing.TB, newHooks func() []*webhook.Hook) idempotence.Subject {
 	t.Helper()
 	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, newHooks()...)
@@ -25,7 +25,7 @@ func Mutating(t testing.TB, newHooks func() []*webhook.Hook) idempotence.Subject
 	var all []idempotence.Subject
 	for _, registration := range configuration.Webhooks {
 		all = append(all, idempotence.Handler(registration, func() http.Handler {
-			hooks := newHooks() // without t: in a fuzz target, it is not the test that runs
+			hooks := newHooks() // must not use t, because a fuzz target calls this outside of its test
 			return hooks[slices.IndexFunc(hooks, func(h *webhook.Hook) bool { return h.Name() == registration.Name })]
 		}))
 	}

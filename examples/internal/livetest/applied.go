@@ -46,8 +46,8 @@ func RollOut(t *testing.T, c *testcluster.Cluster) {
 	}
 }
 
-// deleteNamespace does what a controller manager does, of which there is none: it finishes the
-// deletion, so that another test can make the namespace again.
+// deleteNamespace deletes a namespace and finishes the deletion in place of a controller manager. So another
+// test can create the namespace again.
 func deleteNamespace(t *testing.T, c *testcluster.Cluster, name string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

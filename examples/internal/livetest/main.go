@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 )
 
-// Main is a TestMain: it runs the tests with a cluster in *c and fails if none can be started.
+// Main implements TestMain. It starts a cluster, stores it in *c, and runs the tests. It exits with an error
+// if the cluster does not start.
 func Main(m *testing.M, c **testcluster.Cluster) { os.Exit(run(m, c)) }
 
 func run(m *testing.M, c **testcluster.Cluster) (code int) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package livetest tests an example with a real API server. It starts the server for the tests of a package, and checks the
-// manifests against the code, each other, and the server.
+// Package livetest tests an example with a real API server. It starts the server for the tests of a package,
+// and checks the manifests against the code, each other, and the server.
 package livetest
 
 import (
@@ -56,12 +56,12 @@ func checkPrinted(t *testing.T, p program.Program, name, by string, args []strin
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, out.Bytes()) {
-		t.Errorf("%s is not what the code says; run `go test -update`. It must be:\n%s", file, out.String())
+		t.Errorf("%s differs from the output of the program; run `go test -update`. It must be:\n%s", file, out.String())
 	}
 }
 
-// CheckAccepted checks that a real API server accepts the manifests and the Deployment's Pod without a warning. It skips the objects of
-// cert-manager, whose types the server does not know.
+// CheckAccepted checks that a real API server accepts the manifests and the Deployment's Pod without a
+// warning. It skips the objects of cert-manager, because the server does not have their types.
 func CheckAccepted(t *testing.T, c *testcluster.Cluster) {
 	t.Helper()
 	objects := render(t, c)
@@ -79,7 +79,7 @@ func CheckAccepted(t *testing.T, c *testcluster.Cluster) {
 			t.Errorf("%s %s: %s", object.GetKind(), object.GetName(), out)
 		}
 	}
-	run(namespace, "create") // the others need it, a dry run too
+	run(namespace, "create") // the other objects need it, even for a dry run
 	defer deleteNamespace(t, c, namespace.GetName())
 	for _, object := range append(objects, podOf(t, objects)) {
 		if object != namespace && object.GroupVersionKind().Group != "cert-manager.io" {
@@ -88,7 +88,8 @@ func CheckAccepted(t *testing.T, c *testcluster.Cluster) {
 	}
 }
 
-// podOf returns a Pod from the template, since Pod Security only warns about Deployments.
+// podOf returns a Pod with the template of the Deployment. Pod Security rejects invalid Pods, but only warns
+// about Deployments.
 func podOf(t *testing.T, objects []*unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	deployment := one(t, objects, "Deployment", "")

@@ -20,7 +20,7 @@ func Arguments(t *testing.T, c *testcluster.Cluster) []string {
 	return into[appsv1.Deployment](t, one(t, render(t, c), "Deployment", "")).Spec.Template.Spec.Containers[0].Args
 }
 
-// render returns what kustomize makes of the folder.
+// render returns the output of kustomize for the manifests.
 func render(t *testing.T, c *testcluster.Cluster) []*unstructured.Unstructured {
 	t.Helper()
 	out, err := c.Kubectl(t.Context(), "", "kustomize", dir)
@@ -38,7 +38,7 @@ func render(t *testing.T, c *testcluster.Cluster) []*unstructured.Unstructured {
 	return objects
 }
 
-// one returns the object of this kind and name, or the only one when the name is empty.
+// one returns the object of the kind with the name, or the only object of the kind if name is empty.
 func one(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured

@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/program"
 )
 
-// CheckReferences checks what no API server checks: that the names, labels and ports that one object refers to exist in another,
-// including the certificate that the API server trusts.
+// CheckReferences checks references between the manifests, which no API server checks: names, labels, ports,
+// and the certificate that the API server trusts.
 func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	t.Helper()
 	objects := render(t, c)
@@ -48,7 +48,7 @@ func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	checkBudget(t, template.Spec, container)
 	checkQuota(t, into[corev1.ResourceQuota](t, one(t, objects, "ResourceQuota", "")), deployment)
 	if *deployment.Spec.Replicas < 2 || budget.Spec.MaxUnavailable.IntValue() != 1 {
-		t.Errorf("%d replicas of which %s may be away", *deployment.Spec.Replicas, budget.Spec.MaxUnavailable)
+		t.Errorf("all %d replicas may be unavailable: maxUnavailable is %s", *deployment.Spec.Replicas, budget.Spec.MaxUnavailable)
 	}
 	account := one(t, objects, "ServiceAccount", "")
 	if template.Spec.ServiceAccountName != account.GetName() {
@@ -61,12 +61,12 @@ func CheckReferences(t *testing.T, c *testcluster.Cluster, p program.Program) {
 		checkTrust(t, objects, service, template.Spec.Volumes)
 	}
 	if out := network.Spec.Egress; (len(out) > 0) != *template.Spec.AutomountServiceAccountToken {
-		t.Errorf("with a token there is somebody to call, and without there is nobody: egress is %v", out)
+		t.Errorf("egress is %v, but only a Pod with a token needs egress", out)
 	}
 }
 
-// checkQuota: some clusters refuse Pods of a priority of the system that no quota is for, and all those of a quota
-// that has no room.
+// checkQuota checks that the quota selects the Pods of the Deployment and has room for a rollout. Some
+// clusters reject Pods with a system priority class unless a quota selects them.
 func checkQuota(t *testing.T, quota corev1.ResourceQuota, deployment appsv1.Deployment) {
 	t.Helper()
 	want := []corev1.ScopedResourceSelectorRequirement{{
@@ -74,10 +74,10 @@ func checkQuota(t *testing.T, quota corev1.ResourceQuota, deployment appsv1.Depl
 		Values: []string{deployment.Spec.Template.Spec.PriorityClassName},
 	}}
 	if quota.Namespace != deployment.Namespace || quota.Spec.ScopeSelector == nil || !reflect.DeepEqual(quota.Spec.ScopeSelector.MatchExpressions, want) {
-		t.Errorf("the ResourceQuota is not for the Pods: %+v", quota)
+		t.Errorf("the ResourceQuota does not select the Pods: %+v", quota)
 	}
 	if room := quota.Spec.Hard.Pods().Value(); room < int64(*deployment.Spec.Replicas)*2 {
-		t.Errorf("the ResourceQuota has room for %d Pods, and a rollout may need twice %d", room, *deployment.Spec.Replicas)
+		t.Errorf("the ResourceQuota allows %d Pods, but a rollout may need twice %d", room, *deployment.Spec.Replicas)
 	}
 }
 
@@ -90,14 +90,14 @@ func checkPorts(t *testing.T, container corev1.Container, service corev1.Service
 		}
 	}
 	if len(network.Spec.Ingress[0].From) > 0 || len(network.Spec.Ingress[1].From) != 1 {
-		t.Error("calls come from anywhere, and metrics are for some")
+		t.Error("the NetworkPolicy must admit calls from everywhere, and restrict the metrics")
 	}
 	if got := service.Spec.Ports[0].TargetPort.String(); got != https.Name {
-		t.Errorf("the Service sends to port %q, the Pods name it %q", got, https.Name)
+		t.Errorf("the targetPort of the Service is %q, but the port of the Pods is %q", got, https.Name)
 	}
 	for name, port := range map[string]corev1.ContainerPort{"addr": https, "ops-addr": ops} {
 		if got, want := argument(t, container.Args, name), fmt.Sprintf(":%d", port.ContainerPort); got != want {
-			t.Errorf("--%s is %q, and the port %s", name, got, want)
+			t.Errorf("--%s is %q, but the port is %s", name, got, want)
 		}
 	}
 	for what, probe := range map[string]struct {
@@ -108,21 +108,22 @@ func checkPorts(t *testing.T, container corev1.Container, service corev1.Service
 		"readiness": {container.ReadinessProbe, https, corev1.URISchemeHTTPS}, "liveness": {container.LivenessProbe, ops, ""},
 	} {
 		if get := probe.HTTPGet; get.Port.String() != probe.port.Name || get.Scheme != probe.scheme {
-			t.Errorf("the %s probe asks %s port %s", what, get.Scheme, get.Port.String())
+			t.Errorf("the %s probe uses %s on port %s", what, get.Scheme, get.Port.String())
 		}
 	}
 }
 
-// checkBudget checks that there is time to end in, and memory for the calls in flight.
+// checkBudget checks that the grace period is longer than the drain, and the memory limit above the requests
+// in flight.
 func checkBudget(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 	t.Helper()
-	const drain = 38 * time.Second // the default DrainTimeout of a server, and a scrape at its end
+	const drain = 38 * time.Second // the default DrainTimeout of a server, and time for a last scrape
 	delay, err := time.ParseDuration(argument(t, container.Args, "shutdown-delay"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace <= delay+drain {
-		t.Errorf("the Pod has %s to end, and the program takes up to %s", grace, delay+drain)
+		t.Errorf("the grace period of the Pod is %s, but the program may take %s", grace, delay+drain)
 	}
 	limit := container.Resources.Limits.Memory().Value()
 	goal := resource.MustParse(strings.TrimSuffix(container.Env[0].Value, "B"))
@@ -131,20 +132,20 @@ func checkBudget(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 		t.Errorf("%s is %s of the limit %d", container.Env[0].Name, container.Env[0].Value, limit)
 	}
 	if inFlight.Value()*8 > goal.Value() {
-		t.Errorf("requests in flight of %s may take more than %s", inFlight.String(), goal.String())
+		t.Errorf("requests in flight of %s may need more memory than %s", inFlight.String(), goal.String())
 	}
 }
 
-// checkRegistration checks that the API server calls the Service.
+// checkRegistration checks that the configurations refer to the Service.
 func checkRegistration(t *testing.T, p program.Program, args []string, service corev1.Service) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := p.Run(t.Context(), append(slices.Clone(args), "--print-configuration"), &out, io.Discard); err != nil {
-		t.Fatalf("the program does not understand its arguments %q: %v", args, err)
+		t.Fatalf("the program rejects its arguments %q: %v", args, err)
 	}
 	calls := 0
 	for document := range strings.SplitSeq(out.String(), "---\n") {
-		var c admissionregistrationv1.ValidatingWebhookConfiguration // which reads the other kind as well
+		var c admissionregistrationv1.ValidatingWebhookConfiguration // the other kind has the same fields
 		if err := yaml.Unmarshal([]byte(document), &c); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func checkRegistration(t *testing.T, p program.Program, args []string, service c
 		}
 	}
 	if calls == 0 {
-		t.Error("the API server calls nothing")
+		t.Error("the configurations have no webhooks")
 	}
 }
 

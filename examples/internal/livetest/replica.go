@@ -15,13 +15,13 @@ import (
 
 // A Replica is a running program.
 type Replica struct {
-	// URL is where it serves its hooks, on loopback.
+	// URL is the address of its hooks on loopback.
 	URL  string
 	stop func()
 }
 
-// Start runs the program with these arguments, and with --url if they lack it, until the end of the test or Stop. The test fails if the
-// program ends with an error.
+// Start runs the program with these arguments until the end of the test or a call of Stop. It adds --url if
+// it is missing. The test fails if the program ends with an error.
 func Start(t *testing.T, p program.Program, args ...string) *Replica {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -30,7 +30,7 @@ func Start(t *testing.T, p program.Program, args ...string) *Replica {
 	}
 	p.Listener = listener
 	r := &Replica{URL: "https://" + listener.Addr().String()}
-	// The last flag of a name counts.
+	// The last of several flags with the same name applies.
 	args = append([]string{"--url=" + r.URL}, append(args, "--ops-addr=", "--shutdown-delay=0")...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var log bytes.Buffer // written by one logger, and read at the end
@@ -49,5 +49,5 @@ func Start(t *testing.T, p program.Program, args ...string) *Replica {
 	return r
 }
 
-// Stop ends the program as SIGTERM would.
+// Stop ends the program like SIGTERM.
 func (r *Replica) Stop() { r.stop() }

@@ -15,12 +15,12 @@ import (
 
 const registrations = "admissionregistration.k8s.io"
 
-// checkManaged checks what a program needs that looks after itself: a Secret, and rights to it.
+// checkManaged checks the manifests of a program with --self-managed: its Secret, and the rights to it.
 func checkManaged(t *testing.T, objects []*unstructured.Unstructured, deployment appsv1.Deployment) {
 	t.Helper()
 	for _, object := range objects {
 		if group := object.GroupVersionKind().Group; group == registrations || group == "cert-manager.io" {
-			t.Errorf("%s %s is the business of the program", object.GetKind(), object.GetName())
+			t.Errorf("the program must create the %s %s itself", object.GetKind(), object.GetName())
 		}
 	}
 	secret := into[corev1.Secret](t, one(t, objects, "Secret", ""))
@@ -31,11 +31,11 @@ func checkManaged(t *testing.T, objects []*unstructured.Unstructured, deployment
 	clusterRole := into[rbacv1.ClusterRole](t, one(t, objects, "ClusterRole", ""))
 	for _, rule := range slices.Concat(role.Rules, clusterRole.Rules) {
 		if len(rule.ResourceNames) == 0 {
-			t.Errorf("there is a right to all %v: %v", rule.Resources, rule.Verbs)
+			t.Errorf("a rule permits all %v, without a name: %v", rule.Resources, rule.Verbs)
 		}
 		for resource, name := range map[string]string{"secrets": secret.Name, "deployments": deployment.Name} {
 			if slices.Contains(rule.Resources, resource) && !slices.Equal(rule.ResourceNames, []string{name}) {
-				t.Errorf("the right to %s is to %v, want %s", resource, rule.ResourceNames, name)
+				t.Errorf("the rule for %s is for the names %v, want %s", resource, rule.ResourceNames, name)
 			}
 		}
 	}
@@ -44,15 +44,15 @@ func checkManaged(t *testing.T, objects []*unstructured.Unstructured, deployment
 	clusterBinding := into[rbacv1.ClusterRoleBinding](t, one(t, objects, "ClusterRoleBinding", ""))
 	for _, subjects := range [][]rbacv1.Subject{binding.Subjects, clusterBinding.Subjects} {
 		if !reflect.DeepEqual(subjects, account) {
-			t.Errorf("rights are given to %v, want %v", subjects, account)
+			t.Errorf("the subjects of a binding are %v, want %v", subjects, account)
 		}
 	}
 	if binding.RoleRef.Name != role.Name || clusterBinding.RoleRef.Name != clusterRole.Name {
-		t.Error("the bindings are not those of the roles")
+		t.Error("the bindings do not refer to the roles")
 	}
 }
 
-// checkTrust follows the chain from the configurations to the CA.
+// checkTrust checks that the configurations, the certificate, the issuer and the CA refer to each other.
 func checkTrust(t *testing.T, objects []*unstructured.Unstructured, service corev1.Service, volumes []corev1.Volume) {
 	t.Helper()
 	const annotation = "cert-manager.io/inject-ca-from"
@@ -76,10 +76,10 @@ func checkTrust(t *testing.T, objects []*unstructured.Unstructured, service core
 	issuer := one(t, objects, "Issuer", lookup(t, serving, "spec", "issuerRef", "name").(string))
 	ca := one(t, objects, "Certificate", service.Name+"-ca")
 	if got, want := lookup(t, issuer, "spec", "ca", "secretName"), lookup(t, ca, "spec", "secretName"); got != want {
-		t.Errorf("the issuer signs with the Secret %s, the CA is in %s", got, want)
+		t.Errorf("the issuer uses the Secret %s, but the CA is in %s", got, want)
 	}
 	if lookup(t, ca, "spec", "isCA") != true {
-		t.Error("the CA is none")
+		t.Error("the certificate of the CA lacks isCA")
 	}
 	root := one(t, objects, "Issuer", lookup(t, ca, "spec", "issuerRef", "name").(string))
 	lookup(t, root, "spec", "selfSigned")

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// samples are what the injector looks at: the label, and Pods that have a part already.
+// samples returns Pods with the label of the injector, and Pods that already have a part of it.
 func samples() []runtime.Object {
 	return []runtime.Object{
 		newPod(),
@@ -24,13 +24,13 @@ func samples() []runtime.Object {
 	}
 }
 
-// TestIdempotence runs the harness, which looks for objects, edits and other webhooks that TestReinvocation does not
-// cover.
+// TestIdempotence runs the harness. It covers objects, edits and other webhooks that TestReinvocation does
+// not.
 func TestIdempotence(t *testing.T) {
 	subject := hooktest.Mutating(t, func() []*webhook.Hook { return Hooks(image) })
 	idempotence.Check(t, subject, idempotence.Options{
 		Samples: samples(), Objects: 15,
-		Budget: 10 * time.Minute, // more than a slow machine with the race detector needs
+		Budget: 10 * time.Minute, // enough for a slow machine with the race detector
 	})
 }
 

@@ -2,10 +2,11 @@
 
 // Package inject adds a proxy container to the Pods that request it.
 //
-// The API server may call a mutating webhook again with its own output, after other webhooks and users have changed
-// that output. So the hook keeps no state and does not rely on marks in the object: it checks each part (the container, the volume, each mount) and
-// adds the ones that are not there. A part is recognised by what makes it work, not by its
-// name alone; where something else is in its place the Pod is denied, in every call alike.
+// The API server may call a mutating webhook again with its own output, after other webhooks and users have
+// changed that output. So the hook keeps no state and does not rely on marks in the object. It checks each
+// part (the container, the volume, each mount) and adds the missing ones. It recognizes a part by its
+// content, not by its name alone. If something else has the place of a part, it denies the Pod, in every
+// call.
 package inject
 
 import (
@@ -22,14 +23,14 @@ import (
 )
 
 const (
-	// Label is set on a Pod that wants the proxy: "enabled" or, to say no aloud, "disabled".
+	// Label on a Pod requests the proxy with "enabled", or declines it with "disabled".
 	Label = "sidecar.example.com/inject"
-	// StatusAnnotation tells people that a Pod was injected. The hooks never read it.
+	// StatusAnnotation shows users that a Pod was injected. The hooks never read it.
 	StatusAnnotation = "sidecar.example.com/status"
 )
 
-// Hooks returns the hook that injects a proxy with this image, and the validating hook that checks after all mutating webhooks that every
-// Pod that requests the proxy is complete.
+// Hooks returns the hook that injects a proxy with this image, and a validating hook. The latter checks, after
+// all mutating webhooks, that every Pod that requests the proxy is complete.
 func Hooks(image string) []*webhook.Hook {
 	mutate := func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		return inject(req.Object, image)
@@ -42,7 +43,7 @@ func Hooks(image string) []*webhook.Hook {
 			Name:           "inject.sidecar.example.com",
 			Rules:          newPods(),
 			ObjectSelector: labelled(),
-			// Containers that a later webhook adds need the mount too.
+			// Containers that a later webhook adds need the mount, too.
 			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 		}, mutate),
 		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
@@ -53,21 +54,20 @@ func Hooks(image string) []*webhook.Hook {
 	}
 }
 
-// newPods leaves out UPDATE: containers and volumes of a Pod cannot change any more.
+// newPods returns rules without UPDATE, because the containers and volumes of a Pod are then immutable.
 func newPods() []admissionregistrationv1.RuleWithOperations {
 	return webhook.Rules(webhook.OnCreate("", "v1", "pods"))
 }
 
-// labelled selects every Pod with the label, whatever its value, so that a misspelt value is
-// refused and not silently taken for a no.
+// labelled selects every Pod with the label. So a Pod with a misspelt value is denied, not ignored.
 func labelled() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: Label, Operator: metav1.LabelSelectorOpExists},
 	}}
 }
 
-// wanted reads the label. The hooks ask again what the objectSelector asks, since the
-// selector in the cluster is somebody else's to change.
+// wanted reports whether the label requests the proxy. The hooks repeat the check of the objectSelector,
+// because the cluster administrator can change the selector.
 func wanted(pod *corev1.Pod) (bool, error) {
 	value, labelled := pod.Labels[Label]
 	switch {
@@ -79,7 +79,7 @@ func wanted(pod *corev1.Pod) (bool, error) {
 	return false, field.NotSupported(field.NewPath("metadata", "labels").Key(Label), value, []string{"enabled", "disabled"})
 }
 
-// inject completes a Pod that asks for the proxy, or denies it.
+// inject adds the missing parts to a Pod that requests the proxy, or denies it.
 func inject(pod *corev1.Pod, image string) error {
 	if ok, err := wanted(pod); !ok {
 		return err
@@ -88,8 +88,8 @@ func inject(pod *corev1.Pod, image string) error {
 		return webhook.DenyInvalid(errs)
 	}
 	if !hasProxy(&pod.Spec) {
-		// First, so that the proxy runs before every other container. Only when it is absent:
-		// a webhook that keeps moving itself to the front never comes to rest.
+		// Insert it first, so that the proxy starts before every other container. Never move an
+		// existing one: two webhooks that move to the front would never agree.
 		pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, proxy(image))
 	}
 	if !hasVolume(&pod.Spec) {
@@ -104,8 +104,8 @@ func inject(pod *corev1.Pod, image string) error {
 	return nil
 }
 
-// verify denies a Pod that asks for the proxy and lacks a part of it, naming each. It is what
-// turns the injection, which another webhook may have undone since, into a guarantee.
+// verify denies a Pod that requests the proxy and lacks a part of it. The denial names each missing part. So
+// no Pod is stored without its proxy, even if another webhook undid the injection.
 func verify(pod *corev1.Pod) error {
 	if ok, err := wanted(pod); !ok {
 		return err

@@ -20,7 +20,7 @@ import (
 
 const image = "registry.example.com/proxy:v1"
 
-// newPod returns a Pod that asks for the proxy, after these changes.
+// newPod returns a Pod that requests the proxy, with these changes.
 func newPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -61,7 +61,7 @@ func injected(p *corev1.Pod) {
 
 var data = corev1.Volume{Name: "data"}
 
-func TestInject(t *testing.T) {
+func TestInjectAddsMissingParts(t *testing.T) {
 	socket := mount()
 	rows := []struct {
 		name   string
@@ -112,7 +112,7 @@ func TestInject(t *testing.T) {
 				t.Errorf("%s:\n got %q\nwant %q", row.reason, got, row.want)
 			}
 			if again, _ := callInject(t, after); again.Patch != nil {
-				t.Errorf("%s: called with its own output it still patches: %s", row.reason, again.Patch)
+				t.Errorf("%s: a call with its own output returns a patch: %s", row.reason, again.Patch)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestConflictsAreDenied(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			pod := newPod(row.change)
-			for range 2 { // alike in every call
+			for range 2 { // every call must return the same denial
 				resp, _ := callInject(t, pod)
 				if resp.Allowed || resp.Result.Code != http.StatusUnprocessableEntity || resp.Patch != nil {
 					t.Fatalf("%s: want a denial with code 422, got %+v", row.reason, resp)
@@ -156,7 +156,7 @@ func TestConflictsAreDenied(t *testing.T) {
 	}
 }
 
-func TestVerify(t *testing.T) {
+func TestVerifyDeniesIncompletePods(t *testing.T) {
 	lateInit := func(p *corev1.Pod) {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "setup"})
 	}
@@ -191,7 +191,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A newer API server sends a Pod with fields that this program's types do not know.
+// A newer API server sends a Pod with fields that the types of this program lack.
 func TestUnknownFieldsStayWhereTheyAre(t *testing.T) {
 	const body = `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"` + Label + `":"enabled"}},"spec":{"future":1,` +
 		`"containers":[{"name":"app","image":"shop:v1","future":2}],"initContainers":[{"name":"setup","future":3}]}}`
@@ -228,7 +228,7 @@ func callVerify(t *testing.T, pod *corev1.Pod) *admissionv1.AdmissionResponse {
 	return webhooktest.Decision(t, hooktest.Named(t, Hooks(image), "verify.sidecar.example.com"), req)
 }
 
-// sketch writes a Pod in one line; + is the proxy's volume, or the mount of it.
+// sketch describes a Pod in one line, with + for the proxy's volume and for each of its mounts.
 func sketch(pod *corev1.Pod, socket corev1.VolumeMount) string {
 	list := func(containers []corev1.Container) string {
 		var words []string
@@ -252,7 +252,7 @@ func sketch(pod *corev1.Pod, socket corev1.VolumeMount) string {
 	return list(pod.Spec.InitContainers) + " | " + list(pod.Spec.Containers) + " | " + strings.Join(volumes, " ")
 }
 
-func TestTheInjectedContainer(t *testing.T) {
+func TestInjectedContainerIsANativeSidecar(t *testing.T) {
 	pod := newPod(injected)
 	c := pod.Spec.InitContainers[0]
 	if c.Image != image || ptr.Deref(c.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {

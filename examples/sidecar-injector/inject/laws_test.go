@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// TestReinvocation calls the injector as the API server may: with its own output, and with its own output after another
-// party has changed it.
+// TestReinvocation calls the injector with its own output, and with that output after changes by others, as
+// the API server may do.
 func TestReinvocation(t *testing.T) {
 	var denied, admitted, edited int
 	for seed := range uint64(5000) {
@@ -41,23 +41,23 @@ func TestReinvocation(t *testing.T) {
 		edit := edits[name]
 		later, err := call(changed(once, edit.do))
 		if err != nil {
-			continue // the edit took a place of the proxy; the same holds for the fresh Pod or its output
+			continue // the edit conflicts with the proxy
 		}
 		edited++
 		checkComplete(t, seed, later)
 		if again, err := call(later); err != nil || !equality.Semantic.DeepEqual(again, later) {
-			t.Fatalf("seed %d: %s: not at rest: %v\n%s", seed, name, err, cmp.Diff(later, again))
+			t.Fatalf("seed %d: %s: a further call changes the Pod: %v\n%s", seed, name, err, cmp.Diff(later, again))
 		}
 		if !edit.adds {
 			continue
 		}
 		fresh, err := call(changed(user, edit.do))
 		if err != nil || !equality.Semantic.DeepEqual(sorted(later), sorted(fresh)) {
-			t.Fatalf("seed %d: %s after the call or before it makes a difference: %v\n%s", seed, name, err, cmp.Diff(sorted(fresh), sorted(later)))
+			t.Fatalf("seed %d: the result depends on whether %s comes before or after the call: %v\n%s", seed, name, err, cmp.Diff(sorted(fresh), sorted(later)))
 		}
 	}
 	if denied < 500 || admitted < 500 || edited < 500 {
-		t.Errorf("too few Pods of a sort: %d denied, %d admitted, %d edited", denied, admitted, edited)
+		t.Errorf("the random Pods cover too little: %d denied, %d admitted, %d edited", denied, admitted, edited)
 	}
 }
 
@@ -73,9 +73,9 @@ func changed(pod *corev1.Pod, edit func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// edits are what others may do to a Pod between two calls.
+// edits are changes that others may make to a Pod between two calls.
 var edits = map[string]struct {
-	adds bool // only something of its own
+	adds bool // changes nothing that exists
 	do   func(*corev1.Pod)
 }{
 	"add a container": {true, withContainer(corev1.Container{Name: "late"})},
@@ -136,7 +136,7 @@ func randomContainers(r *rand.Rand, names ...string) []corev1.Container {
 	return list
 }
 
-// checkComplete asks the verifying hook, and then whether anything is there twice.
+// checkComplete calls the validating hook, and then checks that no part exists twice.
 func checkComplete(t *testing.T, seed uint64, pod *corev1.Pod) {
 	t.Helper()
 	if err := verify(pod); err != nil {
@@ -145,7 +145,7 @@ func checkComplete(t *testing.T, seed uint64, pod *corev1.Pod) {
 	seen := map[string]bool{}
 	once := func(key string) {
 		if seen[key] {
-			t.Fatalf("seed %d: %s is there twice", seed, key)
+			t.Fatalf("seed %d: the Pod has %s twice", seed, key)
 		}
 		seen[key] = true
 	}
@@ -160,7 +160,7 @@ func checkComplete(t *testing.T, seed uint64, pod *corev1.Pod) {
 	}
 }
 
-// checkKept looks for everything of the user's in the same order.
+// checkKept checks that the Pod still has all parts of the user, in the same order.
 func checkKept(t *testing.T, seed uint64, user, after *corev1.Pod) {
 	t.Helper()
 	user, after = user.DeepCopy(), after.DeepCopy()
@@ -178,11 +178,11 @@ func checkKept(t *testing.T, seed uint64, user, after *corev1.Pod) {
 		c.VolumeMounts = c.VolumeMounts[:mounts[c.Name]]
 	}
 	if !equality.Semantic.DeepEqual(user, after) {
-		t.Fatalf("seed %d: something of the user's changed:\n%s", seed, cmp.Diff(user, after))
+		t.Fatalf("seed %d: the injector changed a part of the user:\n%s", seed, cmp.Diff(user, after))
 	}
 }
 
-// sorted puts lists in the order of their names, since order may depend on who came first.
+// sorted returns the Pod with its lists sorted by name, because their order may depend on the order of calls.
 func sorted(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	byName := func(a, b corev1.Container) int { return strings.Compare(a.Name, b.Name) }

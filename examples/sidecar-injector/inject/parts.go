@@ -15,18 +15,18 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The parts of an injected Pod. Their names are constant and specific enough that no user picks them by accident.
+// Names of the parts of an injected Pod. They are constant, and so specific that no user chooses them by
+// accident.
 const (
 	ContainerName = "sidecar-proxy"
 	VolumeName    = "sidecar-proxy-socket"
 	MountPath     = "/run/sidecar-proxy"
 )
 
-// proxy returns the container: a sidecar in the sense of Kubernetes, which is an init
-// container that keeps running. It starts before the other containers, init containers
-// included, and does not keep a Job from finishing.
+// proxy returns the native sidecar: an init container that keeps running. It starts before all other
+// containers, and a Job can finish while it runs.
 func proxy(image string) corev1.Container {
-	// Requests equal limits, so that a Pod of the class Guaranteed stays one.
+	// Requests equal limits, so a Pod keeps the QoS class Guaranteed.
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("50m"),
 		corev1.ResourceMemory: resource.MustParse("64Mi"),
@@ -37,7 +37,7 @@ func proxy(image string) corev1.Container {
 		Args:          []string{"--listen=unix://" + MountPath + "/proxy.sock"},
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		Resources:     corev1.ResourceRequirements{Limits: resources, Requests: resources.DeepCopy()},
-		SecurityContext: &corev1.SecurityContext{ // what the restricted Pod Security Standard asks for
+		SecurityContext: &corev1.SecurityContext{ // required by the restricted Pod Security Standard
 			AllowPrivilegeEscalation: ptr.To(false),
 			ReadOnlyRootFilesystem:   ptr.To(true),
 			RunAsNonRoot:             ptr.To(true),
@@ -57,7 +57,7 @@ func mount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: VolumeName, MountPath: MountPath}
 }
 
-// containers yields every container of the Pod, the proxy included, with its field path.
+// containers yields every container of the Pod, also the proxy, with its field path.
 func containers(spec *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
 	return func(yield func(*field.Path, *corev1.Container) bool) {
 		for i := range spec.InitContainers {
@@ -73,19 +73,20 @@ func containers(spec *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] 
 	}
 }
 
-// hasProxy tells whether the Pod has the container. The name of a container is its identity:
-// what somebody changed inside it, or wrote there from the start, is their version of it.
+// hasProxy reports whether the Pod has a container with the name of the proxy. A container with that name and
+// other content is the user's version of the proxy.
 func hasProxy(spec *corev1.PodSpec) bool {
 	named := func(c corev1.Container) bool { return c.Name == ContainerName }
 	return slices.ContainsFunc(spec.InitContainers, named) || slices.ContainsFunc(spec.Containers, named)
 }
 
-// hasVolume tells whether the Pod has a volume of that name; conflicts looks at its content.
+// hasVolume reports whether the Pod has a volume with the name. conflicts checks its content.
 func hasVolume(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == VolumeName })
 }
 
-// conflicts lists what stands where a part must be. Nothing of it is the hooks' to replace.
+// conflicts returns an error for each field of the user that has the place of a part. The hooks must not
+// replace such a field.
 func conflicts(spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i, v := range spec.Volumes {
@@ -107,9 +108,9 @@ func conflicts(spec *corev1.PodSpec) field.ErrorList {
 	return errs
 }
 
-// mountOf tells whether the container mounts the proxy's volume at its path, and what else it
-// has at that path. Paths are compared as the kubelet reads them: the API server allows
-// "/run/x" beside "/run/x/" and "run/x", but only one of them can be seen in the container.
+// mountOf reports whether the container mounts the proxy's volume at its path, and returns an error for each
+// other mount there. It compares paths as the kubelet does: the API server permits "/run/x" beside
+// "/run/x/" and "run/x", but the container sees only one of them.
 func mountOf(c *corev1.Container, at *field.Path) (mounted bool, inTheWay field.ErrorList) {
 	for i, m := range c.VolumeMounts {
 		switch {
