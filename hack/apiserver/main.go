@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Apiserver builds kube-apiserver, etcd and kubectl for the scripts of this repository, as "admitkit apiserver
-// install" does. It imports nothing from Kubernetes, so it starts at once.
+// Apiserver builds kube-apiserver, etcd and kubectl for the scripts of this repository, as "admitkit
+// apiserver install" does. It imports nothing from Kubernetes, so it compiles fast.
 //
 //	go run ./hack/apiserver                     build what is missing, print the folder
 //	go run ./hack/apiserver --print-path        print the folder only

@@ -15,8 +15,8 @@ const pinned = "internal/apiserver/build/pinned"
 
 var kubernetes = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v1\.(\S+)`)
 
-// update copies the pinned go.mod and go.sum into a temporary module, lets the go command change and tidy them, and
-// copies them back.
+// update copies the pinned go.mod and go.sum into a temporary module, changes and tidies them with the go
+// command, and copies them back.
 func update(ctx context.Context, modules []string) error {
 	dir, err := os.MkdirTemp("", "admitkit-pinned-")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// describe returns the exported API of the package in dir as Go declarations
-// without bodies or comments, or "" if dir holds no package.
+// describe returns the exported API of the package in dir as Go declarations without bodies and comments, or
+// "" if dir has no package.
 func describe(dir string) (string, error) {
 	found, err := build.ImportDir(dir, 0)
 	if none := (*build.NoGoError)(nil); errors.As(err, &none) {
@@ -98,8 +98,7 @@ func (p *printer) decl(decl ast.Decl) {
 	}
 }
 
-// blankLines matches the blank lines that removed comments leave. A comment must not change a
-// snapshot.
+// blankLines matches the blank lines that removed comments leave, because a comment must not change a snapshot.
 var blankLines = regexp.MustCompile(`\n\n+`)
 
 func sorted(set map[string]bool) []string {

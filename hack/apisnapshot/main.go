@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command apisnapshot keeps docs/api equal to the exported API of the packages
-// under pkg/, so that every change of the API shows in review as a change of a
-// text file.
+// Command apisnapshot compares docs/api with the exported API of the packages below pkg/, so that a review
+// shows every change of the API as a change of a text file.
 //
-// Run it at the root of the repository: without flags it compares and fails on
-// a difference, with -write it rewrites docs/api.
+// Run it at the root of the repository. Without flags it fails on a difference. With -write it rewrites
+// docs/api.
 package main
 
 import (
@@ -107,7 +106,7 @@ func writeAll(dir string, have, want map[string]string) error {
 	return nil
 }
 
-var errDiffers = errors.New("docs/api is not the exported API; look at the difference, then run 'make api' and commit it with a line in CHANGELOG.md")
+var errDiffers = errors.New("docs/api differs from the exported API; check the difference, run 'make api', and commit it with a line in CHANGELOG.md")
 
 // compare prints the differences between the snapshots in have and want.
 func compare(have, want map[string]string, out io.Writer) error {
@@ -136,7 +135,7 @@ func compare(have, want map[string]string, out io.Writer) error {
 	return nil
 }
 
-// diff returns a unified difference. It calls git, which every checkout needs anyway.
+// diff returns a unified diff from git.
 func diff(name, have, want string) (string, error) {
 	dir, err := os.MkdirTemp("", "apisnapshot")
 	if err != nil {
@@ -156,7 +155,7 @@ func diff(name, have, want string) (string, error) {
 	cmd.Stderr = os.Stderr
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
-	// git diff exits 1 when there is a difference, which is what we expect.
+	// git diff exits with 1 if there is a difference.
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 {
 		return "", fmt.Errorf("git diff: %w", err)
 	}

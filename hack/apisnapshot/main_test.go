@@ -78,7 +78,7 @@ type Opener interface {
 }
 `
 
-// repository writes a tree of packages, given by their path below pkg/.
+// repository writes packages with these paths below pkg/ into a new folder and returns it.
 func repository(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -94,7 +94,7 @@ func repository(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestSnapshotHoldsTheExportedAPI(t *testing.T) {
+func TestSnapshotHasTheExportedAPI(t *testing.T) {
 	root := repository(t, map[string]string{
 		"sample/sample.go":            source,
 		"sample/sample_test.go":       "package sample\n\nfunc Exported() {}\n",
@@ -122,11 +122,11 @@ func TestSnapshotHoldsTheExportedAPI(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareReportsEachChange(t *testing.T) {
 	rows := []struct {
 		reason   string
 		change   func(string) string
-		wantLine string // "" means that nothing may be reported
+		wantLine string // "" if no difference is expected
 	}{
 		{"nothing changed", func(s string) string { return s }, ""},
 		{"a comment and a blank line are no API", func(s string) string {
@@ -185,6 +185,6 @@ func TestRemovedPackageLeavesNoSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "docs", "api", "other.txt")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("other.txt is still there: %v", err)
+		t.Errorf("other.txt was not deleted: %v", err)
 	}
 }

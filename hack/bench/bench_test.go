@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkAdmission measures what the tables do, as Go benchmarks, for profiles and benchstat:
+// BenchmarkAdmission measures the figures of the tables as Go benchmarks, for profiles and benchstat:
 //
 //	go test -run '^$' -bench 'Admission/2KB/mutate$/admitkit' -cpuprofile cpu.out
 func BenchmarkAdmission(b *testing.B) {
@@ -62,16 +62,16 @@ func TestCandidatesAgree(t *testing.T) {
 	}
 }
 
-func TestVerifySeesAnotherObject(t *testing.T) {
+func TestVerifyReportsAnotherObject(t *testing.T) {
 	rows := subject.Rows(document.Sizes[0])
 	noop, mutate := rows[1], rows[2]
 	mutate.Subjects[3].Handler = noop.Subjects[1].Handler
-	if err := mutate.Verify(); err == nil || !strings.Contains(err.Error(), "makes another object") {
-		t.Errorf("a handler that does nothing in place of one that mutates: %v", err)
+	if err := mutate.Verify(); err == nil || !strings.Contains(err.Error(), "results in another object") {
+		t.Errorf("Verify of a handler that does nothing returns %v", err)
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestReviewsHaveTheirSizes(t *testing.T) {
 	want := map[string]int{"2KB": 2_000, "9KB": 9_000, "197KB": 197_000, "1.4MB": 1_400_000}
 	for _, size := range document.Sizes {
 		for _, body := range [][]byte{document.PodReview(size.Pod(), nil), document.DatabaseReview(size.Database(), nil)} {
@@ -82,9 +82,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestRefresh runs a minimal measurement and updates a copy of the page, to check that the page has
-// a place for every table.
-func TestRefresh(t *testing.T) {
+// TestPageHasAPlaceForEveryTable runs a minimal measurement and updates a copy of the page.
+func TestPageHasAPlaceForEveryTable(t *testing.T) {
 	o := &options{rows: list{"validate"}, sizes: list{"2KB"}, rounds: 1, slice: 100 * time.Microsecond}
 	r := newReport()
 	for _, measure := range []func(*options) error{r.measureAdmissions, r.comparePatches, r.measureWire} {
@@ -103,7 +102,7 @@ func TestRefresh(t *testing.T) {
 	if err := r.writeJSON(filepath.Join(t.TempDir(), "figures.json")); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // the second time it replaces what the first wrote
+	for range 2 { // the second call must replace the tables of the first
 		if err := r.refresh(file); err != nil {
 			t.Fatal(err)
 		}
@@ -119,11 +118,11 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 	if got, want := strings.Count(string(refreshed), "<!-- end -->"), strings.Count(string(page), "<!-- end -->"); got != want {
-		t.Errorf("the page has %d ends of tables, want %d", got, want)
+		t.Errorf("the page has %d marks for the end of a table, want %d", got, want)
 	}
 }
 
-func TestTable(t *testing.T) {
+func TestTableAsTextAndMarkdown(t *testing.T) {
 	tab := &table{title: "Title", head: []string{"name", "µs"}, left: 1}
 	tab.add("a", "1.5")
 	tab.add()
@@ -139,7 +138,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestTargetsAreOfMeasuredRows(t *testing.T) {
+func TestTargetsReferToMeasuredRows(t *testing.T) {
 	r := &Report{}
 	for _, size := range document.Sizes[:3] {
 		for _, row := range subject.Rows(size) {

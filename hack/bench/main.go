@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench compares the cost of an admission with admitkit and with other libraries, and the
-// quality of their patches. It fails if a candidate gives a wrong answer, never because of a
-// measured number.
+// Command bench compares admitkit with other libraries: the cost of an admission and the quality of patches.
+// It fails if a candidate returns a wrong response, but never because of a measured number.
 package main
 
 import (
@@ -47,7 +46,7 @@ func run(o *options) error {
 		return serve()
 	}
 	if o.rounds < 1 || o.slice <= 0 || flag.NArg() > 0 {
-		return errors.New("want one round or more, a slice longer than nothing, and no arguments")
+		return errors.New("-rounds must be at least 1, -slice must be positive, and there must be no arguments")
 	}
 	if err := o.checkNames(); err != nil {
 		return err
@@ -72,7 +71,7 @@ func run(o *options) error {
 		}
 	}
 	if len(r.Admissions)+len(r.Patches)+len(r.Wire) == 0 {
-		return errors.New("nothing to measure: end to end there are validate, noop and mutate only, up to 197KB")
+		return errors.New("nothing to measure: end to end, bench measures only validate, noop and mutate, up to 197KB")
 	}
 	fmt.Printf("\n%s\n", r.legend())
 	if o.jsonFile != "" {

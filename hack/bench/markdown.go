@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// refresh replaces, in a Markdown file, what stands between the marks of each part measured:
-// <!-- bench: NAME --> and <!-- end -->. It leaves the rest as it is.
+// refresh replaces the tables of the measured parts in a Markdown file. A table is between the marks
+// <!-- bench: NAME --> and <!-- end -->.
 func (r *Report) refresh(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -24,14 +24,14 @@ func (r *Report) refresh(file string) error {
 		head, rest, found := bytes.Cut(text, []byte("<!-- bench: "+name+" -->\n"))
 		_, tail, ends := bytes.Cut(rest, []byte("<!-- end -->"))
 		if !found || !ends {
-			return fmt.Errorf("%s has no <!-- bench: %s --> with an <!-- end -->", file, name)
+			return fmt.Errorf("%s has no mark <!-- bench: %s --> that is followed by <!-- end -->", file, name)
 		}
 		text = fmt.Appendf(nil, "%s<!-- bench: %s -->\n%s\n<!-- end -->%s", head, name, strings.TrimSuffix(out.String(), "\n"), tail)
 	}
 	return os.WriteFile(file, text, 0o644)
 }
 
-// parts returns the Markdown tables by the name of their part.
+// parts returns the tables by the name in their mark.
 func (r *Report) parts() map[string][]*table {
 	parts := map[string][]*table{}
 	if len(r.Admissions) > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/hack/bench/subject"
+	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
 // A Figure is the cost of one call of a subject, as the median of all rounds.
@@ -19,18 +20,17 @@ type Figure struct {
 	BodyBytes                   int
 	WallNS, CPUNS               float64
 	Bytes, Allocs               float64
-	// Ratios to controller-runtime, of the slices of one round: median, lowest and highest.
+	// Ratio is the ratio to controller-runtime: the median over all rounds, and its quartiles.
 	Ratio, RatioLow, RatioHigh float64
 	RatioCPU                   float64
-	// Net is the ratio of what is left of both when what the benchmark itself costs is taken off.
+	// Net is the ratio after the cost of the benchmark itself was subtracted from both.
 	Net float64
 }
 
 // A sample is one time slice: consecutive calls of one subject.
 type sample struct{ wall, cpu, bytes, allocs float64 }
 
-// measureRow measures the subjects of a row in turns, so that a slow period of the machine affects
-// all of them.
+// measureRow measures the subjects of a row in turns, so a slow period of the machine affects all of them.
 func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, error) {
 	calls := make([]int, len(row.Subjects))
 	for i, s := range row.Subjects {
@@ -56,11 +56,11 @@ func measureRow(row *subject.Row, rounds int, slice time.Duration) ([]Figure, er
 	return figures, nil
 }
 
-// calibrate warms a subject up and returns how many calls fill a slice. That is at least three,
+// calibrate warms a subject up and returns the number of calls that fill a slice. It returns at least three,
 // unless one call takes longer than the slice.
 func calibrate(s *subject.Subject, slice time.Duration) (int, error) {
 	if code := s.Call().Code; code != http.StatusOK {
-		return 0, fmt.Errorf("answers %d", code)
+		return 0, fmt.Errorf("HTTP %d", code)
 	}
 	for n := 1; ; n *= 2 {
 		took := time.Duration(takeSlice(s, n).wall * float64(n))
@@ -103,7 +103,7 @@ func processCPU() time.Duration {
 func summary(own, baseline, harness []sample) Figure {
 	var ratios, cpuRatios, net []float64
 	for i := range own {
-		if rest := own[i].wall - harness[i].wall; rest > 0 { // not of the harness itself
+		if rest := own[i].wall - harness[i].wall; rest > 0 { // for the harness itself, nothing is left
 			net = append(net, (baseline[i].wall-harness[i].wall)/rest)
 		}
 		ratios = append(ratios, baseline[i].wall/own[i].wall)
@@ -115,21 +115,12 @@ func summary(own, baseline, harness []sample) Figure {
 		for _, s := range own {
 			all = append(all, part(s))
 		}
-		return median(all)
+		return wire.Median(all)
 	}
 	return Figure{
 		WallNS: of(func(s sample) float64 { return s.wall }), CPUNS: of(func(s sample) float64 { return s.cpu }),
 		Bytes: of(func(s sample) float64 { return s.bytes }), Allocs: of(func(s sample) float64 { return s.allocs }),
-		Ratio: median(ratios), RatioLow: ratios[len(ratios)/4], RatioHigh: ratios[len(ratios)-1-len(ratios)/4],
-		RatioCPU: median(cpuRatios), Net: median(net),
+		Ratio: wire.Median(ratios), RatioLow: ratios[len(ratios)/4], RatioHigh: ratios[len(ratios)-1-len(ratios)/4],
+		RatioCPU: wire.Median(cpuRatios), Net: wire.Median(net),
 	}
-}
-
-// median returns the median of the values, or 0 without values.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }

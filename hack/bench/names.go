@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// A list is a comma-separated flag; empty means everything.
+// A list is a comma-separated flag. Empty means everything.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }
@@ -31,7 +31,7 @@ func (l *list) or(names ...string) {
 	}
 }
 
-// The names that the flags accept.
+// Names that the flags accept.
 var (
 	partNames  = list{"admissions", "patches", "wire"}
 	rowNames   = list{"validate", "noop", "mutate", "mutate-prepend", "update", "noop-unknown", "mutate-unknown"}
@@ -47,7 +47,7 @@ func sizeNames() list {
 	return names
 }
 
-// checkNames rejects unknown names, because a run takes minutes and would silently leave them out.
+// checkNames returns an error for unknown names, before a run that takes minutes.
 func (o *options) checkNames() error {
 	var errs []error
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func (o *options) checkNames() error {
 	} {
 		for _, name := range c.asked {
 			if !slices.Contains(c.valid, name) {
-				errs = append(errs, fmt.Errorf("-%s: there is no %q, but %s", c.flag, name, strings.Join(c.valid, ", ")))
+				errs = append(errs, fmt.Errorf("-%s: unknown name %q, want one of %s", c.flag, name, strings.Join(c.valid, ", ")))
 			}
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// asked returns options that measure as little as possible.
-func asked(parts, rows, sizes, shapes string) *options {
+// minimal returns options for the smallest measurement with these names.
+func minimal(parts, rows, sizes, shapes string) *options {
 	o := &options{rounds: 1, slice: 100 * time.Microsecond}
 	for l, text := range map[*list]string{&o.parts: parts, &o.rows: rows, &o.sizes: sizes, &o.shapes: shapes} {
 		_ = l.Set(text)
@@ -32,13 +32,13 @@ func TestUnknownNamesAreErrors(t *testing.T) {
 		o      *options
 		want   string
 	}{
-		{"a part", asked("nothing", "", "", ""), `-parts: there is no "nothing", but admissions, patches, wire`},
-		{"a row", asked("", "foo", "", ""), `-rows: there is no "foo", but validate, noop, mutate, mutate-prepend, update, noop-unknown, mutate-unknown`},
-		{"one size of two", asked("", "", "2KB,9kb", ""), `-sizes: there is no "9kb", but 2KB, 9KB, 197KB, 1.4MB`},
-		{"a shape", asked("", "", "", "typed,map"), `-shapes: there is no "map", but typed, projection, unstructured, custom`},
-		{"two at once", asked("x", "y", "", ""), `-parts: there is no "x", but admissions, patches, wire` + "\n" +
-			`-rows: there is no "y", but validate, noop, mutate, mutate-prepend, update, noop-unknown, mutate-unknown`},
-		{"nothing left to measure", asked("wire", "update", "", ""), "nothing to measure: end to end there are validate, noop and mutate only, up to 197KB"},
+		{"a part", minimal("nothing", "", "", ""), `-parts: unknown name "nothing", want one of admissions, patches, wire`},
+		{"a row", minimal("", "foo", "", ""), `-rows: unknown name "foo", want one of validate, noop, mutate, mutate-prepend, update, noop-unknown, mutate-unknown`},
+		{"one size of two", minimal("", "", "2KB,9kb", ""), `-sizes: unknown name "9kb", want one of 2KB, 9KB, 197KB, 1.4MB`},
+		{"a shape", minimal("", "", "", "typed,map"), `-shapes: unknown name "map", want one of typed, projection, unstructured, custom`},
+		{"two unknown names", minimal("x", "y", "", ""), `-parts: unknown name "x", want one of admissions, patches, wire` + "\n" +
+			`-rows: unknown name "y", want one of validate, noop, mutate, mutate-prepend, update, noop-unknown, mutate-unknown`},
+		{"nothing left to measure", minimal("wire", "update", "", ""), "nothing to measure: end to end, bench measures only validate, noop and mutate, up to 197KB"},
 	} {
 		if err := run(c.o); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", c.reason, err, c.want)
@@ -46,7 +46,7 @@ func TestUnknownNamesAreErrors(t *testing.T) {
 	}
 }
 
-func TestNamesAreThoseOfRowsAndShapes(t *testing.T) {
+func TestFlagsAcceptAllRowsAndShapes(t *testing.T) {
 	var rows, shapes list
 	for _, row := range subject.Rows(document.Sizes[0]) {
 		rows = append(rows, row.Name)
@@ -62,10 +62,10 @@ func TestNamesAreThoseOfRowsAndShapes(t *testing.T) {
 	}
 }
 
-func TestLegendExplainsWhatWasPrinted(t *testing.T) {
+func TestLegendExplainsOnlyThePrintedTables(t *testing.T) {
 	const page = "see docs/performance.md"
 	if got := (&Report{Patches: make([]quality.Result, 1)}).legend(); got != page {
-		t.Errorf("of patches: got %q", got)
+		t.Errorf("the legend for patches is %q", got)
 	}
 	for _, r := range []*Report{{Admissions: make([]Figure, 1)}, {Wire: make([]wire.Figure, 1)}} {
 		got := r.legend()
@@ -77,8 +77,8 @@ func TestLegendExplainsWhatWasPrinted(t *testing.T) {
 	}
 }
 
-// TestGobenchLooksForOldFirst uses a benchmark that does not exist, so that nothing is measured.
-func TestGobenchLooksForOldFirst(t *testing.T) {
+// TestGobenchChecksOldFirst uses a benchmark that does not exist, so that nothing is measured.
+func TestGobenchChecksOldFirst(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestGobenchLooksForOldFirst(t *testing.T) {
 		cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MFLAGS=")
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "ok  ") {
-			t.Errorf("%v: %s, want %q and nothing measured", err, out, want)
+			t.Errorf("%v: %s, want %q without a measurement", err, out, want)
 		}
 	}
 }

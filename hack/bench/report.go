@@ -18,7 +18,7 @@ type Report struct {
 	Go         string
 	Platform   string
 	CPUs       int
-	Modules    map[string]string // the versions compared
+	Modules    map[string]string // versions of the compared modules
 	Admissions []Figure          `json:",omitempty"`
 	Wire       []wire.Figure     `json:",omitempty"`
 	Patches    []quality.Result  `json:",omitempty"`

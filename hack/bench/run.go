@@ -27,7 +27,8 @@ func (o *options) rowsOf(size document.Size, keep func(*subject.Subject) bool) [
 	return rows
 }
 
-// keep reports whether a subject was requested. Projections are compared with the whole type.
+// keep reports whether a subject was requested. A projection is compared with the whole type, so a request
+// for projections includes that.
 func (o *options) keep(s *subject.Subject) bool {
 	typed := o.shapes.has(subject.Typed) || o.shapes.has(subject.Projection)
 	switch s.Candidate {
@@ -48,7 +49,7 @@ func (r *Report) measureAdmissions(o *options) error {
 	for _, size := range document.Sizes {
 		first, rounds := len(r.Admissions), o.rounds
 		if size.Large {
-			rounds = max(min(rounds, 5), rounds/2) // one call takes as long as a slice, or longer
+			rounds = max(min(rounds, 5), rounds/2) // one call may take longer than a slice
 		}
 		for _, row := range o.rowsOf(size, o.keep) {
 			progress("%s %s", row.Size, row.Name)

@@ -14,7 +14,7 @@ import (
 type table struct {
 	title string
 	head  []string
-	left  int // so many columns are text, the others numbers
+	left  int // number of left-aligned columns at the start
 	rows  [][]string
 }
 

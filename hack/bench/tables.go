@@ -39,7 +39,7 @@ func (f *Figure) handler() string {
 	return f.Candidate + " " + f.Shape
 }
 
-// against describes the target of a figure and whether it is met, or returns "" without a target.
+// against returns the target of a figure and whether it is met, or "" without a target.
 func (f *Figure) against() string {
 	target, has := targets[[3]string{f.Row, f.Size, f.Shape}]
 	if !has || f.Candidate != subject.Admitkit {
@@ -89,7 +89,7 @@ func (r *Report) grid(title string, handlers [][2]string, cell func(*Figure) str
 		}
 		for _, row := range r.rowNames() {
 			if h[1] == "" && row != "validate" && row != "update" {
-				continue // the same as validate: at most the size of the body counts
+				continue // costs the same as validate
 			}
 			line, measured := []string{(&Figure{Candidate: h[0], Shape: h[1]}).handler(), row}, false
 			for _, size := range r.sizes() {

@@ -15,8 +15,8 @@ var targets = map[[3]string]float64{
 	{"validate", "197KB", "projection"}: 40, {"noop", "197KB", "projection"}: 22, {"mutate", "197KB", "projection"}: 50,
 }
 
-// allocBudgets are the maximum allocations of a call at 2 KB, in excess of another row if one is
-// given.
+// allocBudgets are the maximum allocations of a call at 2 KB. Some limit only the allocations in excess of
+// another row.
 var allocBudgets = []struct {
 	shape, row, over string
 	most             float64

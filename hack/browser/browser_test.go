@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser tests the HTML report in a real browser: visibility, layout on a phone, and use
-// by keyboard.
+// Package browser tests the HTML report in a real browser: visibility, layout on a phone, and operation by
+// keyboard.
 package browser
 
 import (
@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(strings.TrimSpace(string(program))), chromedp.Flag("headless", "new"),
-		chromedp.NoSandbox) // it refuses to run as root otherwise; what it shows is ours
+		chromedp.NoSandbox) // Chrome does not run as root otherwise, and all pages are from these tests
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
 	var closeBrowser context.CancelFunc
@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// A tab shows a page. Scripts of the page are disabled, but tests can evaluate scripts.
+// A tab shows a page. The page cannot run scripts, but tests can.
 type tab struct {
 	t        *testing.T
 	ctx      context.Context
@@ -145,7 +145,7 @@ var once struct {
 	err error
 }
 
-// broken returns the report of webhooks that break laws. It is generated once.
+// broken returns the report for webhooks that break laws. All tests share it.
 func broken(t *testing.T) page.Page {
 	t.Helper()
 	once.Do(func() { once.Page, once.err = judge(t.Context()) })
@@ -169,7 +169,7 @@ func judge(ctx context.Context) (page.Page, error) {
 	return page.FromVerify(report), nil
 }
 
-// hostile returns a page with long texts and with texts that an attacker could write.
+// hostile returns a page with long texts, and with scripts and markup as texts.
 func hostile() page.Page {
 	long := strings.Repeat("x", 3000)
 	tag := `</style></script><script>document.title="run"</script><img src=http://127.0.0.1:9/x onerror=alert(1)>`
@@ -196,7 +196,7 @@ func hostile() page.Page {
 	return p
 }
 
-func TestNothingLeavesThePage(t *testing.T) {
+func TestPageSendsNoRequestsAndRunsNoScripts(t *testing.T) {
 	for name, p := range map[string]page.Page{"real": broken(t), "hostile": hostile()} {
 		file := write(t, p)
 		b := open(t, file, 1200, 900, "light")
@@ -207,17 +207,17 @@ func TestNothingLeavesThePage(t *testing.T) {
 			t.Errorf("%s: %d elements that the template does not have", name, n)
 		}
 		if title := ask[string](b, `document.title`); title == "run" {
-			t.Errorf("%s: a script of a stranger has run", name)
+			t.Errorf("%s: a script in a text has run", name)
 		}
 	}
 }
 
-func TestFilters(t *testing.T) {
+func TestFiltersSelectFindings(t *testing.T) {
 	p := broken(t)
 	b := open(t, write(t, p), 1200, 900, "light")
 	visible := `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`
 	if got := ask[int](b, visible); got != len(p.Findings) || got < 3 {
-		t.Fatalf("%d findings are shown, there are %d", got, len(p.Findings))
+		t.Fatalf("the page shows %d findings of %d", got, len(p.Findings))
 	}
 	count := func(law, webhook string) (n int) {
 		for _, f := range p.Findings {
@@ -245,20 +245,20 @@ func TestFilters(t *testing.T) {
 				t.Errorf("law %q, webhook %q: %d findings are shown, want %d", laws[l], hooks[h], got, want)
 			}
 			if got := ask[bool](b, `document.querySelector(".nothing").checkVisibility()`); got != (want == 0) {
-				t.Errorf("law %q, webhook %q: that there are none is said: %v", laws[l], hooks[h], got)
+				t.Errorf("law %q, webhook %q: the note for no findings is visible: %v", laws[l], hooks[h], got)
 			}
 		}
 	}
-	// A link to a finding works whatever the filters are.
+	// A link to a finding works even if the filters hide the finding.
 	b.do(chromedp.Click(id("law", len(laws)-1)), chromedp.Click(id("hook", 0)), chromedp.Click(chromedp.CSS(`td a[href="#finding-1"]`)))
 	if !ask[bool](b, `document.querySelector("#finding-1").checkVisibility()`) {
-		t.Error("a link leads to a finding that is hidden")
+		t.Error("the finding is hidden after a click on its link")
 	}
 }
 
 func id(name string, n int) chromedp.CSS { return chromedp.CSS(fmt.Sprintf("#%s-%d", name, n)) }
 
-func TestFitsOnAPhone(t *testing.T) {
+func TestPageFitsOnAPhone(t *testing.T) {
 	for name, p := range map[string]page.Page{"real": broken(t), "hostile": hostile()} {
 		file := write(t, p)
 		for _, scheme := range []string{"light", "dark"} {
@@ -277,7 +277,7 @@ func TestFitsOnAPhone(t *testing.T) {
 const tooWide = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.parentNode.closest(".scroll"))
 	.map(e => e.tagName + "." + e.className).slice(0, 8).join(" ")`
 
-func TestSideBySideWhereThereIsRoom(t *testing.T) {
+func TestBeforeAndAfterAreSideBySideOnWideScreens(t *testing.T) {
 	file := write(t, broken(t))
 	for width, beside := range map[int64]bool{1200: true, 360: false} {
 		b := open(t, file, width, 900, "light")
@@ -285,21 +285,21 @@ func TestSideBySideWhereThereIsRoom(t *testing.T) {
 		b.shot("real-" + map[bool]string{true: "desktop", false: "phone"}[beside] + "-unfolded")
 		got := ask[bool](b, `(() => { const [a, b] = document.querySelectorAll(".diff figure"); return a.getBoundingClientRect().top === b.getBoundingClientRect().top })()`)
 		if got != beside {
-			t.Errorf("at %d, before and after are beside each other: %v", width, got)
+			t.Errorf("at a width of %d, before and after are side by side: %v", width, got)
 		}
 		if !beside {
 			continue
 		}
-		// Lines that belong together are at one height.
+		// Corresponding lines have the same height.
 		if n := ask[int](b, `[...document.querySelectorAll(".diff")].filter(d => {
 			const [a, b] = [...d.querySelectorAll("pre")].map(p => [...p.querySelectorAll(".line")].map(l => Math.round(l.getBoundingClientRect().top)));
 			return a.join() !== b.join() }).length`); n != 0 {
-			t.Errorf("%d diffs of which the lines are not aligned", n)
+			t.Errorf("the lines of %d diffs are not aligned", n)
 		}
 	}
 }
 
-func TestContrast(t *testing.T) {
+func TestContrastMeetsWCAG(t *testing.T) {
 	file := write(t, broken(t))
 	for _, scheme := range []string{"light", "dark"} {
 		b := open(t, file, 1200, 900, scheme)
@@ -309,7 +309,7 @@ func TestContrast(t *testing.T) {
 			t.Errorf("%s: %s", scheme, low)
 		}
 		if n := ask[int](b, `window.looked`); n < 100 {
-			t.Errorf("%s: only %d texts were looked at", scheme, n)
+			t.Errorf("%s: the test checked only %d texts", scheme, n)
 		}
 	}
 }
@@ -331,7 +331,7 @@ const contrasts = `(() => {
 	return [...low].slice(0, 10);
 })()`
 
-func TestKeyboard(t *testing.T) {
+func TestPageWorksByKeyboard(t *testing.T) {
 	b := open(t, write(t, broken(t)), 1200, 900, "light")
 	where := `document.activeElement.id || document.activeElement.className || document.activeElement.tagName`
 	var path []string
@@ -343,19 +343,19 @@ func TestKeyboard(t *testing.T) {
 		}
 	}
 	if path[0] != "skip" || path[len(path)-1] != "law-0" {
-		t.Fatalf("Tab goes through %q", path)
+		t.Fatalf("Tab moves the focus through %q", path)
 	}
 	if !ask[bool](b, `getComputedStyle(document.activeElement.parentNode).outlineStyle === "solid"`) {
-		t.Error("it cannot be seen where the focus is")
+		t.Error("the focus is not visible")
 	}
 	before := ask[int](b, `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	if after := ask[int](b, `[...document.querySelectorAll(".finding")].filter(f => f.checkVisibility()).length`); after == 0 || after >= before {
-		t.Errorf("an arrow key on the filter shows %d of %d findings", after, before)
+		t.Errorf("after an arrow key on the filter, the page shows %d of %d findings", after, before)
 	}
 }
 
-func TestAccessibilityTree(t *testing.T) {
+func TestAccessibilityTreeHasNamesAndHeadings(t *testing.T) {
 	b := open(t, write(t, broken(t)), 1200, 900, "light")
 	nodes := call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
 	named := map[string]int{}
@@ -367,7 +367,7 @@ func TestAccessibilityTree(t *testing.T) {
 		switch role {
 		case "radio", "heading", "region", "article", "link", "form", "group", "RootWebArea":
 			if n.Name == nil || len(strings.Trim(string(n.Name.Value), `"`)) == 0 {
-				if role == "group" { // an element details is one; its summary speaks for it
+				if role == "group" { // this is a details element, which has the name of its summary
 					continue
 				}
 				t.Errorf("a %s has no name", role)
@@ -377,7 +377,7 @@ func TestAccessibilityTree(t *testing.T) {
 	}
 	for _, role := range []string{"radio", "heading", "region", "article", "link", "form", "RootWebArea"} {
 		if named[role] == 0 {
-			t.Errorf("there is no %s: %v", role, named)
+			t.Errorf("the page has no %s: %v", role, named)
 		}
 	}
 	levels := ask[[]int](b, `[...document.querySelectorAll("h1,h2,h3,h4,h5,h6")].map(h => +h.tagName[1])`)

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The manifests are all that it takes, and a renewed certificate fails no call.
-func TestRenewal(t *testing.T) {
+// With the manifests alone, the renewal of a certificate fails no call.
+func TestRenewalFailsNoCall(t *testing.T) {
 	s := newService(t)
-	s.lead(s.program(t))
+	s.forwardTo(s.program(t))
 	awaitEnforced(t)
 	w := s.watch(t)
 	for range 3 {
@@ -28,7 +28,7 @@ func TestRenewal(t *testing.T) {
 	w.failedNone(t)
 }
 
-// renew does what `cmctl renew` does.
+// renew requests the renewal of a certificate, as `cmctl renew` does.
 func renew(t *testing.T, certificate string) {
 	t.Helper()
 	ctx, certificates := t.Context(), world.certs.CertmanagerV1().Certificates(name)
@@ -45,9 +45,9 @@ func renew(t *testing.T, certificate string) {
 	}
 }
 
-// The guide's reason for a CA of its own: without one, renewing fails calls where cainjector
-// replaces the caBundle, as it did before 1.19. It is also what shows that these tests can fail.
-func TestRenewalWithoutCA(t *testing.T) {
+// Without a separate CA, a renewal fails calls if cainjector replaces the caBundle, as it did before version
+// 1.19. The guide gives this as the reason for the CA. The test also shows that these tests can fail.
+func TestRenewalWithoutCAFailsCalls(t *testing.T) {
 	for merging, fails := range map[string]bool{"CAInjectorMerging=true": false, "CAInjectorMerging=false": true} {
 		t.Run(merging, func(t *testing.T) {
 			setFeature(t, merging)
@@ -55,7 +55,7 @@ func TestRenewalWithoutCA(t *testing.T) {
 			kubectl(t, "patch", "-n", name, "certificate/"+name, "--type=merge", `-p={"spec":{"issuerRef":{"name":"deny-policy-selfsigned"}}}`)
 			kubectl(t, "delete", "-n", name, "secret/deny-policy-tls", "--ignore-not-found")
 			kubectl(t, "wait", "-n", name, "--for=create", "secret/deny-policy-tls")
-			s.lead(s.program(t))
+			s.forwardTo(s.program(t))
 			awaitEnforced(t)
 			old, w := s.served(t), s.watch(t)
 			renew(t, name)
@@ -79,10 +79,10 @@ func setFeature(t *testing.T, setting string) {
 	})
 }
 
-// The commands of the guide replace the CA, and no call fails.
-func TestReplaceCA(t *testing.T) {
+// The commands of the guide replace the CA without a failed call.
+func TestReplacingTheCAFailsNoCall(t *testing.T) {
 	s := newService(t)
-	s.lead(s.program(t))
+	s.forwardTo(s.program(t))
 	awaitEnforced(t)
 	old, steps := s.served(t), commands(t, "### Replace the CA")
 	if len(steps) != 4 {
@@ -91,18 +91,18 @@ func TestReplaceCA(t *testing.T) {
 	dir, w := t.TempDir(), s.watch(t)
 	bash(t, dir, steps[0])
 	bash(t, dir, steps[1])
-	w.some(t) // no witness here needs the minute of the guide
+	w.some(t) // the guide waits a minute here, which the test does not need
 	bash(t, dir, steps[2])
 	s.awaitOther(t, old)
 	bash(t, dir, steps[3])
 	w.failedNone(t)
 	now, cas := s.served(t), awaitBundle(t, 1)
 	if err := now.CheckSignatureFrom(cas[0]); err != nil || now.Issuer.String() == old.Issuer.String() {
-		t.Errorf("the caBundle has %s, and %s signed (%v)", cas[0].Subject, now.Issuer, err)
+		t.Errorf("the caBundle has %s, but %s signed the certificate (%v)", cas[0].Subject, now.Issuer, err)
 	}
 }
 
-// commands returns the code blocks for a shell below a heading of the guide.
+// commands returns the shell commands below a heading of the guide, by code block.
 func commands(t *testing.T, heading string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/certificates.md")
@@ -111,7 +111,7 @@ func commands(t *testing.T, heading string) []string {
 	}
 	_, section, ok := strings.Cut(string(text), "\n"+heading)
 	if !ok {
-		t.Fatalf("the guide has no %q", heading)
+		t.Fatalf("the guide has no heading %q", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n#")
 	var blocks []string
@@ -122,7 +122,7 @@ func commands(t *testing.T, heading string) []string {
 	return blocks
 }
 
-// bash runs commands in a folder, with kubectl at hand.
+// bash runs commands in a folder, with kubectl on the PATH.
 func bash(t *testing.T, dir, script string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)

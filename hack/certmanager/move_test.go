@@ -15,39 +15,40 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The way of the guide from cert-manager to certificates of one's own: no call fails, though
-// cainjector still runs.
-func TestMoveFromCertManager(t *testing.T) {
+// The steps of the guide from cert-manager to self-managed certificates fail no call, although cainjector
+// still runs.
+func TestMoveFromCertManagerFailsNoCall(t *testing.T) {
 	s := newService(t)
-	s.lead(s.program(t))
+	s.forwardTo(s.program(t))
 	awaitEnforced(t)
 	w := s.watch(t)
 	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from-")
-	s.lead(s.selfManaged(t))
+	s.forwardTo(s.selfManaged(t))
 	awaitBundle(t, 2)
 	kubectl(t, "delete", "-n", name, "certificates", "--all")
 	w.some(t)
 	w.failedNone(t)
 }
 
-// And back, with a cainjector that adds to the caBundle.
-func TestMoveToCertManager(t *testing.T) {
+// The steps from self-managed certificates to cert-manager fail no call, with a cainjector that merges its CA
+// into the caBundle.
+func TestMoveToCertManagerFailsNoCall(t *testing.T) {
 	s := newService(t)
 	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from-")
 	change(t, "caBundle", nil)
-	s.lead(s.selfManaged(t))
+	s.forwardTo(s.selfManaged(t))
 	awaitEnforced(t)
 	w := s.watch(t)
 	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from=deny-policy/deny-policy")
 	awaitBundle(t, 2)
-	w.some(t) // by now every observer has seen that
-	s.lead(s.program(t))
+	w.some(t) // until every witness has seen the change
+	s.forwardTo(s.program(t))
 	w.some(t)
 	w.failedNone(t)
 }
 
-// selfManaged runs the hooks of the example with certificates of their own, and returns the
-// address when they are ready.
+// selfManaged serves the hooks of the example with self-managed certificates. It waits until they are ready
+// and returns their address.
 func (s *service) selfManaged(t *testing.T) string {
 	t.Helper()
 	log := testr.New(t)

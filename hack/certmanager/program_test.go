@@ -19,11 +19,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lag is how long the kubelet here takes to bring a changed Secret into a volume.
+// lag is the delay before the simulated kubelet updates the volume of a changed Secret.
 const lag = 2 * time.Second
 
-// program runs the program as the Deployment does, with the Secret in its files, and returns its
-// address.
+// program runs the program with the arguments of the Deployment and the files of the Secret. It returns the
+// address of the program.
 func (s *service) program(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func (s *service) program(t *testing.T) string {
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		for range addr { // all is logged
+		for range addr { // wait for the end of the log
 		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -70,16 +70,17 @@ func (s *service) program(t *testing.T) string {
 	})
 	target, ok := <-addr
 	if !ok {
-		t.Fatal("the program does not serve")
+		t.Fatal("the program ended before it served")
 	}
 	return target
 }
 
-// kubelet keeps the files of the Secret in a folder, as a volume does: late, and all of them at once.
+// kubelet keeps the files of the Secret in a folder up to date, as the kubelet does in a volume: with a delay,
+// and all files at once.
 func kubelet(t *testing.T, dir string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var trouble error // the last one, if it has not passed
+	var lastErr error // error of the last step, or nil
 	seen, n, done := "", 0, make(chan struct{})
 	step := func() error {
 		secret, err := world.clients.CoreV1().Secrets(name).Get(ctx, name+"-tls", metav1.GetOptions{})
@@ -98,20 +99,19 @@ func kubelet(t *testing.T, dir string) {
 		defer close(done)
 		for pause(ctx, 100*time.Millisecond) {
 			if err := step(); ctx.Err() == nil {
-				trouble = err
+				lastErr = err
 			}
 		}
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if <-done; trouble != nil {
-			t.Errorf("the Secret into files: %v", trouble)
+		if <-done; lastErr != nil {
+			t.Errorf("cannot write the files of the Secret: %v", lastErr)
 		}
 	})
 }
 
-// project writes files the way the kubelet does: a folder for each version, and a link that is
-// swapped.
+// project writes files as the kubelet does: into a new folder, to which it then moves a symbolic link.
 func project(dir string, version int, files map[string][]byte) error {
 	folder := fmt.Sprintf("..%d", version)
 	if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {

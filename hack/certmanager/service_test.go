@@ -17,15 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const name = "deny-policy" // of everything in the manifests
+const name = "deny-policy" // name of all objects in the manifests
 
-// A service stands for the cluster: in front of the program, which runs on this machine.
+// A service simulates the Service of the example. It forwards connections to the program on this machine.
 type service struct {
 	port   int32
 	target atomic.Pointer[string]
 }
 
-// newService applies the manifests of the example, and has the API server find its Service here.
+// newService applies the manifests of the example. It makes the API server reach the Service on this machine.
 func newService(t *testing.T) *service {
 	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
@@ -37,7 +37,7 @@ func newService(t *testing.T) *service {
 	go s.relay(listener)
 	kubectl(t, "apply", "-f", "testdata/shops.yaml")
 	kubectl(t, "apply", "-k", "../../examples/deny-policy/manifests")
-	t.Cleanup(func() { // the namespace stays: there is nobody to end it
+	t.Cleanup(func() { // without a controller manager the namespace cannot be deleted
 		kubectl(t, "delete", "--ignore-not-found", "-n", name, "validatingwebhookconfiguration/"+name)
 		kubectl(t, "delete", "-n", name, "certificates,certificaterequests,issuers,secrets,services", "--all")
 	})
@@ -69,9 +69,10 @@ func change(t *testing.T, field string, value any) {
 	}
 }
 
-// lead has new connections to the Service lead to an address.
-func (s *service) lead(addr string) { s.target.Store(&addr) }
+// forwardTo makes new connections to the Service lead to an address.
+func (s *service) forwardTo(addr string) { s.target.Store(&addr) }
 
+// relay forwards connections until the listener is closed.
 func (s *service) relay(listener net.Listener) {
 	for {
 		from, err := listener.Accept()
@@ -98,7 +99,7 @@ func (s *service) relay(listener net.Listener) {
 	}
 }
 
-// pause returns false when ctx is done first.
+// pause waits for d. It returns false if ctx is done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -64,8 +64,8 @@ func trusted(ctx context.Context) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// shake makes a new connection to the Service as an API server does.
-func (s *service) shake(ctx context.Context, c *tls.Config) (*x509.Certificate, error) {
+// handshake opens a new connection to the Service as an API server does, and returns its certificate.
+func (s *service) handshake(ctx context.Context, c *tls.Config) (*x509.Certificate, error) {
 	c.ServerName = name + "." + name + ".svc"
 	conn, err := (&tls.Dialer{Config: c}).DialContext(ctx, "tcp", fmt.Sprintf("localhost:%d", s.port))
 	if err != nil {
@@ -75,36 +75,36 @@ func (s *service) shake(ctx context.Context, c *tls.Config) (*x509.Certificate, 
 	return leaf, conn.Close()
 }
 
-// served returns the certificate that the Service serves now, trusted or not.
+// served returns the current certificate of the Service, without verifying it.
 func (s *service) served(t *testing.T) *x509.Certificate {
 	t.Helper()
-	leaf, err := s.shake(t.Context(), &tls.Config{InsecureSkipVerify: true})
+	leaf, err := s.handshake(t.Context(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return leaf
 }
 
-// awaitOther returns when another certificate than this is served.
+// awaitOther waits until the Service has another certificate than old.
 func (s *service) awaitOther(t *testing.T, old *x509.Certificate) {
 	t.Helper()
 	poll(t, "another certificate", func(context.Context) error {
 		if s.served(t).Equal(old) {
-			return fmt.Errorf("it is the old one")
+			return fmt.Errorf("the Service still has the old certificate")
 		}
 		return nil
 	})
 }
 
-// A witness makes calls for the time of a test, and counts.
+// A witness makes calls and handshakes during a test, and counts them.
 type witness struct {
 	mu                          sync.Mutex
 	calls, handshakes, failures int
 	stop                        func()
 }
 
-// watch creates Pods that the hook has to allow, one after the other, and makes connections of
-// its own with what was in the caBundle a moment before.
+// watch creates Pods that the hook must allow, one after the other. It also makes handshakes, and verifies
+// them with the caBundle that it read shortly before.
 func (s *service) watch(t *testing.T) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +136,7 @@ func (s *service) watch(t *testing.T) *witness {
 					return err
 				}
 				pause(ctx, rand.N(500*time.Millisecond))
-				_, err = s.shake(ctx, &tls.Config{RootCAs: pool})
+				_, err = s.handshake(ctx, &tls.Config{RootCAs: pool})
 				return err
 			})
 		})
@@ -161,7 +161,7 @@ func (w *witness) failedNone(t *testing.T) {
 	}
 }
 
-// some returns when some more calls and handshakes were made.
+// some waits for some further calls and handshakes.
 func (w *witness) some(t *testing.T) {
 	t.Helper()
 	count := func() int {
@@ -172,13 +172,13 @@ func (w *witness) some(t *testing.T) {
 	enough := count() + 30
 	poll(t, "more traffic", func(context.Context) error {
 		if n := count(); n < enough {
-			return fmt.Errorf("%d handshakes of %d", n, enough)
+			return fmt.Errorf("%d of %d handshakes", n, enough)
 		}
 		return nil
 	})
 }
 
-const shops = "shops" // a namespace in which the rules are enforced
+const shops = "shops" // namespace in which the rules are enforced
 
 func createPod(ctx context.Context, image string) error {
 	_, err := world.clients.CoreV1().Pods(shops).Create(ctx, &corev1.Pod{
@@ -190,18 +190,18 @@ func createPod(ctx context.Context, image string) error {
 	return err
 }
 
-// awaitEnforced returns when the API server asks the hook, and gets its answer.
+// awaitEnforced waits until the API server calls the hook and gets its responses.
 func awaitEnforced(t *testing.T) {
 	t.Helper()
 	poll(t, "the rules are enforced", func(ctx context.Context) error {
 		if err := createPod(ctx, "shop:latest"); err == nil || !strings.Contains(err.Error(), "denied the request") {
-			return fmt.Errorf("a wrong Pod: %w", err)
+			return fmt.Errorf("creating an invalid Pod: %w", err)
 		}
 		return createPod(ctx, "shop:v1")
 	})
 }
 
-// awaitBundle returns when so many CAs are trusted, and returns them.
+// awaitBundle waits until the caBundle has count CAs, and returns them.
 func awaitBundle(t *testing.T, count int) (cas []*x509.Certificate) {
 	t.Helper()
 	poll(t, "the caBundle", func(context.Context) error {
@@ -214,7 +214,7 @@ func awaitBundle(t *testing.T, count int) (cas []*x509.Certificate) {
 			cas = append(cas, ca)
 		}
 		if len(cas) != count {
-			return fmt.Errorf("it has %d certificates, want %d", len(cas), count)
+			return fmt.Errorf("the caBundle has %d certificates, want %d", len(cas), count)
 		}
 		return nil
 	})

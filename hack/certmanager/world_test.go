@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certmanager holds what docs/certificates.md says of cert-manager against cert-manager:
-// its controllers and its cainjector run here, beside a real API server and the program of an
-// example.
+// Package certmanager checks with cert-manager what docs/certificates.md says about it. The controllers and the
+// cainjector of cert-manager run in the test, with a real API server and the program of an example.
 package certmanager
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/revisionmanager"
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	"github.com/cert-manager/cert-manager/pkg/controller/issuers"
-	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca" // an issuer registers itself
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca" // the import registers the issuer
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 	"github.com/cert-manager/cert-manager/pkg/util"
 	"github.com/go-logr/logr"
@@ -50,8 +49,8 @@ var world struct {
 	api        *apiserver.Server
 	clients    *kubernetes.Clientset
 	certs      *versioned.Clientset
-	kubeconfig string // a file
-	program    string // the binary of deny-policy
+	kubeconfig string // path of the kubeconfig file
+	program    string // path of the program deny-policy
 }
 
 func TestMain(m *testing.M) {
@@ -91,7 +90,7 @@ func run(m *testing.M) (code int, err error) {
 	return code, nil
 }
 
-// build makes what the tests use: clients, cert-manager's types in the API server, the program.
+// build creates the clients, installs the CRDs of cert-manager, and compiles the program.
 func build(ctx context.Context, dir string) error {
 	world.clients = kubernetes.NewForConfigOrDie(world.api.Config)
 	world.certs = versioned.NewForConfigOrDie(world.api.Config)
@@ -116,10 +115,10 @@ func build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// startCertManager runs of cert-manager what issues certificates of CAs and injects caBundles.
+// startCertManager runs the controllers of cert-manager for issuers with a CA, and cainjector.
 func startCertManager(ctx context.Context) (*errgroup.Group, error) {
 	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // the tests tell what is wrong
+	klog.SetLogger(logr.Discard()) // the tests report errors
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig: world.kubeconfig, IssuerOptions: controller.IssuerOptions{ClusterResourceNamespace: "cert-manager"},
 	})

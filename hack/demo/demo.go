@@ -22,7 +22,7 @@ import (
 type demo struct {
 	*screen
 	cluster *testcluster.Cluster
-	ledger  string // a file
+	ledger  string // path of the file
 	stops   []func() error
 }
 
@@ -70,7 +70,7 @@ func (d *demo) serve(ctx context.Context, example string, hooks []*webhook.Hook)
 	return err
 }
 
-// stop takes back what start did, the last first.
+// stop undoes the steps of start in reverse order.
 func (d *demo) stop() error {
 	var errs []error
 	for i := range d.stops {
@@ -89,8 +89,8 @@ func (d *demo) version(ctx context.Context) (string, error) {
 	return v.GitVersion, err
 }
 
-// kubectl shows a command and all that it prints, and checks that it succeeds or fails as
-// wanted and prints these texts.
+// kubectl runs a command and shows the command and its output. It checks that the command succeeds or fails as
+// expected, and that the output has these texts.
 func (d *demo) kubectl(ctx context.Context, succeeds bool, texts []string, args ...string) error {
 	d.command("kubectl " + strings.Join(args, " "))
 	out, err := d.cluster.Kubectl(ctx, "", args...)

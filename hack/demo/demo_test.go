@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The demo is the first command that users run.
+// TestDemo checks the output of the demo, which is the first command that many users run.
 func TestDemo(t *testing.T) {
 	t.Chdir("../..")
 	var out bytes.Buffer
@@ -21,16 +21,16 @@ func TestDemo(t *testing.T) {
 	}
 	for _, want := range []string{"All 4 stories went as told.", "Cleaned up"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, out.String())
+			t.Errorf("the output lacks %q:\n%s", want, out.String())
 		}
 	}
 	checkReadme(t, out.String())
 	if strings.Contains(out.String(), "\x1b") {
-		t.Error("it colours what is not a terminal")
+		t.Error("the output has colours although it is not a terminal")
 	}
 }
 
-// checkReadme finds the lines that the README shows of the demo in what it printed, in order.
+// checkReadme checks that the output has the lines of the demo in the README, in order.
 func checkReadme(t *testing.T, printed string) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")
@@ -42,7 +42,7 @@ func checkReadme(t *testing.T, printed string) {
 	_, block, _ := strings.Cut(string(readme), "```console\n")
 	block, _, found := strings.Cut(block, "```")
 	if !found {
-		t.Fatal("the README shows nothing of the demo")
+		t.Fatal("the README has no output of the demo")
 	}
 	for want := range strings.Lines(seconds.ReplaceAllString(block, "after a while")) {
 		want = strings.TrimSuffix(want, "\n")
@@ -51,13 +51,13 @@ func checkReadme(t *testing.T, printed string) {
 		}
 		at := slices.Index(lines, want)
 		if at < 0 {
-			t.Fatalf("the README shows a line that the demo does not print, or not there: %q", want)
+			t.Fatalf("the README has a line that the demo does not print, or prints elsewhere: %q", want)
 		}
 		lines = lines[at+1:]
 	}
 }
 
-func TestDiffLines(t *testing.T) {
+func TestDiffLinesMarksChanges(t *testing.T) {
 	rows := []struct{ before, after, want string }{
 		{"a b c", "a b c", "  a|  b|  c"},
 		{"a c", "a b c", "  a|+ b|  c"},
@@ -72,7 +72,7 @@ func TestDiffLines(t *testing.T) {
 	}
 }
 
-func TestWritten(t *testing.T) {
+func TestWrittenDropsServerFields(t *testing.T) {
 	pod := map[string]any{
 		"metadata": map[string]any{"name": "x", "uid": "1", "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}"}},
 		"spec": map[string]any{
@@ -92,16 +92,16 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-func TestColour(t *testing.T) {
+func TestOnlyTerminalsGetColour(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
 	if wantsColour(file) {
-		t.Error("a file is no terminal")
+		t.Error("a file gets colours")
 	}
-	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as a terminal is
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, like a terminal
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +109,11 @@ func TestColour(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
 	if !wantsColour(terminal) {
-		t.Error("a terminal has no colour")
+		t.Error("a terminal gets no colours")
 	}
 	t.Setenv("NO_COLOR", "1")
 	if wantsColour(terminal) {
-		t.Error("NO_COLOR is not honoured")
+		t.Error("a terminal gets colours despite NO_COLOR")
 	}
 	var out bytes.Buffer
 	s := &screen{w: &out, colour: true}

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Fields that the API server sets in every Pod and container are not shown, because they do not come from webhooks.
+// Fields that the API server sets in every Pod and container. The demo does not show them.
 var (
 	podDefaults = []string{"dnsPolicy", "enableServiceLinks", "preemptionPolicy", "priority", "restartPolicy",
 		"schedulerName", "securityContext", "terminationGracePeriodSeconds", "tolerations"}
 	containerDefaults = []string{"imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy"}
 )
 
-// written returns what remains of a Pod without all that the API server and kubectl add: what
-// the user and the webhooks wrote.
+// written returns the Pod without the fields that the API server and kubectl add. So it has only what the user
+// and the webhooks wrote.
 func written(pod map[string]any) map[string]any {
 	metadata, spec := child(pod, "metadata"), without(child(pod, "spec"), podDefaults...)
 	for _, list := range []string{"initContainers", "containers"} {
@@ -51,8 +51,8 @@ func without(m map[string]any, names ...string) map[string]any {
 	return m
 }
 
-// diffYAML returns the lines of both documents, each marked "+ " if only after has it, "- " if
-// only before does, and "  " otherwise.
+// diffYAML returns the lines of both documents. It puts "+ " before a line that only after has, "- " before a
+// line that only before has, and "  " before the others.
 func diffYAML(before, after map[string]any) ([]string, error) {
 	b, err := yaml.Marshal(before)
 	if err != nil {
@@ -65,9 +65,9 @@ func diffYAML(before, after map[string]any) ([]string, error) {
 	return diffLines(strings.Split(strings.TrimSpace(string(b)), "\n"), strings.Split(strings.TrimSpace(string(a)), "\n")), nil
 }
 
-// diffLines follows a longest common subsequence.
+// diffLines returns the lines of before and after, merged along a longest common subsequence.
 func diffLines(before, after []string) []string {
-	// common[i][j] is the length of the longest one of before[i:] and after[j:].
+	// common[i][j] is the length of the longest common subsequence of before[i:] and after[j:].
 	common := make([][]int, len(before)+1)
 	for i := range common {
 		common[i] = make([]int, len(after)+1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Demo runs the hooks of both examples behind a real kube-apiserver and shows, with kubectl,
-// what they do. It exits with 0 only if every story had the expected result. Run it from the root of the repository: its
+// Demo runs the hooks of both examples with a real kube-apiserver and shows with kubectl what they do. It exits
+// with 0 only if every story has the expected result. Run it at the root of the repository, because its
 // manifests are in hack/demo.
 package main
 
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The stories take seconds; starting the API server on a busy machine may take most of this.
+// timeout limits the whole demo. The stories take seconds, but an API server may start slowly.
 const timeout = 3 * time.Minute
 
 func main() {
@@ -38,7 +38,7 @@ func run(ctx context.Context, s *screen) error {
 	return err
 }
 
-// play starts everything, tells the stories, and takes everything back, also after a failure.
+// play starts the API server and the hooks, tells the stories, and cleans up, also after a failure.
 func play(ctx context.Context, s *screen) (err error) {
 	d, err := start(ctx, s)
 	if err != nil {
@@ -54,7 +54,7 @@ func play(ctx context.Context, s *screen) (err error) {
 	for i, story := range stories {
 		s.title(fmt.Sprintf("%d. %s", i+1, story.title))
 		if err := story.tell(ctx, d); err != nil {
-			return fmt.Errorf("story %d, %q, did not go as told: %w", i+1, story.title, err)
+			return fmt.Errorf("story %d, %q, failed: %w", i+1, story.title, err)
 		}
 	}
 	s.progress("\nAll %d stories went as told.", len(stories))

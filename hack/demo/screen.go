@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A screen writes for a person. Colour only repeats what the text says without it.
+// A screen writes for a person. Colours repeat only what the text says.
 type screen struct {
 	w      io.Writer
 	colour bool
 }
 
-// wantsColour says yes to a terminal, unless NO_COLOR (https://no-color.org) is set.
+// wantsColour reports whether f is a terminal and NO_COLOR (https://no-color.org) is not set.
 func wantsColour(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -41,7 +41,7 @@ func (s *screen) title(text string) { fmt.Fprintf(s.w, "\n%s\n\n", s.paint(bold,
 
 func (s *screen) command(line string) { fmt.Fprintln(s.w, s.paint(blue, "$ "+line)) }
 
-// text shows what a command printed as it is.
+// text shows the output of a command unchanged.
 func (s *screen) text(text string) { fmt.Fprint(s.w, text) }
 
 func (s *screen) diff(lines []string) {

@@ -48,7 +48,7 @@ func tellInjection(ctx context.Context, d *demo) error {
 	d.diff(lines)
 	for _, line := range lines {
 		if strings.HasPrefix(line, "-") {
-			return fmt.Errorf("something of the user's is gone: %s", line)
+			return fmt.Errorf("the Pod lost a line of the user: %s", line)
 		}
 	}
 	added := strings.Join(lines, "\n")
@@ -111,7 +111,7 @@ func tellSideEffect(ctx context.Context, d *demo) error {
 	}
 	d.progress("The ledger: %s", strings.TrimSpace(string(ledger)))
 	if strings.Count(string(ledger), "\n") != 1 || !strings.Contains(string(ledger), `"team":"payments"`) {
-		return errors.New("the ledger does not have exactly the one record of the team payments")
+		return errors.New("the ledger must have exactly one record, of the team payments")
 	}
 	return nil
 }

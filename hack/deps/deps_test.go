@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deps checks what the packages of this module may import, so that
-// imports keep flowing downward and heavy dependencies stay at the edge.
+// Package deps checks the imports of the packages of this module: imports go downward only, and only packages
+// at the edge have heavy dependencies.
 package deps
 
 import (
@@ -28,7 +28,7 @@ var layers = map[string][]string{
 	"metrics":       {"patch", "review", "webhook", "certs", "install"},
 	"tracing":       {"patch", "review", "webhook"},
 	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
-	// These two serve any webhook, so they never see our hook types.
+	// These two work with any webhook, so they must not import our hook types.
 	"chain":       {"patch", "review", "certs"},
 	"idempotence": {"patch", "review", "certs", "chain"},
 	"lint":        {"patch", "review", "certs", "chain"},
@@ -37,10 +37,10 @@ var layers = map[string][]string{
 // inner lists, for packages below internal/, the packages below pkg/ that they may import. A
 // package that is not listed may import none. The command line tool may import any.
 var inner = map[string][]string{
-	"received": {"patch", "review"}, // patches against the bytes of a request
+	"received": {"patch", "review"}, // compares with the bytes of a request
 }
 
-// heavy lists the imports that light packages must not bring into a webhook's program.
+// heavy lists the imports that light packages must not add to the program of a webhook.
 var heavy = []struct {
 	layers    []string
 	forbidden []string
@@ -53,7 +53,7 @@ var heavy = []struct {
 	{
 		layers:    []string{"webhook"},
 		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes", "github.com/prometheus", "go.opentelemetry.io"},
-		// controller-runtime's own scheme is this one; it holds types, not clients.
+		// controller-runtime imports this scheme, which has types and no clients.
 		allowed: []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
 	{
@@ -62,7 +62,7 @@ var heavy = []struct {
 		allowed:   []string{"k8s.io/client-go/kubernetes/scheme"},
 	},
 	{
-		// Of OpenTelemetry only the API: the SDK, with exporters, is the user's to choose.
+		// Only the API of OpenTelemetry is permitted. Users choose the SDK and its exporters.
 		layers:    []string{"metrics", "tracing"},
 		forbidden: []string{"k8s.io/apiserver", "k8s.io/client-go/kubernetes", "go.opentelemetry.io/otel/sdk"},
 	},
@@ -84,13 +84,13 @@ func TestImportsFlowDownward(t *testing.T) {
 		for _, to := range g.reachable(from) {
 			switch {
 			case slices.Contains(edges, to) && to != from:
-				t.Errorf("%s is for users, no package of ours may need it:\n\t%s", to, g.why(from, to))
+				t.Errorf("%s is for users, so no package of this module may import it:\n\t%s", to, g.why(from, to))
 			case within(to, module+"/pkg"):
 				if other := layerOf(to); other != layer && !slices.Contains(allowed, other) {
-					t.Errorf("pkg/%s must not need pkg/%s:\n\t%s", layer, other, g.why(from, to))
+					t.Errorf("pkg/%s must not import pkg/%s:\n\t%s", layer, other, g.why(from, to))
 				}
 			case within(to, module) && !within(to, module+"/internal"):
-				t.Errorf("a public package must not need %s:\n\t%s", to, g.why(from, to))
+				t.Errorf("a public package must not import %s:\n\t%s", to, g.why(from, to))
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func TestInternalPackagesStayBelow(t *testing.T) {
 	g := load(t)
 	const cli = module + "/internal/cli"
 	for _, from := range g.own("internal") {
-		if from == module+"/internal/apiserver/play" { // prints for the tool and the demo
+		if from == module+"/internal/apiserver/play" { // prints for the command line tool and the demo
 			continue
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(from, module+"/internal/"), "/")
@@ -108,19 +108,19 @@ func TestInternalPackagesStayBelow(t *testing.T) {
 			switch {
 			case within(from, cli):
 				if within(to, module+"/cmd") || within(to, module+"/test") {
-					t.Errorf("%s must not need %s:\n\t%s", from, to, g.why(from, to))
+					t.Errorf("%s must not import %s:\n\t%s", from, to, g.why(from, to))
 				}
 			case within(to, cli):
-				t.Errorf("only the command line tool may need internal/cli:\n\t%s", g.why(from, to))
+				t.Errorf("only the command line tool may import internal/cli:\n\t%s", g.why(from, to))
 			case within(to, module+"/pkg") && !slices.Contains(inner[name], layerOf(to)):
-				t.Errorf("internal/%s must not need pkg/%s:\n\t%s", name, layerOf(to), g.why(from, to))
+				t.Errorf("internal/%s must not import pkg/%s:\n\t%s", name, layerOf(to), g.why(from, to))
 			}
 		}
 	}
 	for _, from := range g.own("pkg") {
 		for _, to := range g.reachable(from) {
 			if within(to, cli) {
-				t.Errorf("a public package must not need internal/cli:\n\t%s", g.why(from, to))
+				t.Errorf("a public package must not import internal/cli:\n\t%s", g.why(from, to))
 			}
 		}
 	}
@@ -136,14 +136,14 @@ func TestHeavyPackagesStayAtTheEdge(t *testing.T) {
 			bad := slices.DeleteFunc(g.reachable(from), func(to string) bool {
 				return !anyWithin(to, rule.forbidden) || anyWithin(to, rule.allowed)
 			})
-			if len(bad) > 0 { // one heavy import brings dozens; the nearest tells the story
-				t.Errorf("%s needs %d packages that it must not, the nearest by\n\t%s", from, len(bad), g.why(from, bad[0]))
+			if len(bad) > 0 { // one heavy import adds dozens, so report only the nearest
+				t.Errorf("%s imports %d packages that it must not, the nearest through\n\t%s", from, len(bad), g.why(from, bad[0]))
 			}
 		}
 	}
 }
 
-func TestWithin(t *testing.T) {
+func TestWithinComparesWholePathElements(t *testing.T) {
 	rows := []struct {
 		path, parent string
 		want         bool
@@ -166,8 +166,8 @@ type graph map[string][]string
 func load(t *testing.T) graph {
 	t.Helper()
 	const root = "../.."
-	// The go command caches a passing test until a file it read has changed.
-	// Reading the folders here stands in for what `go list` reads.
+	// The go command repeats a passing test only if a file that it read has changed. So the test
+	// reads the folders that `go list` reads.
 	for _, name := range []string{"go.mod", "pkg", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
@@ -192,7 +192,7 @@ func load(t *testing.T) graph {
 		g[fields[0]] = fields[1:]
 	}
 	if len(g.own("pkg")) == 0 {
-		t.Fatal("go list named no package below pkg/")
+		t.Fatal("go list returned no package below pkg/")
 	}
 	return g
 }
@@ -215,7 +215,7 @@ func (g graph) reachable(from string) []string {
 	return order[1:]
 }
 
-// why returns a shortest chain of imports between two packages.
+// why returns a shortest chain of imports from one package to another.
 func (g graph) why(from, to string) string {
 	_, importer := g.walk(from)
 	chain := []string{to}
@@ -227,6 +227,7 @@ func (g graph) why(from, to string) string {
 	return strings.Join(chain, "\n\t  imports ")
 }
 
+// walk returns the reachable packages in breadth-first order, and the importer of each.
 func (g graph) walk(from string) (order []string, importer map[string]string) {
 	importer = map[string]string{from: ""}
 	order = []string{from}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks the Markdown files of the repository: links and make targets lead somewhere,
-// the index links every page, and output that a page shows is what a command prints.
+// Package docs checks the Markdown files of the repository. The targets of links and make commands exist, the
+// index links every page, and the output on a page is the output of its command.
 package docs
 
 import (
@@ -118,10 +118,10 @@ func TestMakeTargetsExist(t *testing.T) {
 		targets := own
 		switch path {
 		case filepath.Join(root, "docs", "projects.md"), filepath.Join(root, "docs", "manifests.md"):
-			targets = scaffolded // their reader is in a folder that init made
+			targets = scaffolded // these pages are about a generated project
 		}
 		if strings.HasPrefix(path, filepath.Join(root, "examples")) {
-			continue // an example may have a Makefile of its own
+			continue // an example may have its own Makefile
 		}
 		for _, target := range makeCalls(text) {
 			if !targets[target] {
@@ -144,7 +144,7 @@ func targetsOf(t *testing.T, makefile string) map[string]bool {
 	return targets
 }
 
-func TestReadingMarkdown(t *testing.T) {
+func TestMarkdownIsReadAsGitHubDoes(t *testing.T) {
 	const page = "# The `page`, one\n" +
 		"See [two](other.md#a-b) and [web](https://example.com) and [same](#the-page-one).\n" +
 		"```sh\n# not a heading, [not](a-link.md)\n$ make one\nmake two A=b\n```\n" +

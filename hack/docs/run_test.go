@@ -27,8 +27,8 @@ var runBlock = regexp.MustCompile("(?m)^<!-- run -->\n```console\n((?:.*\n)*?)``
 
 const tutorial = "getting-started.md"
 
-// TestTranscriptsOfTheGuides runs the kubectl commands of the guides, apart from the tutorial, with the
-// hooks of package policy.
+// TestTranscriptsOfTheGuides runs the kubectl commands of the guides, except the tutorial, with the hooks of
+// package policy.
 func TestTranscriptsOfTheGuides(t *testing.T) {
 	need.APIServer(t)
 	all := pages(t)
@@ -67,7 +67,7 @@ func TestTranscriptsOfTheGuides(t *testing.T) {
 			compare(t, name, block[1], func(command string) string {
 				words := strings.Fields(command)
 				if words[0] != "kubectl" {
-					t.Fatalf("%s: %s is not kubectl", name, command)
+					t.Fatalf("%s: the command %s is not kubectl", name, command)
 				}
 				out, _ := cluster.Kubectl(t.Context(), "", words[1:]...) // a denial is an error
 				return out
@@ -79,9 +79,9 @@ func TestTranscriptsOfTheGuides(t *testing.T) {
 	}
 }
 
-// TestTutorial does what the tutorial says: it writes the files, runs the tests, starts admitkit dev and
-// runs the kubectl commands.
-func TestTutorial(t *testing.T) {
+// TestTutorialWorks follows the tutorial: it writes the files, runs the tests, starts admitkit dev and runs the
+// kubectl commands.
+func TestTutorialWorks(t *testing.T) {
 	need.APIServer(t)
 	text := pages(t)[filepath.Join(root, "docs", tutorial)]
 	source, err := filepath.Abs(root)
@@ -112,7 +112,7 @@ func TestTutorial(t *testing.T) {
 	kubeconfig := startDev(t, tool)
 	blocks := runBlock.FindAllStringSubmatch(text, -1)
 	if len(blocks) == 0 {
-		t.Fatal("the tutorial runs nothing")
+		t.Fatal("the tutorial has no commands to run")
 	}
 	for _, block := range blocks {
 		compare(t, tutorial, block[1], func(line string) string {
@@ -125,7 +125,8 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// startDev starts admitkit dev and returns the kubeconfig that it prints. The end of the test interrupts it.
+// startDev starts admitkit dev and returns the kubeconfig that it prints. It stops admitkit dev at the end of
+// the test.
 func startDev(t *testing.T, tool string) (kubeconfig string) {
 	t.Helper()
 	const log = "dev.log"
@@ -170,7 +171,7 @@ func compare(t *testing.T, page, block string, run func(command string) string) 
 	for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
 		command, want, _ := strings.Cut(strings.TrimSuffix(part, "\n")+"\n", "\n")
 		if got := run(command); !abridges(want, got) {
-			t.Errorf("%s: %s prints\n%s\nand the page shows\n%s", page, command, got, want)
+			t.Errorf("%s: %s prints\n%s\nbut the page shows\n%s", page, command, got, want)
 		}
 	}
 }
@@ -199,8 +200,8 @@ var (
 	checkedBy    = regexp.MustCompile(`^<!-- checked (\S+) (\w+) -->$`)
 )
 
-// TestOutputIsChecked requires a mark above each console block that says what checks its output. Commands
-// without output belong into a block marked sh.
+// TestOutputIsChecked requires a mark above each console block that names the check of its output. Commands
+// without output must be in a block marked sh.
 func TestOutputIsChecked(t *testing.T) {
 	for name, text := range pages(t) {
 		for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {

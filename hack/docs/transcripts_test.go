@@ -18,8 +18,8 @@ import (
 //
 //	<!-- transcript cmd/admitkit/testdata/lint.txtar want -->
 //
-// The script must run the command and have the output in the file of this name. A line "..." stands
-// for any lines.
+// The script must run the command, and its file with this name must have the output. A line "..." stands for any
+// number of lines.
 var transcript = regexp.MustCompile("(?m)^<!-- transcript (\\S+) (\\S+) -->\n```(?:console|text)\n\\$ (.*)\n((?:.*\n)*?)```$")
 
 // excerpt matches a mark and a block with lines that the script must have in this order:
@@ -27,7 +27,7 @@ var transcript = regexp.MustCompile("(?m)^<!-- transcript (\\S+) (\\S+) -->\n```
 //	<!-- transcript cmd/admitkit/testdata/verify.txtar -->
 var excerpt = regexp.MustCompile("(?m)^<!-- transcript (\\S+) -->\n```(?:console|text)\n((?:.*\n)*?)```$")
 
-func TestTranscriptsAreWhatScriptsHold(t *testing.T) {
+func TestTranscriptsMatchTheScripts(t *testing.T) {
 	found := 0
 	for name, text := range pages(t) {
 		blocks, excerpts := transcript.FindAllStringSubmatch(text, -1), excerpt.FindAllStringSubmatch(text, -1)
@@ -63,7 +63,7 @@ func checkTranscript(script, file, command, output string) error {
 	for _, f := range archive.Files {
 		if f.Name == file {
 			if !abridges(output, string(f.Data)) {
-				return fmt.Errorf("%s: the page does not show what %s prints, which is in %s", script, command, file)
+				return fmt.Errorf("%s: the page differs from the output of %s, which is in the file %s", script, command, file)
 			}
 			return nil
 		}
@@ -71,7 +71,7 @@ func checkTranscript(script, file, command, output string) error {
 	return fmt.Errorf("%s has no file %s", script, file)
 }
 
-// varying has the parts of an output that differ between runs, and the placeholders of the scripts.
+// varying has patterns for the parts of an output that differ between runs, and placeholders for them.
 var varying = []struct {
 	pattern *regexp.Regexp
 	mask    string
@@ -96,7 +96,7 @@ func checkExcerpt(script, lines string) error {
 	for part := range strings.SplitSeq(masked(lines), "...\n") {
 		_, after, found := strings.Cut(rest, "\n"+part)
 		if !found {
-			return fmt.Errorf("%s does not have these lines, or not in this order:\n%s", script, part)
+			return fmt.Errorf("%s lacks these lines, or has them in another order:\n%s", script, part)
 		}
 		rest = "\n" + after
 	}
@@ -113,12 +113,12 @@ func abridges(short, text string) bool {
 		if at < 0 || i == 0 && at > 0 {
 			return false
 		}
-		text = text[max(0, at+len(part)-2):] // the line's end begins the next part
+		text = text[max(0, at+len(part)-2):] // the next part begins at the end of this line
 	}
 	return strings.HasSuffix(short, "...\n") || strings.TrimSpace(text) == ""
 }
 
-func TestAbridges(t *testing.T) {
+func TestAbridgesMatchesEllipses(t *testing.T) {
 	const text = "a\nb\nc\nd\n"
 	rows := []struct {
 		short string

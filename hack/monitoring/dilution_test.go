@@ -30,11 +30,10 @@ func expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// TestStrangersDiluteNothing checks that calls refused before a decision are left out of ratios and
-// of duration quantiles. Any client can provoke such calls, and they are fast, so they would hide
-// failures.
-func TestStrangersDiluteNothing(t *testing.T) {
-	shares, quantiles := 0, 0
+// TestRefusedCallsAreNotInRatios checks that ratios and duration quantiles leave out calls that were refused,
+// shed or canceled. Clients can cause many such fast calls, which would hide failures.
+func TestRefusedCallsAreNotInRatios(t *testing.T) {
+	ratios, quantiles := 0, 0
 	for where, text := range expressions(t) {
 		expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 		if err != nil {
@@ -44,9 +43,9 @@ func TestStrangersDiluteNothing(t *testing.T) {
 			switch n := node.(type) {
 			case *parser.BinaryExpr:
 				if n.Op == parser.DIV {
-					shares += excludes(t, where, n.RHS, "admitkit_calls_total", "refused", "canceled")
-					shares += excludes(t, where, n, "admitkit_call_duration_seconds_sum", "refused", "shed")
-					shares += excludes(t, where, n, "admitkit_call_duration_seconds_count", "refused", "shed")
+					ratios += excludes(t, where, n.RHS, "admitkit_calls_total", "refused", "canceled")
+					ratios += excludes(t, where, n, "admitkit_call_duration_seconds_sum", "refused", "shed")
+					ratios += excludes(t, where, n, "admitkit_call_duration_seconds_count", "refused", "shed")
 				}
 			case *parser.Call:
 				if n.Func.Name == "histogram_quantile" {
@@ -56,8 +55,8 @@ func TestStrangersDiluteNothing(t *testing.T) {
 			return nil
 		})
 	}
-	if shares < 8 || quantiles < 4 {
-		t.Errorf("looked at %d shares and %d quantiles only", shares, quantiles)
+	if ratios < 8 || quantiles < 4 {
+		t.Errorf("the test found only %d ratios and %d quantiles", ratios, quantiles)
 	}
 }
 
@@ -72,13 +71,14 @@ func excludes(t *testing.T, where string, expr parser.Expr, metric string, outco
 		seen++
 		for _, outcome := range outcomes {
 			if takes(selector, "outcome", outcome) {
-				t.Errorf("%s\ncounts calls that are %s:\n%s", where, outcome, expr)
+				t.Errorf("%s\nmust not count calls with the outcome %s:\n%s", where, outcome, expr)
 			}
 		}
 	}
 	return seen
 }
 
+// takes reports whether a selector can match series with the value of a label.
 func takes(selector []*labels.Matcher, label, value string) bool {
 	for _, m := range selector {
 		if m.Name == label && !m.Matches(value) {

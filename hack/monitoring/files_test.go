@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readRules returns the alert rules after the checks of Prometheus for a rule file.
+// readRules returns the alert rules. It fails the test if Prometheus would reject the rule file.
 func readRules(t testing.TB) []rulefmt.Rule {
 	t.Helper()
 	var object struct {
@@ -48,7 +48,7 @@ func readRules(t testing.TB) []rulefmt.Rule {
 	return rules
 }
 
-// A dashboard has the parts of Grafana's format that the tests read.
+// A dashboard has the fields of Grafana's format that the tests read.
 type dashboard struct {
 	UID, Title string
 	Templating struct {
@@ -78,7 +78,7 @@ func readDashboard(t testing.TB) dashboard {
 	return d
 }
 
-// filled returns an expression as Grafana sends it with all variables set to everything.
+// filled returns an expression as Grafana sends it if all variables select everything.
 func (d dashboard) filled(t testing.TB, expr string) string {
 	t.Helper()
 	expr = strings.ReplaceAll(expr, "$__rate_interval", "4m")
@@ -86,7 +86,7 @@ func (d dashboard) filled(t testing.TB, expr string) string {
 		expr = strings.ReplaceAll(expr, "$"+variable.Name, ".*")
 	}
 	if strings.Contains(expr, "$") {
-		t.Errorf("%s\nhas a variable that the dashboard does not have", expr)
+		t.Errorf("%s\nuses a variable that the dashboard lacks", expr)
 	}
 	return expr
 }

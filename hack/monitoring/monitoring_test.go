@@ -20,15 +20,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// scenarios describe hours of a webhook: ten good minutes, then at least half an hour of a
-// condition. Each lists exactly the alerts that must fire.
+// scenarios describe an hour or more of a webhook: ten good minutes, then at least half an hour of a condition.
+// Each lists all alerts that must fire.
 var scenarios = []struct {
 	name   string
-	minute func(w *world, i int) // i counts from the first minute of trouble
+	minute func(w *world, i int) // i counts the minutes since the beginning of the condition
 	want   []string
 }{
 	{"all is well", func(w *world, _ int) { w.usual() }, nil},
-	{"nobody calls", func(*world, int) {}, nil},
+	{"there are no calls", func(*world, int) {}, nil},
 	{"denials by the thousand", func(w *world, _ int) { w.usual(); w.call(webhook.Denied, 5000, time.Millisecond) }, nil},
 	{"one call fails", func(w *world, i int) {
 		if w.usual(); i == 0 {
@@ -51,7 +51,7 @@ var scenarios = []struct {
 			w.call(webhook.Shed, 300, time.Millisecond)
 		}
 	}, nil},
-	{"a replica restarts: counters begin anew", func(w *world, i int) {
+	{"a replica restarts, and its counters begin at zero", func(w *world, i int) {
 		if i == 5 {
 			w.startReplica()
 		}
@@ -64,7 +64,7 @@ var scenarios = []struct {
 			s.Renewals++
 		}
 	}, nil},
-	{"a CA is replaced in its order", func(w *world, i int) {
+	{"a CA is rotated", func(w *world, i int) {
 		w.usual()
 		s := &w.replica.source.status
 		switch i {
@@ -76,8 +76,8 @@ var scenarios = []struct {
 			s.Phase, s.Rotations = certs.Stable, s.Rotations+1
 		}
 	}, nil},
-	{"the API server restarts, and users give up", func(w *world, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
-	{"probes hang up", func(w *world, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
+	{"the API server restarts and cancels calls", func(w *world, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
+	{"probe connections end before a handshake", func(w *world, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
 
 	{"no replica", func(w *world, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
 	{"calls fail", func(w *world, _ int) { w.usual(); w.call(webhook.Failed, 10, time.Millisecond) }, []string{"AdmitkitCallsFail"}},
@@ -90,9 +90,9 @@ var scenarios = []struct {
 	{"calls time out", func(w *world, _ int) { w.usual(); w.call(webhook.TimedOut, 10, 4500*time.Millisecond) }, []string{"AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
 	{"calls are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Allowed, 10, 2*time.Second) }, []string{"AdmitkitCallsSlow"}},
 	{"overload", func(w *world, _ int) { w.usual(); w.call(webhook.Shed, 300, time.Millisecond) }, []string{"AdmitkitCallsShed"}},
-	{"a stranger calls", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 1, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
-	// What strangers do, or an overload, hides nothing else.
-	{"calls fail while strangers call", func(w *world, _ int) {
+	{"a client without authorization calls", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 1, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+	// Refused, shed and canceled calls must not hide other conditions.
+	{"calls fail while other calls are refused", func(w *world, _ int) {
 		w.usual()
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Refused, 2000, time.Millisecond)
@@ -102,12 +102,12 @@ var scenarios = []struct {
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsFail", "AdmitkitCallsShed"}},
-	{"calls fail while others are given up", func(w *world, _ int) {
+	{"calls fail while other calls are canceled", func(w *world, _ int) {
 		w.usual()
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Canceled, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsFail"}},
-	{"calls time out while strangers call", func(w *world, _ int) {
+	{"calls time out while other calls are refused", func(w *world, _ int) {
 		w.usual()
 		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
 		w.call(webhook.Refused, 2000, time.Millisecond)
@@ -117,7 +117,7 @@ var scenarios = []struct {
 		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsShed", "AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
-	{"calls are slow while strangers call", func(w *world, _ int) {
+	{"calls are slow while other calls are refused", func(w *world, _ int) {
 		w.usual()
 		w.call(webhook.Allowed, 10, 2*time.Second)
 		w.call(webhook.Refused, 2000, time.Millisecond)
@@ -127,15 +127,15 @@ var scenarios = []struct {
 		w.call(webhook.Allowed, 10, 2*time.Second)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsShed", "AdmitkitCallsSlow"}},
-	{"overload while strangers call", func(w *world, _ int) {
+	{"overload while other calls are refused", func(w *world, _ int) {
 		w.usual()
 		w.call(webhook.Shed, 10, time.Millisecond)
 		w.call(webhook.Refused, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsShed"}},
-	{"strangers who are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 20, 2*time.Second) }, []string{"AdmitkitCallsRefused"}},
-	{"handlers go on for ever", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 110 + w.replica.load.Waiting }, []string{"AdmitkitHandlersLeftBehind"}},
+	{"refused calls are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 20, 2*time.Second) }, []string{"AdmitkitCallsRefused"}},
+	{"handlers never return", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 110 + w.replica.load.Waiting }, []string{"AdmitkitHandlersLeftBehind"}},
 	{"a few handlers are late", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 5 + w.replica.load.Waiting }, nil},
-	{"much is in flight", func(w *world, _ int) { w.usual(); w.replica.load.Calls, w.replica.load.Waiting = 900, 900 }, nil},
+	{"many calls are in flight", func(w *world, _ int) { w.usual(); w.replica.load.Calls, w.replica.load.Waiting = 900, 900 }, nil},
 	{"all connections are taken", func(w *world, _ int) { w.usual(); w.replica.load.Connections = 2000 }, []string{"AdmitkitConnectionsAtLimit"}},
 	{"all connections are taken for a while", func(w *world, i int) {
 		w.usual()
@@ -149,9 +149,9 @@ var scenarios = []struct {
 		w.replica.load.Calls, w.replica.load.MaxCalls = 5000, math.MaxInt
 		w.replica.load.Connections, w.replica.load.MaxConnections = 5000, math.MaxInt
 	}, nil},
-	{"nobody but strangers", func(w *world, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+	{"all calls are refused", func(w *world, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
 
-	{"somebody emptied the caBundle", func(w *world, _ int) {
+	{"the caBundle is empty", func(w *world, _ int) {
 		w.replica.source.status.Trusted = false
 		w.replica.metrics.HandshakeFailed("untrusted")
 	}, []string{"AdmitkitHandshakesUntrusted", "AdmitkitNotTrusted"}},
@@ -223,7 +223,7 @@ var scenarios = []struct {
 	{"requests are rejected", func(w *world, _ int) { w.usual(); w.failsClosed() }, []string{"WebhookFailsClosed"}},
 }
 
-func TestAlertsFireWhenTheyShould(t *testing.T) {
+func TestEachScenarioFiresItsAlerts(t *testing.T) {
 	rules := readRules(t)
 	fired := map[string]bool{}
 	for _, scenario := range scenarios {
@@ -248,12 +248,12 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 	for _, rule := range rules {
 		if !fired[rule.Alert] {
-			t.Errorf("no scenario raises %s", rule.Alert)
+			t.Errorf("no scenario fires %s", rule.Alert)
 		}
 	}
 }
 
-// everything returns a world in which each metric has had each of its label values.
+// everything returns a world in which each metric has all its label values.
 func everything(t testing.TB) *world {
 	w := newWorld(t)
 	for range 10 {
@@ -269,7 +269,7 @@ func everything(t testing.TB) *world {
 	return w
 }
 
-func TestRulesNameWhatThereIs(t *testing.T) {
+func TestRulesUseExistingMetrics(t *testing.T) {
 	names := everything(t).store.catalogue()
 	for _, rule := range readRules(t) {
 		t.Run(rule.Alert, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestRulesNameWhatThereIs(t *testing.T) {
 			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 				t.Error("no summary or no description")
 			}
-			// What a summary names must be a label of the result.
+			// A label in a summary must be a label of the result.
 			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"], -1) {
 				if !regexp.MustCompile(`by \([^)]*\b` + label[1] + `\b`).MatchString(rule.Expr) {
 					t.Errorf("the summary names the label %s, which the expression does not keep", label[1])
@@ -293,7 +293,7 @@ func TestRulesNameWhatThereIs(t *testing.T) {
 // forAlerts are metrics that need no panel.
 var forAlerts = []string{"admitkit_certificate_not_before_timestamp_seconds", "admitkit_certificate_clock_ahead_seconds"}
 
-func TestDashboardShowsEverything(t *testing.T) {
+func TestDashboardShowsEveryMetric(t *testing.T) {
 	w, d := everything(t), readDashboard(t)
 	names := w.store.catalogue()
 	shown := map[string]bool{}
@@ -312,7 +312,7 @@ func TestDashboardShowsEverything(t *testing.T) {
 				}
 				result := w.store.query(t, expr, w.now)
 				if len(result) == 0 {
-					t.Errorf("%s\nshows nothing", expr)
+					t.Errorf("%s\nhas no result", expr)
 				}
 				for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
 					for _, sample := range result {
@@ -332,9 +332,8 @@ func TestDashboardShowsEverything(t *testing.T) {
 	}
 }
 
-// TestDashboardIsLaidOut checks that no panels overlap. Grafana accepts such panels and shows only
-// one.
-func TestDashboardIsLaidOut(t *testing.T) {
+// TestPanelsDoNotOverlap checks the layout, because Grafana accepts overlapping panels and shows only one.
+func TestPanelsDoNotOverlap(t *testing.T) {
 	d := readDashboard(t)
 	if d.UID == "" || d.Title == "" {
 		t.Error("no uid or no title")
@@ -342,14 +341,14 @@ func TestDashboardIsLaidOut(t *testing.T) {
 	ids, taken := map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {
 		if ids[p.ID] {
-			t.Errorf("%s: the id %d is taken", p.Title, p.ID)
+			t.Errorf("%s: another panel has the id %d", p.Title, p.ID)
 		}
 		ids[p.ID] = true
 		g := p.GridPos
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%q at %v lies on %q, or ends beyond the right edge", p.Title, g, other)
+					t.Fatalf("%q at %v overlaps %q, or exceeds the right edge", p.Title, g, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -362,7 +361,7 @@ func TestDashboardIsLaidOut(t *testing.T) {
 	}
 }
 
-// TestChecksFindWrongNames checks that the checks above detect errors.
+// TestChecksFindWrongNames proves that catalogue.check reports unknown names.
 func TestChecksFindWrongNames(t *testing.T) {
 	names := everything(t).store.catalogue()
 	for _, expr := range []string{
@@ -374,7 +373,7 @@ func TestChecksFindWrongNames(t *testing.T) {
 	} {
 		found := &recorder{TB: t}
 		if names.check(found, expr); found.errors == 0 {
-			t.Errorf("%s\npasses", expr)
+			t.Errorf("the check accepts\n%s", expr)
 		}
 	}
 }

@@ -28,11 +28,11 @@ func (s *store) catalogue() catalogue {
 	return c
 }
 
-// words matches a regular expression that is a list of words.
+// words matches a regular expression that consists of alternative words.
 var words = regexp.MustCompile(`^[a-z_]+(\|[a-z_]+)*$`)
 
-// check reports names in an expression that the code does not define. It returns the metrics in the
-// expression.
+// check fails the test for names in an expression that the code does not define. It returns the metrics in
+// the expression.
 func (c catalogue) check(t testing.TB, text string) (used []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -44,15 +44,15 @@ func (c catalogue) check(t testing.TB, text string) (used []string) {
 		case *parser.VectorSelector:
 			known := c[n.Name]
 			if used = append(used, n.Name); known == nil {
-				t.Errorf("%s\nuses %s, which is no metric", text, n.Name)
+				t.Errorf("%s\nuses %s, which is not a metric", text, n.Name)
 				return nil
 			}
 			for _, m := range n.LabelMatchers {
 				if m.Name == model.MetricNameLabel {
 					continue
 				}
-				if known[m.Name] == nil && m.Value != ".*" { // any, of the API server's, which is in no namespace
-					t.Errorf("%s\nuses %s, which is no label of %s", text, m.Name, n.Name)
+				if known[m.Name] == nil && m.Value != ".*" { // the API server's metrics have no namespace label, so the dashboard sends .*
+					t.Errorf("%s\nuses %s, which is not a label of %s", text, m.Name, n.Name)
 				}
 				if words.MatchString(m.Value) {
 					for value := range strings.SplitSeq(m.Value, "|") {
@@ -66,7 +66,7 @@ func (c catalogue) check(t testing.TB, text string) (used []string) {
 			for _, selector := range parser.ExtractSelectors(n.Expr) {
 				for _, label := range n.Grouping {
 					if known := c[selectorName(selector)]; known != nil && known[label] == nil {
-						t.Errorf("%s\ngroups by %s, which is no label of %s", text, label, selectorName(selector))
+						t.Errorf("%s\ngroups by %s, which is not a label of %s", text, label, selectorName(selector))
 					}
 				}
 			}

@@ -52,12 +52,12 @@ func TestPageNamesEveryMetric(t *testing.T) {
 	}
 }
 
-func TestQueriesOfThePage(t *testing.T) {
+func TestQueriesOfThePageHaveResults(t *testing.T) {
 	names := everything(t).store.catalogue()
 	w := everything(t)
 	for _, query := range queriesOf(t, "../../docs/monitoring/README.md") {
 		names.check(t, query)
-		// A comparison may well have no result: what is compared must.
+		// A comparison may have no result, but its operands must have one.
 		for _, expr := range operands(t, query) {
 			if result := w.store.query(t, expr, w.now); len(result) == 0 {
 				t.Errorf("%s\nhas no result", expr)
@@ -83,7 +83,7 @@ func queriesOf(t *testing.T, page string) []string {
 	return queries
 }
 
-// operands returns the vectors that an expression compares, or else the expression itself.
+// operands returns the vectors that an expression compares, or the whole expression if it compares none.
 func operands(t *testing.T, text string) []string {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)

@@ -58,7 +58,7 @@ func (s *store) scrape(t testing.TB, reg prometheus.Gatherer, at time.Time, targ
 		}
 		for name := range target {
 			if _, taken := all[name]; taken {
-				t.Fatalf("%v has the label %s of a target", sample.Metric, name)
+				t.Fatalf("%v has the label %s, which Prometheus sets for a target", sample.Metric, name)
 			}
 		}
 		maps.Copy(all, target)
@@ -82,13 +82,13 @@ func (s *store) query(t testing.TB, expr string, at time.Time) promql.Vector {
 	defer q.Close()
 	result := q.Exec(t.Context())
 	if len(result.Warnings) > 0 {
-		t.Errorf("%s\nwarns of %v", expr, result.Warnings)
+		t.Errorf("%s\ncauses the warnings %v", expr, result.Warnings)
 	}
 	vector, err := result.Vector()
 	if err != nil {
 		t.Fatalf("%s\n%v", expr, err)
 	}
-	return slices.Clone(vector) // Close takes the memory back
+	return slices.Clone(vector) // Close reuses the memory of the vector
 }
 
 // A point is a chunks.Sample.
@@ -105,7 +105,7 @@ func (point) FH() *histogram.FloatHistogram { return nil }
 func (point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (p point) Copy() chunks.Sample         { return p }
 
-// The rest makes a store a storage.Queryable.
+// The following methods implement storage.Queryable.
 
 func (s *store) Querier(_, _ int64) (storage.Querier, error) { return s, nil }
 

@@ -33,8 +33,8 @@ type world struct {
 	t       testing.TB
 	now     time.Time
 	store   *store
-	replica *replica // nil while none runs
-	name    string   // of the webhook, one for each world: the API server's counters outlive it
+	replica *replica // nil while no replica runs
+	name    string   // of the webhook, unique because all worlds share the counters of the API server
 	hook    *webhook.Hook
 }
 
@@ -95,7 +95,7 @@ func (w *world) startReplica() {
 	}
 }
 
-// call simulates this many calls of the hook.
+// call simulates count calls of the hook with the same outcome and duration.
 func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 	for range count {
 		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
@@ -107,7 +107,7 @@ func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 	}
 }
 
-// usual simulates a good minute: a few hundred calls and a probe that disconnected.
+// usual simulates a good minute: some hundred calls and a probe that disconnects.
 func (w *world) usual() {
 	w.call(webhook.Allowed, 200, 3*time.Millisecond)
 	w.call(webhook.Mutated, 100, 4*time.Millisecond)
@@ -128,7 +128,7 @@ func (w *world) failsClosed() {
 	apiservermetrics.Metrics.ObserveWebhookRejection(w.t.Context(), w.name, "admit", "CREATE", apiservermetrics.WebhookRejectionCallingWebhookError, 503)
 }
 
-// minute ends a simulated minute by scraping both targets.
+// minute ends a simulated minute: Prometheus scrapes both targets.
 func (w *world) minute() {
 	w.now = w.now.Add(time.Minute)
 	if w.replica != nil {

@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// suite holds the parts of Ginkgo's types.Report that the list shows.
+// suite has the fields of Ginkgo's types.Report that the list needs.
 type suite struct {
 	SpecReports []spec
 }
@@ -44,7 +44,7 @@ type spec struct {
 	Failure                 struct{ Message string }
 }
 
-// list prints the specs of report, and the setup nodes that did not pass.
+// list prints the specs of a report, and the setup nodes that did not pass.
 func list(report []byte, out io.Writer) error {
 	var suites []suite
 	if err := json.Unmarshal(report, &suites); err != nil {

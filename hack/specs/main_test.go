@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestList(t *testing.T) {
+func TestListReportsEverySpec(t *testing.T) {
 	const setup = `{"LeafNodeType":"BeforeSuite","State":"passed","RunTime":5000000000}`
 	const one = `{"ContainerHierarchyTexts":["hooks","with v1"],"LeafNodeType":"It","LeafNodeText":"see a create","State":"passed","RunTime":1250000000}`
 	rows := []struct {
@@ -33,7 +33,7 @@ func TestList(t *testing.T) {
 			var out strings.Builder
 			err := list([]byte(`[{"SpecReports":[`+row.specs+`]}]`), &out)
 			if (err != nil) != row.wantErr {
-				t.Errorf("got error %v, want one: %v", err, row.wantErr)
+				t.Errorf("got error %v, want an error: %v", err, row.wantErr)
 			}
 			if out.String() != row.want {
 				t.Errorf("got\n%swant\n%s", out.String(), row.want)
@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestListRefusesWhatIsNoReport(t *testing.T) {
+func TestListRejectsInvalidReports(t *testing.T) {
 	if err := list([]byte("{"), &strings.Builder{}); err == nil {
 		t.Error("got no error")
 	}

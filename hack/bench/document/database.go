@@ -14,7 +14,7 @@ import (
 	apiv1 "github.com/admitkit/admitkit/hack/bench/api/v1"
 )
 
-// database returns a custom resource with this many users.
+// database returns a Database with this many users.
 func database(users int) *apiv1.Database {
 	d := &apiv1.Database{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiv1.GroupVersion.String(), Kind: "Database"},
@@ -59,8 +59,8 @@ func user(i int) apiv1.User {
 	}
 }
 
-// Database returns a custom resource about as large as the Pod of this size. It is encoded as an
-// API server does it, with sorted names.
+// Database returns a custom resource that is about as large as the Pod of this size. It is encoded as by an
+// API server, with sorted names.
 func (s Size) Database() []byte {
 	var tree map[string]any
 	mustDecode(MustEncode(database(s.users)), &tree)

@@ -19,8 +19,7 @@ import (
 
 var created = metav1.NewTime(time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC))
 
-// Pod returns a Pod as a ReplicaSet creates it, with this many containers, each with this many
-// plain environment variables.
+// Pod returns a Pod as a ReplicaSet creates it. Each of its containers has env plain environment variables.
 func Pod(containers, env int) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -54,7 +53,7 @@ func Pod(containers, env int) *corev1.Pod {
 	return pod
 }
 
-// furnish adds the fields that the smallest Pod leaves out.
+// furnish adds the fields that the smallest Pod lacks.
 func furnish(pod *corev1.Pod) {
 	pod.Annotations["prometheus.io/scrape"] = "true"
 	pod.Annotations["prometheus.io/port"] = "9090"
@@ -121,7 +120,7 @@ func probe(path string, period int32) *corev1.Probe {
 	}
 }
 
-// managed returns the set of fields that the creator of the Pod owns.
+// managed returns the FieldsV1 with the fields that the creator of the Pod owns.
 func managed(pod *corev1.Pod) string {
 	var raw any
 	mustDecode(MustEncode(pod), &raw)
@@ -175,8 +174,8 @@ func mustDecode(doc []byte, into any) {
 	}
 }
 
-// WithUnknown adds a member that no Go type has to the spec, and to the first element of a list in
-// it. An API server newer than the webhook sends such members.
+// WithUnknown adds a field that no Go type has to the spec, and to the first element of a list in the spec. An
+// API server that is newer than the webhook sends such fields.
 func WithUnknown(object []byte, list string) []byte {
 	const unknown = `"zzNewField":{"mode":"Auto","weight":7},`
 	text := strings.Replace(string(object), `"spec":{`, `"spec":{`+unknown, 1)

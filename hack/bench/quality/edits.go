@@ -13,11 +13,11 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/document"
 )
 
-// An edit is one change of a Pod by a handler, in two forms. One changes the Go value. The other
-// changes the document by hand and gives the expected result.
+// An edit is a change of a Pod in two forms. typed changes the Go value, as a handler does. wanted makes the
+// same change in the document, which gives the expected result.
 type edit struct {
 	name   string
-	before func(doc string) string // makes the document that this edit needs
+	before func(doc string) string // changes the document before the edit, nil for no change
 	typed  func(*corev1.Pod)
 	wanted func(meta, spec map[string]any)
 }
@@ -161,7 +161,7 @@ var edits = []edit{
 	},
 }
 
-// pod returns the document before an edit. With newer, it has fields that the Go types lack.
+// pod returns the document before the edit. With newer, it has fields that the Go types lack.
 func (e *edit) pod(newer bool) []byte {
 	pod := document.Pod(2, 2)
 	for _, name := range []string{"migrate", "warm-up"} {
@@ -172,16 +172,16 @@ func (e *edit) pod(newer bool) []byte {
 		doc = e.before(doc)
 	}
 	if newer {
-		doc = sow(doc)
+		doc = addUnknown(doc)
 	}
 	return []byte(doc)
 }
 
 const unknown = "zzNew"
 
-// sow adds a field that the Go types lack, each with a unique value, to the spec and to every named
-// object in it.
-func sow(doc string) string {
+// addUnknown adds a field that the Go types lack to the spec and to every object with a name in it. Each
+// field has another value.
+func addUnknown(doc string) string {
 	head, spec, _ := strings.Cut(doc, `"spec":{`)
 	parts := strings.Split(spec, `{"name":`)
 	for i := range parts[:len(parts)-1] {
@@ -196,10 +196,12 @@ func item(object map[string]any, list string, i int) map[string]any {
 	return object[list].([]any)[i].(map[string]any)
 }
 
+// change replaces a list by the result of by.
 func change(object map[string]any, list string, by func([]any) []any) {
 	object[list] = by(object[list].([]any))
 }
 
+// without removes the text from the start of from to the end of the next to.
 func without(doc, from, to string) string { return replaced(doc, from, to, "") }
 
 // replaced replaces the text from the start of from to the end of the next to.

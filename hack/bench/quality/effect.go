@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A place is a path to a value that identifies list elements by name, such as
-// "/spec/containers/[app-0]/image". So an insertion does not change the places of other elements.
+// A place is a path to a value, with list elements by name, such as "/spec/containers/[app-0]/image". Other
+// than an index, a name does not change when an element is inserted.
 type place = string
 
-// An element of a list keeps its original name, whatever a patch changes in it.
+// An element of a list keeps its original name when a patch changes its value.
 type element struct {
 	name  string
 	value any
@@ -41,7 +41,7 @@ func named(v any) any {
 	}
 }
 
-// nameOf returns the name of an element: its key, or else its value.
+// nameOf returns the name of an element: its key, or its value, or else its index.
 func nameOf(v any, i int) string {
 	object, isObject := v.(map[string]any)
 	if !isObject {
@@ -55,11 +55,12 @@ func nameOf(v any, i int) string {
 	return "#" + strconv.Itoa(i)
 }
 
+// join appends an escaped name to a place.
 func join(p place, name string) place {
 	return p + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// flat returns every value below p by its place, including maps and lists.
+// flat returns the values in v by their places, where p is the place of v. Maps and lists have the value "".
 func flat(v any, p place) map[place]string {
 	all := map[place]string{p: ""}
 	switch v := v.(type) {
@@ -81,7 +82,7 @@ func flat(v any, p place) map[place]string {
 	return all
 }
 
-// differing returns the places whose values differ, or that only one document has.
+// differing returns the places with different values, and those that only one of a and b has.
 func differing(a, b map[place]string) []place {
 	var places []place
 	for p, value := range a {
@@ -97,7 +98,7 @@ func differing(a, b map[place]string) []place {
 	return places
 }
 
-// spurious counts the operations that touch a place outside of the wanted changes.
+// spurious counts the operations that touch a place which the edit does not change, or that change nothing.
 func spurious(before, wanted any, ops []operation) int {
 	tree := named(before)
 	changed := map[place]bool{}
@@ -126,7 +127,7 @@ func spurious(before, wanted any, ops []operation) int {
 	return n
 }
 
-// sameOrder reports whether the list at a path has the same element order in both documents.
+// sameOrder reports whether the list that contains path has the same order of elements in both documents.
 func sameOrder(before, wanted any, path string) bool {
 	parent := path[:strings.LastIndexByte(path, '/')]
 	names := func(v any) []string {
@@ -140,6 +141,7 @@ func sameOrder(before, wanted any, path string) bool {
 	return slices.Equal(names(before), names(wanted))
 }
 
+// tokens returns the unescaped parts of a JSON pointer.
 func tokens(path string) []string {
 	if path == "" {
 		return nil

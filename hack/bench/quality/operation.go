@@ -16,8 +16,8 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// apply applies the operation and returns the places that it touched. The patch must be valid:
-// evanphx/json-patch has applied it before.
+// apply applies the operation and returns the places that it touched. The operation must be valid, which the
+// caller has checked with evanphx/json-patch.
 func (op *operation) apply(tree *any) []place {
 	put := element{nameOf(op.Value, 0), named(op.Value)}
 	if op.Op == "move" {
@@ -29,7 +29,7 @@ func (op *operation) apply(tree *any) []place {
 	return touched
 }
 
-// edited returns v after the operation at a path below it. p is the place of v.
+// edited returns v after the operation at a path in it, and the touched places. p is the place of v.
 func edited(v any, path []string, p place, op string, put element) (any, []place) {
 	if len(path) == 0 {
 		return put.value, differing(flat(v, p), flat(put.value, p))
@@ -66,7 +66,7 @@ func editedObject(object map[string]any, path []string, p place, op string, put 
 
 func editedList(list []element, path []string, p place, op string, put element) (any, []place) {
 	i, err := strconv.Atoi(path[0])
-	if err != nil { // "-"
+	if err != nil { // the token is "-"
 		i = len(list)
 	}
 	if len(path) == 1 && op != "remove" && op != "replace" {
@@ -86,11 +86,12 @@ func editedList(list []element, path []string, p place, op string, put element) 
 	}
 }
 
+// places returns the places of all values in an element of a list.
 func places(e element, list place) []place {
 	return slices.Collect(maps.Keys(flat(e.value, join(list, e.name))))
 }
 
-// take returns the element at a path, with its name in its list.
+// take returns the element at a path, or a zero element.
 func take(v any, path []string) element {
 	e := element{value: v}
 	for _, token := range path {

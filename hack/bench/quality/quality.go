@@ -12,24 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// The ratings of a patch.
+// Ratings of a patch.
 const (
 	Right   = "right"
-	Refused = "refused"        // no patch, an error
+	Refused = "refused"        // the tool returns an error
 	Invalid = "does not apply" // the API server would reject the request
-	Other   = "another Pod"    // not what the handler wanted
-	Lost    = "field lost"     // a field that the Go types do not know
-	Moved   = "field moved"    // such a field, to another element
+	Other   = "another Pod"    // the result differs from the expected Pod in known fields
+	Lost    = "field lost"     // the result lacks a field that the Go types lack
+	Moved   = "field moved"    // such a field is in another element
 )
 
 // A Result rates the patch of one tool for one edit.
 type Result struct {
 	Edit       string
-	Newer      bool // the document has fields that the Go types do not know
+	Newer      bool // the document has fields that the Go types lack
 	Tool       string
 	Operations int
 	Bytes      int
-	Spurious   int // operations on what the handler did not change, or without effect
+	Spurious   int // operations that are outside of the edit or change nothing
 	Verdict    string
 	Patch      string
 }
@@ -43,8 +43,8 @@ func Tools() []string {
 	return names
 }
 
-// Compare generates a patch with every tool for every edit. Each edit has two documents: one that
-// fits the Go types, and one from a newer API server.
+// Compare generates a patch with every tool for every edit, and for two documents: one whose fields the Go
+// types have, and one from a newer API server.
 func Compare() ([]Result, error) {
 	var results []Result
 	for _, newer := range []bool{false, true} {
@@ -61,6 +61,7 @@ func Compare() ([]Result, error) {
 	return results, nil
 }
 
+// judge rates the patch of one tool for one edit.
 func judge(e *edit, newer bool, t tool) (Result, error) {
 	raw := e.pod(newer)
 	r := Result{Edit: e.name, Newer: newer, Tool: t.name}
@@ -114,6 +115,7 @@ func decoded(doc []byte) map[string]any {
 	return tree
 }
 
+// verdict rates the result of a patch.
 func verdict(got, want any) (string, error) {
 	gotPod, err := typed(got)
 	if err != nil {
@@ -151,7 +153,7 @@ func typed(tree any) (*corev1.Pod, error) {
 	return pod, json.Unmarshal(doc, pod)
 }
 
-// unknownFields finds the paths of the fields that sow added, by their values.
+// unknownFields stores the paths of the fields of addUnknown in found, by their values.
 func unknownFields(v any, path string, found map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:

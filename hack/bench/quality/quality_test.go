@@ -26,7 +26,7 @@ func TestBothFormsOfAnEditAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !equality.Semantic.DeepEqual(&pod, want) {
-			t.Errorf("%s: the Go value and the document are edited differently", e.name)
+			t.Errorf("%s: the two forms of the edit have different results", e.name)
 		}
 	}
 }
@@ -43,32 +43,32 @@ func TestPatchesOfAdmitkitAreRight(t *testing.T) {
 	}
 }
 
-func TestSpurious(t *testing.T) {
+func TestSpuriousCountsOperationsOutsideOfTheEdit(t *testing.T) {
 	const before = `{"labels":null,"map":{"a":1},"list":[{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`
 	for _, in := range []struct {
 		reason, wanted, patch string
 		want                  int
 	}{
-		{"the change", `{"labels":{"t":"r"},"map":{"a":1},"list":[{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
+		{"the edit itself", `{"labels":{"t":"r"},"map":{"a":1},"list":[{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
 			`[{"op":"replace","path":"/labels","value":{"t":"r"}}]`, 0},
 		{"no change", before, `[{"op":"replace","path":"/map/a","value":1}]`, 1},
-		{"a new member that nobody asked for", before, `[{"op":"add","path":"/status","value":{}}]`, 1},
+		{"a new member that the edit does not add", before, `[{"op":"add","path":"/status","value":{}}]`, 1},
 		{"the whole parent, which loses nothing", `{"labels":null,"map":{"a":2},"list":[{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
 			`[{"op":"replace","path":"/map","value":{"a":2}}]`, 0},
 		{"the whole parent, which loses a field", `{"labels":null,"map":{"a":1},"list":[{"name":"x","v":3,"zz":1},{"name":"y","v":2}]}`,
 			`[{"op":"replace","path":"/list/0","value":{"name":"x","v":3}}]`, 1},
-		{"put before others", `{"labels":null,"map":{"a":1},"list":[{"name":"n","v":0},{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
+		{"inserted before others", `{"labels":null,"map":{"a":1},"list":[{"name":"n","v":0},{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
 			`[{"op":"add","path":"/list/0","value":{"name":"n","v":0,"empty":{}}}]`, 0},
-		{"written over others", `{"labels":null,"map":{"a":1},"list":[{"name":"n","v":0},{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
+		{"values written over other elements", `{"labels":null,"map":{"a":1},"list":[{"name":"n","v":0},{"name":"x","v":1,"zz":1},{"name":"y","v":2}]}`,
 			`[{"op":"add","path":"/list/-","value":{"name":"y","v":2}},{"op":"replace","path":"/list/0/name","value":"n"},
 			{"op":"replace","path":"/list/0/v","value":0},{"op":"replace","path":"/list/1/name","value":"x"}]`, 4},
 		{"moved", `{"labels":null,"map":{"a":1},"list":[{"name":"y","v":2},{"name":"x","v":1,"zz":1}]}`,
 			`[{"op":"move","from":"/list/1","path":"/list/0"}]`, 0},
-		{"moved for nothing", before, `[{"op":"move","from":"/list/1","path":"/list/0"},{"op":"move","from":"/list/1","path":"/list/0"}]`, 2},
+		{"moved forth and back", before, `[{"op":"move","from":"/list/1","path":"/list/0"},{"op":"move","from":"/list/1","path":"/list/0"}]`, 2},
 		{"moved, then edited", `{"labels":null,"map":{"a":1},"list":[{"name":"y","v":3},{"name":"x","v":1,"zz":1}]}`,
 			`[{"op":"move","from":"/list/1","path":"/list/0"},{"op":"replace","path":"/list/0/v","value":3}]`, 0},
 		{"removed", `{"labels":null,"map":{"a":1},"list":[{"name":"y","v":2}]}`, `[{"op":"remove","path":"/list/0"}]`, 0},
-		{"the wrong one removed", `{"labels":null,"map":{"a":1},"list":[{"name":"y","v":2}]}`, `[{"op":"remove","path":"/list/1"}]`, 1},
+		{"the wrong element removed", `{"labels":null,"map":{"a":1},"list":[{"name":"y","v":2}]}`, `[{"op":"remove","path":"/list/1"}]`, 1},
 	} {
 		var ops []operation
 		if err := json.Unmarshal([]byte(in.patch), &ops); err != nil {

@@ -30,7 +30,7 @@ type tool struct {
 
 var tools = []tool{
 	{"admitkit", func(raw []byte, do func(*corev1.Pod)) ([]byte, error) {
-		return answered(raw, webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+		return patchOf(raw, webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 			Name: "bench.example.com", Rules: webhook.Rules(webhook.OnWrite("", "v1", "pods")),
 		}, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 			do(req.Object)
@@ -38,7 +38,7 @@ var tools = []tool{
 		}))
 	}},
 	{"controller-runtime", func(raw []byte, do func(*corev1.Pod)) ([]byte, error) {
-		return answered(raw, admission.WithDefaulter(clientgoscheme.Scheme, defaulter(do)))
+		return patchOf(raw, admission.WithDefaulter(clientgoscheme.Scheme, defaulter(do)))
 	}},
 	{"gomodules/jsonpatch", func(raw []byte, do func(*corev1.Pod)) ([]byte, error) {
 		_, after, err := marshalled(raw, do)
@@ -74,8 +74,8 @@ func (d defaulter) Default(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// answered returns the patch in the response of a webhook.
-func answered(raw []byte, handler http.Handler) ([]byte, error) {
+// patchOf returns the patch in the response of a webhook.
+func patchOf(raw []byte, handler http.Handler) ([]byte, error) {
 	r := httptest.NewRequest(http.MethodPost, "/?timeout=10s", bytes.NewReader(document.PodReview(raw, nil)))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
@@ -104,6 +104,7 @@ func marshalled(raw []byte, do func(*corev1.Pod)) (before, after []byte, err err
 	return before, after, err
 }
 
+// compared returns the patch of jsondiff.
 func compared(before, after []byte) ([]byte, error) {
 	p, err := jsondiff.CompareJSON(before, after, jsondiff.LCS())
 	if err != nil || len(p) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subject holds what is measured: the handler functions of the benchmarks, and the
-// same functions behind admitkit, controller-runtime and kubewebhook.
+// Package subject has the measured handlers: the same functions served by admitkit, controller-runtime and
+// kubewebhook.
 package subject
 
 import (
@@ -15,7 +15,7 @@ import (
 	apiv1 "github.com/admitkit/admitkit/hack/bench/api/v1"
 )
 
-// functions are the handler functions for a type T. They do the same for every Go type of a kind.
+// functions are the handler functions for a Go type T. Those for several types of a kind do the same.
 type functions[T any] struct {
 	validate       func(*T) error
 	inject         func(*T) error // adds an element to a list, and an annotation

@@ -14,7 +14,7 @@ import (
 // logger is the logger for libraries that need one: a production logger that discards its output.
 var logger = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
 
-// The names of the candidates.
+// Names of the candidates.
 const (
 	Admitkit          = "admitkit"
 	ControllerRuntime = "controller-runtime"
@@ -23,12 +23,12 @@ const (
 	Harness           = "harness"
 )
 
-// The shapes of the object in the handler.
+// Shapes of the object in the handler.
 const (
 	Typed        = "typed"        // corev1.Pod
-	Projection   = "projection"   // what the handler needs of a Pod
-	Unstructured = "unstructured" // a Pod
-	Custom       = "custom"       // a custom resource of a Go type
+	Projection   = "projection"   // a struct with the needed fields of a Pod
+	Unstructured = "unstructured" // unstructured.Unstructured with a Pod
+	Custom       = "custom"       // the Go type of a custom resource
 )
 
 // A Subject is one handler and the review that it receives.
@@ -37,7 +37,7 @@ type Subject struct {
 	Shape     string // empty for the floor
 	Handler   http.Handler
 	Body      []byte
-	object    []byte // in Body
+	object    []byte // the object in Body
 	decode    func(object []byte) (any, error)
 }
 
@@ -55,8 +55,8 @@ type Row struct {
 	Subjects   []*Subject
 }
 
-// Baseline returns the index of the controller-runtime subject to compare subject i with. It has no
-// projections, so it decodes the whole type instead.
+// Baseline returns the index of the controller-runtime subject to compare subject i with. For a projection,
+// that subject decodes the whole type.
 func (r *Row) Baseline(i int) int {
 	shape := r.Subjects[i].Shape
 	if shape == Projection {
@@ -88,8 +88,8 @@ func (r *Row) Only(keep func(*Subject) bool) *Row {
 	return kept
 }
 
-// IsYardstick reports whether the subject exists only for comparison.
-func (s *Subject) IsYardstick() bool { return s.Candidate == Floor || s.Candidate == Harness }
+// IsReference reports whether the subject is the harness or the floor, which exist only for comparison.
+func (s *Subject) IsReference() bool { return s.Candidate == Floor || s.Candidate == Harness }
 
 // harness does nothing. It measures the cost of the benchmark itself: creating a request and
 // recording the response.
@@ -97,8 +97,7 @@ func harness(http.ResponseWriter, *http.Request) {}
 
 var fixedAnswer = []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}`)
 
-// floor reads the body and sends a fixed response. A handler that reads its body in this way cannot
-// do less.
+// floor reads the body and sends a fixed response. This is the least that a handler can do.
 func floor(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		panic(err)

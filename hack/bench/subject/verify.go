@@ -37,29 +37,29 @@ func (r *Row) Verify() error {
 			return fmt.Errorf("%s %s: %s: %w", r.Size, r.Name, s.Name(), err)
 		}
 		if results[i], err = s.decode(patched); err != nil {
-			return fmt.Errorf("%s %s: %s: the patched object: %w", r.Size, r.Name, s.Name(), err)
+			return fmt.Errorf("%s %s: %s: cannot decode the patched object: %w", r.Size, r.Name, s.Name(), err)
 		}
 	}
 	for i, s := range r.Subjects {
-		if !s.IsYardstick() && !equality.Semantic.DeepEqual(results[i], results[r.Baseline(i)]) {
-			return fmt.Errorf("%s %s: %s makes another object than controller-runtime:\n%s", r.Size, r.Name, s.Name(), s.Call().Body)
+		if !s.IsReference() && !equality.Semantic.DeepEqual(results[i], results[r.Baseline(i)]) {
+			return fmt.Errorf("%s %s: %s results in another object than controller-runtime:\n%s", r.Size, r.Name, s.Name(), s.Call().Body)
 		}
 	}
 	return nil
 }
 
-// outcome returns the object after the call.
+// outcome returns the patched object.
 func (s *Subject) outcome() ([]byte, error) {
 	w := s.Call()
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
-		return nil, fmt.Errorf("the answer, HTTP %d: %w", w.Code, err)
+		return nil, fmt.Errorf("cannot decode the response, HTTP %d: %w", w.Code, err)
 	}
 	switch {
 	case w.Code != http.StatusOK || review.Response == nil:
 		return nil, fmt.Errorf("HTTP %d: %.500s", w.Code, w.Body)
 	case !review.Response.Allowed:
-		return nil, errors.New("does not admit")
+		return nil, errors.New("the response does not admit the object")
 	case len(review.Response.Patch) == 0:
 		return s.object, nil
 	}

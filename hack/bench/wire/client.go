@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A target is the server process, seen from the client.
+// A target is the client side of the server process.
 type target struct {
 	greeting
 	process *exec.Cmd
@@ -45,7 +45,7 @@ func start(arguments ...string) (*target, error) {
 		return nil, err
 	}
 	if err := t.greet(output); err != nil {
-		return nil, errors.Join(fmt.Errorf("the server process: %w", err), t.stop())
+		return nil, errors.Join(fmt.Errorf("cannot start the server process: %w", err), t.stop())
 	}
 	return t, nil
 }
@@ -86,8 +86,8 @@ func (t *target) cpu(collect bool) (time.Duration, error) {
 	return time.Duration(n), err
 }
 
-// A conn is one persistent connection. It is not an http.Client, because it shares the machine with
-// the server and must cost little.
+// A conn is one persistent connection. It costs less than an http.Client, which matters because client and
+// server share the machine.
 type conn struct {
 	*tls.Conn
 	in *bufio.Reader

@@ -30,7 +30,7 @@ type Bench struct {
 	Slice  time.Duration
 }
 
-// Start starts the server process: this program with the arguments, which must make it call
+// Start starts the server process, which is this program with the arguments. The arguments must make it call
 // [Serve].
 func Start(arguments ...string) (*Bench, error) {
 	server, err := start(arguments...)
@@ -64,7 +64,7 @@ func (b *Bench) Measure(row *subject.Row, connections int) ([]Figure, error) {
 			l.conns = append(l.conns, c)
 		}
 	}
-	for round := range b.Rounds + 1 { // the first is to warm up
+	for round := range b.Rounds + 1 { // the first round is a warm-up
 		for i, l := range loads {
 			if round == 1 {
 				*l = load{request: l.request, conns: l.conns}
@@ -77,7 +77,7 @@ func (b *Bench) Measure(row *subject.Row, connections int) ([]Figure, error) {
 	return figures(row, loads, connections), nil
 }
 
-// slice sends requests over all connections of a load for one time slice, at least one over each.
+// slice sends requests over all connections of a load for one time slice, and at least one per connection.
 func (b *Bench) slice(l *load) error {
 	before, err := b.server.cpu(true)
 	if err != nil {
@@ -122,7 +122,7 @@ func figures(row *subject.Row, loads []*load, connections int) []Figure {
 		slices.Sort(l.rates)
 		all[i] = Figure{
 			Row: row.Name, Size: row.Size, Candidate: s.Candidate, Shape: s.Shape, Connections: connections,
-			PerSecond: l.rates[len(l.rates)/2], ServerCPUNS: median(l.cpu),
+			PerSecond: l.rates[len(l.rates)/2], ServerCPUNS: Median(l.cpu),
 			P50NS: float64(l.latencies[len(l.latencies)/2]), P99NS: float64(l.latencies[len(l.latencies)*99/100]),
 		}
 	}
@@ -133,7 +133,11 @@ func figures(row *subject.Row, loads []*load, connections int) []Figure {
 	return all
 }
 
-func median(values []float64) float64 {
+// Median returns the median of the values, or 0 without values.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
 }

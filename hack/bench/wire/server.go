@@ -29,7 +29,7 @@ import (
 // A greeting is the first output of the server process.
 type greeting struct {
 	Addr        string
-	Certificate []byte // that it serves, to be trusted
+	Certificate []byte // of the server, for the client to trust
 }
 
 // Serve runs the server process. It prints its address, serves every subject, and returns when in
@@ -76,7 +76,7 @@ func path(row *subject.Row, s *subject.Subject) string {
 	return "/" + row.Name + "/" + strings.ReplaceAll(s.Name(), " ", "/")
 }
 
-// usage collects garbage, so that one subject does not pay for another. It responds with the CPU
+// usage collects garbage, so that the next subject does not pay for the previous one. It responds with the CPU
 // time of this process in nanoseconds.
 func usage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("collect") {

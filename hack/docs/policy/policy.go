@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Namespaces are the namespaces that the hooks select. Each name says which hook is called in it.
+// Namespaces are the namespaces that the hooks select. The name of a namespace selects its hook.
 var Namespaces = []string{"closed", "open", "wrong", "condition", "badpatch", "raw"}
 
 // Settings is a type that does not fit a ConfigMap with text in data.replicas.
