@@ -5,8 +5,8 @@
 #
 #   hack/debian.sh PACKAGE PROGRAM
 #
-# If PROGRAM is not on PATH, and this runs as root on Debian or one of its kin, the package is
-# installed; anybody else is told what to install.
+# If PROGRAM is not on PATH, the script installs the package, as root on Debian or a derivative. Otherwise it
+# prints what to install, and fails.
 set -euo pipefail
 
 package=${1:?the name of the Debian package}
@@ -22,9 +22,9 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 install() { apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=120 "$package" >&2; }
 echo "debian: installing $package" >&2
-# The lists of packages may be missing, or older than the archive is.
+# The package lists may be missing or outdated.
 install || { apt-get update --quiet >&2 && install; } || {
-	echo "debian: apt-get could not install $package, so there is no $program: its reasons are above" >&2
+	echo "debian: apt-get could not install $package, which has $program; its output is above" >&2
 	exit 1
 }
 hash -r

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Measures what importing a package costs a program, as the Markdown tables of
-# docs/dependencies.md: the packages and modules that come along, and the size
-# of a stripped program.
+# Prints the Markdown tables of docs/dependencies.md: the packages and modules that an import adds to a
+# program, and the size of a stripped program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -16,8 +15,8 @@ size_of() { # prints the size in MB of the program given
 	wc -c <"$work/program" | awk '{ printf "%.1f", $1 / 1000000 }'
 }
 
-# A row for packages that are imported together. The program names the packages
-# and calls nothing: the least that any use can cost.
+# Prints a row for packages that are imported together. The program imports them and calls nothing, which is
+# the least that any use costs.
 row() {
 	local title=$1 package packages modules
 	shift
@@ -31,7 +30,7 @@ row() {
 	echo "| $title | $packages | $modules | $(size_of "$work/main.go") |"
 }
 
-# What the packages below pkg/ and those they need import from a module, tests left out.
+# Lists the packages of a module that the packages below pkg/ import directly or indirectly, without tests.
 imported() {
 	go list -deps ./pkg/... | grep "^$module/" | xargs go list -f '{{join .Imports "\n"}}' |
 		sort -u | grep -e "^$1\$" -e "^$1/" || true

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Keeps hack/next/go.mod equal to the repository's go.mod but for newer
-# controller-runtime and Kubernetes libraries, so that one source tree is built
-# and tested against both supported minors.
+# Keeps hack/next/go.mod equal to go.mod, but with newer controller-runtime and Kubernetes libraries. So one
+# source tree is built and tested with both supported minors.
 #
 #   hack/next/sync.sh          rewrite hack/next/go.mod and go.sum
 #   hack/next/sync.sh --check  fail, with the difference, if they are stale

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds one of the tools that go.mod beside this script pins, unless it is
-# already there, and prints the path of the binary.
+# Builds a tool that hack/tools/go.mod pins, unless it is built already, and prints the path of the binary.
 #
 #   hack/tools/build.sh golangci-lint
 #   hack/tools/build.sh benchstat
 #
-# ADMITKIT_CACHE says where built things are kept (default: .cache in the repository).
+# ADMITKIT_CACHE is the folder for the binaries (default: .cache in the repository).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

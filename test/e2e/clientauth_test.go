@@ -89,7 +89,8 @@ func callHook(ctx context.Context, namespace, caller string, policy admissionreg
 	return err
 }
 
-// acceptedCredentials matches the error of callHook if the server accepts the credentials. The hook then denies the object.
+// acceptedCredentials matches the error of callHook if the server accepts the credentials. The hook then
+// denies the object.
 func acceptedCredentials() OmegaMatcher {
 	return MatchError(HaveSuffix("denied the request: " + lockMessage))
 }

@@ -169,7 +169,7 @@ func (f fault) install(ctx context.Context, kind, version, namespace string, pol
 	}
 	installWith(ctx, options, hook)
 	if f.handle != nil {
-		// The timeout is short; the connection must not take its share of it.
+		// Open the connection before the call of the spec, which has a short timeout.
 		_, err := createConfigMap(ctx, namespace, "sound")
 		Expect(err).NotTo(HaveOccurred())
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy has the rules of a team that operates clusters: requirements on workloads, protection against accidental
-// deletion, and the owner of each namespace.
+// Package policy has the rules of a team that operates clusters: requirements on workloads, protection against
+// accidental deletion, and the owner of each namespace.
 package policy
 
 import (
