@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/admitkit/admitkit/internal/cli/scratch"
 	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/internal/problem"
@@ -34,6 +36,10 @@ type Program struct {
 	Package string
 	// Hooks are what was found in it, in order. There is at least one.
 	Hooks []Hook
+	// Deps says that the function Hooks takes dependencies, such as a client configuration. Rules are the permissions
+	// that the hooks declare.
+	Deps  bool
+	Rules []rbacv1.PolicyRule
 
 	ca      *devcert.CA
 	dir     string // temporary, with the program in it
@@ -150,6 +156,7 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 	if err != nil {
 		return err
 	}
+	p.Deps, p.Rules = a.Deps, a.Rules
 	if p.Hooks = a.Hooks; len(p.Hooks) == 0 {
 		return noHooks(pkg, others)
 	}

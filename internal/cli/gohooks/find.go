@@ -8,19 +8,24 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-const webhookPath = "github.com/admitkit/admitkit/pkg/webhook"
+const (
+	webhookPath = "github.com/admitkit/admitkit/pkg/webhook"
+	programPath = "github.com/admitkit/admitkit/pkg/program"
+)
 
 // A candidate is an exported name of the package that is a hook, or may be one.
 type candidate struct {
 	name   string
 	sort   sort
 	hasErr bool // the function returns an error, too
+	deps   bool // the function Hooks takes a context and *program.Deps
 }
 
 type sort int
@@ -41,7 +46,7 @@ func findIn(dir string, files []string) ([]candidate, error) {
 			return nil, err
 		}
 		for _, decl := range file.Decls {
-			c, err := candidatesOf(decl, hookType(file))
+			c, err := candidatesOf(decl, typesOf(file))
 			if err != nil {
 				return nil, err
 			}
@@ -56,26 +61,37 @@ func findIn(dir string, files []string) ([]candidate, error) {
 	return found, nil
 }
 
-// hookType is how a file writes the type *webhook.Hook.
-func hookType(file *ast.File) string {
+// types are the types that matter here, as a file writes them. A type is empty if the file does not import its package.
+type types struct{ hook, context, deps string }
+
+func typesOf(file *ast.File) types {
+	return types{
+		hook:    typeIn(file, "*", webhookPath, "webhook", "Hook"),
+		context: typeIn(file, "", "context", "context", "Context"),
+		deps:    typeIn(file, "*", programPath, "program", "Deps"),
+	}
+}
+
+// typeIn returns how a file writes a type of an imported package.
+func typeIn(file *ast.File, prefix, path, name, typeName string) string {
 	for _, i := range file.Imports {
-		path, err := strconv.Unquote(i.Path.Value)
-		if err != nil || path != webhookPath {
+		imported, err := strconv.Unquote(i.Path.Value)
+		if err != nil || imported != path {
 			continue
 		}
 		switch {
 		case i.Name == nil:
-			return "*webhook.Hook"
+			return prefix + name + "." + typeName
 		case i.Name.Name == ".":
-			return "*Hook"
+			return prefix + typeName
 		default:
-			return "*" + i.Name.Name + ".Hook"
+			return prefix + i.Name.Name + "." + typeName
 		}
 	}
 	return ""
 }
 
-func candidatesOf(decl ast.Decl, hook string) ([]candidate, error) {
+func candidatesOf(decl ast.Decl, known types) ([]candidate, error) {
 	switch d := decl.(type) {
 	case *ast.GenDecl:
 		if d.Tok != token.VAR {
@@ -91,7 +107,7 @@ func candidatesOf(decl ast.Decl, hook string) ([]candidate, error) {
 		}
 		return found, nil
 	case *ast.FuncDecl:
-		c, err := functionOf(d, hook)
+		c, err := functionOf(d, known)
 		if c == nil {
 			return nil, err
 		}
@@ -100,7 +116,7 @@ func candidatesOf(decl ast.Decl, hook string) ([]candidate, error) {
 	return nil, nil
 }
 
-func functionOf(d *ast.FuncDecl, hook string) (*candidate, error) {
+func functionOf(d *ast.FuncDecl, known types) (*candidate, error) {
 	if d.Recv != nil || !d.Name.IsExported() {
 		return nil, nil
 	}
@@ -113,20 +129,32 @@ func functionOf(d *ast.FuncDecl, hook string) (*candidate, error) {
 		}
 	}
 	hasErr := len(results) == 2 && results[1] == "error"
-	plain := d.Type.TypeParams == nil && d.Type.Params.NumFields() == 0 && (len(results) == 1 || hasErr)
+	callable := d.Type.TypeParams == nil && (len(results) == 1 || hasErr)
+	plain := callable && d.Type.Params.NumFields() == 0
+	deps := callable && slices.Equal(parameters(d), []string{known.context, known.deps})
 	switch {
 	case d.Name.Name == "Hooks":
-		if !plain || results[0] != "[]"+hook {
-			return nil, problem.New("the function Hooks is not one that can be called: it has parameters, or other results").
-				Hint("declare it as func Hooks() []*webhook.Hook, or with an error as its second result")
+		if !plain && !deps || results[0] != "[]"+known.hook {
+			return nil, problem.New("the function Hooks has other parameters or results than admitkit can call").
+				Hint("declare it as func Hooks() []*webhook.Hook or func Hooks(ctx context.Context, deps *program.Deps) []*webhook.Hook; an error may be the second result")
 		}
-		return &candidate{name: "Hooks", sort: all, hasErr: hasErr}, nil
-	case plain && results[0] == "[]"+hook:
+		return &candidate{name: "Hooks", sort: all, hasErr: hasErr, deps: deps}, nil
+	case (plain || deps) && results[0] == "[]"+known.hook:
 		return &candidate{name: d.Name.Name, sort: misnamed}, nil
-	case plain && results[0] == hook:
+	case plain && results[0] == known.hook:
 		return &candidate{name: d.Name.Name, sort: function, hasErr: hasErr}, nil
 	}
 	return nil, nil
+}
+
+// parameters returns the types of a function's parameters.
+func parameters(d *ast.FuncDecl) (list []string) {
+	for _, field := range d.Type.Params.List {
+		for range max(1, len(field.Names)) {
+			list = append(list, written(field.Type))
+		}
+	}
+	return list
 }
 
 // written is a type as it is written, as far as it matters here.
@@ -152,6 +180,10 @@ func generate(importPath string, found []candidate) string {
 	for _, c := range found {
 		value := "hooks." + c.name
 		switch {
+		case c.deps && c.hasErr:
+			fmt.Fprintf(&calls, "\t\tf.all(%s(ctx, deps)),\n", value)
+		case c.deps:
+			fmt.Fprintf(&calls, "\t\tf.all(%s(ctx, deps), nil),\n", value)
 		case c.sort == all && c.hasErr:
 			fmt.Fprintf(&calls, "\t\tf.all(%s()),\n", value)
 		case c.sort == all:
@@ -164,17 +196,55 @@ func generate(importPath string, found []candidate) string {
 			fmt.Fprintf(&calls, "\t\tf.variable(%q, %s),\n", c.name, value)
 		}
 	}
-	return fmt.Sprintf(`package main
+	if len(found) == 1 && found[0].deps {
+		return fmt.Sprintf(withDeps, importPath, calls.String())
+	}
+	return fmt.Sprintf(withoutDeps, importPath, calls.String())
+}
+
+const withoutDeps = `package main
 
 import (
+	"context"
 	"errors"
 
 	hooks %q
 )
 
-func find(f *found) error {
+func find(_ context.Context, _ string, f *found) error {
 	return errors.Join(
 %s	)
 }
-`, importPath, calls.String())
+`
+
+// withDeps makes the hooks with a client configuration from a kubeconfig, or without a cluster.
+const withDeps = `package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/admitkit/admitkit/pkg/program"
+
+	hooks %q
+)
+
+func find(ctx context.Context, kubeconfig string, f *found) error {
+	var config *rest.Config
+	if kubeconfig != "" {
+		var err error
+		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+			return err
+		}
+	}
+	deps := program.NewDeps(config, logr.FromContextOrDiscard(ctx))
+	err := errors.Join(
+%s	)
+	f.start, f.ready, f.rules, f.deps = deps.Start, deps.Ready, deps.Rules(), true
+	return err
 }
+`

@@ -36,6 +36,8 @@ type T struct{}
 `, []candidate{{name: "Good", sort: function}, {name: "WithError", sort: function, hasErr: true}}},
 		{"Hooks", "it stands for all", imported + "var A = 1\n\nfunc Hooks() ([]*webhook.Hook, error)\n\nfunc B() *webhook.Hook\n",
 			[]candidate{{name: "Hooks", sort: all, hasErr: true}}},
+		{"Hooks with dependencies", "it gets a context and the dependencies", "package hooks\n\nimport (\n\t\"context\"\n\n\tp \"github.com/admitkit/admitkit/pkg/program\"\n\t\"github.com/admitkit/admitkit/pkg/webhook\"\n)\n\nfunc Hooks(ctx context.Context, _ *p.Deps) ([]*webhook.Hook, error)\n",
+			[]candidate{{name: "Hooks", sort: all, hasErr: true, deps: true}}},
 		{"a method Hooks", "is not the function", imported + "func (t T) Hooks(int) []*webhook.Hook\n", nil},
 		{"another name for the package", "it is the package that counts", "package hooks\n\nimport w \"github.com/admitkit/admitkit/pkg/webhook\"\n\nfunc A() *w.Hook\n",
 			[]candidate{{name: "A", sort: function}}},
@@ -63,6 +65,7 @@ type T struct{}
 func FuzzFind(f *testing.F) {
 	f.Add([]byte("package hooks\n\nvar A, B = 1, 2\n"))
 	f.Add([]byte("package hooks\n\nimport w \"github.com/admitkit/admitkit/pkg/webhook\"\n\nfunc Hooks() ([]*w.Hook, error)\n"))
+	f.Add([]byte("package hooks\n\nimport (\n\t\"context\"\n\tw \"github.com/admitkit/admitkit/pkg/webhook\"\n\t. \"github.com/admitkit/admitkit/pkg/program\"\n)\n\nfunc Hooks(_ context.Context, _ *Deps) []*w.Hook\n"))
 	f.Add([]byte("package hooks\n\nfunc Ä() (a, b [3]int)\n\nfunc (Hooks) Hooks() {}\n"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, source []byte) {

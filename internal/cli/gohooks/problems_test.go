@@ -128,7 +128,7 @@ var Pull *webhook.Hook
 		{"./none", "nothing that is a hook", []string{"there are no hooks in ./none"}, "func Hooks() []*webhook.Hook"},
 		{"./unexported", "not exported", []string{"there are no hooks in ./unexported"}, "func Hooks() []*webhook.Hook"},
 		{"./misnamed", "of another name", []string{"there are no hooks in ./misnamed"}, "call it Hooks: func All() []*webhook.Hook"},
-		{"./arguments", "nobody knows the arguments", []string{"./arguments: the function Hooks is not one that can be called"}, "declare it as func Hooks() []*webhook.Hook"},
+		{"./arguments", "nobody knows the arguments", []string{"./arguments: the function Hooks has other parameters or results than admitkit can call"}, "declare it as func Hooks() []*webhook.Hook"},
 		{"./broken", "the compiler's line, as it is seen from here", []string{"cannot build the hooks of ./broken:", "broken/a.go:5:39: undefined: wrong"}, ""},
 		{"./syntax", "the parser's", []string{"./syntax", "syntax/a.go:3:13: expected ')', found '{'"}, ""},
 		{"./two", "two packages in a folder", []string{"./two", "found packages two (a.go) and three (b.go)"}, ""},

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/internal/devcert"
@@ -37,7 +38,7 @@ type (
 		Configure *webhook.ConfigurationOptions `json:",omitempty"`
 		Serve     *serve                        `json:",omitempty"`
 	}
-	serve  struct{ Addr, Cert, Key string }
+	serve  struct{ Addr, Cert, Key, Kubeconfig string }
 	answer struct {
 		Error      string
 		Fields     []FieldError
@@ -45,6 +46,8 @@ type (
 		Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 		Validating *admissionregistrationv1.ValidatingWebhookConfiguration
 		Addr       string
+		Deps       bool
+		Rules      []rbacv1.PolicyRule
 	}
 )
 
@@ -65,6 +68,8 @@ type StartOptions struct {
 	Hosts []string
 	// CA signs the certificate, in place of the program's own.
 	CA *devcert.CA
+	// Kubeconfig is the file of the cluster that the hooks read. Without one, their requests to the API server fail.
+	Kubeconfig string
 	// Log takes the lines that the hooks print, in place of that of Build.
 	Log io.Writer
 }
@@ -94,7 +99,7 @@ func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
 	if o.Log != nil {
 		log = &lines{each: to(o.Log)}
 	}
-	r, err := p.start(ctx, log, request{Serve: &serve{Addr: cmp.Or(o.Addr, "127.0.0.1:0"), Cert: cert, Key: key}})
+	r, err := p.start(ctx, log, request{Serve: &serve{Addr: cmp.Or(o.Addr, "127.0.0.1:0"), Cert: cert, Key: key, Kubeconfig: o.Kubeconfig}})
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,12 @@
 
 package main
 
+import "context"
+
 import "errors"
 
 // find stands for the one that is generated for a package, which calls the same methods.
-func find(f *found) error {
+func find(_ context.Context, _ string, f *found) error {
 	return errors.Join(
 		f.all(nil, errors.New("there is no package")),
 		f.result("Function")(nil, nil),

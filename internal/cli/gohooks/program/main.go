@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -42,6 +43,7 @@ type request struct {
 
 type serve struct {
 	Addr, Cert, Key string // Cert and Key in PEM
+	Kubeconfig      string // file of the cluster that the hooks read, or empty
 }
 
 type answer struct {
@@ -51,6 +53,8 @@ type answer struct {
 	Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
 	Addr       string
+	Deps       bool // the hooks take dependencies
+	Rules      []rbacv1.PolicyRule
 }
 
 type fieldError struct {
@@ -63,6 +67,9 @@ type named struct {
 	Mutating           bool
 }
 
+// logger logs warnings and errors of the server and of the hooks.
+var logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+
 func main() {
 	out := os.Stdout
 	in := bufio.NewReader(os.Stdin)
@@ -71,9 +78,15 @@ func main() {
 	if err == nil {
 		err = json.Unmarshal(line, &req)
 	}
+	ctx, stop := context.WithCancel(logr.NewContext(context.Background(), logger))
+	defer stop()
 	var found found
 	if err == nil {
-		err = find(&found)
+		kubeconfig := ""
+		if req.Serve != nil {
+			kubeconfig = req.Serve.Kubeconfig
+		}
+		err = find(ctx, kubeconfig, &found)
 	}
 	if err != nil {
 		reply(out, answer{Error: lines(err)})
@@ -81,18 +94,18 @@ func main() {
 	}
 	switch {
 	case req.Configure != nil:
-		a := answer{Hooks: found.names}
+		a := found.answer()
 		if a.Mutating, a.Validating, err = webhook.Configurations(*req.Configure, found.hooks...); err != nil {
 			a.Error, a.Fields = lines(err), fieldErrors(err)
 		}
 		reply(out, a)
 	case req.Serve != nil:
-		if err := run(in, out, req.Serve, found); err != nil {
+		if err := run(ctx, stop, in, out, req.Serve, &found); err != nil {
 			reply(out, answer{Error: lines(err)})
 			os.Exit(1)
 		}
 	default:
-		reply(out, answer{Hooks: found.names})
+		reply(out, found.answer())
 	}
 }
 
@@ -139,7 +152,7 @@ func fieldErrors(err error) []fieldError {
 }
 
 // run serves the hooks until standard input ends.
-func run(in io.Reader, out io.Writer, s *serve, found found) error {
+func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve, found *found) error {
 	cert, err := tls.X509KeyPair([]byte(s.Cert), []byte(s.Key))
 	if err != nil {
 		return err
@@ -148,8 +161,6 @@ func run(in io.Reader, out io.Writer, s *serve, found found) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	go func() {
 		_, _ = io.Copy(io.Discard, in) // however it ends
 		stop()
@@ -158,24 +169,82 @@ func run(in io.Reader, out io.Writer, s *serve, found found) error {
 	server := webhook.NewServer(webhook.Options{
 		Listener: listener, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}},
 		ShutdownDelay: -1, DrainTimeout: patience,
-		Logger: logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: logger,
 	}, found.hooks...)
+	failed := make(chan error, 2)
+	if found.start != nil {
+		go func() {
+			if err := found.start(ctx); err != nil && ctx.Err() == nil {
+				failed <- fmt.Errorf("background work of the hooks: %w", err)
+				stop()
+			}
+		}()
+	}
 	go func() {
-		if addr, err := server.Addr(ctx); err == nil {
-			reply(out, answer{Hooks: found.names, Addr: addr.String()})
+		addr, err := server.Addr(ctx)
+		if err == nil {
+			err = found.waitReady(ctx)
 		}
+		if err != nil {
+			failed <- err
+			stop()
+			return
+		}
+		a := found.answer()
+		a.Addr = addr.String()
+		reply(out, a)
 	}()
 	if err := server.Start(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	return nil
+	select {
+	case err := <-failed:
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	default:
+		return nil
+	}
+}
+
+// syncTimeout bounds how long the caches of the hooks may take to sync.
+const syncTimeout = 30 * time.Second
+
+// waitReady waits until the caches of the hooks have synced.
+func (f *found) waitReady(ctx context.Context) error {
+	if f.ready == nil {
+		return nil
+	}
+	deadline := time.Now().Add(syncTimeout)
+	for {
+		err := f.ready(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("after %s: %w: may the program read what the hooks need? See deps.Needs", syncTimeout, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // found collects hooks, in the order in which the generated file adds them.
 type found struct {
 	hooks []*webhook.Hook
 	names []named
+
+	deps  bool // Hooks takes dependencies; the others are set only then
+	start func(context.Context) error
+	ready func(context.Context) error
+	rules []rbacv1.PolicyRule
 }
+
+func (f *found) answer() answer { return answer{Hooks: f.names, Deps: f.deps, Rules: f.rules} }
 
 func (f *found) add(symbol string, h *webhook.Hook, err error) error {
 	switch {
