@@ -2,9 +2,10 @@
 
 package main
 
-import "context"
-
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // find stands for the one that is generated for a package, which calls the same methods.
 func find(_ context.Context, _ string, f *found) error {

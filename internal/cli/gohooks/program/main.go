@@ -71,8 +71,14 @@ type named struct {
 var logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 func main() {
-	out := os.Stdout
-	in := bufio.NewReader(os.Stdin)
+	if err := answerRequest(bufio.NewReader(os.Stdin), os.Stdout); err != nil {
+		reply(os.Stdout, answer{Error: lines(err)})
+		os.Exit(1)
+	}
+}
+
+// answerRequest reads a request and answers it. It returns the error of hooks that were to be served.
+func answerRequest(in *bufio.Reader, out io.Writer) error {
 	var req request
 	line, err := in.ReadBytes('\n')
 	if err == nil {
@@ -90,7 +96,7 @@ func main() {
 	}
 	if err != nil {
 		reply(out, answer{Error: lines(err)})
-		return
+		return nil
 	}
 	switch {
 	case req.Configure != nil:
@@ -100,13 +106,11 @@ func main() {
 		}
 		reply(out, a)
 	case req.Serve != nil:
-		if err := run(ctx, stop, in, out, req.Serve, &found); err != nil {
-			reply(out, answer{Error: lines(err)})
-			os.Exit(1)
-		}
+		return run(ctx, stop, in, out, req.Serve, &found)
 	default:
 		reply(out, found.answer())
 	}
+	return nil
 }
 
 func reply(out io.Writer, a answer) {
