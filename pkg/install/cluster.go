@@ -5,7 +5,6 @@ package install
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -38,17 +36,6 @@ type cluster interface {
 	// deployment returns the webhook's Deployment.
 	deployment(ctx context.Context, name string) (*unstructured.Unstructured, error)
 }
-
-var errChanged = errors.New("changed by somebody else in the meantime")
-
-var (
-	configurations = map[sort]schema.GroupVersionResource{
-		mutating:   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
-		validating: {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
-	}
-	leases      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-)
 
 // requestTimeout bounds one request. A marker request may wait for a webhook's timeout.
 const requestTimeout = 15 * time.Second

@@ -23,8 +23,6 @@ var ErrSuperseded = errors.New("superseded by a newer revision")
 // [Installer.Remove]. Call [Installer.Apply] to install it again.
 var ErrRemoved = errors.New("removed in the meantime")
 
-var kindOf = map[sort]string{mutating: "MutatingWebhookConfiguration", validating: "ValidatingWebhookConfiguration"}
-
 // explain adds to an API server's error what to do about it.
 func explain(what string, err error) error {
 	switch conflicts := fieldConflicts(err); {
@@ -96,3 +94,5 @@ func namespaceProblem(namespace string, err error) error {
 	}
 	return nil
 }
+
+var errChanged = errors.New("changed by somebody else in the meantime")

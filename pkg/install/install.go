@@ -16,20 +16,15 @@ import (
 // An Installer applies the configurations of hooks to a cluster. [New] returns one. Its methods are safe for concurrent
 // use, and several replicas may use installers at once.
 type Installer struct {
-	o       Options
-	hooks   []*webhook.Hook
-	wanted  []wanted // one per sort
-	cluster cluster
-	logger  logr.Logger
-	removes bool      // the namespace alone decides what belongs to this installation
-	status  *progress // shared with the copies of this Installer
+	installation
+	hooks []*webhook.Hook
 }
 
 // New returns an installer of the hooks. It sends no request. The error lists everything that is wrong with the options
 // and the hooks.
 func New(o Options, hooks ...*webhook.Hook) (*Installer, error) {
 	if o.Config == nil {
-		return nil, errors.New("set Config of the options of the installation")
+		return nil, errors.New("Config is nil: set it to the client configuration for the API server")
 	}
 	i, err := newInstaller(o, hooks)
 	if err != nil {
@@ -57,10 +52,10 @@ func newInstaller(o Options, hooks []*webhook.Hook) (*Installer, error) {
 	if logger.IsZero() {
 		logger = logr.FromSlogHandler(slog.Default().Handler())
 	}
-	return &Installer{
-		o: o.completed(), hooks: hooks, wanted: all, logger: logger.WithValues("configuration", o.Configuration.Name),
-		status: &progress{now: Status{Phase: Idle}},
-	}, nil
+	return &Installer{hooks: hooks, installation: installation{
+		o: o.completed(), wanted: all, logger: logger.WithValues("configuration", o.Configuration.Name),
+		status: progress{now: Status{Phase: Idle}},
+	}}, nil
 }
 
 func sortsOf(all []wanted) []sort {
@@ -92,3 +87,6 @@ func (i *Installer) Targets() []certs.Target {
 	}
 	return targets
 }
+
+// Status returns the state of the installation.
+func (i *Installer) Status() Status { return i.status.current() }

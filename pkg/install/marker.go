@@ -32,16 +32,6 @@ const (
 	markerText = "the configuration is enforced: this answers the program that installed it"
 )
 
-// A sort is one of the two kinds of configurations.
-type sort string
-
-const (
-	mutating   sort = "mutating"
-	validating sort = "validating"
-)
-
-var sorts = []sort{mutating, validating}
-
 // A stage is the progress of an installation. A configuration at one stage also counts as being at all earlier stages, so
 // that a replica that waits for an earlier one is not stuck.
 type stage string

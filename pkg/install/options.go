@@ -99,18 +99,18 @@ func describeOwner(owner string) string {
 func (o Options) validate() error {
 	var errs []error
 	if o.namespace() == "" {
-		errs = append(errs, errors.New("set Namespace of the configuration options: what is enforced is found out with requests in the namespace the webhook runs in"))
+		errs = append(errs, errors.New("Configuration.Namespace is empty: set it to the namespace of the webhook, where the installer sends its check requests"))
 	}
 	if o.Configuration.Service == nil && o.Configuration.URL == "" {
-		errs = append(errs, errors.New("set Service or URL of the configuration options, even if each registration has its own: the marker hooks are served there"))
+		errs = append(errs, errors.New("Configuration has neither Service nor URL: set one of them, even if each registration has its own, since the marker hooks are served there"))
 	}
 	if o.Deployment != "" {
 		for _, problem := range validation.IsDNS1123Subdomain(o.Deployment) {
-			errs = append(errs, fmt.Errorf("option Deployment %q: %s", o.Deployment, problem))
+			errs = append(errs, fmt.Errorf("Deployment %q is not a valid name: %s", o.Deployment, problem))
 		}
 	}
 	if o.Revision < 0 || o.Confirmations < 0 || o.Interval < 0 {
-		errs = append(errs, errors.New("options Revision, Confirmations and Interval must not be negative"))
+		errs = append(errs, errors.New("Revision, Confirmations and Interval must not be negative"))
 	}
 	return errors.Join(errs...)
 }

@@ -4,8 +4,22 @@ package install
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
+
+// An applier changes the configurations during one call of an Installer, in an order in which no request is denied
+// or passes unseen.
+type applier struct {
+	*installation
+	stored    *store
+	asker     asker
+	serves    bool // a server runs or starts in the same program
+	failsOpen bool // the last apply used Ignore in place of Fail
+}
 
 // A validating hook often verifies what a mutating hook of the same program does, and would deny requests without it. So
 // the mutating webhooks are stored first and removed last. The two configurations reach an API server at
@@ -21,54 +35,54 @@ const (
 )
 
 // applyInOrder applies the configurations with hooks, and opens or removes those without.
-func (i *Installer) applyInOrder(ctx context.Context, p phase, m *memory) error {
+func (a *applier) applyInOrder(ctx context.Context, p phase) error {
 	switch p {
 	case opening:
-		return i.open(ctx, m)
+		return a.failOpen(ctx)
 	case clearing:
-		return i.clear(ctx, m)
+		return a.clear(ctx)
 	}
-	if err := i.one(ctx, i.wanted[0], p, m); err != nil {
+	if err := a.one(ctx, a.wanted[0], p); err != nil {
 		return err // a validating webhook must not fail closed before the mutating ones do
 	}
-	return i.one(ctx, i.wanted[1], p, m)
+	return a.one(ctx, a.wanted[1], p)
 }
 
 // one applies a configuration, or opens it if the program has no hooks of its kind.
-func (i *Installer) one(ctx context.Context, w wanted, p phase, m *memory) error {
-	return i.untilUnchanged(ctx, func() error {
+func (a *applier) one(ctx context.Context, w wanted, p phase) error {
+	return a.stored.untilUnchanged(ctx, func() error {
 		switch {
 		case w.object != nil:
-			return i.applyOne(ctx, w, p, m)
+			return a.applyOne(ctx, w, p)
 		case p == opening:
-			return i.openOne(ctx, w, m)
+			return a.openOne(ctx, w)
 		}
 		return nil
 	})
 }
 
-// open applies both configurations with Ignore for new and unwanted webhooks.
-func (i *Installer) open(ctx context.Context, m *memory) error {
-	first, second := i.wanted[0], i.wanted[1]
+// failOpen applies both configurations with Ignore for new and unwanted webhooks.
+func (a *applier) failOpen(ctx context.Context) error {
+	first, second := a.wanted[0], a.wanted[1]
 	if second.object == nil { // the validating webhooks are opened before the mutating ones
 		first, second = second, first
 	}
-	if err := i.one(ctx, first, opening, m); err != nil {
+	if err := a.one(ctx, first, opening); err != nil {
 		return err
 	}
 	if first.object != nil && second.object != nil {
-		if err := i.mutatingFirst(ctx, m); err != nil {
+		if err := a.mutatingFirst(ctx); err != nil {
 			return err
 		}
 	}
-	return i.one(ctx, second, opening, m)
+	return a.one(ctx, second, opening)
 }
 
 // clear applies both configurations with their own policies and removes unwanted webhooks, the mutating ones after the
 // validating ones.
-func (i *Installer) clear(ctx context.Context, m *memory) error {
-	first, second := i.wanted[0], i.wanted[1]
-	verifying, err := i.find(ctx, second)
+func (a *applier) clear(ctx context.Context) error {
+	first, second := a.wanted[0], a.wanted[1]
+	verifying, err := a.stored.find(ctx, second)
 	if err != nil {
 		return err
 	}
@@ -76,77 +90,183 @@ func (i *Installer) clear(ctx context.Context, m *memory) error {
 	if second.object != nil || len(verifying.obsolete(second)) > 0 {
 		begin = keeping
 	}
-	if err := i.one(ctx, first, begin, m); err != nil {
+	if err := a.one(ctx, first, begin); err != nil {
 		return err
 	}
 	if first.object != nil && second.object != nil {
-		if err := i.mutatingFirst(ctx, m); err != nil {
+		if err := a.mutatingFirst(ctx); err != nil {
 			return err
 		}
 	}
-	if err := i.one(ctx, second, clearing, m); err != nil {
+	if err := a.one(ctx, second, clearing); err != nil {
 		return err
 	}
-	if _, err := i.retire(ctx, second); err != nil {
+	if _, err := a.retire(ctx, second); err != nil {
 		return err
 	}
-	found, err := i.find(ctx, first)
+	found, err := a.stored.find(ctx, first)
 	if err != nil || len(found.obsolete(first)) == 0 {
 		return err
 	}
 	if second.object != nil {
-		if err := i.settles(ctx, orderPatience, i.known(second, applied)); err != nil {
+		if err := a.asker.settles(ctx, orderPatience, a.asker.known(second, applied)); err != nil {
 			return err
 		}
 	}
-	if err := i.one(ctx, first, clearing, m); err != nil {
+	if err := a.one(ctx, first, clearing); err != nil {
 		return err
 	}
-	_, err = i.retire(ctx, first)
+	_, err = a.retire(ctx, first)
 	return err
-}
-
-// known asks whether the API server knows a configuration, even if its calls fail.
-func (i *Installer) known(w wanted, at stage) []question {
-	for _, q := range i.there(at) {
-		if q.sort == w.sort {
-			q.unserved = true
-			return []question{q}
-		}
-	}
-	return nil
 }
 
 // mutatingFirst waits until the mutating webhooks are enforced, before the validating ones are stored. In Run their
 // calls must also succeed, because the configurations may get their caBundles at different times. In Apply
 // they need not, because the server may not run yet.
-func (i *Installer) mutatingFirst(ctx context.Context, m *memory) error {
-	questions, bound := i.known(i.wanted[0], applied), orderPatience
-	if m.beside {
+func (a *applier) mutatingFirst(ctx context.Context) error {
+	questions, bound := a.asker.known(a.wanted[0], applied), orderPatience
+	if a.serves {
 		questions[0].unserved, bound = false, callPatience
 	}
-	if err := i.settles(ctx, bound, questions); err != nil {
+	if err := a.asker.settles(ctx, bound, questions); err != nil {
 		return err
 	}
 	// The configuration may have been removed during the wait.
-	found, err := i.find(ctx, i.wanted[0])
+	found, err := a.stored.find(ctx, a.wanted[0])
 	if err != nil {
 		return err
 	}
-	return i.missed(ctx, i.wanted[0], found, m)
+	return a.stored.missed(ctx, a.wanted[0], found)
 }
 
-// settles waits a bounded time for the expected answers. It fails only if ctx ends.
-func (i *Installer) settles(ctx context.Context, bound time.Duration, questions []question) error {
-	if deadline, ends := ctx.Deadline(); ends { // leave time for the other configuration
-		bound = min(bound, time.Until(deadline)/2)
-	}
-	within, cancel := bounded(ctx, max(bound, 1))
-	defer cancel()
-	err := i.await(within, questions)
-	if err == nil || ctx.Err() != nil {
+// applyAll applies the configurations, unless one of them is newer or belongs to another installation. A stored
+// configuration of a kind without hooks gets Ignore with the others, or is removed with the unwanted webhooks.
+func (a *applier) applyAll(ctx context.Context, p phase) error {
+	if err := a.findAll(ctx); err != nil {
 		return err
 	}
-	i.logger.Info("going on without knowing that the API server knows", "because", err.Error())
+	a.failsOpen = false
+	return a.applyInOrder(ctx, p)
+}
+
+func (a *applier) applyOne(ctx context.Context, w wanted, p phase) error {
+	found, err := a.stored.find(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := a.stored.missed(ctx, w, found); err != nil {
+		return err
+	}
+	if p == clearing && len(found.obsolete(w)) > 0 {
+		if err := a.store(ctx, w, found, p); err != nil {
+			return err
+		}
+		if found, err = a.stored.cutObsolete(ctx, w); err != nil {
+			return err
+		}
+	}
+	// The resourceVersion makes the apply fail if the stored object has changed.
+	if untrusted := found.untrusted(w); a.o.FailOpenFirst && p == closing && len(untrusted) > 0 {
+		return fmt.Errorf("%s %s: %w: %s", kindOf[w.sort], w.name, errUntrusted, strings.Join(untrusted, ", "))
+	}
+	return a.store(ctx, w, found, p)
+}
+
+var errUntrusted = errors.New("webhooks do not have the caBundle of the marker yet, so calls to them would fail")
+
+// findAll fails if a configuration is newer or belongs to another installation. A missing one is no error.
+func (a *applier) findAll(ctx context.Context) error {
+	complete := true
+	for _, w := range a.wanted {
+		found, err := a.stored.find(ctx, w)
+		if err != nil {
+			return err
+		}
+		complete = complete && (w.object == nil || !slices.ContainsFunc(webhooks(w.object), func(entry map[string]any) bool { return !found.has(nameOf(entry)) }))
+	}
+	if !complete {
+		a.status.enters(Installing)
+	}
 	return nil
+}
+
+// store applies a configuration based on the stored one.
+func (a *applier) store(ctx context.Context, w wanted, found live, p phase) error {
+	err := a.cluster.apply(ctx, w.sort, w.at(found, p), a.o.Force)
+	if err == nil {
+		a.stored.saw(w)
+		a.failsOpen = a.failsOpen || p == opening && w.opens(found)
+	}
+	return err
+}
+
+// applier returns the applier of one call. serves tells that a server runs or starts in the same program.
+func (i *Installer) applier(serves bool) *applier {
+	shared := &i.installation
+	return &applier{installation: shared, stored: &store{installation: shared}, asker: asker{shared}, serves: serves}
+}
+
+// If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
+// webhooks, they are removed only after the new ones are enforced.
+
+// retire withdraws a configuration without hooks and reports whether there was one. A mutating one may be removed when no
+// answering API server knows the validating one any more.
+func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
+	if w.object != nil {
+		return false, nil
+	}
+	found, err := a.stored.find(ctx, w)
+	if err != nil || len(found.obsolete(w)) == 0 {
+		return false, err
+	}
+	if err := a.stored.untilUnchanged(ctx, func() error { return a.stored.withdraw(ctx, w) }); err != nil {
+		return false, err
+	}
+	if w.sort == mutating {
+		return true, nil
+	}
+	return true, a.asker.settles(ctx, orderPatience, a.asker.gone()[1:])
+}
+
+// retireAll removes the unwanted webhooks after the others are enforced, the validating ones first.
+func (a *applier) retireAll(ctx context.Context, patience time.Duration) error {
+	var errs []error
+	var gone []question
+	for n, w := range slices.Backward(a.wanted) {
+		if w.object != nil {
+			errs = append(errs, a.stored.untilUnchanged(ctx, func() error {
+				_, err := a.stored.cutObsolete(ctx, w)
+				return err
+			}))
+			continue
+		}
+		took, err := a.retire(ctx, w)
+		if errs = append(errs, err); took {
+			q := a.asker.gone()[n]
+			q.unsure = true
+			gone = append(gone, q)
+		}
+	}
+	if err := errors.Join(errs...); err != nil || len(gone) == 0 {
+		return err
+	}
+	ctx, cancel := bounded(ctx, patience)
+	defer cancel()
+	return a.asker.await(ctx, gone)
+}
+
+// openOne sets Ignore on our webhooks in a configuration without hooks, because some replicas no longer serve
+// them.
+func (a *applier) openOne(ctx context.Context, w wanted) error {
+	found, err := a.stored.find(ctx, w)
+	if err != nil || len(found.obsolete(w)) == 0 {
+		return err
+	}
+	a.failsOpen = true
+	err = a.cluster.apply(ctx, w.sort, w.opened(found, a.o), a.o.Force)
+	if missingRight(err) != "" { // RBAC grants it only for the kinds of the hooks
+		a.logger.Error(err, "webhooks that are not in this program any more keep their failurePolicy until they are removed, so calls of them fail where no replica of the older program answers")
+		return nil
+	}
+	return err
 }

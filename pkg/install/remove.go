@@ -5,9 +5,6 @@ package install
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Remove deletes the configurations, the validating one first, and waits until none is enforced. Webhooks of other managers
@@ -19,11 +16,11 @@ import (
 // the servers stop; do not call it whenever a replica ends. Replicas that are installing give up. A replica that
 // starts later installs the webhooks again.
 func (i *Installer) Remove(ctx context.Context) error {
-	remover := *i
-	remover.removes = true
-	took, err := remover.remove(ctx)
+	a := i.applier(false)
+	a.stored.takesNamespace = true
+	took, err := a.remove(ctx)
 	if err == nil {
-		err = i.await(ctx, i.gone())
+		err = a.asker.await(ctx, a.asker.gone())
 	}
 	namespace := namespaceProblem(i.o.namespace(), err)
 	if namespace != nil {
@@ -45,17 +42,17 @@ func (i *Installer) Remove(ctx context.Context) error {
 }
 
 // remove reports whether there was a configuration.
-func (i *Installer) remove(ctx context.Context) (took bool, err error) {
-	left, err := i.left(ctx)
+func (a *applier) remove(ctx context.Context) (took bool, err error) {
+	left, err := a.stored.left(ctx)
 	if err != nil {
 		return false, err
 	}
 	for len(left) > 0 { // a replica that saw only one of them deleted may restore it once
 		took = true
-		if err := i.takeAway(ctx, left[0], len(left) > 1); err != nil {
+		if err := a.takeAway(ctx, left[0], len(left) > 1); err != nil {
 			return took, err
 		}
-		if left, err = i.left(ctx); err != nil {
+		if left, err = a.stored.left(ctx); err != nil {
 			return took, err
 		}
 	}
@@ -64,72 +61,20 @@ func (i *Installer) remove(ctx context.Context) (took bool, err error) {
 
 // takeAway withdraws one configuration. If there is another, it waits until the first is no longer enforced, because the
 // validating webhooks would deny objects that are no longer mutated.
-func (i *Installer) takeAway(ctx context.Context, w wanted, another bool) error {
-	if err := i.untilUnchanged(ctx, func() error { return i.withdraw(ctx, w) }); err != nil {
+func (a *applier) takeAway(ctx context.Context, w wanted, another bool) error {
+	if err := a.stored.untilUnchanged(ctx, func() error { return a.stored.withdraw(ctx, w) }); err != nil {
 		return err
 	}
-	found, err := i.find(ctx, w)
+	found, err := a.stored.find(ctx, w)
 	switch {
 	case err != nil:
 		return err
 	case len(found.obsolete(wanted{})) > 0: // a replica restored it, or finalizers delay its deletion
-		if !sleep(ctx, i.o.Interval) {
+		if !sleep(ctx, a.o.Interval) {
 			return fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, found.kept(), context.Cause(ctx))
 		}
 	case another:
-		return i.settles(ctx, orderPatience, i.gone()[1:])
+		return a.asker.settles(ctx, orderPatience, a.asker.gone()[1:])
 	}
 	return nil
-}
-
-// left returns the configurations with webhooks of ours, in the order of their removal.
-func (i *Installer) left(ctx context.Context) ([]wanted, error) {
-	var list []wanted
-	for _, w := range i.wanted {
-		found, err := i.find(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		if len(found.obsolete(wanted{})) > 0 {
-			list = append(list, w)
-		}
-	}
-	slices.Reverse(list)
-	return list, nil
-}
-
-// withdraw removes our webhooks from a configuration, and deletes it if it has no others.
-func (i *Installer) withdraw(ctx context.Context, w wanted) error {
-	found, err := i.find(ctx, w)
-	if err != nil {
-		return err
-	}
-	own := found.obsolete(wanted{})
-	switch {
-	case len(own) == 0:
-		return nil
-	case found.deleting: // stored and enforced until its finalizers are gone
-		i.logger.Info("deleted, but kept: its webhooks are taken out", "kind", kindOf[w.sort], "finalizers", found.finalizers)
-	case len(own) == len(found.entries):
-		return i.cluster.remove(ctx, w.sort, found)
-	}
-	kept := found.kept()
-	if found, err = i.cutObsolete(ctx, wanted{sort: w.sort, name: w.name}); err != nil {
-		if kept != "" {
-			err = fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, kept, err)
-		}
-		return err
-	}
-	return i.cluster.apply(ctx, w.sort, nothing(w, found), i.o.Force) // releases annotations and labels
-}
-
-// nothing returns an apply configuration without any of our fields, which releases them.
-func nothing(w wanted, found live) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(configurations[w.sort].GroupVersion().String())
-	object.SetKind(kindOf[w.sort])
-	object.SetName(w.name)
-	object.SetResourceVersion(found.resourceVersion)
-	object.SetUID(found.uid)
-	return object
 }

@@ -27,9 +27,9 @@ func (i *Installer) Run(ctx context.Context) error {
 	if i.o.Deployment != "" && i.o.Revision == 0 {
 		i.logger.Info("Revision is not set: a replica of an older version that starts during a rollout installs its hooks until the rollout is over")
 	}
-	delay, m := firstRetry, &memory{beside: true}
+	delay, p := firstRetry, i.promoter()
 	for {
-		err := i.once(ctx, m)
+		err := p.once(ctx)
 		if ctx.Err() == nil {
 			_ = i.status.told(err)
 		}
@@ -55,15 +55,15 @@ func (i *Installer) Run(ctx context.Context) error {
 	}
 }
 
-func (i *Installer) once(ctx context.Context, m *memory) error {
-	if err := i.standBack(ctx, m); err != nil {
+func (p *promoter) once(ctx context.Context) error {
+	if err := p.rollout.standBack(ctx); err != nil {
 		return err
 	}
-	if err := i.apply(ctx, m); err != nil {
+	if err := p.apply(ctx); err != nil {
 		return err
 	}
-	if err := i.awaitFor(ctx, patience, applied); err != nil {
+	if err := p.asker.awaitFor(ctx, patience, applied); err != nil {
 		return err
 	}
-	return i.promote(ctx, patience, m)
+	return p.promote(ctx, patience)
 }

@@ -31,17 +31,16 @@ type Status struct {
 	Err error
 }
 
-// Status returns the state of the installation.
-func (i *Installer) Status() Status {
-	i.status.mu.Lock()
-	defer i.status.mu.Unlock()
-	return i.status.now
-}
-
 // A progress holds the current Status. It is safe for concurrent use.
 type progress struct {
 	mu  sync.Mutex
 	now Status
+}
+
+func (p *progress) current() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
 }
 
 // enters begins a phase unless it is the current one.

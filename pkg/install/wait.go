@@ -22,15 +22,18 @@ type question struct {
 	unserved bool
 }
 
+// An asker finds out what the API server enforces, by marker requests.
+type asker struct{ *installation }
+
 // there returns the questions whether each wanted configuration is at a stage, and whether the others are gone. With
 // FailOpenFirst the others are removed later, so it does not ask about them.
-func (i *Installer) there(at stage) []question {
+func (a asker) there(at stage) []question {
 	var list []question
-	for n, q := range i.gone() {
-		switch w := i.wanted[n]; {
+	for n, q := range a.gone() {
+		switch w := a.wanted[n]; {
 		case w.object != nil:
 			list = append(list, question{sort: w.sort, stage: at, label: labelValue(w.sort, w.name, at, w.version), want: enforced})
-		case !i.o.FailOpenFirst:
+		case !a.o.FailOpenFirst:
 			q.unsure = true
 			list = append(list, q)
 		}
@@ -39,45 +42,35 @@ func (i *Installer) there(at stage) []question {
 }
 
 // gone returns the questions whether no version of the configurations is enforced.
-func (i *Installer) gone() []question {
+func (a asker) gone() []question {
 	var list []question
-	for _, w := range i.wanted {
+	for _, w := range a.wanted {
 		list = append(list, question{sort: w.sort, stage: installed, label: labelValue(w.sort, w.name, installed, ""), want: absent})
 	}
 	return list
 }
 
-// Wait returns when the API server enforces the configurations as [Installer.Apply] or [Installer.Promote] stored them: it
-// has this version, and its calls arrive at a server with these hooks whose certificate it trusts. Wait asks
-// with dry-run requests, which are never stored.
-//
-// If ctx ends first, the error has the API server's last answer, such as why it cannot call the webhook. Wait fails at
-// once if waiting cannot help: without the permission to ask, or without the namespace.
-func (i *Installer) Wait(ctx context.Context) error {
-	return i.await(ctx, i.there(applied))
-}
-
 // await asks until all answers were as expected for the required number of times in a row.
-func (i *Installer) await(ctx context.Context, questions []question) error {
-	pause, row, last := i.o.Interval, 0, errors.New("nothing was asked yet")
+func (a asker) await(ctx context.Context, questions []question) error {
+	pause, row, last := a.o.Interval, 0, errors.New("nothing was asked yet")
 	for {
-		seen := i.askAll(ctx, questions)
+		seen := a.askAll(ctx, questions)
 		var final *hopelessError
 		switch {
 		case errors.As(seen, &final):
 			return final.error
 		case seen == nil:
-			if row++; row >= i.o.Confirmations {
-				i.status.waits(nil)
+			if row++; row >= a.o.Confirmations {
+				a.status.waits(nil)
 				return nil
 			}
-			pause = i.o.Interval
+			pause = a.o.Interval
 		case ctx.Err() == nil: // otherwise the error would only report the end of ctx
 			if withoutTime(seen) != withoutTime(last) {
-				i.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
+				a.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
 			}
-			i.status.waits(seen)
-			row, last, pause = 0, seen, min(pause*3/2, 20*i.o.Interval)
+			a.status.waits(seen)
+			row, last, pause = 0, seen, min(pause*3/2, 20*a.o.Interval)
 		}
 		if !sleep(ctx, pause) {
 			return fmt.Errorf("waiting until %s: %w; last seen: %w", describe(questions), context.Cause(ctx), last)
@@ -117,21 +110,21 @@ func describe(questions []question) string {
 type hopelessError struct{ error }
 
 // askAll returns nil if all answers are as expected, and otherwise the reason.
-func (i *Installer) askAll(ctx context.Context, questions []question) error {
+func (a asker) askAll(ctx context.Context, questions []question) error {
 	var errs []error
 	for _, q := range questions {
-		errs = append(errs, i.askOne(ctx, q))
+		errs = append(errs, a.askOne(ctx, q))
 	}
 	return errors.Join(errs...)
 }
 
-func (i *Installer) askOne(ctx context.Context, q question) error {
-	answer := i.cluster.ask(ctx, q.label)
-	if final := hopeless(i.o.namespace(), answer); final != nil {
+func (a asker) askOne(ctx context.Context, q question) error {
+	answer := a.cluster.ask(ctx, q.label)
+	if final := hopeless(a.o.namespace(), answer); final != nil {
 		return &hopelessError{final}
 	}
-	kind := fmt.Sprintf("%s %s", kindOf[q.sort], i.o.Configuration.Name)
-	switch seen := look(markerName(i.o.Configuration.Name), answer); {
+	kind := fmt.Sprintf("%s %s", kindOf[q.sort], a.o.Configuration.Name)
+	switch seen := look(markerName(a.o.Configuration.Name), answer); {
 	case seen == q.want || seen == unclear && q.unsure || seen == unanswered && q.unserved:
 		return nil
 	case errors.Is(answer, errStripped):
@@ -170,4 +163,46 @@ func advice(answer error) string {
 		}
 	}
 	return ""
+}
+
+var errImpatient = errors.New("it takes too long")
+
+// bounded returns a context that ends after patience, or ctx if patience is zero.
+func bounded(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	if patience == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, patience, errImpatient)
+}
+
+func (a asker) awaitFor(ctx context.Context, patience time.Duration, at stage) error {
+	ctx, cancel := bounded(ctx, patience)
+	defer cancel()
+	return a.await(ctx, a.there(at))
+}
+
+// known asks whether the API server knows a configuration, even if its calls fail.
+func (a asker) known(w wanted, at stage) []question {
+	for _, q := range a.there(at) {
+		if q.sort == w.sort {
+			q.unserved = true
+			return []question{q}
+		}
+	}
+	return nil
+}
+
+// settles waits a bounded time for the expected answers. It fails only if ctx ends.
+func (a asker) settles(ctx context.Context, bound time.Duration, questions []question) error {
+	if deadline, ends := ctx.Deadline(); ends { // leave time for the other configuration
+		bound = min(bound, time.Until(deadline)/2)
+	}
+	within, cancel := bounded(ctx, max(bound, 1))
+	defer cancel()
+	err := a.await(within, questions)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	a.logger.Info("going on without knowing that the API server knows", "because", err.Error())
+	return nil
 }

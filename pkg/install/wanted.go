@@ -6,8 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"net/url"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -16,11 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
-)
-
-const (
-	revisionAnnotation = "install.admitkit.dev/revision" // Options.Revision
-	ownerAnnotation    = "install.admitkit.dev/owner"    // Options.owner
 )
 
 // A wanted configuration is the one that the hooks define.
@@ -72,37 +66,6 @@ func (w *wanted) fill(configuration any, o Options) error {
 	return nil
 }
 
-// webhooks returns the entries of a configuration, which the caller may change.
-func webhooks(configuration *unstructured.Unstructured) []map[string]any {
-	list, _ := configuration.Object["webhooks"].([]any)
-	entries := make([]map[string]any, 0, len(list))
-	for _, entry := range list {
-		if fields, ok := entry.(map[string]any); ok {
-			entries = append(entries, fields)
-		}
-	}
-	return entries
-}
-
-func nameOf(webhook map[string]any) string {
-	name, _ := webhook["name"].(string)
-	return name
-}
-
-func failsClosed(webhook map[string]any) bool {
-	return webhook["failurePolicy"] == string(admissionregistrationv1.Fail)
-}
-
-func clientConfig(webhook map[string]any) map[string]any {
-	c, _ := webhook["clientConfig"].(map[string]any)
-	return c
-}
-
-func bundleOf(webhook map[string]any) string {
-	bundle, _ := clientConfig(webhook)["caBundle"].(string)
-	return bundle
-}
-
 // besideMarker names the marker and the webhooks at the same server.
 func (w wanted) besideMarker() []string {
 	entries := webhooks(w.object)
@@ -114,20 +77,6 @@ func (w wanted) besideMarker() []string {
 		}
 	}
 	return names
-}
-
-// serverOf returns the called Service or URL without the path.
-func serverOf(webhook map[string]any) string {
-	c := clientConfig(webhook)
-	if text, ok := c["url"].(string); ok {
-		u, err := url.Parse(text)
-		if err != nil {
-			return text
-		}
-		return u.Host
-	}
-	service, _ := c["service"].(map[string]any)
-	return fmt.Sprintf("%v/%v:%v", service["namespace"], service["name"], service["port"])
 }
 
 // A phase says which failurePolicy an apply gives to new and to unwanted webhooks. An apply removes no unwanted webhook.
@@ -190,5 +139,94 @@ func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 		object.SetResourceVersion(found.resourceVersion)
 		object.SetUID(found.uid) // so it is not created again
 	}
+	return object
+}
+
+// obsolete returns the indexes of our unwanted webhooks.
+func (l live) obsolete(w wanted) []int {
+	keep := map[string]bool{}
+	if w.object != nil {
+		for _, entry := range webhooks(w.object) {
+			keep[nameOf(entry)] = true
+		}
+	}
+	var indexes []int
+	for i, entry := range l.entries {
+		if name := nameOf(entry); l.own[name] && !keep[name] {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// untrusted names the webhooks whose calls would fail: they have another caBundle than the marker of the same server, because
+// the injector has not reached them yet.
+func (l live) untrusted(w wanted) []string {
+	marker := markerName(w.name)
+	if l.bundles[marker] == "" { // trusted without a caBundle
+		return nil
+	}
+	var server string
+	var names []string
+	for _, entry := range webhooks(w.object) { // the marker is the first entry
+		switch name := nameOf(entry); {
+		case name == marker:
+			server = serverOf(entry)
+		case failsClosed(entry) && bundleOf(entry) == "" && l.bundles[name] != l.bundles[marker] && serverOf(entry) == server:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// nothing returns an apply configuration without any of our fields, which releases them.
+func nothing(w wanted, found live) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(configurations[w.sort].GroupVersion().String())
+	object.SetKind(kindOf[w.sort])
+	object.SetName(w.name)
+	object.SetResourceVersion(found.resourceVersion)
+	object.SetUID(found.uid)
+	return object
+}
+
+// isVersionOf reports whether the stored configuration is of this version, by the stages in its marker.
+func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
+	for _, entry := range webhooks(object) {
+		if nameOf(entry) != markerName(w.name) {
+			continue
+		}
+		expressions, _, _ := unstructured.NestedSlice(entry, "objectSelector", "matchExpressions")
+		return slices.ContainsFunc(expressions, func(expression any) bool {
+			fields, _ := expression.(map[string]any)
+			values, _, _ := unstructured.NestedStringSlice(fields, "values")
+			return slices.Contains(values, labelValue(w.sort, w.name, applied, w.version))
+		})
+	}
+	return false
+}
+
+// opened returns our webhooks with Ignore. Its marker does not confirm the version that it came from.
+func (w wanted) opened(found live, o Options) *unstructured.Unstructured {
+	object := nothing(w, found)
+	annotations := map[string]string{}
+	maps.Copy(annotations, o.Configuration.Annotations)
+	annotations[ownerAnnotation] = o.owner()
+	if o.Revision > 0 {
+		annotations[revisionAnnotation] = strconv.FormatInt(o.Revision, 10)
+	}
+	object.SetAnnotations(annotations)
+	object.SetLabels(o.Configuration.Labels)
+	var list []any
+	for _, index := range found.obsolete(w) {
+		entry := runtime.DeepCopyJSON(found.entries[index])
+		if nameOf(entry) == markerName(w.name) {
+			entry["objectSelector"] = markerSelector([]any{labelValue(w.sort, w.name, installed, "")})
+		} else {
+			entry["failurePolicy"] = string(admissionregistrationv1.Ignore)
+		}
+		list = append(list, entry)
+	}
+	object.Object["webhooks"] = list
 	return object
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // watchInterval is the interval of Watch's checks. Many replicas of many programs may watch, so it is not
@@ -68,20 +66,4 @@ func (i *Installer) look(ctx context.Context) (Phase, error) {
 		}
 	}
 	return at, nil
-}
-
-// isVersionOf reports whether the stored configuration is of this version, by the stages in its marker.
-func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
-	for _, entry := range webhooks(object) {
-		if nameOf(entry) != markerName(w.name) {
-			continue
-		}
-		expressions, _, _ := unstructured.NestedSlice(entry, "objectSelector", "matchExpressions")
-		return slices.ContainsFunc(expressions, func(expression any) bool {
-			fields, _ := expression.(map[string]any)
-			values, _, _ := unstructured.NestedStringSlice(fields, "values")
-			return slices.Contains(values, labelValue(w.sort, w.name, applied, w.version))
-		})
-	}
-	return false
 }

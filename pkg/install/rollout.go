@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A rollout observes the webhook's Deployment during one Run or Promote. It notices when the Deployment moves on
+// to another version of the program.
+type rollout struct {
+	*installation
+	template string // the Deployment's Pod template when it was first read
+}
+
+// awaitReady polls until every replica is ready.
+func (r *rollout) awaitReady(ctx context.Context) error {
+	pause, last := r.o.Interval, ""
+	began := time.Now()
+	reminded := began
+	for {
+		err := r.ready(ctx)
+		switch {
+		case err == nil:
+			r.status.waits(nil)
+			return nil
+		case missingRight(err) != "", errors.Is(err, ErrSuperseded):
+			return err
+		case ctx.Err() == nil && err.Error() != last:
+			last = err.Error()
+			r.logger.Info("waiting", "for", "every replica to be ready", "seen", last)
+		}
+		if ctx.Err() == nil {
+			r.status.waits(err)
+		}
+		if time.Since(reminded) >= reminder {
+			reminded = time.Now()
+			r.logger.Error(err, r.unready(), "waiting", time.Since(began).Round(time.Second).String(), "phase", r.status.current().Phase)
+		}
+		if pause = min(pause*3/2, 20*r.o.Interval); !sleep(ctx, pause) {
+			return fmt.Errorf("waiting until every replica is ready: %w; last seen: %s", context.Cause(ctx), last)
+		}
+	}
+}
+
+// reminder is the interval at which a long wait for readiness is logged.
+const reminder = 5 * time.Minute
+
+// unready explains the error of a wait for readiness.
+func (r *rollout) unready() string {
+	if r.o.FailOpenFirst {
+		return "not every replica is ready yet: until then the failures of webhooks that are new are ignored, and so requests pass unseen"
+	}
+	return "not every replica is ready yet"
+}
+
+func (r *rollout) ready(ctx context.Context) error {
+	if r.o.Deployment != "" {
+		d, template, err := r.readDeployment(ctx)
+		if err != nil {
+			return err
+		}
+		differs := r.differs(template)
+		if err := rolledOut(d); err != nil {
+			return fmt.Errorf("Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+		if differs {
+			return r.replaced()
+		}
+	}
+	if r.o.Ready != nil {
+		return r.o.Ready(ctx)
+	}
+	return nil
+}
+
+// rolledOut returns nil if all replicas of a Deployment have its newest template and are ready, and otherwise the
+// reason.
+func rolledOut(d *appsv1.Deployment) error {
+	var want int32 = 1
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	switch s := d.Status; {
+	case s.ObservedGeneration < d.Generation:
+		return errors.New("its newest change was not taken up yet")
+	case want == 0:
+		return errors.New("it is scaled to no replicas")
+	case s.UpdatedReplicas < want:
+		return fmt.Errorf("%d of %d replicas are of its newest template", s.UpdatedReplicas, want)
+	case s.Replicas > s.UpdatedReplicas:
+		return fmt.Errorf("%d replicas of an older template are left", s.Replicas-s.UpdatedReplicas)
+	case s.ReadyReplicas < want:
+		return fmt.Errorf("%d of %d replicas are ready", s.ReadyReplicas, want)
+	}
+	return nil
+}
+
+// errStandBack says that this replica must not install for now.
+var errStandBack = errors.New("another template than at the start of this program is being rolled out: its replicas install")
+
+// standBack returns an error if the Deployment has moved on to another program. A Deployment that cannot be read is no
+// error, because the caller does not wait for it.
+func (r *rollout) standBack(ctx context.Context) error {
+	if r.o.Deployment == "" {
+		return nil
+	}
+	d, template, err := r.readDeployment(ctx)
+	if err != nil || !r.differs(template) {
+		return nil
+	}
+	if rolledOut(d) == nil {
+		return r.replaced()
+	}
+	return fmt.Errorf("Deployment %s/%s: %w", r.o.namespace(), r.o.Deployment, errStandBack)
+}
+
+func (r *rollout) replaced() error {
+	return fmt.Errorf("Deployment %s/%s has another template than at the start of this program, and is rolled out: %w", r.o.namespace(), r.o.Deployment, ErrSuperseded)
+}
+
+// differs reports whether the template has changed since the beginning.
+func (r *rollout) differs(template string) bool {
+	if r.template == "" {
+		r.template = template
+	}
+	return r.template != template
+}
+
+// readDeployment returns the Deployment and its template as JSON.
+func (r *rollout) readDeployment(ctx context.Context) (*appsv1.Deployment, string, error) {
+	object, err := r.cluster.deployment(ctx, r.o.Deployment)
+	if err != nil {
+		return nil, "", err
+	}
+	d := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
+		return nil, "", err
+	}
+	template, _, err := unstructured.NestedMap(object.Object, "spec", "template")
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := json.Marshal(template)
+	return d, string(text), err
+}

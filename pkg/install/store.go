@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A store reads and changes the stored configurations. During one call, which may wait for long, it remembers
+// the configurations that existed, so that it does not install again what was uninstalled.
+type store struct {
+	*installation
+	seen           map[sort]bool // configurations that existed
+	takesNamespace bool          // the namespace alone decides what belongs to this installation
+}
+
+// attempts bounds the retries of a change that conflicts with another client, such as another replica or the injector of
+// caBundles.
+const attempts = 20
+
+// untilUnchanged is the backoff between two attempts.
+func (s *store) untilUnchanged(ctx context.Context, change func() error) error {
+	for n := 1; ; n++ {
+		err := change()
+		if n == attempts || !errors.Is(err, errChanged) || !sleep(ctx, s.o.Interval/10) {
+			return err
+		}
+	}
+}
+
+// cutObsolete removes our unwanted webhooks and returns the result. An apply without them would not do: if another manager
+// owns a field of such a webhook, for example the caBundle, the webhook would remain with only that field.
+func (s *store) cutObsolete(ctx context.Context, w wanted) (live, error) {
+	found, err := s.find(ctx, w)
+	if err != nil {
+		return found, err
+	}
+	indexes := found.obsolete(w)
+	if len(indexes) == 0 {
+		return found, nil
+	}
+	if err := s.cluster.cut(ctx, w.sort, found, indexes); err != nil {
+		return found, err
+	}
+	return s.find(ctx, w)
+}
+
+// find returns the stored configuration. It fails if that is newer or belongs to another installation.
+func (s *store) find(ctx context.Context, w wanted) (live, error) {
+	object, err := s.cluster.read(ctx, w.sort)
+	if err != nil {
+		return live{}, err
+	}
+	found := readLive(object)
+	switch own := s.o.owner(); {
+	case found.owner != "" && found.owner != own && !(s.takesNamespace && sameNamespace(found.owner, own)) && !s.o.Force:
+		return live{}, fmt.Errorf("%s %s was installed for %s, and this is for %s: choose another Name of the configuration options, or set Force if the one replaces the other",
+			kindOf[w.sort], w.name, describeOwner(found.owner), describeOwner(own))
+	case s.o.Revision > 0 && found.revision > s.o.Revision:
+		return live{}, fmt.Errorf("%s %s has revision %d, this is %d: %w", kindOf[w.sort], w.name, found.revision, s.o.Revision, ErrSuperseded)
+	}
+	return found, nil
+}
+
+// missed returns an error if our configurations existed and were removed. If only one of the two is gone, another version of
+// the program without hooks of that kind may have removed it, which is no error.
+func (s *store) missed(ctx context.Context, w wanted, found live) error {
+	if !s.seen[w.sort] || found.has(markerName(w.name)) {
+		return nil
+	}
+	for _, other := range s.wanted {
+		if found, err := s.find(ctx, other); err != nil || found.has(markerName(w.name)) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s %s: %w", kindOf[w.sort], w.name, ErrRemoved)
+}
+
+// remember records which configurations exist at the beginning.
+func (s *store) remember(ctx context.Context) error {
+	for _, w := range s.wanted {
+		found, err := s.find(ctx, w)
+		if err != nil {
+			return err
+		}
+		if found.has(markerName(w.name)) {
+			s.saw(w)
+		}
+	}
+	return nil
+}
+
+// left returns the configurations with webhooks of ours, in the order of their removal.
+func (s *store) left(ctx context.Context) ([]wanted, error) {
+	var list []wanted
+	for _, w := range s.wanted {
+		found, err := s.find(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if len(found.obsolete(wanted{})) > 0 {
+			list = append(list, w)
+		}
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// withdraw removes our webhooks from a configuration, and deletes it if it has no others.
+func (s *store) withdraw(ctx context.Context, w wanted) error {
+	found, err := s.find(ctx, w)
+	if err != nil {
+		return err
+	}
+	own := found.obsolete(wanted{})
+	switch {
+	case len(own) == 0:
+		return nil
+	case found.deleting: // stored and enforced until its finalizers are gone
+		s.logger.Info("deleted, but kept: its webhooks are taken out", "kind", kindOf[w.sort], "finalizers", found.finalizers)
+	case len(own) == len(found.entries):
+		return s.cluster.remove(ctx, w.sort, found)
+	}
+	kept := found.kept()
+	if found, err = s.cutObsolete(ctx, wanted{sort: w.sort, name: w.name}); err != nil {
+		if kept != "" {
+			err = fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, kept, err)
+		}
+		return err
+	}
+	return s.cluster.apply(ctx, w.sort, nothing(w, found), s.o.Force) // releases annotations and labels
+}
+
+func (s *store) saw(w wanted) {
+	if s.seen == nil {
+		s.seen = map[sort]bool{}
+	}
+	s.seen[w.sort] = true
+}
