@@ -49,25 +49,6 @@ func equal(x, y *node) bool {
 
 var hashSeed = maphash.MakeSeed()
 
-// hashOf returns the hash of a value that may be spelt in several ways. Equal values have equal hashes;
-// the reverse need not hold, so same compares the values too.
-func hashOf(n *node) uint64 {
-	h := uint64(n.kind())
-	switch n.kind() {
-	case jsonraw.Object:
-		for _, m := range n.members() {
-			h = mix(mix(h, maphash.Bytes(hashSeed, m.name)), m.hash)
-		}
-	case jsonraw.Array:
-		for _, elem := range n.elems() {
-			h = mix(h, elem.hash)
-		}
-	default:
-		h = mix(h, maphash.Bytes(hashSeed, plainScalar(n)))
-	}
-	return h | 1
-}
-
 func mix(h, x uint64) uint64 {
 	h = (h ^ x) * 0x9e3779b97f4a7c15
 	return h ^ h>>32
@@ -165,4 +146,23 @@ func hashIn(n *node) uint64 {
 		return n.hash
 	}
 	return maphash.Bytes(hashSeed, n.raw)
+}
+
+// hashOf returns the hash of a value that may be spelt in several ways. Equal values have equal hashes;
+// the reverse need not hold, so same compares the values too.
+func hashOf(n *node) uint64 {
+	h := uint64(n.kind())
+	switch n.kind() {
+	case jsonraw.Object:
+		for _, m := range n.members() {
+			h = mix(mix(h, maphash.Bytes(hashSeed, m.name)), m.hash)
+		}
+	case jsonraw.Array:
+		for _, elem := range n.elems() {
+			h = mix(h, elem.hash)
+		}
+	default:
+		h = mix(h, maphash.Bytes(hashSeed, plainScalar(n)))
+	}
+	return h | 1
 }

@@ -2,7 +2,10 @@
 
 package jsondiff
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // mostEdits bounds the cost of commonSubsequence, which grows with the square of the edits.
 const mostEdits = 400
@@ -59,4 +62,35 @@ func walkBack(history [][]int, i, j int) (pairs []pair) {
 		i, j = start, start-diagonal
 	}
 	return pairs
+}
+
+// none marks a new element that matches no old one.
+const none = -1
+
+// longestIncreasing marks a longest increasing subsequence of from, which may skip elements.
+func longestIncreasing(from []int) []bool {
+	var tails []int // tails[k] is the end of the best subsequence of length k+1
+	prev := make([]int, len(from))
+	for j, i := range from {
+		if i == none {
+			continue
+		}
+		k := sort.Search(len(tails), func(k int) bool { return from[tails[k]] >= i })
+		prev[j] = none
+		if k > 0 {
+			prev[j] = tails[k-1]
+		}
+		if k == len(tails) {
+			tails = append(tails, j)
+		} else {
+			tails[k] = j
+		}
+	}
+	marks := make([]bool, len(from))
+	if len(tails) > 0 {
+		for j := tails[len(tails)-1]; j != none; j = prev[j] {
+			marks[j] = true
+		}
+	}
+	return marks
 }

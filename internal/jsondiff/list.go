@@ -6,11 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"sort"
 )
-
-// none marks a new element that matches no old one.
-const none = -1
 
 // A list holds the elements at one place of the documents, or a part of them: b (before), a (after), and r
 // (raw), which has as many elements as b.
@@ -134,32 +130,4 @@ func (d *differ) reorder(l *list, n int, from []int) {
 		}
 		p.done(j)
 	}
-}
-
-// longestIncreasing marks a longest increasing subsequence of from, which may skip elements.
-func longestIncreasing(from []int) []bool {
-	var tails []int // tails[k] is the end of the best subsequence of length k+1
-	prev := make([]int, len(from))
-	for j, i := range from {
-		if i == none {
-			continue
-		}
-		k := sort.Search(len(tails), func(k int) bool { return from[tails[k]] >= i })
-		prev[j] = none
-		if k > 0 {
-			prev[j] = tails[k-1]
-		}
-		if k == len(tails) {
-			tails = append(tails, j)
-		} else {
-			tails[k] = j
-		}
-	}
-	marks := make([]bool, len(from))
-	if len(tails) > 0 {
-		for j := tails[len(tails)-1]; j != none; j = prev[j] {
-			marks[j] = true
-		}
-	}
-	return marks
 }

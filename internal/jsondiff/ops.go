@@ -54,3 +54,20 @@ func memberPointer(at, name string) string {
 
 // elementPointer returns the pointer to element i of the list at the pointer at.
 func elementPointer(at string, i int) string { return at + "/" + strconv.Itoa(i) }
+
+// appendToken appends a name, escaped as RFC 6901 requires.
+func appendToken[T string | []byte](p []byte, name T) []byte {
+	for i := range len(name) {
+		switch b := name[i]; b {
+		case '~':
+			p = append(p, "~0"...)
+		case '/':
+			p = append(p, "~1"...)
+		default:
+			p = append(p, b)
+		}
+	}
+	return p
+}
+
+var errEmpty = errors.New("the document is empty")

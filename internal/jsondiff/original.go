@@ -161,8 +161,6 @@ func wantObject(raw []byte) error {
 	}
 }
 
-var errEmpty = errors.New("the document is empty")
-
 // unreadable returns the decoder's error as an [*Error].
 func unreadable(err error) error {
 	var fault *decode.Error

@@ -15,7 +15,7 @@ import (
 // differ; "" means that the element has no key.
 type listKey struct {
 	name  string
-	place int           // index of the field in the struct
+	index int           // index of the field in the struct
 	field *shapes.Field // nil if the elements are map[string]any
 }
 
@@ -32,7 +32,7 @@ func keyOf(elem *shapes.Shape, name string) (listKey, bool) {
 		if i := elem.Find([]byte(name)); i >= 0 {
 			switch elem.Fields[i].Shape.Kind {
 			case shapes.String, shapes.Int:
-				return listKey{name: name, place: i, field: &elem.Fields[i]}, true
+				return listKey{name: name, index: i, field: &elem.Fields[i]}, true
 			}
 		}
 	}
@@ -45,8 +45,8 @@ func ofText[T string | []byte](text T) string { return `"` + string(text) }
 // of returns the key of a Go list's element.
 func (k listKey) of(v reflect.Value) string {
 	if k.field == nil {
-		object, _ := v.Interface().(map[string]any)
-		if text, ok := object[k.name].(string); ok {
+		members, _ := v.Interface().(map[string]any)
+		if text, ok := members[k.name].(string); ok {
 			return ofText(text)
 		}
 		return ""
@@ -82,13 +82,13 @@ func (k listKey) missing() string {
 
 // keyPart returns the part that holds the key of a document's element, or nil. The last of several members
 // with the name counts.
-func (w *walker) keyPart(k listKey, elem int) (key *decode.Part) {
-	if w.parts[elem].Kind != jsonraw.Object {
+func (r *reader) keyPart(k listKey, elem int) (key *decode.Part) {
+	if r.parts[elem].Kind != jsonraw.Object {
 		return nil
 	}
-	for i := elem + 1; i < int(w.parts[elem].Next); i = int(w.parts[i].Next) {
-		p := &w.parts[i]
-		if k.field != nil && int(p.At) == k.place || k.field == nil && string(w.name(p)) == k.name {
+	for i := elem + 1; i < int(r.parts[elem].Next); i = int(r.parts[i].Next) {
+		p := &r.parts[i]
+		if k.field != nil && int(p.At) == k.index || k.field == nil && string(r.name(p)) == k.name {
 			key = p
 		}
 	}
@@ -96,15 +96,15 @@ func (w *walker) keyPart(k listKey, elem int) (key *decode.Part) {
 }
 
 // keyAt returns the key of a document's element.
-func (w *walker) keyAt(k listKey, elem int) string {
-	p := w.keyPart(k, elem)
+func (r *reader) keyAt(k listKey, elem int) string {
+	p := r.keyPart(k, elem)
 	switch {
 	case p == nil || p.Kind == jsonraw.Null:
 		return k.missing()
 	case p.Kind == jsonraw.String:
-		return ofText(w.textOf(p))
+		return ofText(r.textOf(p))
 	case p.Kind == jsonraw.Number && k.field != nil:
-		if n, ok := integer(w.bytes(p)); ok {
+		if n, ok := integer(r.bytes(p)); ok {
 			return strconv.FormatInt(n, 10)
 		}
 	}
@@ -120,7 +120,7 @@ type keyedList struct {
 
 // keyed reads the keys of a list: the field's patchMergeKey, else "name". It returns nil if neither identifies
 // the elements.
-func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey string) *keyedList {
+func (r *reader) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey string) *keyedList {
 	for _, name := range []string{mergeKey, "name"} {
 		key, ok := keyOf(s.Elem, name)
 		if !ok {
@@ -130,8 +130,8 @@ func (w *walker) keyed(list int, v reflect.Value, s *shapes.Shape, mergeKey stri
 		for i := range v.Len() {
 			l.after = append(l.after, key.of(v.Index(i)))
 		}
-		for i := list + 1; i < int(w.parts[list].Next); i = int(w.parts[i].Next) {
-			l.before, l.parts = append(l.before, w.keyAt(key, i)), append(l.parts, i)
+		for i := list + 1; i < int(r.parts[list].Next); i = int(r.parts[i].Next) {
+			l.before, l.parts = append(l.before, r.keyAt(key, i)), append(l.parts, i)
 		}
 		if distinct(l.before) && distinct(l.after) {
 			return l
@@ -154,14 +154,14 @@ func distinct(keys []string) bool {
 
 // origin returns, for each element of the Go list, its index in the document, or none.
 func (l *keyedList) origin() []int {
-	places := make(map[string]int, len(l.before))
+	indexes := make(map[string]int, len(l.before))
 	for i, key := range l.before {
-		places[key] = i
+		indexes[key] = i
 	}
 	from := make([]int, len(l.after))
 	for j, key := range l.after {
 		from[j] = none
-		if i, found := places[key]; found {
+		if i, found := indexes[key]; found {
 			from[j] = i
 		}
 	}

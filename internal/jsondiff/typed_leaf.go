@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/admitkit/admitkit/internal/decode"
 	"github.com/admitkit/admitkit/internal/jsonraw"
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
@@ -35,23 +34,6 @@ func (w *walker) text(want string) error {
 	}
 	w.skip()
 	return w.op(Replace, jsonraw.AppendString(nil, want))
-}
-
-// isText steps over the next value if it is the string want. An empty string counts as
-// absent.
-func (w *walker) isText(want string) bool {
-	p := w.part()
-	if p.Kind != jsonraw.String || want == "" || string(w.textOf(p)) != want {
-		return false
-	}
-	w.next++
-	return true
-}
-
-// integer reads a number that is written without a fraction or an exponent.
-func integer(raw []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	return n, err == nil
 }
 
 // scalar compares a boolean or a number value.
@@ -182,50 +164,7 @@ func samePlainText(raw []byte, text string) bool {
 	return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw)
 }
 
-// loose compares a value of type any, as in an Unstructured.
-func (w *walker) loose(x any) error {
-	kind := w.kind()
-	switch x := x.(type) {
-	case map[string]any:
-		if x != nil && kind == jsonraw.Object {
-			if done, err := w.entries(looseTable(x), len(x)); done {
-				return err
-			}
-		}
-	case []any:
-		if x != nil && kind == jsonraw.Array {
-			return w.list(reflect.ValueOf(x), looseList, "")
-		}
-	default:
-		if w.sameLoose(w.part(), x) {
-			w.skip()
-			return nil
-		}
-	}
-	return w.documents(reflect.ValueOf(&x).Elem(), looseValue, "")
-}
-
 var (
 	looseValue = shapes.Of(reflect.TypeFor[any]())
 	looseList  = shapes.Of(reflect.TypeFor[[]any]())
 )
-
-// sameLoose returns true only if the part decodes to x.
-func (w *walker) sameLoose(p *decode.Part, x any) bool {
-	raw := w.bytes(p)
-	switch x := x.(type) {
-	case nil:
-		return p.Kind == jsonraw.Null
-	case string:
-		return p.Kind == jsonraw.String && string(w.textOf(p)) == x
-	case bool:
-		return x && raw[0] == 't' || !x && raw[0] == 'f'
-	case int64:
-		n, ok := integer(raw)
-		return ok && n == x
-	case float64:
-		n, err := strconv.ParseFloat(string(raw), 64)
-		return p.Kind == jsonraw.Number && err == nil && sameFloat(n, x)
-	}
-	return false
-}

@@ -3,7 +3,6 @@
 package jsondiff
 
 import (
-	"errors"
 	"reflect"
 	"slices"
 
@@ -25,7 +24,7 @@ func (w *walker) list(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	}
 	start, end, ops := w.next, int(w.part().Next), len(w.ops)
 	level := len(w.assumed)
-	w.assumed = append(w.assumed, assumption{list: start, v: v, shape: s, mergeKey: mergeKey})
+	w.assumed = append(w.assumed, assumption{part: start, v: v, shape: s, mergeKey: mergeKey})
 	n, inStep, err := w.lockstep(end, v, s)
 	own := w.assumed[level]
 	w.assumed, w.sure = w.assumed[:level], min(w.sure, level)
@@ -93,40 +92,6 @@ func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inS
 		}
 	}
 	return n, true, nil
-}
-
-// An assumption says that the document's current element is the one that the Go list has at the same
-// index.
-type assumption struct {
-	list     int // index of the list's part
-	v        reflect.Value
-	shape    *shapes.Shape
-	mergeKey string
-	index    int
-	keys     *keyedList // nil if the list has no keys
-	asked    bool       // keys was computed
-}
-
-var errOtherElement = errors.New("the element of that index is another one")
-
-// differs must be called before an operation is appended. Until then the elements on the path are assumed to
-// match by index, and now their keys must confirm it. If the keys of a list contradict, differs fails, w.sure
-// is that list's index, and the comparison returns to it.
-func (w *walker) differs() error {
-	for ; w.sure < len(w.assumed); w.sure++ {
-		a := &w.assumed[w.sure]
-		if keys := w.keysOf(a); keys == nil || keys.before[a.index] != keys.after[a.index] {
-			return errOtherElement
-		}
-	}
-	return nil
-}
-
-func (w *walker) keysOf(a *assumption) *keyedList {
-	if !a.asked {
-		a.keys, a.asked = w.keyed(a.list, a.v, a.shape, a.mergeKey), true
-	}
-	return a.keys
 }
 
 // append adds the elements from index n on.

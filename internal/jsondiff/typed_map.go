@@ -56,16 +56,6 @@ func tableOf(v reflect.Value, s *shapes.Shape) table {
 	return &anyTable{m: v, elem: s.Elem}
 }
 
-// emptied compares a list or a map with nil. A nil never replaces an empty value.
-func (w *walker) emptied(v reflect.Value) error {
-	raw := w.bytes(w.part())
-	w.skip()
-	if zero, _ := isZeroText(raw, shapes.Map); zero {
-		return nil
-	}
-	return w.set(Replace, v)
-}
-
 // A table is a Go map with string keys.
 type table interface {
 	// compare compares the next value of the document with the entry whose key ends the path. It

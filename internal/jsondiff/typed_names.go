@@ -14,27 +14,21 @@ type nameList struct {
 	inOrder  bool         // the document has them sorted
 	repeated []byte       // a duplicate name, or nil
 	shadowed map[int]bool // parts whose name a later entry repeats
-	base     int          // index of the list's start in walker.names
-}
-
-// An entryName is the name of one entry and the index of its part.
-type entryName struct {
-	name []byte
-	part int
+	base     int          // index of the list's start in reader.names
 }
 
 // namesOf lists the names of the object whose part is at index place. Most objects are sorted, because the
 // API server writes maps in order.
-func (w *walker) namesOf(object int) nameList {
-	l := nameList{base: len(w.names), inOrder: true}
-	for i := object + 1; i < int(w.parts[object].Next); i = int(w.parts[i].Next) {
-		e := entryName{w.name(&w.parts[i]), i}
-		if n := len(w.names); n > l.base && bytes.Compare(w.names[n-1].name, e.name) >= 0 {
+func (r *reader) namesOf(object int) nameList {
+	l := nameList{base: len(r.names), inOrder: true}
+	for i := object + 1; i < int(r.parts[object].Next); i = int(r.parts[i].Next) {
+		e := entryName{r.name(&r.parts[i]), i}
+		if n := len(r.names); n > l.base && bytes.Compare(r.names[n-1].name, e.name) >= 0 {
 			l.inOrder = false
 		}
-		w.names = append(w.names, e)
+		r.names = append(r.names, e)
 	}
-	l.sorted = w.names[l.base:len(w.names):len(w.names)]
+	l.sorted = r.names[l.base:len(r.names):len(r.names)]
 	if l.inOrder {
 		return l
 	}
@@ -52,4 +46,4 @@ func (w *walker) namesOf(object int) nameList {
 	return l
 }
 
-func (w *walker) forget(l *nameList) { w.names = w.names[:l.base] }
+func (r *reader) forget(l *nameList) { r.names = r.names[:l.base] }

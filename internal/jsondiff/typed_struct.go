@@ -3,7 +3,6 @@
 package jsondiff
 
 import (
-	"bytes"
 	"cmp"
 	"reflect"
 
@@ -99,30 +98,6 @@ func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
 	return w.op(Remove, nil)
 }
 
-// isZeroText reports whether a document's value decodes to one that omitempty omits, and whether its text
-// alone decides that.
-func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
-	switch {
-	case kind == shapes.Opaque || kind >= shapes.Time:
-		return false, false
-	case jsonraw.IsNull(raw):
-		return true, kind != shapes.Struct
-	}
-	switch kind {
-	case shapes.Pointer, shapes.Any:
-		return false, true
-	case shapes.String, shapes.Bytes:
-		return len(raw) == len(`""`), true
-	case shapes.Bool:
-		return raw[0] == 'f', true
-	case shapes.Int, shapes.Uint:
-		return len(bytes.Trim(raw, "-0")) == 0, true
-	case shapes.Map, shapes.List:
-		return len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0, true
-	}
-	return false, false
-}
-
 // absent handles a field that the document lacks, so that it was decoded as zero, and that is no longer
 // zero.
 func (w *walker) absent(v reflect.Value, field *shapes.Field) error {
@@ -137,28 +112,4 @@ func (w *walker) absent(v reflect.Value, field *shapes.Field) error {
 	w.enter(place{name: field.Name})
 	defer w.leave()
 	return w.set(Add, v)
-}
-
-// encodesNull reports whether v is nil or a pointer to nil. Both encode to null.
-func encodesNull(v reflect.Value, s *shapes.Shape) bool {
-	switch s.Kind {
-	case shapes.Pointer:
-		return v.IsNil() || encodesNull(v.Elem(), s.Elem)
-	case shapes.Map, shapes.List, shapes.Bytes, shapes.Any:
-		return v.IsNil()
-	}
-	return false
-}
-
-// encodesLikeZero reports whether v encodes as the zero value of its type does.
-func encodesLikeZero(v reflect.Value) (bool, error) {
-	if v.IsZero() {
-		return true, nil
-	}
-	got, err := encodeValue(v)
-	if err != nil {
-		return false, err
-	}
-	zero, err := encodeValue(reflect.New(v.Type()).Elem())
-	return bytes.Equal(got, zero), err
 }

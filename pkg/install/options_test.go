@@ -29,11 +29,11 @@ func TestNewListsWhatIsWrong(t *testing.T) {
 		want   []string
 	}{
 		{"all is well", func(*Options) {}, []*webhook.Hook{denying("one.example.com")}, nil},
-		{"no config", func(o *Options) { o.Config = nil }, nil, []string{"set Config of the options"}},
+		{"no config", func(o *Options) { o.Config = nil }, nil, []string{"Config is nil"}},
 		{"no name", func(o *Options) { o.Configuration.Name = "" }, nil, []string{`ConfigurationOptions.Name: Invalid value: ""`}},
-		{"no place, but for a hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"set Namespace of", "set Service or URL of"}},
-		{"a URL without a namespace", func(o *Options) { o.Configuration = webhook.ConfigurationOptions{Name: "hooks", URL: "https://x"} }, nil, []string{"set Namespace of"}},
-		{"a Deployment that cannot be", func(o *Options) { o.Deployment = "Hooks/1" }, nil, []string{`option Deployment "Hooks/1": a lowercase RFC 1123 subdomain`}},
+		{"no place, but for a hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"Configuration.Namespace is empty", "neither Service nor URL"}},
+		{"a URL without a namespace", func(o *Options) { o.Configuration = webhook.ConfigurationOptions{Name: "hooks", URL: "https://x"} }, nil, []string{"Configuration.Namespace is empty"}},
+		{"a Deployment that cannot be", func(o *Options) { o.Deployment = "Hooks/1" }, nil, []string{`Deployment "Hooks/1" is not a valid name: a lowercase RFC 1123 subdomain`}},
 		{"numbers", func(o *Options) { o.Confirmations = -1 }, nil, []string{"must not be negative"}},
 		{"hooks", func(*Options) {}, []*webhook.Hook{denying("one"), nil}, []string{"one", "hook 1 is nil"}},
 		{"one called like the marker", func(*Options) {}, []*webhook.Hook{denying(markerName("hooks"))}, []string{"share the path"}},
