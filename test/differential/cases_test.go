@@ -97,7 +97,7 @@ func newCase(seed uint64) testCase {
 		if k.edit != nil && r.IntN(2) == 0 {
 			k.edit(object)
 		}
-		if r.IntN(3) == 0 { // switched on by the old object only, or by both
+		if r.IntN(3) == 0 { // only the old object enables this slot
 			delete(metadata["labels"].(map[string]any), slices.Sorted(maps.Keys(labels))[0])
 		}
 		if k.name == "widgets" && r.IntN(5) == 0 {

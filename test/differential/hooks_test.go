@@ -28,7 +28,7 @@ type slot struct {
 	conditions []admissionregistrationv1.MatchCondition
 	scope      admissionregistrationv1.ScopeType
 	operations []admissionregistrationv1.OperationType
-	unselected bool // is for requests without metadata
+	unselected bool // for requests without metadata
 	resources  []string
 	versions   []string
 }
@@ -130,7 +130,7 @@ func webhooks() chain.Webhooks {
 	}
 	for i, s := range slots {
 		w.Handlers[s.webhook()] = scripted(s.name)
-		c := 1 - i%5/4 // every fifth is in diff-b
+		c := 1 - i%5/4 // every fifth slot is in diff-b
 		if s.mutating {
 			w.Mutating[c].Webhooks = append(w.Mutating[c].Webhooks, s.mutatingHook())
 		} else {

@@ -52,7 +52,7 @@ func audited(ctx context.Context, verb, namespace, name string) map[string]strin
 		g.Expect(err).NotTo(HaveOccurred())
 		for line := range bytes.Lines(log) {
 			if !bytes.HasSuffix(line, []byte("\n")) || !bytes.Contains(line, []byte(namespace)) {
-				continue // half written, or another spec's
+				continue // incomplete, or of another spec
 			}
 			var event auditEvent
 			g.Expect(json.Unmarshal(line, &event)).To(Succeed())

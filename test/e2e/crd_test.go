@@ -168,7 +168,7 @@ var _ = Describe("custom resources", Ordered, ContinueOnFailure, func() {
 			It("are defaulted again after a hook changed them, but pruned only when they are stored", func(ctx context.Context) {
 				seen := watch(ctx, on(equivalent, writesOf("v1")...), func(hook string, req *webhook.Request[shopv1.Gadget]) error {
 					if hook == mutating {
-						req.Object.Spec.Replicas = 0 // left out: omitempty
+						req.Object.Spec.Replicas = 0 // omitempty leaves it out of the patched object
 						req.Object.Spec.Notes = "not in the schema"
 					}
 					return nil

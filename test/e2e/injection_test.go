@@ -130,7 +130,7 @@ var _ = Describe("a self-managed source", func() {
 			Namespace: ns, Secret: "ca",
 			DNSNames: certs.ServiceNames("hooks", ns), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 			Targets: []certs.Target{
-				{Kind: certs.MutatingWebhookConfiguration, Name: ns, Webhooks: []string{hook.Name()}}, // and not the marker
+				{Kind: certs.MutatingWebhookConfiguration, Name: ns, Webhooks: []string{hook.Name()}}, // without the marker
 				{Kind: certs.CustomResourceDefinition, Name: "coins.injection.example.com"},
 				{Kind: certs.APIService, Name: "v1.aggregated.example.com"},
 			},

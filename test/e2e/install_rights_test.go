@@ -68,7 +68,7 @@ func grant(ctx context.Context, p *installing.Permissions) {
 // allOperations runs every operation of an installer until one fails.
 func (i *installation) allOperations(ctx context.Context) error {
 	one := i.serving(i.denies("one.example.com"), i.denies("two.example.com"), i.labels("three.example.com"))
-	two := i.serving(i.denies("two.example.com")) // cuts a webhook, removes a configuration
+	two := i.serving(i.denies("two.example.com")) // has fewer webhooks, and no mutating configuration
 	i.served.Store(newMux(one.Hooks()...))
 	for _, step := range []func(context.Context) error{one.Apply, one.Wait, one.Promote, two.Promote, two.Remove, one.Apply, one.Remove} {
 		if err := step(ctx); err != nil {

@@ -43,7 +43,7 @@ var _ = Describe("a hook for all operations", func() {
 					return nil
 				})
 			})
-			// prepare creates a Pod and forgets that the hooks saw it.
+			// prepare creates a Pod and clears the calls for it.
 			prepare := func(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 				GinkgoHelper()
 				created, err := pods.Create(ctx, p, metav1.CreateOptions{})
@@ -169,7 +169,7 @@ var _ = Describe("a hook for all operations", func() {
 				Expect(left.DeletionGracePeriodSeconds).To(HaveValue(BeEquivalentTo(60)))
 			})
 
-			It("sees an immediate delete after a graceful one, now with the deletion timestamp", func(ctx context.Context) {
+			It("sees an immediate delete twice, the second time with the deletion timestamp", func(ctx context.Context) {
 				prepare(ctx, pod(ns, "one"))
 				Expect(pods.Delete(ctx, "one", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})).To(Succeed())
 				rounds := map[string][]bool{}
@@ -178,8 +178,8 @@ var _ = Describe("a hook for all operations", func() {
 					Expect(e.options.GracePeriodSeconds).To(HaveValue(BeEquivalentTo(0)))
 					rounds[e.hook] = append(rounds[e.hook], e.old.DeletionTimestamp != nil)
 				}
-				// The API server starts the second round over when it began with a cached object
-				// from before the first, so there may be one call more.
+				// The API server repeats the second step if its cached object is from before the first
+				// step. So the hooks may get one more call.
 				for _, hook := range hookKinds {
 					Expect(rounds[hook]).To(Or(Equal([]bool{false, true}), Equal([]bool{false, false, true})), hook)
 				}

@@ -228,7 +228,7 @@ var _ = Describe("options of configurations that the API server would refuse", f
 })
 
 var _ = Describe("configurations", func() {
-	// bare says as little as it can; full says everything, and differs from every default.
+	// bare has only the required fields. full has all fields, with values that differ from the defaults.
 	bare := admissionregistrationv1.ValidatingWebhook{Name: "bare.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))}
 	full := admissionregistrationv1.ValidatingWebhook{
 		Name: "full.example.com",

@@ -90,7 +90,7 @@ var _ = Describe("a namespaceSelector", func() {
 		in, out := createNamespace(ctx, mark).Name, createNamespace(ctx, nil).Name
 		for _, ns := range []string{in, out} {
 			m := configMap(ns, "one")
-			m.Labels = mark // those of the object itself do not count
+			m.Labels = mark // the hook must ignore the labels of the object itself
 			_, err := clients.CoreV1().ConfigMaps(ns).Create(ctx, m, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}

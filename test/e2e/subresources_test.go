@@ -36,7 +36,7 @@ var _ = Describe("a hook for subresources", func() {
 				_, err := clients.CoreV1().Pods(ns).Create(ctx, pod(ns, name), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 			}
-			// bystander watches the Pods themselves, which a change of a subresource is not.
+			// bystander records the calls for Pods themselves, which a subresource must not cause.
 			bystander := func(ctx context.Context) *logbook[corev1.Pod] {
 				return watch[corev1.Pod](ctx, on(webhook.OnWrite("", "v1", "pods"), webhook.OnDelete("", "v1", "pods")), nil)
 			}

@@ -114,8 +114,8 @@ const (
 	ana = `{"name":"ana","rank":"captain","languages":["pt","en"],"cabin":{"deck":1,"keycard":"A1"}}`
 	bo  = `{"name":"bo","rank":"cook","languages":["da"],"cabin":{"deck":2,"keycard":"B2"}}`
 	cy  = `{"name":"cy","rank":"mate","cabin":{"deck":2,"keycard":"C3"}}`
-	dee = `{"name":"dee","rank":"pilot"}` // whom hooks add
-	// fittings are the rest of the spec.
+	dee = `{"name":"dee","rank":"pilot"}` // the sailor that hooks add
+	// fittings are the other fields of the spec.
 	fittings = `"draught":7,"insurance":{"by":{"name":"lloyd"}},"holds":{"fore":{"tons":10,"celsius":4},"aft":{"tons":20,"celsius":-18}}`
 )
 

@@ -20,7 +20,7 @@ type Gadget struct {
 type GadgetSpec struct {
 	Color    string `json:"color,omitempty"`
 	Replicas int32  `json:"replicas,omitempty"`
-	// Notes are not in the schema of the cluster.
+	// Notes is missing in the schema in the cluster.
 	Notes string `json:"notes,omitempty"`
 }
 
