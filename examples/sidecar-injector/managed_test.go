@@ -94,7 +94,7 @@ func TestUnusableSecretIsReported(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), reason) || !strings.HasSuffix(err.Error(), "name another one, or delete this one") || ctx.Err() != nil {
 		t.Errorf("the program ended with %v", err)
 	}
-	if !strings.Contains(log.String(), `"msg":"the program is about to end","err":"`+reason) {
+	if !strings.Contains(log.String(), `"msg":"the program is stopping because a part of it failed","err":"`+reason) {
 		t.Errorf("the log is\n%s", log.String())
 	}
 	uninstall(t, kubeconfig)
