@@ -55,9 +55,9 @@ func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Ad
 	if found == nil {
 		return Addition{}, false
 	}
-	b := &build{Generator: g, r: r, density: 0.2}
+	f := &filler{build: &build{Generator: g, r: r, density: 0.2}}
 	for range attempts {
-		a, ok := found.make(b, obj)
+		a, ok := found.make(f, obj)
 		if !ok {
 			continue
 		}
@@ -174,10 +174,10 @@ func (w *walker) offers(p *place, v any) bool {
 }
 
 // make returns an addition that the schema allows there.
-func (p *place) make(b *build, obj object) (Addition, bool) {
+func (p *place) make(f *filler, obj object) (Addition, bool) {
 	a := Addition{At: p.path}
 	if add, ok := adders[memberOf{p.typ, p.name}]; ok {
-		s := &scope{build: b, meta: object{}, spec: p.pod, rules: rules{template: p.template, volumes: claimTemplates(obj)}}
+		s := &scope{build: f.build, meta: object{}, spec: p.pod, rules: rules{template: p.template, volumes: claimTemplates(obj)}}
 		if s.spec == nil {
 			s.spec = obj
 		}
@@ -186,14 +186,14 @@ func (p *place) make(b *build, obj object) (Addition, bool) {
 	}
 	if p.node.sort == mapSort {
 		m, _ := p.holder[p.name].(object)
-		v, ok := b.fill(p.node.elem, 4)
-		a.Name, a.Value = b.fresh(func(name string) bool { _, taken := m[name]; return taken }, "stranger", "z", "key-0"), v
+		v, ok := f.fill(p.node.elem, 4)
+		a.Name, a.Value = f.fresh(func(name string) bool { _, taken := m[name]; return taken }, "stranger", "z", "key-0"), v
 		return a, ok && int64(len(m)) < p.node.limits.maxProperties()
 	}
 	list := listOf(p.holder, p.name)
 	for range 2 * attempts {
-		v, ok := b.fill(p.node.elem, 4)
-		b.freshKey(p.node, list, v)
+		v, ok := f.fill(p.node.elem, 4)
+		f.freshKey(p.node, list, v)
 		if ok && !p.node.holds(list, v) && int64(len(list)) < p.node.limits.maxItems() {
 			a.Value = v
 			return a, true

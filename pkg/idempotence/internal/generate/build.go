@@ -9,19 +9,12 @@ import (
 
 type object = map[string]any
 
-// A build generates one object.
+// A build holds the random choices for one object: their source, their probability, and the chosen traits.
 type build struct {
 	*Generator
-	r *rand.Rand
-	// density is how likely it is, between 0 and 1, that what may be there is.
-	density float64
-	traits  []string
-	// filling is how likely an optional member at the top of a custom resource is.
-	filling float64
-	// full objects have all that may be there, and of an enum the value whose turn it is.
-	full bool
-	turn int
-	made int // optional members
+	r       *rand.Rand
+	density float64  // probability, between 0 and 1, of each optional part
+	traits  []string // of the object
 }
 
 func (b *build) chance(p float64) bool { return b.r.Float64() < p }

@@ -53,22 +53,22 @@ func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.E
 
 const repairs = 20
 
-// repair takes out what is refused, if it can be missing.
-func (b *build) repair(o object) bool {
+// repair removes values that fail validation. It returns false if one of them is required.
+func (g *Generator) repair(o object) bool {
 	for range repairs {
-		errs := b.Schema.check(o)
+		errs := g.Schema.check(o)
 		if len(errs) == 0 {
 			return true
 		}
-		if !b.Schema.remove(o, errs[0].Field) {
+		if !g.Schema.remove(o, errs[0].Field) {
 			return false
 		}
 	}
 	return false
 }
 
-// remove takes out the innermost value on the way to a field that may be missing. The way is as
-// messages have it, so a name with dots in it is not found, and what holds it goes.
+// remove deletes the innermost optional value on the path. The path is that of an error message, so a name with
+// dots in it is not found, and remove deletes the value that contains it.
 func (s *Schema) remove(o object, path string) bool {
 	take := func() {}
 	found := false
@@ -86,7 +86,7 @@ func (s *Schema) remove(o object, path string) bool {
 			}
 			n, value = n.member(name), inner
 		default:
-			// An element alone is not taken out: the list that holds it is.
+			// A single element is not removed: its list is.
 			list, _ := v.([]any)
 			at, err := strconv.Atoi(name)
 			if err != nil || at < 0 || at >= len(list) {

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// fillTraits are those of objects that are filled by their schema alone.
+// fillTraits are the traits of objects that are generated from their schema alone.
 var fillTraits = []string{traitOptional, traitEmptyList, traitEmptyMap, traitLong, traitNull, traitEdge, traitDefault}
 
 const (
@@ -28,7 +28,16 @@ const (
 	deep = 8
 )
 
-// may is a trait that is drawn with chance p.
+// A filler fills an object by its schema. Kinds that the schema describes badly come from the build.
+type filler struct {
+	*build
+	filling float64 // probability of an optional member at the top of a custom resource
+	full    bool    // add every member that is allowed
+	turn    int     // of a full object: index of the value of each enum
+	made    int     // number of optional members added
+}
+
+// may draws a trait with probability p.
 func (b *build) may(name string, p float64) bool {
 	if b.density == 0 || b.Without[name] || !b.chance(p) {
 		return false
@@ -37,31 +46,31 @@ func (b *build) may(name string, p float64) bool {
 	return true
 }
 
-// fillMembers adds members that o does not have: those that are required, and some others.
-func (b *build) fillMembers(n *node, o object, depth int) bool {
+// fillMembers adds missing members to o: all required ones, and some optional ones.
+func (f *filler) fillMembers(n *node, o object, depth int) bool {
 	if n == nil {
 		return true
 	}
 	if n.typ == reflect.TypeFor[corev1.PodTemplateSpec]() {
-		b.podIn(o, forever)
+		f.podIn(o, forever)
 		return true
 	}
-	needed := b.needed(n, o)
+	needed := f.needed(n, o)
 	for i := range n.fields {
-		m := n.fields[(i+b.turn)%len(n.fields)] // where there is not room for all, others come first each time
+		m := n.fields[(i+f.turn)%len(n.fields)] // with a limit on members, each turn starts with another one
 		if depth == 0 && (m.name == "status" || m.name == "metadata" || m.name == "apiVersion" || m.name == "kind") {
 			continue
 		}
 		if v, there := o[m.name]; there {
-			b.fillMore(m.node, v, depth+1)
+			f.fillMore(m.node, v, depth+1)
 			continue
 		}
 		if !m.required && !slices.Contains(needed, m.name) {
-			if isBuiltIn(n.typ) || depth > deep || b.without(n, o, m.name) || !b.may(traitOptional, b.optional(depth)) {
+			if isBuiltIn(n.typ) || depth > deep || f.without(n, o, m.name) || !f.may(traitOptional, f.optional(depth)) {
 				continue
 			}
 		}
-		v, ok := b.fill(m.node, depth+1)
+		v, ok := f.fill(m.node, depth+1)
 		if !ok && m.required {
 			return false
 		}
@@ -72,37 +81,37 @@ func (b *build) fillMembers(n *node, o object, depth int) bool {
 	return true
 }
 
-// fillMore adds to a value that is there.
-func (b *build) fillMore(n *node, v any, depth int) {
+// fillMore adds members to an existing value.
+func (f *filler) fillMore(n *node, v any, depth int) {
 	if n == nil || n.sort == anySort {
 		return
 	}
 	switch v := v.(type) {
 	case object:
 		if n.sort == objectSort && (!isBuiltIn(n.typ) || n.typ == reflect.TypeFor[corev1.PodTemplateSpec]()) {
-			b.fillMembers(n, v, depth)
+			f.fillMembers(n, v, depth)
 		}
 	case []any:
 		for _, e := range v {
-			b.fillMore(n.elem, e, depth+1)
+			f.fillMore(n.elem, e, depth+1)
 		}
 	}
 }
 
-// fill makes a value, or says that it cannot.
-func (b *build) fill(n *node, depth int) (any, bool) {
+// fill generates a value. It returns false if it finds no valid one.
+func (f *filler) fill(n *node, depth int) (any, bool) {
 	if expert, ok := experts[n.typ]; ok {
-		return expert(b), true
+		return expert(f.build), true
 	}
 	switch {
-	case n.nullable && !b.full && b.may(traitNull, 0.1):
+	case n.nullable && !f.full && f.may(traitNull, 0.1):
 		return nil, true
-	case n.standard != nil && !b.full && b.may(traitDefault, 0.2):
+	case n.standard != nil && !f.full && f.may(traitDefault, 0.2):
 		return tree.Clone(n.standard), true
-	case len(n.enum) > 0 && b.full:
-		return tree.Clone(n.enum[b.turn%len(n.enum)]), true
+	case len(n.enum) > 0 && f.full:
+		return tree.Clone(n.enum[f.turn%len(n.enum)]), true
 	case len(n.enum) > 0:
-		return tree.Clone(pick(b, n.enum...)), true
+		return tree.Clone(pick(f.build, n.enum...)), true
 	}
 	switch n.sort {
 	case objectSort:
@@ -110,27 +119,27 @@ func (b *build) fill(n *node, depth int) (any, bool) {
 		if n.embedded {
 			o = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "inner"}}
 		}
-		ok := b.fillMembers(n, o, depth)
-		return o, ok && b.atLeast(n, o, depth)
+		ok := f.fillMembers(n, o, depth)
+		return o, ok && f.atLeast(n, o, depth)
 	case mapSort:
-		return b.fillMap(n, depth)
+		return f.fillMap(n, depth)
 	case listSort:
-		return b.fillList(n, depth)
+		return f.fillList(n, depth)
 	}
-	return b.scalar(n)
+	return f.scalar(n)
 }
 
-func (b *build) fillMap(n *node, depth int) (any, bool) {
+func (f *filler) fillMap(n *node, depth int) (any, bool) {
 	o := object{}
-	count := n.limits.size(n.limits.minProperties(), n.limits.maxProperties(), b.between(1, 2))
-	if n.limits.minProperties() == 0 && (depth > deep || !b.full && b.may(traitEmptyMap, 0.1)) {
+	count := n.limits.size(n.limits.minProperties(), n.limits.maxProperties(), f.between(1, 2))
+	if n.limits.minProperties() == 0 && (depth > deep || !f.full && f.may(traitEmptyMap, 0.1)) {
 		count = 0
 	}
 	if count > mostItems {
 		return nil, false
 	}
 	for i := range count {
-		v, ok := b.fill(n.elem, depth+1)
+		v, ok := f.fill(n.elem, depth+1)
 		if !ok {
 			return o, int64(len(o)) >= n.limits.minProperties()
 		}
@@ -139,16 +148,16 @@ func (b *build) fillMap(n *node, depth int) (any, bool) {
 	return o, true
 }
 
-// fillList makes a list in which no two elements are one where that is not legal.
-func (b *build) fillList(n *node, depth int) (any, bool) {
+// fillList generates a list. Elements are distinct where the schema demands it.
+func (f *filler) fillList(n *node, depth int) (any, bool) {
 	low, high := n.limits.minItems(), n.limits.maxItems()
-	count := n.limits.size(low, high, b.between(1, 3))
+	count := n.limits.size(low, high, f.between(1, 3))
 	switch {
-	case b.full && depth <= deep:
+	case f.full && depth <= deep:
 		count = n.limits.size(low, high, 2)
-	case low == 0 && (depth > deep || b.may(traitEmptyList, 0.1)):
+	case low == 0 && (depth > deep || f.may(traitEmptyList, 0.1)):
 		count = 0
-	case depth <= 3 && b.may(traitLong, 0.02):
+	case depth <= 3 && f.may(traitLong, 0.02):
 		count = n.limits.size(low, high, 30)
 	}
 	list := []any{}
@@ -156,7 +165,7 @@ func (b *build) fillList(n *node, depth int) (any, bool) {
 		return nil, false
 	}
 	for tries := count * 4; int64(len(list)) < count && tries > 0; tries-- {
-		e, ok := b.fill(n.elem, depth+1)
+		e, ok := f.fill(n.elem, depth+1)
 		if ok && !n.holds(list, e) {
 			list = append(list, e)
 		}
@@ -164,7 +173,7 @@ func (b *build) fillList(n *node, depth int) (any, bool) {
 	return list, int64(len(list)) >= low
 }
 
-// holds reports whether the list may not have the element because it has one like it.
+// holds reports whether the list must not get the element, because it has an equal one.
 func (n *node) holds(list []any, element any) bool {
 	if n.collection != Set && n.collection != Keyed && !n.limits.unique() {
 		return false
@@ -173,8 +182,8 @@ func (n *node) holds(list []any, element any) bool {
 	return slices.ContainsFunc(list, func(e any) bool { return n.identity(e) == id })
 }
 
-// experts make values of the core types that a custom resource may have, whose tags do not say what is
-// valid.
+// experts generate values of core types in custom resources. The tags of these types do not describe which values
+// are valid.
 var experts = map[reflect.Type]func(*build) any{
 	reflect.TypeFor[corev1.PodTemplateSpec](): func(b *build) any {
 		o := object{"metadata": object{}, "spec": object{}}
@@ -236,7 +245,7 @@ var experts = map[reflect.Type]func(*build) any{
 	},
 }
 
-// nowhere is a pod that has nothing yet.
+// nowhere returns the scope of an empty Pod.
 func (b *build) nowhere() *scope {
 	return &scope{build: b, meta: object{}, spec: object{}, rules: forever}
 }

@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// mostFilling is for what makes a custom resource one, such as spec.
+	// mostFilling is the probability of members such as spec, without which a custom resource is nearly empty.
 	mostFilling = 0.9
 	// mostOptional bounds the optional members of a full object.
 	mostOptional = 300
 )
 
-// optional is how likely a member is: what is deep in an object is only there if all above it is.
-func (b *build) optional(depth int) float64 {
-	if b.full {
-		if b.made++; b.made > mostOptional {
+// optional returns the probability of an optional member. It falls with the depth.
+func (f *filler) optional(depth int) float64 {
+	if f.full {
+		if f.made++; f.made > mostOptional {
 			return 0.1
 		}
-		return b.filling
+		return f.filling
 	}
-	least := b.filling
+	least := f.filling
 	for range depth {
 		least *= 0.6
 	}
-	return max(b.density, least, 0.1)
+	return max(f.density, least, 0.1)
 }
 
-// without reports whether an object is better without a member: it has as many as it may, or, where it is
-// full, another that excludes this one.
-func (b *build) without(n *node, o object, name string) bool {
+// without reports whether a member must stay out: the object has the maximum of members, or, in a full
+// object, another member excludes this one.
+func (f *filler) without(n *node, o object, name string) bool {
 	switch {
 	case int64(len(o)) >= n.limits.maxProperties():
 		return true
-	case !b.full || n.limits == nil:
+	case !f.full || n.limits == nil:
 		return false
 	}
 	return slices.ContainsFunc(n.limits.oneOf, func(members []string) bool { return !hasAll(o, members) && slices.Contains(members, name) })
@@ -48,12 +48,12 @@ func (b *build) without(n *node, o object, name string) bool {
 func (g *Generator) Full(r *rand.Rand, sample map[string]any, turn int) (obj map[string]any) {
 	most := 0
 	for _, filling := range []float64{1, 0.9, 0.75, 0.5} {
-		b := &build{Generator: g, r: r, density: 0.03, filling: filling, full: true, turn: turn}
-		next := b.object(sample)
+		f := &filler{build: &build{Generator: g, r: r, density: 0.03}, filling: filling, full: true, turn: turn}
+		next := f.object(sample)
 		if g.Schema.valid(next) {
 			return next
 		}
-		if sample == nil && b.repair(next) && tree.Size(next) > most {
+		if sample == nil && g.repair(next) && tree.Size(next) > most {
 			obj, most = next, tree.Size(next)
 		}
 	}

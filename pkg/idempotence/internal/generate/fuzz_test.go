@@ -22,8 +22,8 @@ func TestPatternsAreMatched(t *testing.T) {
 	} {
 		for seed := range uint64(50) {
 			n := &node{sort: textSort, limits: &limits{pattern: regexp.MustCompile(pattern)}}
-			b := &build{Generator: &Generator{}, r: source(seed)}
-			if v, ok := b.text(n); !ok || !n.limits.pattern.MatchString(v.(string)) {
+			f := &filler{build: &build{Generator: &Generator{}, r: source(seed)}}
+			if v, ok := f.text(n); !ok || !n.limits.pattern.MatchString(v.(string)) {
 				t.Errorf("seed %d: %v for %s", seed, v, pattern)
 			}
 		}

@@ -22,10 +22,10 @@ type Generator struct {
 	Without map[string]bool
 }
 
-// densities are how full objects are. Small ones come first: what they show, they show best.
+// densities are the densities of objects. Small ones come first, because a small counterexample is easier to read.
 var densities = []float64{0, 0.03, 0.08, 0.08, 0.2, 0.2, 0.6}
 
-// attempts are how often an object is made anew because it is not valid, each time with less in it.
+// attempts bounds how often an invalid object is generated again, each time with a lower density.
 const attempts = 4
 
 // Object returns a random valid object and the names of its traits. If there is a sample, the object is the sample with random traits
@@ -33,11 +33,12 @@ const attempts = 4
 func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]any, traits []string) {
 	density, filling := densities[r.IntN(len(densities))], mostFilling
 	for range attempts {
-		b := &build{Generator: g, r: r, density: density, filling: filling}
-		if obj = b.object(sample); g.Schema.valid(obj) {
+		b := &build{Generator: g, r: r, density: density}
+		f := &filler{build: b, filling: filling}
+		if obj = f.object(sample); g.Schema.valid(obj) {
 			return obj, b.names()
 		}
-		if sample == nil && b.repair(obj) {
+		if sample == nil && g.repair(obj) {
 			return obj, b.names()
 		}
 		density /= 3
@@ -46,10 +47,10 @@ func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]
 	if sample != nil {
 		return clone(sample), nil
 	}
-	return obj, nil // no pattern, rule or format was met
+	return obj, nil // no valid object was found
 }
 
-// names are the traits, each once.
+// names returns the traits, each once.
 func (b *build) names() []string {
 	slices.Sort(b.traits)
 	return slices.Compact(b.traits)
@@ -59,14 +60,14 @@ func clone(o object) object { return tree.Clone(o).(object) }
 
 func (s *Schema) valid(o object) bool { return s.check == nil || len(s.check(o)) == 0 }
 
-func (b *build) object(sample object) object {
-	s := b.Schema
+func (f *filler) object(sample object) object {
+	s := f.Schema
 	obj := object{}
 	switch {
 	case sample != nil:
 		obj = clone(sample)
 	case s.kind != nil:
-		obj = s.kind.make(b)
+		obj = s.kind.make(f.build)
 	}
 	if s.GVK.Kind != "" {
 		put(obj, "apiVersion", s.GVK.GroupVersion().String())
@@ -76,7 +77,7 @@ func (b *build) object(sample object) object {
 	if meta == nil {
 		return obj
 	}
-	whole := &scope{build: b, meta: meta, spec: obj, rules: rules{cluster: s.Cluster}}
+	whole := &scope{build: f.build, meta: meta, spec: obj, rules: rules{cluster: s.Cluster}}
 	if s.kind != nil {
 		whole.rules = s.kind.rules
 	}
@@ -84,14 +85,14 @@ func (b *build) object(sample object) object {
 	switch {
 	case s.kind != nil:
 		whole.run(s.kind.traits)
-		b.pod(whole)
+		f.pod(whole)
 	case !s.foreign:
-		b.fillMembers(s.root, obj, 0)
+		f.fillMembers(s.root, obj, 0)
 	}
 	return obj
 }
 
-// pod gives traits to the pod in an object of a built-in kind.
+// pod adds traits to the Pod in an object of a built-in kind.
 func (b *build) pod(whole *scope) {
 	k := b.Schema.kind
 	if k.pod == nil {
@@ -106,7 +107,7 @@ func (b *build) pod(whole *scope) {
 	b.podIn(holder, rules)
 }
 
-// podIn gives traits to the pod or template that is in holder.
+// podIn adds traits to the Pod or template in holder.
 func (b *build) podIn(holder object, r rules) {
 	_, had := holder["metadata"]
 	s := &scope{build: b, meta: child(holder, "metadata"), spec: child(holder, "spec"), rules: r}
@@ -122,7 +123,7 @@ func (b *build) podIn(holder object, r rules) {
 	}
 }
 
-// claimTemplates are the volumes that a StatefulSet gives to its pods.
+// claimTemplates returns the names of the volumes that a StatefulSet adds to its Pods.
 func claimTemplates(obj object) (names []string) {
 	spec, _ := obj["spec"].(object)
 	for _, claim := range objects(spec, "volumeClaimTemplates") {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// limits are what a definition says of a place beside its sort. A nil one says nothing.
+// limits are the constraints of a schema node besides its type. Nil means none.
 type limits struct {
 	minimum, maximum           *float64
 	exclusiveMin, exclusiveMax bool
@@ -20,7 +20,7 @@ type limits struct {
 	itemsMin, itemsMax         *int64
 	membersMin, membersMax     *int64
 	uniqueItems                bool
-	// anyOf are lists of members of which all of one list must be there; of oneOf, of one list only.
+	// In anyOf, all members of at least one list are required; in oneOf, of exactly one list.
 	anyOf, oneOf [][]string
 }
 
@@ -61,11 +61,11 @@ func (l *limits) maxProperties() int64 {
 
 func (l *limits) unique() bool { return l != nil && l.uniqueItems }
 
-// size is the one wanted, if it is legal.
+// size returns wanted, moved into the legal range.
 func (*limits) size(low, high, wanted int64) int64 { return min(max(low, wanted), high) }
 
-// needed are the members that one of the alternatives asks for.
-func (b *build) needed(n *node, o object) []string {
+// needed returns members that satisfy anyOf and oneOf, where o does not satisfy them yet.
+func (f *filler) needed(n *node, o object) []string {
 	if n.limits == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (b *build) needed(n *node, o object) []string {
 			met = met || hasAll(o, members)
 		}
 		if len(alternatives) > 0 && !met {
-			names = append(names, pick(b, alternatives...)...)
+			names = append(names, pick(f.build, alternatives...)...)
 		}
 	}
 	return names
@@ -91,14 +91,14 @@ func hasAll(o object, members []string) bool {
 	return true
 }
 
-// atLeast adds members until there are enough.
-func (b *build) atLeast(n *node, o object, depth int) bool {
+// atLeast adds members up to minProperties.
+func (f *filler) atLeast(n *node, o object, depth int) bool {
 	for _, m := range n.fields {
 		if int64(len(o)) >= n.limits.minProperties() {
 			break
 		}
 		if _, there := o[m.name]; !there {
-			if v, ok := b.fill(m.node, depth+1); ok {
+			if v, ok := f.fill(m.node, depth+1); ok {
 				o[m.name] = v
 			}
 		}
@@ -106,42 +106,42 @@ func (b *build) atLeast(n *node, o object, depth int) bool {
 	return int64(len(o)) >= n.limits.minProperties()
 }
 
-// scalar makes a value that is neither object nor list.
-func (b *build) scalar(n *node) (any, bool) {
+// scalar generates a value that is neither an object nor a list.
+func (f *filler) scalar(n *node) (any, bool) {
 	switch n.sort {
 	case booleanSort:
-		return b.chance(0.5), true
+		return f.chance(0.5), true
 	case integerSort:
-		return b.integer(n)
+		return f.integer(n)
 	case numberSort:
-		return b.decimal(n)
+		return f.decimal(n)
 	case bytesSort:
-		return base64.StdEncoding.EncodeToString([]byte(pick(b, "", "a", "\x00\xff\xfe"))), true
+		return base64.StdEncoding.EncodeToString([]byte(pick(f.build, "", "a", "\x00\xff\xfe"))), true
 	case quantitySort:
-		return pick[any](b, "1.5Gi", "0.1", "1e3", "1000m", int64(2)), true
+		return pick[any](f.build, "1.5Gi", "0.1", "1e3", "1000m", int64(2)), true
 	case intOrStringSort:
-		return b.intOrString(n)
+		return f.intOrString(n)
 	case timeSort:
-		return pick(b, "2026-01-02T03:04:05Z", "1999-12-31T23:59:59Z"), true
+		return pick(f.build, "2026-01-02T03:04:05Z", "1999-12-31T23:59:59Z"), true
 	case microTimeSort:
 		return "2026-01-02T03:04:05.000006Z", true
 	case durationSort:
-		return pick(b, "5m0s", "1h30m0s", "0s"), true
+		return pick(f.build, "5m0s", "1h30m0s", "0s"), true
 	case textSort:
-		return b.text(n)
+		return f.text(n)
 	}
-	return pick[any](b, "text", int64(3), true, object{"free": "form"}, []any{"a"}), true
+	return pick[any](f.build, "text", int64(3), true, object{"free": "form"}, []any{"a"}), true
 }
 
-// intOrString is a number or a text, whichever the limits allow.
-func (b *build) intOrString(n *node) (any, bool) {
+// intOrString generates a number or a text, as the limits allow.
+func (f *filler) intOrString(n *node) (any, bool) {
 	if n.limits != nil && n.limits.pattern != nil {
-		return b.text(n)
+		return f.text(n)
 	}
-	return pick[any](b, int64(1), "25%", "1"), true
+	return pick[any](f.build, int64(1), "25%", "1"), true
 }
 
-// bounds are the least and the greatest whole number that is legal.
+// bounds returns the smallest and the largest legal integer.
 func (l *limits) bounds(low, high float64) (float64, float64) {
 	if l == nil {
 		return low, high
@@ -167,7 +167,7 @@ func (l *limits) bounds(low, high float64) (float64, float64) {
 	return low, high
 }
 
-func (b *build) integer(n *node) (any, bool) {
+func (f *filler) integer(n *node) (any, bool) {
 	low, high := n.limits.bounds(0, 100)
 	step := 1.0
 	if n.limits != nil && n.limits.multipleOf != nil {
@@ -177,15 +177,15 @@ func (b *build) integer(n *node) (any, bool) {
 	if first > last {
 		return nil, false
 	}
-	v := first + float64(b.between(0, int64(min(last-first, 1000))))
-	if b.may(traitEdge, 0.2) {
-		v = pick(b, first, last)
+	v := first + float64(f.between(0, int64(min(last-first, 1000))))
+	if f.may(traitEdge, 0.2) {
+		v = pick(f.build, first, last)
 	}
 	return int64(v * step), true
 }
 
-// decimal is a number that JSON does not write as a whole one, if there is one.
-func (b *build) decimal(n *node) (any, bool) {
+// decimal generates a number that JSON writes with a fraction, if one is legal.
+func (f *filler) decimal(n *node) (any, bool) {
 	low, high := n.limits.bounds(0, 100)
 	if n.limits != nil && n.limits.multipleOf != nil {
 		v := math.Ceil(low / *n.limits.multipleOf) * *n.limits.multipleOf
@@ -206,7 +206,7 @@ func (b *build) decimal(n *node) (any, bool) {
 	return nil, false
 }
 
-// formats are samples of those that the API server checks.
+// formats has sample values for the formats that the API server checks.
 var formats = map[string][]string{
 	"date-time": {"2026-01-02T03:04:05Z"}, "date": {"2026-01-02"}, "duration": {"5m0s", "1h"},
 	"email": {"a@example.com"}, "hostname": {"example.com"}, "ipv4": {"10.1.2.3"}, "ipv6": {"2001:db8::1"}, "cidr": {"10.0.0.0/8"},
@@ -220,23 +220,23 @@ var formats = map[string][]string{
 
 var plainTexts = []string{"a", "web", "some text", "x1", "<b>&", "ünïcode", "", "1", "true"}
 
-func (b *build) text(n *node) (any, bool) {
+func (f *filler) text(n *node) (any, bool) {
 	l := n.limits
 	if l == nil {
-		return pick(b, plainTexts...), true
+		return pick(f.build, plainTexts...), true
 	}
 	if samples := formats[strings.ReplaceAll(l.format, "_", "-")]; samples != nil {
-		return pick(b, samples...), true
+		return pick(f.build, samples...), true
 	}
 	low, high := orElse(l.lengthMin, 0), orElse(l.lengthMax, math.MaxInt64)
 	if low > mostText {
 		return nil, false
 	}
 	for range 20 {
-		s := pick(b, plainTexts...)
+		s := pick(f.build, plainTexts...)
 		if l.pattern != nil {
-			s = b.matching(l.pattern.String(), int(min(low, 1000)))
-		} else if b.may(traitEdge, 0.1) && high <= 1000 {
+			s = f.matching(l.pattern.String(), int(min(low, 1000)))
+		} else if f.may(traitEdge, 0.1) && high <= 1000 {
 			s = strings.Repeat("x", int(high))
 		}
 		if missing := low - int64(len([]rune(s))); l.pattern == nil && missing > 0 {
