@@ -4,33 +4,22 @@ package chain
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	webhookplugin "k8s.io/apiserver/pkg/admission/plugin/webhook"
 
 	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
-// A hook is one webhook of a configuration, with its address.
-type hook struct {
-	configuration string
-	mutating      bool
-	index         int // among all webhooks of its sort
-	webhookplugin.WebhookAccessor
-	endpoint
-}
-
-// configurations are those of a [Webhooks], as the API server would store them, in its order.
+// configurations has the configurations of [Webhooks] as the API server would store them, in the order of their names.
 type configurations struct {
 	mutating   []*admissionregistrationv1.MutatingWebhookConfiguration
 	validating []*admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-// completed returns copies of the configurations with what the API server fills in, or all that
-// it would refuse.
+// completed returns copies of the configurations with the API server's defaults. The error lists everything that the API
+// server would reject.
 func (w Webhooks) completed() (configurations, error) {
 	var all configurations
 	var errs []error
@@ -66,7 +55,7 @@ func (w Webhooks) completed() (configurations, error) {
 	return all, nil
 }
 
-// unused finds handlers that no webhook would ever call, which is a misspelled name.
+// unused returns an error for each handler whose name no webhook has.
 func (w Webhooks) unused() field.ErrorList {
 	names := map[string]bool{}
 	for _, c := range w.Mutating {
@@ -88,6 +77,7 @@ func (w Webhooks) unused() field.ErrorList {
 	return errs
 }
 
+// duplicates returns an error for each configuration whose name was used before.
 func (c configurations) duplicates() field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -104,30 +94,4 @@ func (c configurations) duplicates() field.ErrorList {
 		seen["validating/"+v.Name] = true
 	}
 	return errs
-}
-
-// register gives each webhook an address of its own, by which the transport knows it, and returns
-// the webhooks as they were.
-func (c configurations) register(handlers map[string]http.Handler) (mutating, validating []*hook) {
-	for _, m := range c.mutating {
-		for i := range m.Webhooks {
-			w := &m.Webhooks[i]
-			h := &hook{configuration: m.Name, mutating: true, index: len(mutating),
-				endpoint: newEndpoint(w.ClientConfig, "mutating", len(mutating), handlers[w.Name])}
-			h.WebhookAccessor = webhookplugin.NewMutatingWebhookAccessor(w.Name, m.Name, w)
-			w.ClientConfig = h.clientConfig(w.ClientConfig)
-			mutating = append(mutating, h)
-		}
-	}
-	for _, v := range c.validating {
-		for i := range v.Webhooks {
-			w := &v.Webhooks[i]
-			h := &hook{configuration: v.Name, index: len(validating),
-				endpoint: newEndpoint(w.ClientConfig, "validating", len(validating), handlers[w.Name])}
-			h.WebhookAccessor = webhookplugin.NewValidatingWebhookAccessor(w.Name, v.Name, w)
-			w.ClientConfig = h.clientConfig(w.ClientConfig)
-			validating = append(validating, h)
-		}
-	}
-	return mutating, validating
 }

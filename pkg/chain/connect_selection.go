@@ -98,7 +98,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 		req.Name = a.ObjectName
 	}
 	req.User = withGroups(a.User)
-	asked, refusal, err := x.objects.decode(req)
+	s, refusal, err := x.decode(req)
 	if err != nil || refusal != nil {
 		return firstError(err, refusal)
 	}
@@ -107,10 +107,10 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 		return err
 	}
 	defer letGo()
-	a.builtIn = strategy.BuiltIn().Recognizes(asked.kind)
-	r := &run{asked: asked, chain: x, ctx: ctx, seen: map[string]bool{}}
-	if a.Stored != nil && asked.old != nil {
-		if asked.old, _, _, err = x.objects.decodeObject(a.Stored.Encode()); err != nil {
+	a.builtIn = strategy.BuiltIn().Recognizes(s.Kind)
+	s.ctx = ctx
+	if a.Stored != nil && s.Old != nil {
+		if s.Old, _, _, err = x.objects.decodeObject(a.Stored.Encode()); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 		if err != nil {
 			return err
 		}
-		why := x.predicates.decide(ctx, h, r.record(object, asked.old), interfaces{x.objects, r})
+		why := x.predicates.decide(ctx, h, s.newAttributes(object, s.Old), s.interfaces())
 		verdicts[i].tell(why, result)
 		if verdicts[i].Reason == "" {
 			a.limit(SelectionUnknown, "The reason why %s was not called is unknown.", h.GetName())
@@ -136,7 +136,7 @@ func (v *Selection) tell(why reason, result *Result) {
 	case why.decision == Matches && v.Called:
 		v.Detail = why.detail
 	case !v.Called && !result.Admitted():
-		v.Reason, v.Detail = ByRejection, "the request had been rejected by then"
+		v.Reason, v.Detail = ByRejection, rejectedBefore
 	}
 }
 

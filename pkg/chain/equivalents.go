@@ -9,21 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// equivalents are the versions of the resource of a run, for matchPolicy Equivalent: those to
-// which its objects can be converted.
-type equivalents struct{ run *run }
+// equivalents maps a resource to the versions to which its objects can be converted, for matchPolicy Equivalent.
+type equivalents struct {
+	objects *objects
+	kind    schema.GroupVersionKind // of the request's object
+}
 
 var _ runtime.EquivalentResourceMapper = equivalents{}
 
 func (e equivalents) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{resource}
-	if r := e.run.chain.objects.custom[e.run.kind.GroupKind()]; r != nil {
+	if r := e.objects.custom[e.kind.GroupKind()]; r != nil {
 		return r.equivalents(resource, subresource)
 	}
 	if subresource != "" && subresource != "status" {
 		return all
 	}
-	for _, version := range e.run.chain.objects.versions(e.run.kind) {
+	for _, version := range e.objects.versions(e.kind) {
 		if version != resource.Version {
 			all = append(all, resource.GroupResource().WithVersion(version))
 		}
@@ -32,12 +34,12 @@ func (e equivalents) EquivalentResourcesFor(resource schema.GroupVersionResource
 }
 
 func (e equivalents) KindFor(resource schema.GroupVersionResource, _ string) schema.GroupVersionKind {
-	kind := e.run.kind
+	kind := e.kind
 	kind.Version = resource.Version
 	return kind
 }
 
-// equivalents are all versions of a custom resource that have the subresource.
+// equivalents returns the resource in all versions that have the subresource.
 func (r *customResource) equivalents(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, v := range r.Definition.Spec.Versions {
@@ -48,8 +50,7 @@ func (r *customResource) equivalents(resource schema.GroupVersionResource, subre
 	return all
 }
 
-// versions are those to which and from which objects of a kind can be converted, its own among
-// them.
+// versions returns the versions to which and from which objects of a kind can be converted, and the kind's own version.
 func (o *objects) versions(kind schema.GroupVersionKind) []string {
 	if known, ok := o.convertible.Load(kind); ok {
 		return known.([]string)
@@ -66,15 +67,15 @@ func (o *objects) versions(kind schema.GroupVersionKind) []string {
 	return versions
 }
 
-// converts tries it, both ways.
+// converts reports whether empty objects of the two kinds can be converted into each other.
 func (o *objects) converts(a, b schema.GroupVersionKind) bool {
 	x, errA := o.scheme.New(a)
 	y, errB := o.scheme.New(b)
 	return errA == nil && errB == nil && o.scheme.Convert(x, y, nil) == nil && o.scheme.Convert(y, x, nil) == nil
 }
 
-// servedElsewhere are the resources of Kubernetes that API servers serve in more than one version
-// or group, by default. Client-go cannot convert between them.
+// servedElsewhere lists the resources that API servers serve in more than one version or group by default. client-go
+// cannot convert between them.
 var servedElsewhere = [][]schema.GroupVersionResource{
 	{
 		{Group: "autoscaling", Version: "v1", Resource: "horizontalpodautoscalers"},
@@ -86,12 +87,12 @@ var servedElsewhere = [][]schema.GroupVersionResource{
 	},
 }
 
-// notConverted are equivalents of a resource that an API server would have.
-func (r *run) notConverted() []schema.GroupVersionResource {
+// notConverted returns the equivalents of a resource to which an API server can convert objects, but this engine cannot.
+func (o *objects) notConverted(resource schema.GroupVersionResource, kind schema.GroupVersionKind) []schema.GroupVersionResource {
 	for _, same := range servedElsewhere {
-		if slices.Contains(same, r.resource) {
+		if slices.Contains(same, resource) {
 			return slices.DeleteFunc(slices.Clone(same), func(other schema.GroupVersionResource) bool {
-				return other == r.resource || slices.Contains(r.chain.objects.versions(r.kind), other.Version) && other.Group == r.resource.Group
+				return other == resource || slices.Contains(o.versions(kind), other.Version) && other.Group == resource.Group
 			})
 		}
 	}

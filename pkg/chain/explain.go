@@ -3,9 +3,6 @@
 package chain
 
 import (
-	"context"
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -63,62 +60,3 @@ const (
 	// Unknown: an API server could evaluate the predicate, but this engine cannot.
 	Unknown PredicateResult = "Unknown"
 )
-
-// Explain evaluates all predicates of all webhooks for a request.
-func (c *Chain) Explain(ctx context.Context, req Request) (*Explanation, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	asked, refusal, err := c.objects.decode(req)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a request of this: %w", err)
-	}
-	r := &run{asked: asked, chain: c, open: map[*hook]*call{}, seen: map[string]bool{}, explanation: &Explanation{}}
-	defer r.holdNamespace()()
-	_, err = withWarnings(ctx, func(ctx context.Context) error {
-		if refusal != nil {
-			return refusal
-		}
-		return r.admit(ctx)
-	})
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case refusal != nil && asked.object == nil && req.Object != nil:
-		return nil, fmt.Errorf("cannot make a request of this: %w", refusal)
-	}
-	r.explainRest(ctx)
-	if err != nil {
-		r.explanation.Rejection = r.rejection(err)
-	}
-	return r.explanation, nil
-}
-
-// explain is what an explanation has of either sort of webhooks in place of their calls.
-func (r *run) explain(hooks []*hook) {
-	if r.step > 0 {
-		r.explanation.Twice = true
-		return
-	}
-	r.explained++
-	for _, h := range hooks {
-		r.explanation.Webhooks = append(r.explanation.Webhooks, r.chain.predicates.explain(r.ctx, h, r.now(), interfaces{r.chain.objects, r}))
-	}
-}
-
-// explainRest explains the webhooks that the API server does not come to.
-func (r *run) explainRest(ctx context.Context) {
-	if r.ctx == nil {
-		r.ctx = ctx
-	}
-	if r.explained == 0 {
-		r.explanation.Early = true
-		if r.attributes == nil {
-			r.attributes = r.record(r.object, r.old)
-		}
-		r.explain(r.chain.mutating)
-	}
-	if r.explained == 1 {
-		r.explain(r.chain.validating)
-	}
-}

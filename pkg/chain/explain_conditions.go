@@ -40,7 +40,7 @@ func (p *predicates) explainConditions(ctx context.Context, h *hook, a admission
 	request := plugincel.CreateAdmissionRequest(versioned.Attributes, metav1.GroupVersionResource(versioned.GetResource()), metav1.GroupVersionKind(versioned.VersionedKind))
 	budget := int64(celconfig.RuntimeCELCostBudgetMatchConditions)
 	for i, c := range all {
-		may := &asking{Authorizer: p.authorizer, guessed: o.run.chain.guessedAuthorizer}
+		may := &asking{Authorizer: p.authorizer, guessed: p.guessedAuthorizer}
 		compiled := conditions().CompileCondition([]plugincel.ExpressionAccessor{&matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression}},
 			plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
 		results, left, err := compiled.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{Authorizer: may}, nil, budget)

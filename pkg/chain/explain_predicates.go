@@ -63,7 +63,7 @@ func (p *predicates) explainNamespace(h *hook, a admission.Attributes) Predicate
 			e.Detail = err.Error()
 			break
 		}
-		e.Detail = selected(whoseLabels(a), selector, of)
+		e.Detail = labelsText(whoseLabels(a), selector, of)
 	}
 	return e
 }
@@ -89,9 +89,9 @@ func selectedObject(selector labels.Selector, object, old runtime.Object) string
 	ofOld, okOld := labelsOf(old)
 	switch {
 	case ok && (selector.Matches(of) || !okOld || !selector.Matches(ofOld)):
-		return selected("the object", selector, of)
+		return labelsText("the object", selector, of)
 	case okOld:
-		return selected("the old object", selector, ofOld)
+		return labelsText("the old object", selector, ofOld)
 	}
 	return "what is asked about has no labels, so no selector matches"
 }
@@ -107,9 +107,8 @@ func labelsOf(object runtime.Object) (labels.Set, bool) {
 	return m.GetLabels(), true
 }
 
-// selected says what something with labels has of what a selector asks for: of the first
-// requirement that is not met or, if there is none, of all.
-func selected(what string, selector labels.Selector, of labels.Set) string {
+// labelsText compares labels with the first requirement of a selector that they do not meet. If they meet all, it lists all.
+func labelsText(what string, selector labels.Selector, of labels.Set) string {
 	requirements, _ := selector.Requirements()
 	if i := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !r.Matches(of) }); i >= 0 {
 		requirements = requirements[i : i+1]
@@ -142,7 +141,7 @@ func explainRules(h *hook, a admission.Attributes, o interfaces) (Predicate, sch
 	}
 	if *h.GetMatchPolicy() == admissionregistrationv1.Equivalent && a.GetSubresource() == "" {
 		for i, rule := range h.GetRules() {
-			for _, other := range o.run.notConverted() {
+			for _, other := range o.notConverted(a.GetResource(), a.GetKind()) {
 				as := withResource{a, other}
 				if m := (rules.Matcher{Rule: rule, Attr: as}); m.Matches() {
 					e.Detail = fmt.Sprintf("rules[%d] is for the equivalent %s", i, describe(as))

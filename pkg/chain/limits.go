@@ -19,57 +19,64 @@ import (
 // A limiter records a limit.
 type limiter func(code LimitCode, format string, args ...any)
 
-// limits returns what the engine did not do for this request.
-func (r *run) limits() []Limit {
+// A limited is a request whose limits are collected.
+type limited struct {
+	*decodedRequest
+	engine *engine
+}
+
+// limitsOf returns what the engine did not do for a request as a real API server would have done.
+func limitsOf(e *engine, c *caller) []Limit {
+	r := limited{c.subject.decodedRequest, e}
 	var limits []Limit
 	add := func(code LimitCode, format string, args ...any) {
 		limits = append(limits, Limit{code, fmt.Sprintf(format, args...)})
 	}
-	if r.object != nil && r.operation != admission.Connect {
-		if _, ok := r.object.(runtime.Unstructured); ok {
+	if r.Object != nil && r.Operation != admission.Connect {
+		if _, ok := r.Object.(runtime.Unstructured); ok {
 			r.customLimits(add)
-		} else if strategy.BuiltIn().Recognizes(r.kind) {
+		} else if strategy.BuiltIn().Recognizes(r.Kind) {
 			r.builtInLimits(add)
 		}
 	}
-	for _, v := range r.verdicts {
+	for _, v := range c.selector.list {
 		if v.decision == ByRules {
-			r.equivalentLimits(v.hook, add)
+			r.equivalentLimits(v.hook, c.subject.attributes, add)
 		}
-		if r.chain.guessedAuthorizer && usesAuthorizer(v.hook) {
+		if r.engine.guessedAuthorizer && usesAuthorizer(v.hook) {
 			add(NoAuthorizer, "A matchCondition of %s uses the authorizer, and Options.Authorizer is nil: members of system:masters may do everything and other users nothing.", v.hook.GetName())
 		}
 	}
 	return limits
 }
 
-func (r *run) customLimits(add limiter) {
-	if r.customVersion() != nil {
+func (r limited) customLimits(add limiter) {
+	if r.engine.objects.customVersion(r.Kind) != nil {
 		return
 	}
-	add(NoSchema, "The schema of %s is unknown, so the object is not pruned, defaulted or validated. Add its CustomResourceDefinition to Options.CRDs.", r.kind.Kind)
+	add(NoSchema, "The schema of %s is unknown, so the object is not pruned, defaulted or validated. Add its CustomResourceDefinition to Options.CRDs.", r.Kind.Kind)
 }
 
-func (r *run) builtInLimits(add limiter) {
-	if r.chain.options.Default == nil {
-		add(NoDefaults, "The defaults of %s are not set, neither on decoding nor after patches. Set Options.Default.", r.kind.Kind)
+func (r limited) builtInLimits(add limiter) {
+	if r.engine.options.Default == nil {
+		add(NoDefaults, "The defaults of %s are not set, neither on decoding nor after patches. Set Options.Default.", r.Kind.Kind)
 	}
-	if r.chain.options.Validate == nil {
-		add(NoValidation, "Only the metadata of %s is validated. Set Options.Validate.", r.kind.Kind)
+	if r.engine.options.Validate == nil {
+		add(NoValidation, "Only the metadata of %s is validated. Set Options.Validate.", r.Kind.Kind)
 	}
 	if r.SubResource != "" && r.SubResource != "status" {
-		add(NoSubresourceLogic, "The checks and changes that only %s/%s makes are left out.", r.resource.Resource, r.SubResource)
+		add(NoSubresourceLogic, "The checks and changes that only %s/%s makes are left out.", r.Resource.Resource, r.SubResource)
 	} else if what := r.notPrepared(); what != "" {
 		add(FieldsNotSet, "%s are not set before validating webhooks are called.", what)
 	}
-	if plugins := inTreePlugins[r.resource.Resource]; plugins != "" && r.SubResource == "" && len(r.chain.options.Plugins) == 0 {
-		add(NoPlugins, "In-tree admission plugins such as %s, which change or reject %s, do not run. Add them to Options.Plugins.", plugins, r.resource.Resource)
+	if plugins := inTreePlugins[r.Resource.Resource]; plugins != "" && r.SubResource == "" && len(r.engine.options.Plugins) == 0 {
+		add(NoPlugins, "In-tree admission plugins such as %s, which change or reject %s, do not run. Add them to Options.Plugins.", plugins, r.Resource.Resource)
 	}
 }
 
-// notPrepared is what else the API server sets between mutating and validating webhooks.
-func (r *run) notPrepared() string {
-	switch o := r.object.(type) {
+// notPrepared names the fields that the API server sets between mutating and validating webhooks, but this engine does not.
+func (r limited) notPrepared() string {
+	switch o := r.Object.(type) {
 	case *corev1.Service:
 		return "Addresses and ports of a Service"
 	case *corev1.Pod:
@@ -77,8 +84,8 @@ func (r *run) notPrepared() string {
 			return "Label selectors of the matchLabelKeys and mismatchLabelKeys of a Pod"
 		}
 	}
-	if !strategy.Has(r.kind) && strategy.Field(r.object, "Status").IsValid() {
-		return fmt.Sprintf("Status and generation of a %s", r.kind.Kind)
+	if !strategy.Has(r.Kind) && strategy.Field(r.Object, "Status").IsValid() {
+		return fmt.Sprintf("Status and generation of a %s", r.Kind.Kind)
 	}
 	return ""
 }
@@ -111,22 +118,22 @@ func affinityTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
 	return terms
 }
 
-// inTreePlugins are those that are on by default and may change an object.
+// inTreePlugins names the plugins that are on by default and can change an object, by resource.
 var inTreePlugins = map[string]string{
 	"pods":                   "ServiceAccount, Priority, LimitRanger and DefaultTolerationSeconds",
 	"persistentvolumeclaims": "DefaultStorageClass",
 	"ingresses":              "DefaultIngressClass",
 }
 
-// equivalentLimits are about a webhook that an API server would call with another version.
-func (r *run) equivalentLimits(h *hook, add limiter) {
+// equivalentLimits adds a limit if an API server would call the webhook with another version of the object.
+func (r limited) equivalentLimits(h *hook, a admission.Attributes, add limiter) {
 	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent {
 		return
 	}
-	for _, other := range r.notConverted() {
+	for _, other := range r.engine.objects.notConverted(r.Resource, r.Kind) {
 		for _, rule := range h.GetRules() {
-			if m := (rules.Matcher{Rule: rule, Attr: withResource{r.attributes, other}}); m.Matches() {
-				add(NotConverted, "The API server would call %s with the equivalent %s %s. This engine cannot convert %s to that.", h.GetName(), other.GroupVersion(), other.Resource, r.kind)
+			if m := (rules.Matcher{Rule: rule, Attr: withResource{a, other}}); m.Matches() {
+				add(NotConverted, "The API server would call %s with the equivalent %s %s. This engine cannot convert %s to that.", h.GetName(), other.GroupVersion(), other.Resource, r.Kind)
 				return
 			}
 		}

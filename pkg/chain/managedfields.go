@@ -21,9 +21,8 @@ import (
 // defaultManager is the field manager of a request that names none.
 const defaultManager = "admitkit"
 
-// fieldManagers stamp managedFields as the API server does before admission. The time of the
-// stamp has a fraction of a second, which the first patch cuts off: this is why a patch without effect
-// counts as a change.
+// fieldManagers sets managedFields as the API server does before admission. The time in them has a fraction of a second,
+// which is lost when the first patch is applied. This is why a patch without effect counts as a change.
 type fieldManagers struct {
 	objects *objects
 	known   sync.Map // of managedKind to *managedfields.FieldManager
@@ -34,11 +33,12 @@ type managedKind struct {
 	subresource string
 }
 
-// builtInFields knows the fields of Kubernetes' own types. Parsing their schema takes long.
+// builtInFields returns the fields of Kubernetes' own types. It parses their schema once, because that is slow.
 var builtInFields = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(strategy.BuiltIn())
 })
 
+// stamp sets the managedFields of obj. live is the stored object, or nil on CREATE.
 func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object, manager string) error {
 	m, err := f.manager(managedKind{kind, subresource})
 	if err != nil {
@@ -56,10 +56,10 @@ func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 	if err != nil {
 		return err
 	}
-	stamped, err := m.Update(live, f.asKept(kind, subresource, live, obj), manager)
+	stamped, err := m.Update(live, f.withoutReset(kind, subresource, live, obj), manager)
 	f.objects.internal(live)
 	f.objects.internal(obj)
-	if err != nil { // such as a value of a wrong type: the API server goes on without them (UpdateNoErrors)
+	if err != nil { // such as a value of a wrong type: the API server continues without managedFields (UpdateNoErrors)
 		to.SetManagedFields(nil)
 		return nil
 	}
@@ -71,9 +71,10 @@ func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 	return nil
 }
 
-// asKept is a copy of the object with what is reset later, as nobody comes to manage that: the
-// status, or what is not the status of an update of it (the resetFields of the API server).
-func (f *fieldManagers) asKept(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
+// withoutReset returns a copy of the object in which the fields that the API server resets have their stored values, so
+// that the request does not own them (resetFields in the API server). These are the status, and on an update of the status
+// the other fields.
+func (f *fieldManagers) withoutReset(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
 	from, isCustom := live.(*unstructured.Unstructured)
 	switch v := f.objects.customVersion(kind); {
 	case isCustom && (v == nil || !v.HasStatus):
@@ -101,7 +102,7 @@ func keepMembers(obj, live *unstructured.Unstructured, names ...string) runtime.
 			delete(kept.Object, name)
 		}
 	}
-	if m, ok := kept.Object["metadata"].(map[string]any); ok { // here it is stamped
+	if m, ok := kept.Object["metadata"].(map[string]any); ok { // the caller changes managedFields in it
 		kept.Object["metadata"] = maps.Clone(m)
 	}
 	return kept
@@ -144,7 +145,7 @@ func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	return m, nil
 }
 
-// fields knows the fields of all versions (buildOpenAPIModelsForApply).
+// fields returns the fields of all versions (buildOpenAPIModelsForApply).
 func (r *customResource) fields() (managedfields.TypeConverter, error) {
 	merged, err := builder.MergeSpecsV3()
 	if err != nil {
@@ -162,7 +163,8 @@ func (r *customResource) fields() (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(merged.Components.Schemas, r.Definition.Spec.PreserveUnknownFields)
 }
 
-// hasSchema tries it: Kubernetes' own types without clients, such as Scale, have none.
+// hasSchema reports whether the schema of a kind is known. Kubernetes' own types without clients, such as Scale, have no
+// schema.
 func hasSchema(kind schema.GroupVersionKind) bool {
 	obj, err := strategy.BuiltIn().New(kind)
 	if err != nil {
@@ -171,12 +173,4 @@ func hasSchema(kind schema.GroupVersionKind) bool {
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	_, err = builtInFields().ObjectToTyped(obj)
 	return err == nil
-}
-
-// internal takes the TypeMeta from a built-in object.
-func (o *objects) internal(obj runtime.Object) runtime.Object {
-	if _, ok := obj.(runtime.Unstructured); !ok {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
-	return obj
 }

@@ -17,11 +17,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
 )
 
-// knownNamespaces tell the API server's code of the labels of namespaces: those that are given, or
-// else any. The Namespace that a request itself is about is as it is stored by then, which is to
-// say as the request has it.
+// knownNamespaces has the namespaces that exist for the API server's code. If none are given, every namespace exists. While
+// a request is about a Namespace, that one has the labels of the stored object.
 type knownNamespaces struct {
-	given map[string]*corev1.Namespace // nil if all exist
+	given map[string]*corev1.Namespace // by name; nil if every namespace exists
 
 	mu      sync.RWMutex
 	stored  map[string]*corev1.Namespace
@@ -41,8 +40,8 @@ func (k *knownNamespaces) get(name string) *corev1.Namespace {
 	return k.given[name]
 }
 
-// hold makes a namespace the stored one until it is let go. Those of one name wait for each other.
-func (k *knownNamespaces) hold(namespace *corev1.Namespace) (letGo func()) {
+// hold makes a namespace the stored one until release is called. Another hold of the same name waits for the release.
+func (k *knownNamespaces) hold(namespace *corev1.Namespace) (release func()) {
 	unlock := k.holders.Lock(namespace.Name, false)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,7 +57,7 @@ func (k *knownNamespaces) hold(namespace *corev1.Namespace) (letGo func()) {
 	}
 }
 
-// provide makes them what the informers of a factory know.
+// provide makes the informers of a factory return these namespaces.
 func (k *knownNamespaces) provide(factory informers.SharedInformerFactory) {
 	factory.InformerFor(&corev1.Namespace{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		informer := informersv1.NewNamespaceInformer(client, resync, cache.Indexers{})
@@ -75,7 +74,7 @@ func (i namespaceInformer) GetIndexer() cache.Indexer { return i.indexer }
 
 func (i namespaceInformer) GetStore() cache.Store { return i.indexer }
 
-// namespaceIndexer is what listers look into.
+// namespaceIndexer is the indexer that listers read.
 type namespaceIndexer struct {
 	cache.Indexer
 	known *knownNamespaces

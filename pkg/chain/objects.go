@@ -3,6 +3,7 @@
 package chain
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -12,39 +13,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/admitkit/admitkit/internal/customresource"
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// objects make, name, default and convert objects: those with Go types as the API server does
-// its own, all others as it does custom resources. A built-in object stands for the API server's
-// internal version too, and has no TypeMeta then.
+// objects creates, defaults and converts objects. It treats objects with Go types as the API server treats its own, and
+// all others as custom resources. A built-in object without TypeMeta stands for the API server's internal version.
 type objects struct {
 	scheme   *runtime.Scheme
 	defaults func(runtime.Object)
 	custom   map[schema.GroupKind]*customResource
-	added    bool // types other than Kubernetes' own
+	added    bool // the scheme has types that are not Kubernetes' own
 
 	serializer  runtime.Serializer
-	convertible sync.Map // of kinds to their versions
+	convertible sync.Map // from a kind to the versions to which it converts
 }
 
-func newObjects(o *Options) (*objects, error) {
-	all := &objects{scheme: strategy.BuiltIn(), defaults: o.Default, custom: map[schema.GroupKind]*customResource{}}
+// newObjects returns the objects of Kubernetes' own types, of the types that the functions in types add, and of custom
+// resources. setDefaults can be nil.
+func newObjects(types []func(*runtime.Scheme) error, crds []*apiextensionsv1.CustomResourceDefinition, setDefaults func(runtime.Object)) (*objects, error) {
+	all := &objects{scheme: strategy.BuiltIn(), defaults: setDefaults, custom: map[schema.GroupKind]*customResource{}}
 	all.serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, all, all, json.SerializerOptions{})
-	if len(o.Types) > 0 {
+	if len(types) > 0 {
 		all.scheme, all.added = runtime.NewScheme(), true
 		utilruntime.Must(scheme.AddToScheme(all.scheme))
 		utilruntime.Must(apiextensionsv1.AddToScheme(all.scheme))
-		for _, add := range o.Types {
+		for _, add := range types {
 			if err := add(all.scheme); err != nil {
 				return nil, fmt.Errorf("cannot add types: %w", err)
 			}
 		}
 	}
-	for _, definition := range o.CRDs {
+	for _, definition := range crds {
 		r, err := newCustomResource(definition)
 		if err != nil {
 			return nil, err
@@ -135,54 +137,52 @@ func (o *objects) ConvertFieldLabel(kind schema.GroupVersionKind, label, value s
 	return o.scheme.ConvertFieldLabel(kind, label, value)
 }
 
-// interfaces are what the admission code is given: its own for each run, which is told of every
-// object that a patch made.
-type interfaces struct {
-	*objects
-	run *run
-}
-
-var _ admission.ObjectInterfaces = interfaces{}
-
-func (i interfaces) GetObjectCreater() runtime.ObjectCreater     { return i }
-func (i interfaces) GetObjectTyper() runtime.ObjectTyper         { return i.objects }
-func (i interfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return i }
-func (i interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i }
-func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
-	return equivalents{i.run}
-}
-
-// New is called when a patch changes the kind of the object.
-func (i interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	if i.scheme.Recognizes(i.run.kind) {
-		return i.scheme.New(kind)
-	}
-	return i.objects.New(kind)
-}
-
-// Convert converts a custom resource by the definition of the requested kind, even if a patch changed the kind.
-func (i interfaces) Convert(in, out, context any) error {
-	if r := i.custom[i.run.kind.GroupKind()]; r != nil {
-		if _, ok := in.(*unstructured.Unstructured); ok {
-			return r.convertor.Convert(in, out, context)
-		}
-	}
-	return i.objects.Convert(in, out, context)
-}
-
-// Default is called after a patch has been applied.
-func (i interfaces) Default(obj runtime.Object) {
-	i.objects.Default(obj)
-	i.run.current = obj
-}
-
-// encode writes an object as the API server does: built-in ones with their kind.
+// encode encodes an object as the API server does. A built-in object gets the kind.
 func (o *objects) encode(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
 	if _, ok := obj.(*unstructured.Unstructured); !ok {
-		// The admission code may still hold the object: its TypeMeta is put back.
+		// The admission code may still use the object, so its TypeMeta must not change.
 		before := obj.GetObjectKind().GroupVersionKind()
 		obj.GetObjectKind().SetGroupVersionKind(kind)
 		defer obj.GetObjectKind().SetGroupVersionKind(before)
 	}
 	return runtime.Encode(o.serializer, obj)
+}
+
+// internal removes the TypeMeta of a built-in object and returns the object.
+func (o *objects) internal(obj runtime.Object) runtime.Object {
+	if _, ok := obj.(runtime.Unstructured); !ok {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return obj
+}
+
+// customOf returns the definition of a custom resource. It returns nil for other objects, and without a definition.
+func (o *objects) customOf(obj runtime.Object) *customResource {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	return o.custom[u.GroupVersionKind().GroupKind()]
+}
+
+func (o *objects) customVersion(kind schema.GroupVersionKind) *customresource.Version {
+	r := o.custom[kind.GroupKind()]
+	if r == nil {
+		return nil
+	}
+	return r.Versions[kind.Version]
+}
+
+// errNotServed is the error of a request for a version that the API server does not serve.
+var errNotServed = errors.New("this version of the custom resource is not served")
+
+func (o *objects) serves(kind schema.GroupVersionKind) error {
+	r := o.custom[kind.GroupKind()]
+	if r == nil {
+		return nil
+	}
+	if v := r.Versions[kind.Version]; v == nil || !v.Served {
+		return fmt.Errorf("%s: %w", kind, errNotServed)
+	}
+	return nil
 }

@@ -25,12 +25,17 @@ type predicates struct {
 	namespaces *namespace.Matcher
 	objects    *object.Matcher
 	authorizer authorizer.Authorizer
+	// guessedAuthorizer means that Options.Authorizer is nil.
+	guessedAuthorizer bool
 }
 
 // conditions compiles the matchConditions of all engines.
 var conditions = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
+
+// rejectedBefore is the detail of [ByRejection].
+const rejectedBefore = "the request had been rejected by then"
 
 // A reason is the predicate that decided about a webhook. rejects is set if evaluating it rejects the request.
 type reason struct {
@@ -114,14 +119,6 @@ type withResource struct {
 }
 
 func (a withResource) GetResource() schema.GroupVersionResource { return a.resource }
-
-// withObject are the attributes as they are after the patches so far.
-type withObject struct {
-	admission.Attributes
-	object runtime.Object
-}
-
-func (a withObject) GetObject() runtime.Object { return a.object }
 
 func describe(a admission.Attributes) string {
 	resource := a.GetResource().Resource

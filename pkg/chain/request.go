@@ -19,28 +19,44 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/admitkit/admitkit/internal/customresource"
 	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// An asked is a request after the API server decoded it.
-type asked struct {
-	Request
-	operation       admission.Operation
-	resource        schema.GroupVersionResource
-	kind            schema.GroupVersionKind
-	namespace, name string
-	object, old     runtime.Object
-	options         runtime.Object
-	user            user.Info
-	unknown         []error // fields that the API server warns of
+// A rawRequest is a request of a client. Its fields are those of chain.Request.
+type rawRequest struct {
+	Operation       admissionv1.Operation
+	Resource        metav1.GroupVersionResource
+	SubResource     string
+	Namespace, Name string
+	Object          []byte
+	OldObject       []byte
+	DryRun          bool
+	FieldManager    string
+	User            authenticationv1.UserInfo
 }
 
-// decode makes an asked of a request. A refusal is what the API server says of a request that
-// it does not get to admit; an error is of one that cannot be sent at all.
-func (o *objects) decode(req Request) (a *asked, refusal, err error) {
-	a = &asked{Request: req, operation: admission.Operation(req.Operation), resource: schema.GroupVersionResource(req.Resource),
-		namespace: req.Namespace, name: req.Name, user: userOf(req.User)}
+// A decodedRequest is a request after the API server decoded it.
+type decodedRequest struct {
+	Operation       admission.Operation
+	Resource        schema.GroupVersionResource
+	SubResource     string
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	Object, Old     runtime.Object
+	Options         runtime.Object
+	DryRun          bool
+	FieldManager    string
+	User            user.Info
+	Unknown         []error // unknown and duplicate fields, of which the API server warns
+}
+
+// decode decodes a request. A refusal is the error with which the API server rejects the request before admission. The
+// error err means that a client could not send the request.
+func (o *objects) decode(req rawRequest) (a *decodedRequest, refusal, err error) {
+	a = &decodedRequest{Operation: admission.Operation(req.Operation), Resource: schema.GroupVersionResource(req.Resource), SubResource: req.SubResource,
+		Namespace: req.Namespace, Name: req.Name, DryRun: req.DryRun, FieldManager: req.FieldManager, User: userOf(req.User)}
 	needsObject, needsOld := true, false
 	switch req.Operation {
 	case admissionv1.Create, admissionv1.Connect:
@@ -49,38 +65,41 @@ func (o *objects) decode(req Request) (a *asked, refusal, err error) {
 	case admissionv1.Delete:
 		needsObject, needsOld = false, true
 	default:
-		return nil, nil, fmt.Errorf("operation %q is none of CREATE, UPDATE, DELETE, CONNECT", req.Operation)
+		return nil, nil, fmt.Errorf("operation %q must be CREATE, UPDATE, DELETE or CONNECT", req.Operation)
 	}
 	switch {
-	case a.resource.Resource == "" || a.resource.Version == "":
+	case a.Resource.Resource == "" || a.Resource.Version == "":
 		return nil, nil, errors.New("the resource is not set: it needs a resource and a version")
-	case needsObject != (req.Object != nil):
-		return nil, nil, fmt.Errorf("a %s has an object, or has none, as here", req.Operation)
-	case needsOld != (req.OldObject != nil):
-		return nil, nil, fmt.Errorf("a %s has an old object, or has none, as here", req.Operation)
+	case needsObject && req.Object == nil:
+		return nil, nil, fmt.Errorf("a %s needs an object", req.Operation)
+	case !needsObject && req.Object != nil:
+		return nil, nil, fmt.Errorf("a %s must not have an object", req.Operation)
+	case needsOld && req.OldObject == nil:
+		return nil, nil, fmt.Errorf("a %s needs an old object", req.Operation)
+	case !needsOld && req.OldObject != nil:
+		return nil, nil, fmt.Errorf("a %s must not have an old object", req.Operation)
 	}
 	if needsOld {
-		if a.old, a.kind, _, err = o.decodeObject(req.OldObject); err != nil {
+		if a.Old, a.Kind, _, err = o.decodeObject(req.OldObject); err != nil {
 			return nil, nil, fmt.Errorf("the old object: %w", err)
 		}
 	}
 	if needsObject {
-		if a.object, a.kind, a.unknown, refusal = o.decodeObject(req.Object); errors.Is(refusal, errNotServed) {
+		if a.Object, a.Kind, a.Unknown, refusal = o.decodeObject(req.Object); errors.Is(refusal, errNotServed) {
 			return nil, nil, refusal
 		} else if refusal != nil {
 			return a, apierrors.NewBadRequest(refusal.Error()), nil
 		}
 	}
-	if gv := a.kind.GroupVersion(); req.SubResource == "" && gv != a.resource.GroupVersion() {
+	if gv := a.Kind.GroupVersion(); req.SubResource == "" && gv != a.Resource.GroupVersion() {
 		return a, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
-			gv, a.resource.GroupVersion())), nil
+			gv, a.Resource.GroupVersion())), nil
 	}
-	a.options = optionsOf(req)
-	return a, a.place(o.customVersion(a.kind)), nil
+	a.Options = optionsOf(req)
+	return a, a.setNames(o.customVersion(a.Kind)), nil
 }
 
-// decodeObject decodes as the API server does when it is asked to warn of unknown fields, which
-// is what it does by itself.
+// decodeObject decodes an object as the API server does by default, with warnings about unknown fields.
 func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersionKind, []error, error) {
 	kind, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
@@ -111,8 +130,8 @@ func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersion
 	return o.internal(into), *kind, unknown, nil
 }
 
-// unmarshal does what the strict serializer of the API server does, which would look for the kind once
-// more. The fields of the first result are unknown or there twice.
+// unmarshal decodes JSON as the strict serializer of the API server does, but does not read the kind again. The errors in
+// strict are about unknown and duplicate fields.
 func unmarshal(data []byte, into runtime.Object) (strict []error, err error) {
 	u, ok := into.(*unstructured.Unstructured)
 	if !ok {
@@ -124,8 +143,7 @@ func unmarshal(data []byte, into runtime.Object) (strict []error, err error) {
 	return strict, err
 }
 
-// decodeAsSent decodes what a webhook was sent: a custom resource may be as a patch left it, with
-// values of any type.
+// decodeAsSent decodes an object that a webhook received. A patch may have left values of any type in a custom resource.
 func (o *objects) decodeAsSent(data []byte) (runtime.Object, error) {
 	kind, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
@@ -143,39 +161,39 @@ func (o *objects) decodeAsSent(data []byte) (runtime.Object, error) {
 	return obj, nil
 }
 
-// place finds out namespace and name, and checks that the object agrees.
-func (a *asked) place(custom *customVersion) error {
-	obj := a.object
+// setNames sets the namespace and the name of the request, and compares them with the object.
+func (a *decodedRequest) setNames(custom *customresource.Version) error {
+	obj := a.Object
 	if obj == nil {
-		obj = a.old
+		obj = a.Old
 	}
 	m, err := meta.Accessor(obj)
-	if err != nil { // such as the options of CONNECT
+	if err != nil { // an object without metadata, such as the options of CONNECT
 		return nil
 	}
-	if a.namespace == "" {
-		a.namespace = m.GetNamespace()
+	if a.Namespace == "" {
+		a.Namespace = m.GetNamespace()
 	}
 	switch {
 	case custom != nil && !custom.Namespaced:
-		a.namespace = ""
-	case a.namespace == "" && (custom != nil || namespacedByDefault(a.kind, a.resource)):
-		a.namespace = metav1.NamespaceDefault
+		a.Namespace = ""
+	case a.Namespace == "" && (custom != nil || namespacedByDefault(a.Kind, a.Resource)):
+		a.Namespace = metav1.NamespaceDefault
 	}
-	if a.name == "" {
-		a.name = m.GetName()
+	if a.Name == "" {
+		a.Name = m.GetName()
 	}
-	if a.operation == admission.Update && m.GetName() != a.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", m.GetName(), a.name))
+	if a.Operation == admission.Update && m.GetName() != a.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", m.GetName(), a.Name))
 	}
-	if isNamespace(a.resource) {
-		a.namespace = a.name
+	if isNamespace(a.Resource) {
+		a.Namespace = a.Name
 	}
 	return nil
 }
 
-// optionsOf has TypeMeta, without which webhooks would be sent empty options.
-func optionsOf(req Request) runtime.Object {
+// optionsOf returns the options of a request. Without TypeMeta, webhooks would receive empty options.
+func optionsOf(req rawRequest) runtime.Object {
 	var dryRun []string
 	if req.DryRun {
 		dryRun = []string{metav1.DryRunAll}
@@ -195,26 +213,12 @@ func optionsOf(req Request) runtime.Object {
 	}
 }
 
-func userOf(u authenticationv1.UserInfo) user.Info {
-	if u.Username == "" && u.UID == "" && len(u.Groups) == 0 && len(u.Extra) == 0 {
-		return &user.DefaultInfo{Name: "admin", Groups: []string{masters, user.AllAuthenticated}}
-	}
-	info := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups}
-	for key, values := range u.Extra {
-		if info.Extra == nil {
-			info.Extra = map[string][]string{}
-		}
-		info.Extra[key] = values
-	}
-	return info
-}
-
 func isNamespace(r schema.GroupVersionResource) bool {
 	return r.Group == "" && r.Resource == "namespaces"
 }
 
-// namespacedByDefault reports whether a resource is one of Kubernetes' own that is in namespaces,
-// so that a request without one is for the namespace that clients take then.
+// namespacedByDefault reports whether a built-in resource is namespaced. A request without a namespace is then for the
+// namespace "default", as clients do it.
 func namespacedByDefault(kind schema.GroupVersionKind, r schema.GroupVersionResource) bool {
 	return strategy.BuiltIn().Recognizes(kind) && !k8svalidation.ClusterScoped(r.GroupResource())
 }

@@ -9,66 +9,20 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
+	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
-// An endpoint is the address of a webhook. The API server's code sees a unique host in its place, the key, because it
-// shares clients between webhooks with one address and does not pass on the name of the webhook. The transport sends to,
-// dials and verifies the real host.
-type endpoint struct {
-	handler http.Handler
-	key     string
-	host    string // as the API server shows it
-	service *admissionregistrationv1.ServiceReference
-}
-
-func newEndpoint(c admissionregistrationv1.WebhookClientConfig, sort string, index int, handler http.Handler) endpoint {
-	e := endpoint{handler: handler, key: fmt.Sprintf("%s-%d.admitkit.invalid", sort, index)}
-	if s := c.Service; s != nil {
-		e.service = s
-		e.host = net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(*s.Port)))
-		return e
-	}
-	u, err := url.Parse(*c.URL)
-	if err != nil {
-		return e // it has been validated
-	}
-	e.host = u.Host
-	if ip := net.ParseIP(u.Hostname()); strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback() {
-		// Only to these hosts does the API server speak HTTP/2.
-		block := 200
-		if sort == "validating" {
-			block = 201
-		}
-		e.key = fmt.Sprintf("127.%d.%d.%d", block, index>>8&255, index&255)
-	}
-	return e
-}
-
-// clientConfig is that of the endpoint with its key for a host.
-func (e endpoint) clientConfig(c admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.WebhookClientConfig {
-	u := url.URL{Scheme: "https", Host: e.key}
-	if e.service != nil {
-		u.Path = ptr.Deref(e.service.Path, "")
-	} else if own, err := url.Parse(*c.URL); err == nil {
-		u.Path, u.RawPath = own.Path, own.RawPath
-	}
-	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(u.String()), CABundle: c.CABundle}
-}
-
-// clients make the clients of webhooks.
+// clients configures the HTTP clients of webhooks.
 type clients struct {
 	hooks   map[string]*hook // by key
 	resolve func(ctx context.Context, namespace, name string, port int32) (string, error)
@@ -76,9 +30,34 @@ type clients struct {
 	opened  map[*hook]http.RoundTripper
 }
 
-// sole is the transport to a hook, the same for all its clients: the API server's code makes new
-// ones where there are more webhooks than it keeps clients for.
-func (c *clients) sole(h *hook, transport http.RoundTripper) http.RoundTripper {
+// newClients returns the clients of webhooks. resolve returns the address of a Service, and can be nil.
+func newClients(resolve func(context.Context, string, string, int32) (string, error), sorts ...[]*hook) *clients {
+	c := &clients{hooks: map[string]*hook{}, opened: map[*hook]http.RoundTripper{}, resolve: resolve}
+	for _, hooks := range sorts {
+		for _, h := range hooks {
+			c.hooks[h.key] = h
+		}
+	}
+	return c
+}
+
+// addConversion registers the conversion webhook of a definition, and sets its clientConfig to its key.
+func (c *clients) addConversion(d *apiextensionsv1.CustomResourceDefinition, handler http.Handler) {
+	w := d.Spec.Conversion
+	config := admissionregistrationv1.WebhookClientConfig{URL: w.Webhook.ClientConfig.URL, CABundle: w.Webhook.ClientConfig.CABundle}
+	if s := w.Webhook.ClientConfig.Service; s != nil {
+		config.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
+	}
+	configuration.DefaultClientConfig(&config, d.Name, handler)
+	h := &hook{endpoint: newEndpoint(config, "conversion", len(c.hooks), handler)}
+	c.hooks[h.key] = h
+	config = h.clientConfig(config)
+	w.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle}
+}
+
+// shared returns the first transport that was created for a hook. The API server's code creates new clients if there are
+// more webhooks than its cache of clients holds.
+func (c *clients) shared(h *hook, transport http.RoundTripper) http.RoundTripper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.opened[h] == nil {
@@ -87,7 +66,7 @@ func (c *clients) sole(h *hook, transport http.RoundTripper) http.RoundTripper {
 	return c.opened[h]
 }
 
-// wrap is an AuthenticationInfoResolverWrapper: it is asked for the configuration of each client.
+// wrap is an AuthenticationInfoResolverWrapper. It returns the client configuration for the key of a hook.
 func (c *clients) wrap(webhookutil.AuthenticationInfoResolver) webhookutil.AuthenticationInfoResolver {
 	return &webhookutil.AuthenticationInfoResolverDelegator{ClientConfigForFunc: func(hostPort string) (*rest.Config, error) {
 		host, _, err := net.SplitHostPort(hostPort)
@@ -102,7 +81,7 @@ func (c *clients) wrap(webhookutil.AuthenticationInfoResolver) webhookutil.Authe
 	}}
 }
 
-// config has what the API server sets for all webhooks (setGlobalDefaults).
+// config returns the client configuration of a hook, with the API server's defaults (setGlobalDefaults).
 func (c *clients) config(h *hook) *rest.Config {
 	config := &rest.Config{UserAgent: "kube-apiserver-admission", Timeout: 30 * time.Second}
 	if h.service != nil && h.handler == nil {
@@ -121,19 +100,33 @@ func (c *clients) config(h *hook) *rest.Config {
 		if h.handler != nil {
 			next = inmemory.Transport{Handler: h.handler}
 		} else {
-			next = c.sole(h, next)
+			next = c.shared(h, next)
 		}
 		return &hookTransport{hook: h, next: next}
 	})
 	return config
 }
 
+// close closes idle connections.
 func (c *clients) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, rt := range c.opened {
 		utilnet.CloseIdleConnectionsFor(rt)
 	}
+}
+
+// A recorder records the webhook calls of one request.
+type recorder interface {
+	// begin is called before each attempt to send a body to a hook. The returned function is called with the response.
+	begin(h *hook, body []byte) (end func(status int, answer []byte, err error))
+}
+
+type recorderKey struct{}
+
+// withRecorder returns a context whose webhook calls are recorded.
+func withRecorder(ctx context.Context, r recorder) context.Context {
+	return context.WithValue(ctx, recorderKey{}, r)
 }
 
 // hookTransport is the transport of one webhook.
@@ -157,21 +150,22 @@ func (t *hookTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		sent.Body = io.NopCloser(bytes.NewReader(body))
 		sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	// A redirect may lead elsewhere.
+	// A redirect may lead to another host.
 	if sent.URL.Host == t.hook.key {
 		sent.URL.Host, sent.Host = t.hook.host, t.hook.host
 	}
-	if t.hook.WebhookAccessor == nil { // a conversion webhook
+	r, recorded := req.Context().Value(recorderKey{}).(recorder)
+	if !recorded || t.hook.WebhookAccessor == nil { // calls of conversion webhooks are not recorded
 		return t.next.RoundTrip(sent)
 	}
-	call := runOf(req.Context()).began(t.hook, body)
+	end := r.begin(t.hook, body)
 	resp, err := t.next.RoundTrip(sent)
 	if err != nil {
-		call.ended(0, nil, err)
+		end(0, nil, err)
 		return nil, err
 	}
 	answer, err := readAll(resp.Body, resp.ContentLength)
-	call.ended(resp.StatusCode, answer, err)
+	end(resp.StatusCode, answer, err)
 	resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(answer), failing{err}))
 	resp.Request = req
 	return resp, nil
@@ -190,7 +184,7 @@ func readAll(body io.ReadCloser, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// failing is the end of a body that broke off, or just its end.
+// failing is a reader that returns err, or io.EOF if err is nil.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {

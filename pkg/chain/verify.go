@@ -18,7 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// reviewDecoder decodes as the client of webhooks does.
+// reviewDecoder decodes AdmissionReviews as the API server's webhook client does.
 var reviewDecoder = func() runtime.Decoder {
 	s := runtime.NewScheme()
 	utilruntime.Must(admissionv1.AddToScheme(s))
@@ -26,22 +26,33 @@ var reviewDecoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(s).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 }()
 
-// A verification is the API server's check of a webhook response.
-type verification struct {
-	problem    string // why it is of no use
-	denied     bool
-	message    string
-	operations int
+// An exchange is the last request to a webhook and its response.
+type exchange struct {
+	Webhook           string
+	Mutating          bool
+	Attempts          int
+	Request, Response []byte
+	Status            int
+	Err               error // of the transport
 }
 
-func (c *call) verify() verification {
+// A verification is the API server's check of a webhook response.
+type verification struct {
+	Problem    string // why the response cannot be used; empty if it can
+	Denied     bool
+	Message    string // of the denial
+	Operations int    // in the patch
+}
+
+// verify checks a response as the API server does.
+func verify(c exchange) verification {
 	switch {
 	case c.Attempts == 0:
-		return verification{problem: errNeverSent.Error()}
-	case c.err != nil:
-		return verification{problem: "failed to call webhook: " + c.err.Error()}
+		return verification{Problem: "the call could not be sent"}
+	case c.Err != nil:
+		return verification{Problem: "failed to call webhook: " + c.Err.Error()}
 	case c.Status < 200 || c.Status > 206:
-		return verification{problem: fmt.Sprintf("failed to call webhook: the server answered with status %d", c.Status)}
+		return verification{Problem: fmt.Sprintf("failed to call webhook: the server answered with status %d", c.Status)}
 	}
 	var sent struct {
 		APIVersion string `json:"apiVersion"`
@@ -50,7 +61,7 @@ func (c *call) verify() verification {
 		} `json:"request"`
 	}
 	if err := json.Unmarshal(c.Request, &sent); err != nil {
-		return verification{problem: err.Error()}
+		return verification{Problem: err.Error()}
 	}
 	var into runtime.Object = &admissionv1.AdmissionReview{}
 	if sent.APIVersion == admissionv1beta1.SchemeGroupVersion.String() {
@@ -61,35 +72,33 @@ func (c *call) verify() verification {
 		err = fmt.Errorf("the answer is a %T", decoded)
 	}
 	if err != nil {
-		return verification{problem: "failed to call webhook: " + err.Error()}
+		return verification{Problem: "failed to call webhook: " + err.Error()}
 	}
 	answer, err := webhookrequest.VerifyAdmissionResponse(sent.Request.UID, c.Mutating, into)
 	switch {
 	case err != nil:
-		return verification{problem: "received invalid webhook response: " + err.Error()}
+		return verification{Problem: "received invalid webhook response: " + err.Error()}
 	case !answer.Allowed:
-		return verification{denied: true, message: webhookerrors.ToStatusErr(c.hook.GetName(), answer.Result).Error()}
+		return verification{Denied: true, Message: webhookerrors.ToStatusErr(c.Webhook, answer.Result).Error()}
 	case !c.Mutating || len(answer.Patch) == 0:
 		return verification{}
 	}
 	patch, err := jsonpatch.DecodePatch(answer.Patch)
 	if err != nil {
-		return verification{problem: "received undecodable patch in webhook response: " + err.Error()}
+		return verification{Problem: "received undecodable patch in webhook response: " + err.Error()}
 	}
-	return verification{operations: len(patch)}
+	return verification{Operations: len(patch)}
 }
 
-// answered takes the patch from the answer, if there is one.
-func (c *call) answered() {
+// responsePatch returns the JSON Patch of a response, even if the response cannot be used. It returns nil if there is none.
+func responsePatch(response []byte) json.RawMessage {
 	var review struct {
 		Response struct {
 			Patch []byte `json:"patch"`
 		} `json:"response"`
 	}
-	if len(c.Response) == 0 || kjson.UnmarshalCaseSensitivePreserveInts(c.Response, &review) != nil {
-		return
+	if len(response) == 0 || kjson.UnmarshalCaseSensitivePreserveInts(response, &review) != nil || !json.Valid(review.Response.Patch) {
+		return nil
 	}
-	if json.Valid(review.Response.Patch) {
-		c.Patch = review.Response.Patch
-	}
+	return review.Response.Patch
 }

@@ -5,7 +5,6 @@ package realserver
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ import (
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	webhookrequest "k8s.io/apiserver/pkg/admission/plugin/webhook/request"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 )
 
 // reviewSerializer decodes AdmissionReviews as the API server's webhook client does.
@@ -148,19 +146,6 @@ func (c *ObservedCall) apply(r *Reading, raw []byte, patchType admissionv1.Patch
 		return
 	}
 	r.Changed = !jsonpatch.Equal(object, r.Patched)
-}
-
-// ResponsePatch returns the JSON Patch of a response, even if the response cannot be used.
-func ResponsePatch(answer []byte) json.RawMessage {
-	var review struct {
-		Response struct {
-			Patch []byte `json:"patch"`
-		} `json:"response"`
-	}
-	if len(answer) == 0 || kjson.UnmarshalCaseSensitivePreserveInts(answer, &review) != nil || !json.Valid(review.Response.Patch) {
-		return nil
-	}
-	return review.Response.Patch
 }
 
 // fail records an error that fails the request under failurePolicy Ignore too.

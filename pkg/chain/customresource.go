@@ -3,34 +3,33 @@
 package chain
 
 import (
-	"errors"
 	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/internal/customresource"
 )
 
-// customOf is nil for what is no custom resource, or one of which nothing is known.
-func (o *objects) customOf(obj runtime.Object) *customResource {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
-	return o.custom[u.GroupVersionKind().GroupKind()]
+// A customResource is a compiled definition with the converter between its versions.
+type customResource struct {
+	*customresource.Resource
+	convertor runtime.ObjectConvertor
 }
 
-func (o *objects) customVersion(kind schema.GroupVersionKind) *customVersion {
-	r := o.custom[kind.GroupKind()]
-	if r == nil {
-		return nil
+func newCustomResource(d *apiextensionsv1.CustomResourceDefinition) (*customResource, error) {
+	r, err := customresource.New(d)
+	if err != nil {
+		return nil, err
 	}
-	return r.Versions[kind.Version]
+	return &customResource{Resource: r}, nil
 }
 
-// stored is the object as it is after it has been written to the storage and read again. Only that is
-// pruned again: webhooks see each other's unknown fields.
+// stored returns the object as it is after it was written to the storage and read again. Unknown fields that webhooks add
+// are pruned here and not earlier, so that later webhooks see them.
 func (r *customResource) stored(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	version := u.GroupVersionKind().GroupVersion()
 	storage, err := apihelpers.GetCRDStorageVersion(r.Definition)
@@ -38,7 +37,7 @@ func (r *customResource) stored(u *unstructured.Unstructured) (*unstructured.Uns
 		return nil, err
 	}
 	if version.Version != storage {
-		// What is in the version of the storage is written as it is.
+		// An object in the storage version needs no conversion.
 		if u, err = r.convert(u, schema.GroupVersion{Group: version.Group, Version: storage}); err != nil {
 			return nil, err
 		}
@@ -63,21 +62,7 @@ func (r *customResource) convert(u *unstructured.Unstructured, to schema.GroupVe
 	}
 	converted, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("converting to %v has made a %T", to, obj)
+		return nil, fmt.Errorf("conversion to %v returned a %T", to, obj)
 	}
 	return converted, nil
-}
-
-// errNotServed is of requests that no API server has an address for.
-var errNotServed = errors.New("this version of the custom resource is not served")
-
-func (o *objects) serves(kind schema.GroupVersionKind) error {
-	r := o.custom[kind.GroupKind()]
-	if r == nil {
-		return nil
-	}
-	if v := r.Versions[kind.Version]; v == nil || !v.Served {
-		return fmt.Errorf("%s: %w", kind, errNotServed)
-	}
-	return nil
 }

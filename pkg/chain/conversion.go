@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"net/http"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+)
+
+// addConverters sets the converters of custom resources. Conversion webhooks are called in the same way as admission
+// webhooks: by a handler, found by the name of the definition, or at their address.
+func (o *objects) addConverters(c *clients, handlers map[string]http.Handler) error {
+	if len(o.custom) == 0 {
+		return nil
+	}
+	for _, r := range o.custom {
+		if r.Definition.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+			c.addConversion(r.Definition, handlers[r.Definition.Name])
+		}
+	}
+	factory, err := conversion.NewCRConverterFactory(webhookutil.NewDefaultServiceResolver(), c.wrap)
+	if err != nil {
+		return err
+	}
+	for _, r := range o.custom {
+		if r.convertor, _, err = factory.NewConverter(r.Definition); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
+	mutatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object"
+	validatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	fieldmanageradmission "k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// An engine has what all runs of a [Chain] share.
+type engine struct {
+	options              Options // with an authorizer
+	mutating, validating []*hook
+	admission            chained
+	objects              *objects
+	managed              fieldManagers
+	predicates           predicates
+	guessedAuthorizer    bool // Options.Authorizer is nil
+	known                *knownNamespaces
+	clients              *clients
+	// realHosts replaces the keys of endpoints in messages with hosts.
+	realHosts *strings.Replacer
+	stop      chan struct{}
+}
+
+type chained interface {
+	admission.MutationInterface
+	admission.ValidationInterface
+}
+
+func newEngine(w Webhooks, o Options) (*engine, error) {
+	e := &engine{options: o, stop: make(chan struct{})}
+	registered, err := w.completed()
+	if err != nil {
+		return nil, err
+	}
+	if e.objects, err = newObjects(o.Types, o.CRDs, o.Default); err != nil {
+		return nil, err
+	}
+	if e.options.Authorizer == nil {
+		e.options.Authorizer, e.guessedAuthorizer = mastersOnly, true
+	}
+	e.managed.objects = e.objects
+	e.mutating, e.validating = newHooks(registered.mutating, registered.validating, w.Handlers)
+	e.clients = newClients(o.ResolveService, e.mutating, e.validating)
+	e.realHosts = realHosts(e.mutating, e.validating)
+	if err := e.objects.addConverters(e.clients, o.Conversions); err != nil {
+		return nil, err
+	}
+	return e, e.build(registered)
+}
+
+// decode decodes a request. A refusal is the error with which the API server rejects the request before admission.
+func (e *engine) decode(req Request) (s *subject, refusal, err error) {
+	decoded, refusal, err := e.objects.decode(rawRequest(req))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot decode the request: %w", err)
+	}
+	return &subject{decodedRequest: decoded, objects: e.objects}, refusal, nil
+}
+
+// holdNamespace gives the Namespace that a request is about the labels of the old object, for namespaceSelectors. On CREATE
+// and UPDATE the selectors read the labels of the new object.
+func (e *engine) holdNamespace(r *decodedRequest) (release func()) {
+	old, ok := r.Old.(*corev1.Namespace)
+	if !ok || r.Operation == admission.Update && r.SubResource == "" {
+		return func() {}
+	}
+	return e.known.hold(newNamespace(r.Namespace, old.Labels))
+}
+
+// build creates the API server's admission chain. The informers start with all objects and run no goroutines.
+func (e *engine) build(registered configurations) error {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "https://admitkit.invalid", QPS: -1, Transport: noNamespaces{}})
+	if err != nil {
+		return err
+	}
+	e.known = &knownNamespaces{given: namespacesOf(e.options.Namespaces)}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	e.known.provide(factory)
+	configured := factory.Admissionregistration().V1()
+	var errs []error
+	for _, m := range registered.mutating {
+		errs = append(errs, configured.MutatingWebhookConfigurations().Informer().GetStore().Add(m))
+	}
+	for _, v := range registered.validating {
+		errs = append(errs, configured.ValidatingWebhookConfigurations().Informer().GetStore().Add(v))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	e.predicates = predicates{
+		namespaces: &namespace.Matcher{NamespaceLister: factory.Core().V1().Namespaces().Lister(), Client: client},
+		objects:    &object.Matcher{},
+		authorizer: e.options.Authorizer, guessedAuthorizer: e.guessedAuthorizer,
+	}
+	handler, err := e.newPlugins(client, factory, e.options.Authorizer)
+	if err != nil {
+		return err
+	}
+	e.admission = fieldmanageradmission.NewManagedFieldsValidatingAdmissionController(handler).(chained)
+	return nil
+}
+
+func (e *engine) newPlugins(client kubernetes.Interface, factory informers.SharedInformerFactory, a authorizer.Authorizer) (admission.Interface, error) {
+	plugins := admission.NewPlugins()
+	var names []string
+	for _, p := range e.options.Plugins {
+		plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.Admission, nil })
+		names = append(names, p.Name)
+	}
+	mutatingplugin.Register(plugins)
+	validatingplugin.Register(plugins)
+	names = append(names, mutatingplugin.PluginName, validatingplugin.PluginName)
+	return plugins.NewFromPlugins(names, noConfig{}, admission.PluginInitializers{
+		initializer.New(client, nil, factory, a, utilfeature.DefaultFeatureGate, nil, e.stop, nil),
+		webhookinit.NewPluginInitializer(e.clients.wrap, webhookutil.NewDefaultServiceResolver()),
+	}, admission.DecoratorFunc(alwaysReady))
+}
+
+type noConfig struct{}
+
+func (noConfig) ConfigFor(string) (io.Reader, error) { return nil, nil }
+
+// alwaysReady makes the webhook plugins not wait for their informers, which never run.
+func alwaysReady(p admission.Interface, name string) admission.Interface {
+	if name == mutatingplugin.PluginName || name == validatingplugin.PluginName {
+		p.(interface{ SetReadyFunc(admission.ReadyFunc) }).SetReadyFunc(func() bool { return true })
+	}
+	return p
+}
+
+// noNamespaces is the transport to an API server that has no namespaces. The plugins look there for unknown namespaces.
+type noNamespaces struct{}
+
+func (noNamespaces) RoundTrip(req *http.Request) (*http.Response, error) {
+	name := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
+	status := apierrors.NewNotFound(corev1.Resource("namespaces"), name).ErrStatus
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(string(body))), ContentLength: int64(len(body)), Request: req}, nil
+}
