@@ -13,9 +13,7 @@ package chain
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -90,86 +88,3 @@ type Result struct {
 
 // Admitted reports whether the request was not rejected.
 func (r *Result) Admitted() bool { return r.Rejection == nil }
-
-// A Call is one call of a webhook.
-type Call struct {
-	Configuration, Webhook string
-	Mutating               bool
-	// Round is 0, or 1 for a reinvocation. Index is the webhook's index as in the API server's
-	// audit annotations: among all mutating webhooks, or among the validating webhooks that match.
-	Round, Index int
-	// Request and Response are the bodies as they were sent. Without a response, Response is nil
-	// and Status is 0.
-	Request, Response []byte
-	Status            int
-	// Attempts counts how often the body was sent. The API server repeats it after a redirect or
-	// a response with Retry-After. Response and Status belong to the last attempt. Attempts is 0
-	// if the API server failed before it sent the body.
-	Attempts int
-	// Patch is the JSON Patch of the response, or nil. Mutated reports whether the API server
-	// treated the object as changed by it, which can reinvoke other webhooks.
-	Patch   json.RawMessage
-	Mutated bool
-	Effect  Effect
-	// Error is the error if Effect is Failed or FailedOpen, or the message of a denial.
-	Error    string
-	Duration time.Duration
-}
-
-// An Effect is the effect of a webhook call on the request.
-type Effect string
-
-// The effects of a call.
-const (
-	// Allowed: the response allows the request, with or without a patch.
-	Allowed Effect = "Allowed"
-	// Denied: the response denies the request, which is rejected whatever the failurePolicy is.
-	Denied Effect = "Denied"
-	// Failed: the call failed and the request is rejected, because failurePolicy is Fail or
-	// because the patch cannot be applied.
-	Failed Effect = "Failed"
-	// FailedOpen: the call failed and failurePolicy is Ignore, so the request continues.
-	FailedOpen Effect = "FailedOpen"
-)
-
-// An Annotation is an audit annotation that the API server or a webhook adds to the audit event.
-type Annotation struct {
-	Key, Value string
-	// Level is the lowest audit level at which it is recorded: Metadata or Request.
-	Level string
-}
-
-// A Selection records whether a webhook was called for a request, and why.
-type Selection struct {
-	Configuration, Webhook string
-	Mutating               bool
-	// Index is the webhook's index among all mutating or all validating webhooks.
-	Index  int
-	Called bool
-	// Reason is the first reason why the webhook was not called, or [Matches].
-	Reason Reason
-	// Detail describes the reason: the rule that matches, or the selector or condition that does
-	// not match.
-	Detail string
-}
-
-// A Reason is the predicate or event that decided whether a webhook was called. The constants are in the order in
-// which the API server evaluates the predicates (generic.Webhook.ShouldCallHook).
-type Reason string
-
-// The reasons why a webhook was called or not.
-const (
-	// ByResource: the API server calls no webhook for this resource, such as webhook configurations.
-	ByResource          Reason = "Resource"
-	ByNamespaceSelector Reason = "NamespaceSelector"
-	ByObjectSelector    Reason = "ObjectSelector"
-	ByRules             Reason = "Rules"
-	ByMatchCondition    Reason = "MatchCondition"
-	// ByDryRun: the webhook has side effects and the request is a dry run, so the API server
-	// rejects the request.
-	ByDryRun Reason = "DryRun"
-	// ByRejection: the webhook matches, but the request was rejected before its turn.
-	ByRejection Reason = "Rejection"
-	// Matches: the webhook was called.
-	Matches Reason = "Matches"
-)

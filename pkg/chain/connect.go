@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
@@ -45,7 +46,7 @@ func Connect(config *rest.Config, w Webhooks, o ConnectOptions) (Engine, error) 
 		s.audit = realserver.NewAuditLog(o.AuditLog)
 	}
 	var err error
-	if s.server, err = realserver.NewServer(config, defaultManager, newEngineID(), o.Namespaces); err != nil {
+	if s.server, err = realserver.NewServer(config, inprocess.DefaultManager, newEngineID(), o.Namespaces); err != nil {
 		return nil, err
 	}
 	if err := s.open(ctx, w, o.CRDs); err != nil {

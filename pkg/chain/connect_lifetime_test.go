@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
@@ -239,7 +240,7 @@ func testClose(t *testing.T, c control) {
 // expectNothing fails if anything of an engine is on the API server.
 func (c control) expectNothing(t *testing.T, id string) {
 	t.Helper()
-	a, err := realserver.NewAPI(c.Config, defaultManager)
+	a, err := realserver.NewAPI(c.Config, inprocess.DefaultManager)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	mutatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
@@ -122,7 +123,7 @@ func callOf(c *realserver.ObservedCall) Call {
 	r := c.Read()
 	call := Call{
 		Configuration: c.Target.Configuration, Webhook: c.Target.Webhook, Mutating: c.Target.Mutating, Index: c.Target.Index,
-		Request: c.Request, Response: c.Response, Status: c.Status, Attempts: c.Attempts, Patch: responsePatch(c.Response), Mutated: r.Changed,
+		Request: c.Request, Response: c.Response, Status: c.Status, Attempts: c.Attempts, Patch: inprocess.ResponsePatch(c.Response), Mutated: r.Changed,
 		Effect: effectOf(c, r), Error: r.Denial, Duration: c.Ended.Sub(c.Began),
 	}
 	if c.Ended.IsZero() {

@@ -108,9 +108,9 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	}
 	defer letGo()
 	a.builtIn = strategy.BuiltIn().Recognizes(s.Kind)
-	s.ctx = ctx
+	s.Context = ctx
 	if a.Stored != nil && s.Old != nil {
-		if s.Old, _, _, err = x.objects.decodeObject(a.Stored.Encode()); err != nil {
+		if s.Old, _, _, err = x.objects.DecodeObject(a.Stored.Encode()); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 		if err != nil {
 			return err
 		}
-		why := x.predicates.decide(ctx, h, s.newAttributes(object, s.Old), s.interfaces())
+		why := x.predicates.decide(ctx, h, s.NewAttributes(object, s.Old), s.Interfaces())
 		verdicts[i].tell(why, result)
 		if verdicts[i].Reason == "" {
 			a.limit(SelectionUnknown, "The reason why %s was not called is unknown.", h.GetName())
@@ -159,13 +159,13 @@ func (a *serverAdmission) asSeenBy(t *realserver.Target, result *Result, calls [
 			raw, patched = result.Object, nil
 		}
 	}
-	if object, err := a.explainer.objects.decodeAsSent(patched); patched != nil && err == nil && isBuiltIn(object) == a.builtIn {
+	if object, err := a.explainer.objects.DecodeAsSent(patched); patched != nil && err == nil && isBuiltIn(object) == a.builtIn {
 		return object, nil // else the API server could not make anything of the patch either
 	}
 	if raw == nil {
 		return nil, nil
 	}
-	return a.explainer.objects.decodeAsSent(raw)
+	return a.explainer.objects.DecodeAsSent(raw)
 }
 
 func isBuiltIn(object runtime.Object) bool {
@@ -200,7 +200,7 @@ func (a *serverAdmission) knowNamespace(ctx context.Context) (letGo func(), err 
 	case err != nil:
 		return nil, fmt.Errorf("namespace %s: %w", a.ObjectNamespace, err)
 	}
-	return a.explainer.known.hold(&ns), nil
+	return a.explainer.known.Hold(&ns), nil
 }
 
 // withGroups adds the group that the API server adds.

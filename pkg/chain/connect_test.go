@@ -20,6 +20,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
@@ -212,7 +213,7 @@ func trace(r *Result) []string {
 // count returns how many objects there are.
 func (c control) count(t testing.TB, path string) int {
 	t.Helper()
-	a, err := realserver.NewAPI(c.Config, defaultManager)
+	a, err := realserver.NewAPI(c.Config, inprocess.DefaultManager)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // Chain is the engine that New returns. It can run any number of requests.
@@ -25,7 +27,7 @@ func New(w Webhooks, o Options) (*Chain, error) {
 
 // Close closes idle connections to webhooks.
 func (c *Chain) Close() error {
-	c.clients.close()
+	c.clients.Close()
 	return nil
 }
 
@@ -39,13 +41,13 @@ func (c *Chain) Admit(ctx context.Context, req Request) (*Result, error) {
 		return nil, err
 	}
 	calls := newCaller(c.engine, s)
-	defer c.holdNamespace(s.decodedRequest)()
+	defer c.holdNamespace(s.DecodedRequest)()
 	warnings, err := withWarnings(ctx, func(ctx context.Context) error {
 		if refusal != nil {
 			return refusal
 		}
 		defer calls.finish()
-		return newRun(c.engine, s, calls, true).admit(withRecorder(ctx, calls.recording))
+		return inprocess.NewRun(s, calls, c.storage()).Admit(inprocess.WithRecorder(ctx, calls.recording))
 	})
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err()
@@ -67,14 +69,16 @@ func (c *Chain) Explain(ctx context.Context, req Request) (*Explanation, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.ctx = ctx
+	s.Context = ctx
 	e := &explaining{subject: s, predicates: &c.predicates, mutating: c.mutating, validating: c.validating, explanation: &Explanation{}}
-	defer c.holdNamespace(s.decodedRequest)()
+	defer c.holdNamespace(s.DecodedRequest)()
 	_, err = withWarnings(ctx, func(ctx context.Context) error {
 		if refusal != nil {
 			return refusal
 		}
-		return newRun(c.engine, s, e, false).admit(ctx)
+		storage := c.storage()
+		storage.ExplainOnly = true
+		return inprocess.NewRun(s, e, storage).Admit(ctx)
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -14,11 +14,13 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // explainConditions evaluates all conditions one by one, and out of one budget, as the API server
 // does.
-func (p *predicates) explainConditions(ctx context.Context, h *hook, a admission.Attributes, kind schema.GroupVersionKind, o interfaces) []Predicate {
+func (p *predicates) explainConditions(ctx context.Context, h *inprocess.Hook, a admission.Attributes, kind schema.GroupVersionKind, o inprocess.Interfaces) []Predicate {
 	all := h.GetMatchConditions()
 	if len(all) == 0 {
 		return nil
@@ -32,7 +34,7 @@ func (p *predicates) explainConditions(ctx context.Context, h *hook, a admission
 	}
 	versioned, err := admission.NewVersionedAttributes(a, kind, o)
 	switch {
-	case err != nil && o.custom[a.GetKind().GroupKind()] == nil && kind != a.GetKind():
+	case err != nil && o.Custom[a.GetKind().GroupKind()] == nil && kind != a.GetKind():
 		return failed(fmt.Errorf("it is about a %s, to which the object cannot be converted here", kind), Unknown)
 	case err != nil:
 		return failed(err, Errs)

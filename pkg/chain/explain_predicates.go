@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // explain asks all predicates, where decide stops at the first that decides.
-func (p *predicates) explain(ctx context.Context, h *hook, a admission.Attributes, o interfaces) Explained {
-	e := Explained{Configuration: h.configuration, Webhook: h.GetName(), Mutating: h.mutating, Index: h.index}
+func (p *predicates) explain(ctx context.Context, h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) Explained {
+	e := Explained{Configuration: h.Configuration, Webhook: h.GetName(), Mutating: h.Mutating, Index: h.Index}
 	e.Predicates = append(e.Predicates, exempt(a), p.explainNamespace(h, a), p.explainObject(h, a))
 	by, kind, resource := explainRules(h, a, o)
 	e.Predicates = append(e.Predicates, by)
@@ -46,7 +48,7 @@ func answerOf(holds bool) PredicateResult {
 	return Fails
 }
 
-func (p *predicates) explainNamespace(h *hook, a admission.Attributes) Predicate {
+func (p *predicates) explainNamespace(h *inprocess.Hook, a admission.Attributes) Predicate {
 	matches, err := p.namespaces.MatchNamespaceSelector(h, a)
 	e := Predicate{Reason: ByNamespaceSelector, Result: answerOf(matches)}
 	selector, _ := h.GetParsedNamespaceSelector() // an error is one of the match, too
@@ -68,7 +70,7 @@ func (p *predicates) explainNamespace(h *hook, a admission.Attributes) Predicate
 	return e
 }
 
-func (p *predicates) explainObject(h *hook, a admission.Attributes) Predicate {
+func (p *predicates) explainObject(h *inprocess.Hook, a admission.Attributes) Predicate {
 	matches, err := p.objects.MatchObjectSelector(h, a)
 	e := Predicate{Reason: ByObjectSelector, Result: answerOf(matches)}
 	selector, _ := h.GetParsedObjectSelector() // an error is one of the match, too
@@ -129,7 +131,7 @@ func label(key string, of labels.Set) string {
 }
 
 // explainRules also knows of versions that an API server converts to, but this engine cannot.
-func explainRules(h *hook, a admission.Attributes, o interfaces) (Predicate, schema.GroupVersionKind, schema.GroupVersionResource) {
+func explainRules(h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) (Predicate, schema.GroupVersionKind, schema.GroupVersionResource) {
 	kind, resource, detail, err := matchRules(h, a, o.GetEquivalentResourceMapper())
 	e := Predicate{Reason: ByRules, Result: Holds, Detail: detail}
 	switch {
@@ -141,7 +143,7 @@ func explainRules(h *hook, a admission.Attributes, o interfaces) (Predicate, sch
 	}
 	if *h.GetMatchPolicy() == admissionregistrationv1.Equivalent && a.GetSubresource() == "" {
 		for i, rule := range h.GetRules() {
-			for _, other := range o.notConverted(a.GetResource(), a.GetKind()) {
+			for _, other := range o.NotConverted(a.GetResource(), a.GetKind()) {
 				as := withResource{a, other}
 				if m := (rules.Matcher{Rule: rule, Attr: as}); m.Matches() {
 					e.Detail = fmt.Sprintf("rules[%d] is for the equivalent %s", i, describe(as))

@@ -4,30 +4,37 @@ package chain
 
 import (
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // An explaining explains the webhooks of one request, in place of calling them.
 type explaining struct {
-	subject              *subject
+	subject              *inprocess.Subject
 	predicates           *predicates
-	mutating, validating []*hook
+	mutating, validating []*inprocess.Hook
 	explanation          *Explanation
 	explained            int // 1 after the mutating webhooks, 2 after the validating webhooks
 }
 
-func (e *explaining) mutate(a admission.Attributes) error   { return e.explain(a, e.mutating) }
-func (e *explaining) validate(a admission.Attributes) error { return e.explain(a, e.validating) }
-func (e *explaining) nextStep()                             { e.explanation.Twice = true }
+// Mutate explains the mutating webhooks.
+func (e *explaining) Mutate(a admission.Attributes) error { return e.explain(a, e.mutating) }
+
+// Validate explains the validating webhooks.
+func (e *explaining) Validate(a admission.Attributes) error { return e.explain(a, e.validating) }
+
+// NextStep begins the second step of a deletion. The explanation has the webhooks only once.
+func (e *explaining) NextStep() { e.explanation.Twice = true }
 
 // explain adds the explanation of the webhooks of one type.
-func (e *explaining) explain(a admission.Attributes, hooks []*hook) error {
-	e.subject.begin(a)
+func (e *explaining) explain(a admission.Attributes, hooks []*inprocess.Hook) error {
+	e.subject.Begin(a)
 	if e.explanation.Twice {
 		return nil
 	}
 	e.explained++
 	for _, h := range hooks {
-		e.explanation.Webhooks = append(e.explanation.Webhooks, e.predicates.explain(e.subject.ctx, h, a, e.subject.interfaces()))
+		e.explanation.Webhooks = append(e.explanation.Webhooks, e.predicates.explain(e.subject.Context, h, a, e.subject.Interfaces()))
 	}
 	return nil
 }
@@ -36,17 +43,17 @@ func (e *explaining) explain(a admission.Attributes, hooks []*hook) error {
 func (e *explaining) finish() {
 	if e.explained == 0 {
 		e.explanation.Early = true
-		_ = e.mutate(e.attributes()) // never fails
+		_ = e.Mutate(e.attributes()) // never fails
 	}
 	if e.explained == 1 {
-		_ = e.validate(e.attributes())
+		_ = e.Validate(e.attributes())
 	}
 }
 
 // attributes returns the attributes of the last admission. If there was none, they have the objects of the request.
 func (e *explaining) attributes() admission.Attributes {
-	if e.subject.attributes == nil {
-		return e.subject.newAttributes(e.subject.Object, e.subject.Old)
+	if e.subject.Attributes == nil {
+		return e.subject.NewAttributes(e.subject.Object, e.subject.Old)
 	}
-	return e.subject.attributes
+	return e.subject.Attributes
 }

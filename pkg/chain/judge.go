@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // judge sets the effect of each call. The audit annotations tell which calls failed open. Another failure is the cause of
@@ -16,7 +17,7 @@ import (
 func judge(calls []*call, validatingFailedOpen bool, err error, realHosts *strings.Replacer) {
 	for i, c := range calls {
 		c.Effect = Allowed
-		c.Patch = responsePatch(c.Response)
+		c.Patch = inprocess.ResponsePatch(c.Response)
 		switch {
 		case c.failedOpen:
 			c.Effect, c.Error = FailedOpen, c.failure()
@@ -35,7 +36,7 @@ func judge(calls []*call, validatingFailedOpen bool, err error, realHosts *strin
 // judgeBy sets the effect of a call that can be the cause of the rejection err.
 func (c *call) judgeBy(err error) {
 	name := c.hook.GetName()
-	v := verify(c.exchange())
+	v := inprocess.Verify(c.exchange())
 	switch {
 	case v.Denied:
 		c.Effect, c.Error = Denied, v.Message
@@ -53,15 +54,15 @@ func (c *call) judgeBy(err error) {
 
 // failure returns the error of a call that failed open.
 func (c *call) failure() string {
-	if v := verify(c.exchange()); v.Problem != "" {
+	if v := inprocess.Verify(c.exchange()); v.Problem != "" {
 		return v.Problem
 	}
 	return "the response cannot be used"
 }
 
 // exchange returns the last attempt of the call.
-func (c *call) exchange() exchange {
-	return exchange{Webhook: c.hook.GetName(), Mutating: c.Mutating, Attempts: c.Attempts, Request: c.Request, Response: c.Response, Status: c.Status, Err: c.err}
+func (c *call) exchange() inprocess.Exchange {
+	return inprocess.Exchange{Webhook: c.hook.GetName(), Mutating: c.Mutating, Attempts: c.Attempts, Request: c.Request, Response: c.Response, Status: c.Status, Err: c.err}
 }
 
 // panicCause describes the panic of a handler in this process, or is empty.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
@@ -21,13 +22,13 @@ type limiter func(code LimitCode, format string, args ...any)
 
 // A limited is a request whose limits are collected.
 type limited struct {
-	*decodedRequest
+	*inprocess.DecodedRequest
 	engine *engine
 }
 
 // limitsOf returns what the engine did not do for a request as a real API server would have done.
 func limitsOf(e *engine, c *caller) []Limit {
-	r := limited{c.subject.decodedRequest, e}
+	r := limited{c.subject.DecodedRequest, e}
 	var limits []Limit
 	add := func(code LimitCode, format string, args ...any) {
 		limits = append(limits, Limit{code, fmt.Sprintf(format, args...)})
@@ -41,7 +42,7 @@ func limitsOf(e *engine, c *caller) []Limit {
 	}
 	for _, v := range c.selector.list {
 		if v.decision == ByRules {
-			r.equivalentLimits(v.hook, c.subject.attributes, add)
+			r.equivalentLimits(v.hook, c.subject.Attributes, add)
 		}
 		if r.engine.guessedAuthorizer && usesAuthorizer(v.hook) {
 			add(NoAuthorizer, "A matchCondition of %s uses the authorizer, and Options.Authorizer is nil: members of system:masters may do everything and other users nothing.", v.hook.GetName())
@@ -51,7 +52,7 @@ func limitsOf(e *engine, c *caller) []Limit {
 }
 
 func (r limited) customLimits(add limiter) {
-	if r.engine.objects.customVersion(r.Kind) != nil {
+	if r.engine.objects.CustomVersion(r.Kind) != nil {
 		return
 	}
 	add(NoSchema, "The schema of %s is unknown, so the object is not pruned, defaulted or validated. Add its CustomResourceDefinition to Options.CRDs.", r.Kind.Kind)
@@ -126,11 +127,11 @@ var inTreePlugins = map[string]string{
 }
 
 // equivalentLimits adds a limit if an API server would call the webhook with another version of the object.
-func (r limited) equivalentLimits(h *hook, a admission.Attributes, add limiter) {
+func (r limited) equivalentLimits(h *inprocess.Hook, a admission.Attributes, add limiter) {
 	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent {
 		return
 	}
-	for _, other := range r.engine.objects.notConverted(r.Resource, r.Kind) {
+	for _, other := range r.engine.objects.NotConverted(r.Resource, r.Kind) {
 		for _, rule := range h.GetRules() {
 			if m := (rules.Matcher{Rule: rule, Attr: withResource{a, other}}); m.Matches() {
 				add(NotConverted, "The API server would call %s with the equivalent %s %s. This engine cannot convert %s to that.", h.GetName(), other.GroupVersion(), other.Resource, r.Kind)
@@ -140,7 +141,7 @@ func (r limited) equivalentLimits(h *hook, a admission.Attributes, add limiter) 
 	}
 }
 
-func usesAuthorizer(h *hook) bool {
+func usesAuthorizer(h *inprocess.Hook) bool {
 	for _, c := range h.GetMatchConditions() {
 		if strings.Contains(c.Expression, "authorizer") {
 			return true

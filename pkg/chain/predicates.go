@@ -17,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // predicates say why a webhook is called or not. They ask what the API server's ShouldCallHook
@@ -44,7 +46,7 @@ type reason struct {
 	rejects  bool
 }
 
-func (p *predicates) decide(ctx context.Context, h *hook, a admission.Attributes, o admission.ObjectInterfaces) reason {
+func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.Attributes, o admission.ObjectInterfaces) reason {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
 		return reason{decision: ByResource, detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
 	}
@@ -87,7 +89,7 @@ func (p *predicates) decide(ctx context.Context, h *hook, a admission.Attributes
 
 // matchRules finds the first rule that matches, as text, and the kind and the resource that the
 // webhook is sent.
-func matchRules(h *hook, a admission.Attributes, mapper runtime.EquivalentResourceMapper) (kind schema.GroupVersionKind, resource schema.GroupVersionResource, rule string, err error) {
+func matchRules(h *inprocess.Hook, a admission.Attributes, mapper runtime.EquivalentResourceMapper) (kind schema.GroupVersionKind, resource schema.GroupVersionResource, rule string, err error) {
 	for i, rule := range h.GetRules() {
 		if m := (rules.Matcher{Rule: rule, Attr: a}); m.Matches() {
 			return a.GetKind(), a.GetResource(), fmt.Sprintf("rules[%d] is for %s", i, describe(a)), nil
@@ -126,4 +128,37 @@ func describe(a admission.Attributes) string {
 		resource += "/" + sub
 	}
 	return fmt.Sprintf("%s of %s %s", a.GetOperation(), a.GetResource().GroupVersion(), resource)
+}
+
+// A selected is a hook with the reason why it was selected or not.
+type selected struct {
+	hook *inprocess.Hook
+	reason
+}
+
+// A selector finds out for each webhook whether it is selected for a request. It does so when it is the webhook's turn,
+// because earlier webhooks can change the object.
+type selector struct {
+	subject              *inprocess.Subject
+	predicates           *predicates
+	mutating, validating []*inprocess.Hook
+	list                 []selected // in the order of the hooks
+}
+
+// selectMutating decides about the first count mutating webhooks, unless it was done before.
+func (s *selector) selectMutating(count int) {
+	for len(s.list) < count {
+		s.add(s.mutating[len(s.list)])
+	}
+}
+
+// selectValidating decides about the validating webhooks, after all mutating webhooks.
+func (s *selector) selectValidating() {
+	for _, h := range s.validating[len(s.list)-len(s.mutating):] {
+		s.add(h)
+	}
+}
+
+func (s *selector) add(h *inprocess.Hook) {
+	s.list = append(s.list, selected{h, s.predicates.decide(s.subject.Context, h, s.subject.Now(), s.subject.Interfaces())})
 }

@@ -13,12 +13,14 @@ import (
 	mutatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	validatingplugin "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // A call is one webhook call of a run, with the state that the run needs until it ends.
 type call struct {
 	Call
-	hook  *hook
+	hook  *inprocess.Hook
 	step  int // 1 in the second step of a deletion
 	start time.Time
 	err   error // of the transport, in the last attempt
@@ -28,25 +30,25 @@ type call struct {
 
 // A recording records the webhook calls and the audit annotations of one run.
 type recording struct {
-	mutating []*hook
+	mutating []*inprocess.Hook
 	// beforeCall is called before the first attempt of a call of a mutating webhook in round 0. reinvokes is called
 	// before the second round.
-	beforeCall func(*hook)
+	beforeCall func(*inprocess.Hook)
 	reinvokes  func()
 	round      int
 	step       int
 
 	mu          sync.Mutex // validating webhooks are called concurrently
 	calls       []*call
-	open        map[*hook]*call // calls that have not ended
+	open        map[*inprocess.Hook]*call // calls that have not ended
 	annotations []Annotation
 	seen        map[string]bool // keys of annotations
 	failedOpen  bool            // a validating webhook failed open
 }
 
-// begin records an attempt to send a body to a webhook.
-func (r *recording) begin(h *hook, body []byte) (end func(status int, answer []byte, err error)) {
-	if h.mutating && r.round == 0 {
+// Begin records an attempt to send a body to a webhook.
+func (r *recording) Begin(h *inprocess.Hook, body []byte) (end func(status int, answer []byte, err error)) {
+	if h.Mutating && r.round == 0 {
 		r.beforeCall(h)
 	}
 	r.mu.Lock()
@@ -66,9 +68,9 @@ func (r *recording) begin(h *hook, body []byte) (end func(status int, answer []b
 }
 
 // add adds a call. The caller holds the lock.
-func (r *recording) add(h *hook) *call {
+func (r *recording) add(h *inprocess.Hook) *call {
 	c := &call{hook: h, step: r.step, Call: Call{
-		Configuration: h.configuration, Webhook: h.GetName(), Mutating: h.mutating, Round: r.round, Index: h.index}}
+		Configuration: h.Configuration, Webhook: h.GetName(), Mutating: h.Mutating, Round: r.round, Index: h.Index}}
 	r.calls = append(r.calls, c)
 	r.open[h] = c
 	return c

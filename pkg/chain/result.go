@@ -5,6 +5,8 @@ package chain
 import (
 	"cmp"
 	"slices"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // newResult returns the result of a run that ended with err.
@@ -14,12 +16,12 @@ func newResult(e *engine, c *caller, err error) (*Result, error) {
 		result.Rejection = rejectionOf(err, e.realHosts)
 	} else if c.subject.Object != nil {
 		var encoding error
-		if result.Object, encoding = e.objects.encode(c.subject.Object, c.subject.Kind); encoding != nil {
+		if result.Object, encoding = e.objects.Encode(c.subject.Object, c.subject.Kind); encoding != nil {
 			return nil, encoding
 		}
 	}
 	ranks := ranksOf(c.selector.list)
-	called := map[*hook]bool{}
+	called := map[*inprocess.Hook]bool{}
 	for _, call := range c.recording.calls {
 		if rank, ok := ranks[call.hook]; ok {
 			call.Index = rank
@@ -34,10 +36,10 @@ func newResult(e *engine, c *caller, err error) (*Result, error) {
 }
 
 // ranksOf returns the index of each validating webhook among those that match.
-func ranksOf(list []selected) map[*hook]int {
-	ranks := map[*hook]int{}
+func ranksOf(list []selected) map[*inprocess.Hook]int {
+	ranks := map[*inprocess.Hook]int{}
 	for _, s := range list {
-		if !s.hook.mutating && s.decision == Matches {
+		if !s.hook.Mutating && s.decision == Matches {
 			ranks[s.hook] = len(ranks)
 		}
 	}
@@ -53,7 +55,7 @@ func ordered(all []*call) []Call {
 		for to < len(all) && !all[to].Mutating && all[to].step == all[from].step {
 			to++
 		}
-		slices.SortStableFunc(all[from:to], func(a, b *call) int { return cmp.Compare(a.hook.index, b.hook.index) })
+		slices.SortStableFunc(all[from:to], func(a, b *call) int { return cmp.Compare(a.hook.Index, b.hook.Index) })
 		from = max(from, to-1)
 	}
 	var calls []Call
@@ -64,11 +66,11 @@ func ordered(all []*call) []Call {
 }
 
 // selections returns the entries of all webhooks.
-func selections(list []selected, called map[*hook]bool) []Selection {
+func selections(list []selected, called map[*inprocess.Hook]bool) []Selection {
 	all := make([]Selection, 0, len(list))
 	for _, s := range list {
-		one := Selection{Configuration: s.hook.configuration, Webhook: s.hook.GetName(), Mutating: s.hook.mutating,
-			Index: s.hook.index, Called: called[s.hook], Reason: s.decision, Detail: s.detail}
+		one := Selection{Configuration: s.hook.Configuration, Webhook: s.hook.GetName(), Mutating: s.hook.Mutating,
+			Index: s.hook.Index, Called: called[s.hook], Reason: s.decision, Detail: s.detail}
 		if s.decision == Matches && !one.Called {
 			one.Reason, one.Detail = ByRejection, rejectedBefore
 		}

@@ -26,19 +26,21 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
 // An engine has what all runs of a [Chain] share.
 type engine struct {
 	options              Options // with an authorizer
-	mutating, validating []*hook
+	mutating, validating []*inprocess.Hook
 	admission            chained
-	objects              *objects
-	managed              fieldManagers
+	objects              *inprocess.Objects
+	managed              *inprocess.FieldManagers
 	predicates           predicates
 	guessedAuthorizer    bool // Options.Authorizer is nil
-	known                *knownNamespaces
-	clients              *clients
+	known                *inprocess.KnownNamespaces
+	clients              *inprocess.Clients
 	// realHosts replaces the keys of endpoints in messages with hosts.
 	realHosts *strings.Replacer
 	stop      chan struct{}
@@ -55,39 +57,43 @@ func newEngine(w Webhooks, o Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.objects, err = newObjects(o.Types, o.CRDs, o.Default); err != nil {
+	if e.objects, err = inprocess.NewObjects(o.Types, o.CRDs, o.Default); err != nil {
 		return nil, err
 	}
 	if e.options.Authorizer == nil {
-		e.options.Authorizer, e.guessedAuthorizer = mastersOnly, true
+		e.options.Authorizer, e.guessedAuthorizer = inprocess.MastersOnly, true
 	}
-	e.managed.objects = e.objects
-	e.mutating, e.validating = newHooks(registered.mutating, registered.validating, w.Handlers)
-	e.clients = newClients(o.ResolveService, e.mutating, e.validating)
-	e.realHosts = realHosts(e.mutating, e.validating)
-	if err := e.objects.addConverters(e.clients, o.Conversions); err != nil {
+	e.managed = inprocess.NewFieldManagers(e.objects)
+	e.mutating, e.validating = inprocess.NewHooks(registered.mutating, registered.validating, w.Handlers)
+	e.clients = inprocess.NewClients(o.ResolveService, e.mutating, e.validating)
+	e.realHosts = inprocess.RealHosts(e.mutating, e.validating)
+	if err := e.objects.AddConverters(e.clients, o.Conversions); err != nil {
 		return nil, err
 	}
 	return e, e.build(registered)
 }
 
 // decode decodes a request. A refusal is the error with which the API server rejects the request before admission.
-func (e *engine) decode(req Request) (s *subject, refusal, err error) {
-	decoded, refusal, err := e.objects.decode(rawRequest(req))
+func (e *engine) decode(req Request) (s *inprocess.Subject, refusal, err error) {
+	decoded, refusal, err := e.objects.Decode(inprocess.Request(req))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot decode the request: %w", err)
 	}
-	return &subject{decodedRequest: decoded, objects: e.objects}, refusal, nil
+	return &inprocess.Subject{DecodedRequest: decoded, Objects: e.objects}, refusal, nil
+}
+
+func (e *engine) storage() inprocess.Storage {
+	return inprocess.Storage{Managed: e.managed, SetsDefaults: e.options.Default != nil, Validate: e.options.Validate}
 }
 
 // holdNamespace gives the Namespace that a request is about the labels of the old object, for namespaceSelectors. On CREATE
 // and UPDATE the selectors read the labels of the new object.
-func (e *engine) holdNamespace(r *decodedRequest) (release func()) {
+func (e *engine) holdNamespace(r *inprocess.DecodedRequest) (release func()) {
 	old, ok := r.Old.(*corev1.Namespace)
 	if !ok || r.Operation == admission.Update && r.SubResource == "" {
 		return func() {}
 	}
-	return e.known.hold(newNamespace(r.Namespace, old.Labels))
+	return e.known.Hold(inprocess.NewNamespace(r.Namespace, old.Labels))
 }
 
 // build creates the API server's admission chain. The informers start with all objects and run no goroutines.
@@ -96,9 +102,9 @@ func (e *engine) build(registered configurations) error {
 	if err != nil {
 		return err
 	}
-	e.known = &knownNamespaces{given: namespacesOf(e.options.Namespaces)}
+	e.known = inprocess.NewKnownNamespaces(e.options.Namespaces)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	e.known.provide(factory)
+	e.known.Provide(factory)
 	configured := factory.Admissionregistration().V1()
 	var errs []error
 	for _, m := range registered.mutating {
@@ -135,7 +141,7 @@ func (e *engine) newPlugins(client kubernetes.Interface, factory informers.Share
 	names = append(names, mutatingplugin.PluginName, validatingplugin.PluginName)
 	return plugins.NewFromPlugins(names, noConfig{}, admission.PluginInitializers{
 		initializer.New(client, nil, factory, a, utilfeature.DefaultFeatureGate, nil, e.stop, nil),
-		webhookinit.NewPluginInitializer(e.clients.wrap, webhookutil.NewDefaultServiceResolver()),
+		webhookinit.NewPluginInitializer(e.clients.Wrap, webhookutil.NewDefaultServiceResolver()),
 	}, admission.DecoratorFunc(alwaysReady))
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"errors"
@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// A rawRequest is a request of a client. Its fields are those of chain.Request.
-type rawRequest struct {
+// A Request is a request of a client. Its fields are those of chain.Request.
+type Request struct {
 	Operation       admissionv1.Operation
 	Resource        metav1.GroupVersionResource
 	SubResource     string
@@ -37,8 +37,8 @@ type rawRequest struct {
 	User            authenticationv1.UserInfo
 }
 
-// A decodedRequest is a request after the API server decoded it.
-type decodedRequest struct {
+// A DecodedRequest is a request after the API server decoded it.
+type DecodedRequest struct {
 	Operation       admission.Operation
 	Resource        schema.GroupVersionResource
 	SubResource     string
@@ -52,10 +52,10 @@ type decodedRequest struct {
 	Unknown         []error // unknown and duplicate fields, of which the API server warns
 }
 
-// decode decodes a request. A refusal is the error with which the API server rejects the request before admission. The
+// Decode decodes a request. A refusal is the error with which the API server rejects the request before admission. The
 // error err means that a client could not send the request.
-func (o *objects) decode(req rawRequest) (a *decodedRequest, refusal, err error) {
-	a = &decodedRequest{Operation: admission.Operation(req.Operation), Resource: schema.GroupVersionResource(req.Resource), SubResource: req.SubResource,
+func (o *Objects) Decode(req Request) (a *DecodedRequest, refusal, err error) {
+	a = &DecodedRequest{Operation: admission.Operation(req.Operation), Resource: schema.GroupVersionResource(req.Resource), SubResource: req.SubResource,
 		Namespace: req.Namespace, Name: req.Name, DryRun: req.DryRun, FieldManager: req.FieldManager, User: userOf(req.User)}
 	needsObject, needsOld := true, false
 	switch req.Operation {
@@ -80,12 +80,12 @@ func (o *objects) decode(req rawRequest) (a *decodedRequest, refusal, err error)
 		return nil, nil, fmt.Errorf("a %s must not have an old object", req.Operation)
 	}
 	if needsOld {
-		if a.Old, a.Kind, _, err = o.decodeObject(req.OldObject); err != nil {
+		if a.Old, a.Kind, _, err = o.DecodeObject(req.OldObject); err != nil {
 			return nil, nil, fmt.Errorf("the old object: %w", err)
 		}
 	}
 	if needsObject {
-		if a.Object, a.Kind, a.Unknown, refusal = o.decodeObject(req.Object); errors.Is(refusal, errNotServed) {
+		if a.Object, a.Kind, a.Unknown, refusal = o.DecodeObject(req.Object); errors.Is(refusal, errNotServed) {
 			return nil, nil, refusal
 		} else if refusal != nil {
 			return a, apierrors.NewBadRequest(refusal.Error()), nil
@@ -96,11 +96,11 @@ func (o *objects) decode(req rawRequest) (a *decodedRequest, refusal, err error)
 			gv, a.Resource.GroupVersion())), nil
 	}
 	a.Options = optionsOf(req)
-	return a, a.setNames(o.customVersion(a.Kind)), nil
+	return a, a.setNames(o.CustomVersion(a.Kind)), nil
 }
 
-// decodeObject decodes an object as the API server does by default, with warnings about unknown fields.
-func (o *objects) decodeObject(data []byte) (runtime.Object, schema.GroupVersionKind, []error, error) {
+// DecodeObject decodes an object as the API server does by default, with warnings about unknown fields.
+func (o *Objects) DecodeObject(data []byte) (runtime.Object, schema.GroupVersionKind, []error, error) {
 	kind, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
 		return nil, schema.GroupVersionKind{}, nil, err
@@ -143,14 +143,14 @@ func unmarshal(data []byte, into runtime.Object) (strict []error, err error) {
 	return strict, err
 }
 
-// decodeAsSent decodes an object that a webhook received. A patch may have left values of any type in a custom resource.
-func (o *objects) decodeAsSent(data []byte) (runtime.Object, error) {
+// DecodeAsSent decodes an object that a webhook received. A patch may have left values of any type in a custom resource.
+func (o *Objects) DecodeAsSent(data []byte) (runtime.Object, error) {
 	kind, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
 		return nil, err
 	}
 	if o.scheme.Recognizes(*kind) {
-		obj, _, _, err := o.decodeObject(data)
+		obj, _, _, err := o.DecodeObject(data)
 		return obj, err
 	}
 	obj, _, err := o.serializer.Decode(data, kind, &unstructured.Unstructured{})
@@ -162,7 +162,7 @@ func (o *objects) decodeAsSent(data []byte) (runtime.Object, error) {
 }
 
 // setNames sets the namespace and the name of the request, and compares them with the object.
-func (a *decodedRequest) setNames(custom *customresource.Version) error {
+func (a *DecodedRequest) setNames(custom *customresource.Version) error {
 	obj := a.Object
 	if obj == nil {
 		obj = a.Old
@@ -193,7 +193,7 @@ func (a *decodedRequest) setNames(custom *customresource.Version) error {
 }
 
 // optionsOf returns the options of a request. Without TypeMeta, webhooks would receive empty options.
-func optionsOf(req rawRequest) runtime.Object {
+func optionsOf(req Request) runtime.Object {
 	var dryRun []string
 	if req.DryRun {
 		dryRun = []string{metav1.DryRunAll}

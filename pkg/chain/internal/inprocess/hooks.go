@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A hook is one webhook of a configuration, with its address. WebhookAccessor is nil for a conversion webhook.
-type hook struct {
-	configuration string
-	mutating      bool
-	index         int // among all mutating or all validating webhooks
+// A Hook is one webhook of a configuration, with its address. WebhookAccessor is nil for a conversion webhook.
+type Hook struct {
+	Configuration string
+	Mutating      bool
+	Index         int // among all mutating or all validating webhooks
 	webhookplugin.WebhookAccessor
 	endpoint
 }
@@ -70,14 +70,14 @@ func (e endpoint) clientConfig(c admissionregistrationv1.WebhookClientConfig) ad
 	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(u.String()), CABundle: c.CABundle}
 }
 
-// newHooks returns the webhooks of the configurations. It replaces their clientConfigs with unique addresses, by which the
+// NewHooks returns the webhooks of the configurations. It replaces their clientConfigs with unique addresses, by which the
 // transport finds the webhook.
-func newHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookConfiguration,
-	validatingConfigurations []*admissionregistrationv1.ValidatingWebhookConfiguration, handlers map[string]http.Handler) (mutating, validating []*hook) {
+func NewHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookConfiguration,
+	validatingConfigurations []*admissionregistrationv1.ValidatingWebhookConfiguration, handlers map[string]http.Handler) (mutating, validating []*Hook) {
 	for _, m := range mutatingConfigurations {
 		for i := range m.Webhooks {
 			w := &m.Webhooks[i]
-			h := &hook{configuration: m.Name, mutating: true, index: len(mutating),
+			h := &Hook{Configuration: m.Name, Mutating: true, Index: len(mutating),
 				endpoint: newEndpoint(w.ClientConfig, "mutating", len(mutating), handlers[w.Name])}
 			h.WebhookAccessor = webhookplugin.NewMutatingWebhookAccessor(w.Name, m.Name, w)
 			w.ClientConfig = h.clientConfig(w.ClientConfig)
@@ -87,7 +87,7 @@ func newHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookC
 	for _, v := range validatingConfigurations {
 		for i := range v.Webhooks {
 			w := &v.Webhooks[i]
-			h := &hook{configuration: v.Name, index: len(validating),
+			h := &Hook{Configuration: v.Name, Index: len(validating),
 				endpoint: newEndpoint(w.ClientConfig, "validating", len(validating), handlers[w.Name])}
 			h.WebhookAccessor = webhookplugin.NewValidatingWebhookAccessor(w.Name, v.Name, w)
 			w.ClientConfig = h.clientConfig(w.ClientConfig)
@@ -97,11 +97,11 @@ func newHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookC
 	return mutating, validating
 }
 
-// realHosts returns a replacer of the keys of endpoints by their hosts, for messages.
-func realHosts(sorts ...[]*hook) *strings.Replacer {
+// RealHosts returns a replacer of the keys of endpoints by their hosts, for messages.
+func RealHosts(sorts ...[]*Hook) *strings.Replacer {
 	hooks := slices.Concat(sorts...)
 	// One key may begin like another.
-	slices.SortFunc(hooks, func(a, b *hook) int { return cmp.Compare(len(b.key), len(a.key)) })
+	slices.SortFunc(hooks, func(a, b *Hook) int { return cmp.Compare(len(b.key), len(a.key)) })
 	var pairs []string
 	for _, h := range hooks {
 		pairs = append(pairs, h.key, h.host)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+// Package inprocess runs requests through the API server's own admission code in this process. It decodes, prepares and
+// stores objects as the API server does, and calls webhooks without the cluster's network.
+package inprocess
 
 import (
 	"context"
@@ -11,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
@@ -22,33 +26,48 @@ import (
 // requestTimeout is the API server's upper bound of a request's time.
 const requestTimeout = 34 * time.Second
 
-// A run is one request in the chain.
-type run struct {
-	*subject
+// WebhookStages runs the webhooks of a request. It calls them, or only explains whether they would be called.
+type WebhookStages interface {
+	Mutate(admission.Attributes) error
+	Validate(admission.Attributes) error
+	// NextStep begins the second step of a deletion.
+	NextStep()
+}
+
+// A Storage is how the runs of a chain store objects.
+type Storage struct {
+	Managed      *FieldManagers
+	SetsDefaults bool                                          // Options.Default is set
+	Validate     func(obj, old runtime.Object) field.ErrorList // Options.Validate
+	ExplainOnly  bool                                          // objects are not stored after the webhooks
+}
+
+// A Run is one request in the chain.
+type Run struct {
+	*Subject
+	storage  Storage
 	registry *registry
-	managed  *fieldManagers
-	webhooks webhookStages
-	stores   bool // false if the run only explains
+	webhooks WebhookStages
 }
 
-// newRun returns the run of a request. Without stores, the object is not stored after the webhooks.
-func newRun(e *engine, s *subject, w webhookStages, stores bool) *run {
-	return &run{subject: s, managed: &e.managed, webhooks: w, stores: stores, registry: &registry{
-		decodedRequest: s.decodedRequest, objects: e.objects, setsDefaults: e.options.Default != nil, validate: e.options.Validate}}
+// NewRun returns the run of a request.
+func NewRun(s *Subject, w WebhookStages, storage Storage) *Run {
+	return &Run{Subject: s, storage: storage, webhooks: w, registry: &registry{
+		DecodedRequest: s.DecodedRequest, objects: s.Objects, setsDefaults: storage.SetsDefaults, validate: storage.Validate}}
 }
 
-func (r *run) setContext(ctx context.Context) { r.ctx, r.registry.ctx = ctx, ctx }
+func (r *Run) setContext(ctx context.Context) { r.Context, r.registry.ctx = ctx, ctx }
 
 // store stores the object, unless the run only explains.
-func (r *run) store() error {
-	if !r.stores {
+func (r *Run) store() error {
+	if r.storage.ExplainOnly {
 		return nil
 	}
 	return r.registry.store()
 }
 
-// admit processes a request as the API server's handlers and storage do.
-func (r *run) admit(ctx context.Context) error {
+// Admit processes a request as the API server's handlers and storage do.
+func (r *Run) Admit(ctx context.Context) error {
 	r.setContext(ctx)
 	if r.Operation == admission.Connect {
 		return r.connect()
@@ -57,10 +76,10 @@ func (r *run) admit(ctx context.Context) error {
 	defer cancel()
 	r.setContext(ctx)
 	if v := r.registry.customVersion(); v != nil && v.Deprecation != "" {
-		warning.AddWarning(r.ctx, "", v.Deprecation)
+		warning.AddWarning(r.Context, "", v.Deprecation)
 	}
 	for _, err := range r.Unknown {
-		warning.AddWarning(r.ctx, "", err.Error())
+		warning.AddWarning(r.Context, "", err.Error())
 	}
 	var err error
 	switch r.Operation {
@@ -79,40 +98,40 @@ func (r *run) admit(ctx context.Context) error {
 }
 
 // late returns an error after the deadline of the request, even if the timer of its context has not fired yet.
-func (r *run) late() error {
-	if deadline, ok := r.ctx.Deadline(); ok && r.ctx.Err() == nil && !time.Now().Before(deadline) {
+func (r *Run) late() error {
+	if deadline, ok := r.Context.Deadline(); ok && r.Context.Err() == nil && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
 	}
-	return r.ctx.Err()
+	return r.Context.Err()
 }
 
-func (r *run) connect() error {
+func (r *Run) connect() error {
 	if r.DryRun {
 		return apierrors.NewBadRequest("dryRun is not supported")
 	}
-	if err := r.webhooks.mutate(r.newAttributes(r.Object, nil)); err != nil {
+	if err := r.webhooks.Mutate(r.NewAttributes(r.Object, nil)); err != nil {
 		return err
 	}
-	return r.webhooks.validate(r.newAttributes(r.Object, nil))
+	return r.webhooks.Validate(r.NewAttributes(r.Object, nil))
 }
 
-func (r *run) create() error {
+func (r *Run) create() error {
 	if m, err := meta.Accessor(r.Object); err == nil {
 		rest.WipeObjectMetaSystemFields(m)
 		if err := r.registry.matchNamespace(m); err != nil {
 			return err
 		}
-		strategy.DedupOwners(r.ctx, m, false)
-		if err := r.managed.stamp(r.Kind, r.SubResource, nil, r.Object, r.FieldManager); err != nil {
+		strategy.DedupOwners(r.Context, m, false)
+		if err := r.storage.Managed.stamp(r.Kind, r.SubResource, nil, r.Object, r.FieldManager); err != nil {
 			return err
 		}
 	}
-	if err := r.webhooks.mutate(r.newAttributes(r.Object, nil)); err != nil {
+	if err := r.webhooks.Mutate(r.NewAttributes(r.Object, nil)); err != nil {
 		return err
 	}
 	m, err := meta.Accessor(r.Object)
 	if err == nil {
-		strategy.DedupOwners(r.ctx, m, true)
+		strategy.DedupOwners(r.Context, m, true)
 		if err := r.registry.beforeCreate(m); err != nil {
 			return err
 		}
@@ -120,13 +139,13 @@ func (r *run) create() error {
 			r.Name = m.GetName()
 		}
 	}
-	if err := r.webhooks.validate(r.newAttributes(r.Object, nil)); err != nil {
+	if err := r.webhooks.Validate(r.NewAttributes(r.Object, nil)); err != nil {
 		return err
 	}
 	return r.store()
 }
 
-func (r *run) update() error {
+func (r *Run) update() error {
 	m, err := meta.Accessor(r.Object)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -141,27 +160,27 @@ func (r *run) update() error {
 	if err := r.registry.matchNamespace(old); err != nil {
 		return err
 	}
-	strategy.DedupOwners(r.ctx, m, false)
-	if err := r.managed.stamp(r.Kind, r.SubResource, r.Old, r.Object, r.FieldManager); err != nil {
+	strategy.DedupOwners(r.Context, m, false)
+	if err := r.storage.Managed.stamp(r.Kind, r.SubResource, r.Old, r.Object, r.FieldManager); err != nil {
 		return err
 	}
-	if err := r.webhooks.mutate(r.newAttributes(r.Object, r.Old)); err != nil {
+	if err := r.webhooks.Mutate(r.NewAttributes(r.Object, r.Old)); err != nil {
 		return err
 	}
 	if m, err = meta.Accessor(r.Object); err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	strategy.DedupOwners(r.ctx, m, true)
+	strategy.DedupOwners(r.Context, m, true)
 	if err := r.registry.beforeUpdate(m, old); err != nil {
 		return err
 	}
-	if err := r.webhooks.validate(r.newAttributes(r.Object, r.Old)); err != nil {
+	if err := r.webhooks.Validate(r.NewAttributes(r.Object, r.Old)); err != nil {
 		return err
 	}
 	return r.store()
 }
 
-func (r *run) delete() error {
+func (r *Run) delete() error {
 	old, err := meta.Accessor(r.Old)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -170,7 +189,7 @@ func (r *run) delete() error {
 		return err
 	}
 	if r.Kind.Group == batchv1.GroupName && r.Kind.Kind == "Job" {
-		warning.AddWarning(r.ctx, "", jobWarning)
+		warning.AddWarning(r.Context, "", jobWarning)
 	}
 	r.registry.setPreconditions(old)
 	twice := r.registry.setGracePeriod(old)
@@ -183,7 +202,7 @@ func (r *run) delete() error {
 	if generation := old.GetGeneration(); generation > 0 {
 		old.SetGeneration(generation + 1)
 	}
-	r.webhooks.nextStep()
+	r.webhooks.NextStep()
 	return r.admitDelete()
 }
 
@@ -192,10 +211,10 @@ const jobWarning = "child pods are preserved by default when jobs are deleted; "
 	"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 
 // admitDelete runs the mutating and the validating webhooks with the same attributes.
-func (r *run) admitDelete() error {
-	a := r.newAttributes(nil, r.Old.DeepCopyObject())
-	if err := r.webhooks.mutate(a); err != nil {
+func (r *Run) admitDelete() error {
+	a := r.NewAttributes(nil, r.Old.DeepCopyObject())
+	if err := r.webhooks.Mutate(a); err != nil {
 		return err
 	}
-	return r.webhooks.validate(a)
+	return r.webhooks.Validate(a)
 }

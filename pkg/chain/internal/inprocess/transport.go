@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"bytes"
@@ -22,17 +22,17 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inmemory"
 )
 
-// clients configures the HTTP clients of webhooks.
-type clients struct {
-	hooks   map[string]*hook // by key
+// Clients configures the HTTP clients of webhooks.
+type Clients struct {
+	hooks   map[string]*Hook // by key
 	resolve func(ctx context.Context, namespace, name string, port int32) (string, error)
 	mu      sync.Mutex
-	opened  map[*hook]http.RoundTripper
+	opened  map[*Hook]http.RoundTripper
 }
 
-// newClients returns the clients of webhooks. resolve returns the address of a Service, and can be nil.
-func newClients(resolve func(context.Context, string, string, int32) (string, error), sorts ...[]*hook) *clients {
-	c := &clients{hooks: map[string]*hook{}, opened: map[*hook]http.RoundTripper{}, resolve: resolve}
+// NewClients returns the clients of webhooks. resolve returns the address of a Service, and can be nil.
+func NewClients(resolve func(context.Context, string, string, int32) (string, error), sorts ...[]*Hook) *Clients {
+	c := &Clients{hooks: map[string]*Hook{}, opened: map[*Hook]http.RoundTripper{}, resolve: resolve}
 	for _, hooks := range sorts {
 		for _, h := range hooks {
 			c.hooks[h.key] = h
@@ -42,14 +42,14 @@ func newClients(resolve func(context.Context, string, string, int32) (string, er
 }
 
 // addConversion registers the conversion webhook of a definition, and sets its clientConfig to its key.
-func (c *clients) addConversion(d *apiextensionsv1.CustomResourceDefinition, handler http.Handler) {
+func (c *Clients) addConversion(d *apiextensionsv1.CustomResourceDefinition, handler http.Handler) {
 	w := d.Spec.Conversion
 	config := admissionregistrationv1.WebhookClientConfig{URL: w.Webhook.ClientConfig.URL, CABundle: w.Webhook.ClientConfig.CABundle}
 	if s := w.Webhook.ClientConfig.Service; s != nil {
 		config.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
 	}
 	configuration.DefaultClientConfig(&config, d.Name, handler)
-	h := &hook{endpoint: newEndpoint(config, "conversion", len(c.hooks), handler)}
+	h := &Hook{endpoint: newEndpoint(config, "conversion", len(c.hooks), handler)}
 	c.hooks[h.key] = h
 	config = h.clientConfig(config)
 	w.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle}
@@ -57,7 +57,7 @@ func (c *clients) addConversion(d *apiextensionsv1.CustomResourceDefinition, han
 
 // shared returns the first transport that was created for a hook. The API server's code creates new clients if there are
 // more webhooks than its cache of clients holds.
-func (c *clients) shared(h *hook, transport http.RoundTripper) http.RoundTripper {
+func (c *Clients) shared(h *Hook, transport http.RoundTripper) http.RoundTripper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.opened[h] == nil {
@@ -66,8 +66,8 @@ func (c *clients) shared(h *hook, transport http.RoundTripper) http.RoundTripper
 	return c.opened[h]
 }
 
-// wrap is an AuthenticationInfoResolverWrapper. It returns the client configuration for the key of a hook.
-func (c *clients) wrap(webhookutil.AuthenticationInfoResolver) webhookutil.AuthenticationInfoResolver {
+// Wrap is an AuthenticationInfoResolverWrapper. It returns the client configuration for the key of a hook.
+func (c *Clients) Wrap(webhookutil.AuthenticationInfoResolver) webhookutil.AuthenticationInfoResolver {
 	return &webhookutil.AuthenticationInfoResolverDelegator{ClientConfigForFunc: func(hostPort string) (*rest.Config, error) {
 		host, _, err := net.SplitHostPort(hostPort)
 		if err != nil {
@@ -82,7 +82,7 @@ func (c *clients) wrap(webhookutil.AuthenticationInfoResolver) webhookutil.Authe
 }
 
 // config returns the client configuration of a hook, with the API server's defaults (setGlobalDefaults).
-func (c *clients) config(h *hook) *rest.Config {
+func (c *Clients) config(h *Hook) *rest.Config {
 	config := &rest.Config{UserAgent: "kube-apiserver-admission", Timeout: 30 * time.Second}
 	if h.service != nil && h.handler == nil {
 		config.TLSClientConfig.ServerName = h.service.Name + "." + h.service.Namespace + ".svc"
@@ -107,8 +107,8 @@ func (c *clients) config(h *hook) *rest.Config {
 	return config
 }
 
-// close closes idle connections.
-func (c *clients) close() {
+// Close closes idle connections.
+func (c *Clients) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, rt := range c.opened {
@@ -118,20 +118,20 @@ func (c *clients) close() {
 
 // A recorder records the webhook calls of one request.
 type recorder interface {
-	// begin is called before each attempt to send a body to a hook. The returned function is called with the response.
-	begin(h *hook, body []byte) (end func(status int, answer []byte, err error))
+	// Begin is called before each attempt to send a body to a hook. The returned function is called with the response.
+	Begin(h *Hook, body []byte) (end func(status int, answer []byte, err error))
 }
 
 type recorderKey struct{}
 
-// withRecorder returns a context whose webhook calls are recorded.
-func withRecorder(ctx context.Context, r recorder) context.Context {
+// WithRecorder returns a context whose webhook calls are recorded.
+func WithRecorder(ctx context.Context, r recorder) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
 
 // hookTransport is the transport of one webhook.
 type hookTransport struct {
-	hook *hook
+	hook *Hook
 	next http.RoundTripper
 }
 
@@ -158,7 +158,7 @@ func (t *hookTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !recorded || t.hook.WebhookAccessor == nil { // calls of conversion webhooks are not recorded
 		return t.next.RoundTrip(sent)
 	}
-	end := r.begin(t.hook, body)
+	end := r.Begin(t.hook, body)
 	resp, err := t.next.RoundTrip(sent)
 	if err != nil {
 		end(0, nil, err)

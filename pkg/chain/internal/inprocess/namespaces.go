@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"maps"
@@ -17,9 +17,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
 )
 
-// knownNamespaces has the namespaces that exist for the API server's code. If none are given, every namespace exists. While
+// KnownNamespaces has the namespaces that exist for the API server's code. If none are given, every namespace exists. While
 // a request is about a Namespace, that one has the labels of the stored object.
-type knownNamespaces struct {
+type KnownNamespaces struct {
 	given map[string]*corev1.Namespace // by name; nil if every namespace exists
 
 	mu      sync.RWMutex
@@ -27,7 +27,12 @@ type knownNamespaces struct {
 	holders keyedlock.Locks
 }
 
-func (k *knownNamespaces) get(name string) *corev1.Namespace {
+// NewKnownNamespaces returns the namespaces with these labels. If labels is nil, every namespace exists.
+func NewKnownNamespaces(labels map[string]map[string]string) *KnownNamespaces {
+	return &KnownNamespaces{given: namespacesOf(labels)}
+}
+
+func (k *KnownNamespaces) get(name string) *corev1.Namespace {
 	k.mu.RLock()
 	stored := k.stored[name]
 	k.mu.RUnlock()
@@ -35,13 +40,13 @@ func (k *knownNamespaces) get(name string) *corev1.Namespace {
 		return stored
 	}
 	if k.given == nil {
-		return newNamespace(name, nil)
+		return NewNamespace(name, nil)
 	}
 	return k.given[name]
 }
 
-// hold makes a namespace the stored one until release is called. Another hold of the same name waits for the release.
-func (k *knownNamespaces) hold(namespace *corev1.Namespace) (release func()) {
+// Hold makes a namespace the stored one until release is called. Another hold of the same name waits for the release.
+func (k *KnownNamespaces) Hold(namespace *corev1.Namespace) (release func()) {
 	unlock := k.holders.Lock(namespace.Name, false)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,8 +62,8 @@ func (k *knownNamespaces) hold(namespace *corev1.Namespace) (release func()) {
 	}
 }
 
-// provide makes the informers of a factory return these namespaces.
-func (k *knownNamespaces) provide(factory informers.SharedInformerFactory) {
+// Provide makes the informers of a factory return these namespaces.
+func (k *KnownNamespaces) Provide(factory informers.SharedInformerFactory) {
 	factory.InformerFor(&corev1.Namespace{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		informer := informersv1.NewNamespaceInformer(client, resync, cache.Indexers{})
 		return namespaceInformer{informer, namespaceIndexer{informer.GetIndexer(), k}}
@@ -77,7 +82,7 @@ func (i namespaceInformer) GetStore() cache.Store { return i.indexer }
 // namespaceIndexer is the indexer that listers read.
 type namespaceIndexer struct {
 	cache.Indexer
-	known *knownNamespaces
+	known *KnownNamespaces
 }
 
 func (i namespaceIndexer) GetByKey(name string) (any, bool, error) {
@@ -94,13 +99,13 @@ func namespacesOf(labels map[string]map[string]string) map[string]*corev1.Namesp
 	}
 	namespaces := map[string]*corev1.Namespace{}
 	for name, own := range labels {
-		namespaces[name] = newNamespace(name, own)
+		namespaces[name] = NewNamespace(name, own)
 	}
 	return namespaces
 }
 
-// newNamespace returns a Namespace with the labels and the label of its name.
-func newNamespace(name string, labels map[string]string) *corev1.Namespace {
+// NewNamespace returns a Namespace with the labels and the label of its name.
+func NewNamespace(name string, labels map[string]string) *corev1.Namespace {
 	all := map[string]string{}
 	maps.Copy(all, labels)
 	all[corev1.LabelMetadataName] = name

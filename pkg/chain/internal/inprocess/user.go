@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"context"
@@ -26,8 +26,8 @@ func userOf(u authenticationv1.UserInfo) user.Info {
 	return info
 }
 
-// mastersOnly allows everything to members of system:masters. It is the authorizer of an engine without one.
-var mastersOnly = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+// MastersOnly allows everything to members of system:masters. It is the authorizer of an engine without one.
+var MastersOnly = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if slices.Contains(a.GetUser().GetGroups(), masters) {
 		return authorizer.DecisionAllow, "", nil
 	}

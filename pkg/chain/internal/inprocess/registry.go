@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"context"
@@ -27,9 +27,9 @@ import (
 
 // A registry prepares and validates the object of a request, as the API server's registry and storage of a resource do.
 type registry struct {
-	*decodedRequest
+	*DecodedRequest
 	ctx          context.Context
-	objects      *objects
+	objects      *Objects
 	setsDefaults bool                                          // Options.Default is set
 	validate     func(obj, old runtime.Object) field.ErrorList // Options.Validate
 }
@@ -167,7 +167,7 @@ func (r *registry) canonicalize() {
 }
 
 // customVersion returns nil for other objects, such as the Scale of a custom resource.
-func (r *registry) customVersion() *customresource.Version { return r.objects.customVersion(r.Kind) }
+func (r *registry) customVersion() *customresource.Version { return r.objects.CustomVersion(r.Kind) }
 
 func (r *registry) namespaced() bool { return r.Namespace != "" && !isNamespace(r.Resource) }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"errors"
@@ -19,22 +19,22 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// objects creates, defaults and converts objects. It treats objects with Go types as the API server treats its own, and
+// Objects creates, defaults and converts objects. It treats objects with Go types as the API server treats its own, and
 // all others as custom resources. A built-in object without TypeMeta stands for the API server's internal version.
-type objects struct {
+type Objects struct {
 	scheme   *runtime.Scheme
 	defaults func(runtime.Object)
-	custom   map[schema.GroupKind]*customResource
+	Custom   map[schema.GroupKind]*customResource
 	added    bool // the scheme has types that are not Kubernetes' own
 
 	serializer  runtime.Serializer
 	convertible sync.Map // from a kind to the versions to which it converts
 }
 
-// newObjects returns the objects of Kubernetes' own types, of the types that the functions in types add, and of custom
+// NewObjects returns the objects of Kubernetes' own types, of the types that the functions in types add, and of custom
 // resources. setDefaults can be nil.
-func newObjects(types []func(*runtime.Scheme) error, crds []*apiextensionsv1.CustomResourceDefinition, setDefaults func(runtime.Object)) (*objects, error) {
-	all := &objects{scheme: strategy.BuiltIn(), defaults: setDefaults, custom: map[schema.GroupKind]*customResource{}}
+func NewObjects(types []func(*runtime.Scheme) error, crds []*apiextensionsv1.CustomResourceDefinition, setDefaults func(runtime.Object)) (*Objects, error) {
+	all := &Objects{scheme: strategy.BuiltIn(), defaults: setDefaults, Custom: map[schema.GroupKind]*customResource{}}
 	all.serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, all, all, json.SerializerOptions{})
 	if len(types) > 0 {
 		all.scheme, all.added = runtime.NewScheme(), true
@@ -51,13 +51,13 @@ func newObjects(types []func(*runtime.Scheme) error, crds []*apiextensionsv1.Cus
 		if err != nil {
 			return nil, err
 		}
-		all.custom[schema.GroupKind{Group: r.Definition.Spec.Group, Kind: r.Definition.Spec.Names.Kind}] = r
+		all.Custom[schema.GroupKind{Group: r.Definition.Spec.Group, Kind: r.Definition.Spec.Names.Kind}] = r
 	}
 	return all, nil
 }
 
 // New implements runtime.ObjectCreater.
-func (o *objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+func (o *Objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	if o.scheme.Recognizes(kind) {
 		return o.scheme.New(kind)
 	}
@@ -67,7 +67,7 @@ func (o *objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 // ObjectKinds implements runtime.ObjectTyper.
-func (o *objects) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+func (o *Objects) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
 	if _, ok := obj.(runtime.Unstructured); !ok {
 		return o.scheme.ObjectKinds(obj)
 	}
@@ -82,10 +82,10 @@ func (o *objects) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bo
 }
 
 // Recognizes implements runtime.ObjectTyper.
-func (o *objects) Recognizes(schema.GroupVersionKind) bool { return true }
+func (o *Objects) Recognizes(schema.GroupVersionKind) bool { return true }
 
 // Default implements runtime.ObjectDefaulter.
-func (o *objects) Default(obj runtime.Object) {
+func (o *Objects) Default(obj runtime.Object) {
 	if r := o.customOf(obj); r != nil {
 		r.Default(obj.(*unstructured.Unstructured))
 	}
@@ -101,7 +101,7 @@ func (o *objects) Default(obj runtime.Object) {
 }
 
 // Convert implements runtime.ObjectConvertor.
-func (o *objects) Convert(in, out, context any) error {
+func (o *Objects) Convert(in, out, context any) error {
 	from, ok := in.(*unstructured.Unstructured)
 	if !ok {
 		return o.scheme.Convert(in, out, context)
@@ -122,7 +122,7 @@ func (o *objects) Convert(in, out, context any) error {
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
-func (o *objects) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+func (o *Objects) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	if r := o.customOf(in); r != nil {
 		return r.convertor.ConvertToVersion(in, to)
 	}
@@ -133,12 +133,12 @@ func (o *objects) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner)
 }
 
 // ConvertFieldLabel implements runtime.ObjectConvertor.
-func (o *objects) ConvertFieldLabel(kind schema.GroupVersionKind, label, value string) (string, string, error) {
+func (o *Objects) ConvertFieldLabel(kind schema.GroupVersionKind, label, value string) (string, string, error) {
 	return o.scheme.ConvertFieldLabel(kind, label, value)
 }
 
-// encode encodes an object as the API server does. A built-in object gets the kind.
-func (o *objects) encode(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
+// Encode encodes an object as the API server does. A built-in object gets the kind.
+func (o *Objects) Encode(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
 	if _, ok := obj.(*unstructured.Unstructured); !ok {
 		// The admission code may still use the object, so its TypeMeta must not change.
 		before := obj.GetObjectKind().GroupVersionKind()
@@ -149,7 +149,7 @@ func (o *objects) encode(obj runtime.Object, kind schema.GroupVersionKind) ([]by
 }
 
 // internal removes the TypeMeta of a built-in object and returns the object.
-func (o *objects) internal(obj runtime.Object) runtime.Object {
+func (o *Objects) internal(obj runtime.Object) runtime.Object {
 	if _, ok := obj.(runtime.Unstructured); !ok {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
@@ -157,16 +157,17 @@ func (o *objects) internal(obj runtime.Object) runtime.Object {
 }
 
 // customOf returns the definition of a custom resource. It returns nil for other objects, and without a definition.
-func (o *objects) customOf(obj runtime.Object) *customResource {
+func (o *Objects) customOf(obj runtime.Object) *customResource {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return nil
 	}
-	return o.custom[u.GroupVersionKind().GroupKind()]
+	return o.Custom[u.GroupVersionKind().GroupKind()]
 }
 
-func (o *objects) customVersion(kind schema.GroupVersionKind) *customresource.Version {
-	r := o.custom[kind.GroupKind()]
+// CustomVersion returns the definition of a version of a custom resource, or nil if there is none.
+func (o *Objects) CustomVersion(kind schema.GroupVersionKind) *customresource.Version {
+	r := o.Custom[kind.GroupKind()]
 	if r == nil {
 		return nil
 	}
@@ -176,8 +177,8 @@ func (o *objects) customVersion(kind schema.GroupVersionKind) *customresource.Ve
 // errNotServed is the error of a request for a version that the API server does not serve.
 var errNotServed = errors.New("this version of the custom resource is not served")
 
-func (o *objects) serves(kind schema.GroupVersionKind) error {
-	r := o.custom[kind.GroupKind()]
+func (o *Objects) serves(kind schema.GroupVersionKind) error {
+	r := o.Custom[kind.GroupKind()]
 	if r == nil {
 		return nil
 	}

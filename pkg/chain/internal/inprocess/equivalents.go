@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 
 // equivalents maps a resource to the versions to which its objects can be converted, for matchPolicy Equivalent.
 type equivalents struct {
-	objects *objects
+	objects *Objects
 	kind    schema.GroupVersionKind // of the request's object
 }
 
@@ -19,7 +19,7 @@ var _ runtime.EquivalentResourceMapper = equivalents{}
 
 func (e equivalents) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
 	all := []schema.GroupVersionResource{resource}
-	if r := e.objects.custom[e.kind.GroupKind()]; r != nil {
+	if r := e.objects.Custom[e.kind.GroupKind()]; r != nil {
 		return r.equivalents(resource, subresource)
 	}
 	if subresource != "" && subresource != "status" {
@@ -51,7 +51,7 @@ func (r *customResource) equivalents(resource schema.GroupVersionResource, subre
 }
 
 // versions returns the versions to which and from which objects of a kind can be converted, and the kind's own version.
-func (o *objects) versions(kind schema.GroupVersionKind) []string {
+func (o *Objects) versions(kind schema.GroupVersionKind) []string {
 	if known, ok := o.convertible.Load(kind); ok {
 		return known.([]string)
 	}
@@ -68,7 +68,7 @@ func (o *objects) versions(kind schema.GroupVersionKind) []string {
 }
 
 // converts reports whether empty objects of the two kinds can be converted into each other.
-func (o *objects) converts(a, b schema.GroupVersionKind) bool {
+func (o *Objects) converts(a, b schema.GroupVersionKind) bool {
 	x, errA := o.scheme.New(a)
 	y, errB := o.scheme.New(b)
 	return errA == nil && errB == nil && o.scheme.Convert(x, y, nil) == nil && o.scheme.Convert(y, x, nil) == nil
@@ -87,8 +87,8 @@ var servedElsewhere = [][]schema.GroupVersionResource{
 	},
 }
 
-// notConverted returns the equivalents of a resource to which an API server can convert objects, but this engine cannot.
-func (o *objects) notConverted(resource schema.GroupVersionResource, kind schema.GroupVersionKind) []schema.GroupVersionResource {
+// NotConverted returns the equivalents of a resource to which an API server can convert objects, but this engine cannot.
+func (o *Objects) NotConverted(resource schema.GroupVersionResource, kind schema.GroupVersionKind) []schema.GroupVersionResource {
 	for _, same := range servedElsewhere {
 		if slices.Contains(same, resource) {
 			return slices.DeleteFunc(slices.Clone(same), func(other schema.GroupVersionResource) bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"net/http"
@@ -10,22 +10,22 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 )
 
-// addConverters sets the converters of custom resources. Conversion webhooks are called in the same way as admission
+// AddConverters sets the converters of custom resources. Conversion webhooks are called in the same way as admission
 // webhooks: by a handler, found by the name of the definition, or at their address.
-func (o *objects) addConverters(c *clients, handlers map[string]http.Handler) error {
-	if len(o.custom) == 0 {
+func (o *Objects) AddConverters(c *Clients, handlers map[string]http.Handler) error {
+	if len(o.Custom) == 0 {
 		return nil
 	}
-	for _, r := range o.custom {
+	for _, r := range o.Custom {
 		if r.Definition.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 			c.addConversion(r.Definition, handlers[r.Definition.Name])
 		}
 	}
-	factory, err := conversion.NewCRConverterFactory(webhookutil.NewDefaultServiceResolver(), c.wrap)
+	factory, err := conversion.NewCRConverterFactory(webhookutil.NewDefaultServiceResolver(), c.Wrap)
 	if err != nil {
 		return err
 	}
-	for _, r := range o.custom {
+	for _, r := range o.Custom {
 		if r.convertor, _, err = factory.NewConverter(r.Definition); err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"encoding/json"
@@ -26,8 +26,8 @@ var reviewDecoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(s).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 }()
 
-// An exchange is the last request to a webhook and its response.
-type exchange struct {
+// An Exchange is the last request to a webhook and its response.
+type Exchange struct {
 	Webhook           string
 	Mutating          bool
 	Attempts          int
@@ -36,23 +36,23 @@ type exchange struct {
 	Err               error // of the transport
 }
 
-// A verification is the API server's check of a webhook response.
-type verification struct {
+// A Verification is the API server's check of a webhook response.
+type Verification struct {
 	Problem    string // why the response cannot be used; empty if it can
 	Denied     bool
 	Message    string // of the denial
 	Operations int    // in the patch
 }
 
-// verify checks a response as the API server does.
-func verify(c exchange) verification {
+// Verify checks a response as the API server does.
+func Verify(c Exchange) Verification {
 	switch {
 	case c.Attempts == 0:
-		return verification{Problem: "the call could not be sent"}
+		return Verification{Problem: "the call could not be sent"}
 	case c.Err != nil:
-		return verification{Problem: "failed to call webhook: " + c.Err.Error()}
+		return Verification{Problem: "failed to call webhook: " + c.Err.Error()}
 	case c.Status < 200 || c.Status > 206:
-		return verification{Problem: fmt.Sprintf("failed to call webhook: the server answered with status %d", c.Status)}
+		return Verification{Problem: fmt.Sprintf("failed to call webhook: the server answered with status %d", c.Status)}
 	}
 	var sent struct {
 		APIVersion string `json:"apiVersion"`
@@ -61,7 +61,7 @@ func verify(c exchange) verification {
 		} `json:"request"`
 	}
 	if err := json.Unmarshal(c.Request, &sent); err != nil {
-		return verification{Problem: err.Error()}
+		return Verification{Problem: err.Error()}
 	}
 	var into runtime.Object = &admissionv1.AdmissionReview{}
 	if sent.APIVersion == admissionv1beta1.SchemeGroupVersion.String() {
@@ -72,26 +72,26 @@ func verify(c exchange) verification {
 		err = fmt.Errorf("the answer is a %T", decoded)
 	}
 	if err != nil {
-		return verification{Problem: "failed to call webhook: " + err.Error()}
+		return Verification{Problem: "failed to call webhook: " + err.Error()}
 	}
 	answer, err := webhookrequest.VerifyAdmissionResponse(sent.Request.UID, c.Mutating, into)
 	switch {
 	case err != nil:
-		return verification{Problem: "received invalid webhook response: " + err.Error()}
+		return Verification{Problem: "received invalid webhook response: " + err.Error()}
 	case !answer.Allowed:
-		return verification{Denied: true, Message: webhookerrors.ToStatusErr(c.Webhook, answer.Result).Error()}
+		return Verification{Denied: true, Message: webhookerrors.ToStatusErr(c.Webhook, answer.Result).Error()}
 	case !c.Mutating || len(answer.Patch) == 0:
-		return verification{}
+		return Verification{}
 	}
 	patch, err := jsonpatch.DecodePatch(answer.Patch)
 	if err != nil {
-		return verification{Problem: "received undecodable patch in webhook response: " + err.Error()}
+		return Verification{Problem: "received undecodable patch in webhook response: " + err.Error()}
 	}
-	return verification{Operations: len(patch)}
+	return Verification{Operations: len(patch)}
 }
 
-// responsePatch returns the JSON Patch of a response, even if the response cannot be used. It returns nil if there is none.
-func responsePatch(response []byte) json.RawMessage {
+// ResponsePatch returns the JSON Patch of a response, even if the response cannot be used. It returns nil if there is none.
+func ResponsePatch(response []byte) json.RawMessage {
 	var review struct {
 		Response struct {
 			Patch []byte `json:"patch"`

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package inprocess
 
 import (
 	"maps"
@@ -18,15 +18,18 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// defaultManager is the field manager of a request that names none.
-const defaultManager = "admitkit"
+// DefaultManager is the field manager of a request that names none.
+const DefaultManager = "admitkit"
 
-// fieldManagers sets managedFields as the API server does before admission. The time in them has a fraction of a second,
+// FieldManagers sets managedFields as the API server does before admission. The time in them has a fraction of a second,
 // which is lost when the first patch is applied. This is why a patch without effect counts as a change.
-type fieldManagers struct {
-	objects *objects
+type FieldManagers struct {
+	objects *Objects
 	known   sync.Map // of managedKind to *managedfields.FieldManager
 }
+
+// NewFieldManagers returns the field managers of objects.
+func NewFieldManagers(o *Objects) *FieldManagers { return &FieldManagers{objects: o} }
 
 type managedKind struct {
 	schema.GroupVersionKind
@@ -39,7 +42,7 @@ var builtInFields = sync.OnceValue(func() managedfields.TypeConverter {
 })
 
 // stamp sets the managedFields of obj. live is the stored object, or nil on CREATE.
-func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object, manager string) error {
+func (f *FieldManagers) stamp(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object, manager string) error {
 	m, err := f.manager(managedKind{kind, subresource})
 	if err != nil {
 		return err
@@ -50,7 +53,7 @@ func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 		}
 	}
 	if manager == "" {
-		manager = defaultManager
+		manager = DefaultManager
 	}
 	to, err := meta.Accessor(obj)
 	if err != nil {
@@ -74,9 +77,9 @@ func (f *fieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 // withoutReset returns a copy of the object in which the fields that the API server resets have their stored values, so
 // that the request does not own them (resetFields in the API server). These are the status, and on an update of the status
 // the other fields.
-func (f *fieldManagers) withoutReset(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
+func (f *FieldManagers) withoutReset(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
 	from, isCustom := live.(*unstructured.Unstructured)
-	switch v := f.objects.customVersion(kind); {
+	switch v := f.objects.CustomVersion(kind); {
 	case isCustom && (v == nil || !v.HasStatus):
 		return obj
 	case isCustom && subresource == "":
@@ -120,7 +123,7 @@ func keepField(obj, live runtime.Object, name string) runtime.Object {
 	return kept.Interface().(runtime.Object)
 }
 
-func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, error) {
+func (f *FieldManagers) manager(kind managedKind) (*managedfields.FieldManager, error) {
 	if m, ok := f.known.Load(kind); ok {
 		return m.(*managedfields.FieldManager), nil
 	}
@@ -131,7 +134,7 @@ func (f *fieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 		m, err = managedfields.NewDefaultFieldManager(builtInFields(), f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
 	} else {
 		fields := managedfields.NewDeducedTypeConverter()
-		if r := f.objects.custom[kind.GroupKind()]; r != nil {
+		if r := f.objects.Custom[kind.GroupKind()]; r != nil {
 			if fields, err = r.fields(); err != nil {
 				return nil, err
 			}

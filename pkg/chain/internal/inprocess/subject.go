@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inprocess
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// A Subject is the object about which webhooks are asked during a run.
+type Subject struct {
+	*DecodedRequest
+	Objects *Objects
+	Context context.Context
+	// attributes are those of the current admission. current is the object after the last patch, or nil before it.
+	Attributes admission.Attributes
+	current    runtime.Object
+}
+
+// NewAttributes returns the attributes of the request with these objects. Both can be nil.
+func (s *Subject) NewAttributes(object, old runtime.Object) admission.Attributes {
+	return admission.NewAttributesRecord(object, old, s.Kind, s.Namespace, s.Name, s.Resource, s.SubResource,
+		s.Operation, s.Options, s.DryRun, s.User)
+}
+
+// Begin sets the attributes of the next admission.
+func (s *Subject) Begin(a admission.Attributes) { s.Attributes, s.current = a, nil }
+
+// Now returns the attributes with the object as the last patch left it.
+func (s *Subject) Now() admission.Attributes {
+	if s.current == nil {
+		return s.Attributes
+	}
+	return patchedAttributes{s.Attributes, s.current}
+}
+
+// Interfaces returns the interfaces that the admission code needs. They update current.
+func (s *Subject) Interfaces() Interfaces {
+	return Interfaces{Objects: s.Objects, kind: s.Kind, current: &s.current}
+}
+
+// patchedAttributes are attributes with another object.
+type patchedAttributes struct {
+	admission.Attributes
+	object runtime.Object
+}
+
+// GetObject returns the object after the patches.
+func (a patchedAttributes) GetObject() runtime.Object { return a.object }
