@@ -3,6 +3,10 @@
 package chain
 
 import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -45,6 +49,57 @@ type Predicate struct {
 	Result    PredicateResult
 	// Detail describes the result: the labels, the rule or the error.
 	Detail string
+	// Mismatches has an entry for each rule if Reason is ByRules and Result is Fails.
+	Mismatches []RuleMismatch
+}
+
+// maxMismatches limits the rules in the text of a Predicate. One more rule is listed if it is the last.
+const maxMismatches = 4
+
+// String returns Detail with the mismatches of the rules.
+func (p Predicate) String() string {
+	text := p.Detail
+	for i, m := range p.Mismatches {
+		if i == maxMismatches && len(p.Mismatches) > maxMismatches+1 {
+			return fmt.Sprintf("%s; and %d more", text, len(p.Mismatches)-i)
+		}
+		separator := ";"
+		if i == 0 {
+			separator = ":"
+		}
+		text += separator + " " + m.String()
+	}
+	return text
+}
+
+// A RuleMismatch states why a rule of a webhook does not cover a request.
+type RuleMismatch struct {
+	// Index is the index of the rule in the webhook's rules.
+	Index int
+	// Rule has the fields of the rule that do not cover the request. The other fields are empty.
+	Rule admissionregistrationv1.RuleWithOperations
+}
+
+// String describes the mismatch: rules[0] has operations ["UPDATE"].
+func (m RuleMismatch) String() string {
+	var parts []string
+	add := func(field string, values any) { parts = append(parts, fmt.Sprintf("%s %q", field, values)) }
+	if m.Rule.Operations != nil {
+		add("operations", m.Rule.Operations)
+	}
+	if m.Rule.APIGroups != nil {
+		add("apiGroups", m.Rule.APIGroups)
+	}
+	if m.Rule.APIVersions != nil {
+		add("apiVersions", m.Rule.APIVersions)
+	}
+	if m.Rule.Resources != nil {
+		add("resources", m.Rule.Resources)
+	}
+	if m.Rule.Scope != nil {
+		add("scope", *m.Rule.Scope)
+	}
+	return fmt.Sprintf("rules[%d] has %s", m.Index, strings.Join(parts, ", "))
 }
 
 // A PredicateResult is the result of a predicate.

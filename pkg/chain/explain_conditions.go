@@ -18,24 +18,23 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// explainConditions evaluates all conditions one by one, and out of one budget, as the API server
-// does.
+// explainConditions evaluates each matchCondition. All share one cost budget, as in the API server.
 func (p *predicates) explainConditions(ctx context.Context, h *inprocess.Hook, a admission.Attributes, kind schema.GroupVersionKind, o inprocess.Interfaces) []Predicate {
 	all := h.GetMatchConditions()
 	if len(all) == 0 {
 		return nil
 	}
-	told := make([]Predicate, len(all))
+	predicates := make([]Predicate, len(all))
 	failed := func(err error, answer PredicateResult) []Predicate {
 		for i, c := range all {
-			told[i] = Predicate{Reason: ByMatchCondition, Condition: c.Name, Result: answer, Detail: err.Error()}
+			predicates[i] = Predicate{Reason: ByMatchCondition, Condition: c.Name, Result: answer, Detail: err.Error()}
 		}
-		return told
+		return predicates
 	}
 	versioned, err := admission.NewVersionedAttributes(a, kind, o)
 	switch {
 	case err != nil && o.Custom[a.GetKind().GroupKind()] == nil && kind != a.GetKind():
-		return failed(fmt.Errorf("it is about a %s, to which the object cannot be converted here", kind), Unknown)
+		return failed(fmt.Errorf("it reads %s, and this engine cannot convert the object to that", kind), Unknown)
 	case err != nil:
 		return failed(err, Errs)
 	}
@@ -47,20 +46,20 @@ func (p *predicates) explainConditions(ctx context.Context, h *inprocess.Hook, a
 			plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
 		results, left, err := compiled.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{Authorizer: may}, nil, budget)
 		if err != nil {
-			return failed(err, Errs) // the budget is for all
+			return failed(err, Errs) // the budget is exhausted
 		}
 		budget = left
-		told[i] = Predicate{Reason: ByMatchCondition, Condition: c.Name}
-		told[i].Result, told[i].Detail = may.answer(results[0])
+		predicates[i] = Predicate{Reason: ByMatchCondition, Condition: c.Name}
+		predicates[i].Result, predicates[i].Detail = may.answer(results[0])
 	}
-	return told
+	return predicates
 }
 
-// asking notes what an authorizer that cannot tell was asked.
+// An asking is an authorizer that records a question which the wrapped authorizer cannot answer.
 type asking struct {
 	authorizer.Authorizer
-	guessed bool
-	unknown string
+	guessed bool   // the wrapped authorizer is the default one
+	unknown string // the question, or empty
 }
 
 func (a *asking) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -68,13 +67,13 @@ func (a *asking) Authorize(ctx context.Context, asked authorizer.Attributes) (au
 	switch {
 	case err != nil:
 		a.unknown = fmt.Sprintf("whether %s is not known: %v", mayDo(asked), err)
-	case a.guessed && decision != authorizer.DecisionAllow: // members of system:masters may do everything everywhere
+	case a.guessed && decision != authorizer.DecisionAllow: // members of system:masters are allowed everything on every API server
 		a.unknown = fmt.Sprintf("whether %s is not known", mayDo(asked))
 	}
 	return decision, why, err
 }
 
-// mayDo is what the authorizer is asked, in words.
+// mayDo describes a question to the authorizer: "jane may get pods in namespace shop".
 func mayDo(a authorizer.Attributes) string {
 	what := a.GetPath()
 	if a.IsResourceRequest() {

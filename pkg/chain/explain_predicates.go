@@ -13,27 +13,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// explain asks all predicates, where decide stops at the first that decides.
+// explain evaluates all predicates. decide stops at the first one that decides.
 func (p *predicates) explain(ctx context.Context, h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) Explained {
 	e := Explained{Configuration: h.Configuration, Webhook: h.GetName(), Mutating: h.Mutating, Index: h.Index}
 	e.Predicates = append(e.Predicates, exempt(a), p.explainNamespace(h, a), p.explainObject(h, a))
-	by, kind, resource := explainRules(h, a, o)
-	e.Predicates = append(e.Predicates, by)
-	if resource.Resource == "" {
+	byRules, match := explainRules(h, a, o)
+	e.Predicates = append(e.Predicates, byRules)
+	if match == nil {
 		return e
 	}
-	e.Kind, e.Resource = metav1.GroupVersionKind(kind), metav1.GroupVersionResource(resource)
-	e.Predicates = append(e.Predicates, p.explainConditions(ctx, h, a, kind, o)...)
+	e.Kind, e.Resource = metav1.GroupVersionKind(match.kind), metav1.GroupVersionResource(match.resource)
+	e.Predicates = append(e.Predicates, p.explainConditions(ctx, h, a, match.kind, o)...)
 	return e
 }
 
+// exempt evaluates the API server's list of resources for which it calls no webhooks.
 func exempt(a admission.Attributes) Predicate {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
 		return Predicate{Reason: ByResource, Result: Fails, Detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
@@ -41,6 +41,7 @@ func exempt(a admission.Attributes) Predicate {
 	return Predicate{Reason: ByResource, Result: Holds, Detail: fmt.Sprintf("webhooks are asked about kind %s", a.GetKind().Kind)}
 }
 
+// answerOf converts the result of a match.
 func answerOf(holds bool) PredicateResult {
 	if holds {
 		return Holds
@@ -51,7 +52,7 @@ func answerOf(holds bool) PredicateResult {
 func (p *predicates) explainNamespace(h *inprocess.Hook, a admission.Attributes) Predicate {
 	matches, err := p.namespaces.MatchNamespaceSelector(h, a)
 	e := Predicate{Reason: ByNamespaceSelector, Result: answerOf(matches)}
-	selector, _ := h.GetParsedNamespaceSelector() // an error is one of the match, too
+	selector, _ := h.GetParsedNamespaceSelector() // the match has the same error
 	switch {
 	case err != nil:
 		e.Result, e.Detail = Errs, err.Error()
@@ -73,20 +74,21 @@ func (p *predicates) explainNamespace(h *inprocess.Hook, a admission.Attributes)
 func (p *predicates) explainObject(h *inprocess.Hook, a admission.Attributes) Predicate {
 	matches, err := p.objects.MatchObjectSelector(h, a)
 	e := Predicate{Reason: ByObjectSelector, Result: answerOf(matches)}
-	selector, _ := h.GetParsedObjectSelector() // an error is one of the match, too
+	selector, _ := h.GetParsedObjectSelector() // the match has the same error
 	switch {
 	case err != nil:
 		e.Result, e.Detail = Errs, err.Error()
 	case selector.Empty():
 		e.Detail = "every object matches"
 	default:
-		e.Detail = selectedObject(selector, a.GetObject(), a.GetOldObject())
+		e.Detail = objectLabelsText(selector, a.GetObject(), a.GetOldObject())
 	}
 	return e
 }
 
-// selectedObject tells of the object or, where only that matches or is there, of the old one.
-func selectedObject(selector labels.Selector, object, old runtime.Object) string {
+// objectLabelsText describes the labels of the object. It describes the old object if only that one matches, or if there is
+// no new object.
+func objectLabelsText(selector labels.Selector, object, old runtime.Object) string {
 	of, ok := labelsOf(object)
 	ofOld, okOld := labelsOf(old)
 	switch {
@@ -98,6 +100,7 @@ func selectedObject(selector labels.Selector, object, old runtime.Object) string
 	return "what is asked about has no labels, so no selector matches"
 }
 
+// labelsOf returns the labels of an object. It reports false if there is no object, or if it has no metadata.
 func labelsOf(object runtime.Object) (labels.Set, bool) {
 	if object == nil {
 		return nil, false
@@ -130,72 +133,73 @@ func label(key string, of labels.Set) string {
 	return "no label " + key
 }
 
-// explainRules also knows of versions that an API server converts to, but this engine cannot.
-func explainRules(h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) (Predicate, schema.GroupVersionKind, schema.GroupVersionResource) {
-	kind, resource, detail, err := matchRules(h, a, o.GetEquivalentResourceMapper())
-	e := Predicate{Reason: ByRules, Result: Holds, Detail: detail}
-	switch {
-	case err != nil:
-		e.Result, e.Detail = Errs, err.Error()
-		return e, schema.GroupVersionKind{}, schema.GroupVersionResource{}
-	case detail != "":
-		return e, kind, resource
+// explainRules returns the result of the rules, and the rule that covers the request, if there is one. It also finds rules
+// for versions to which an API server can convert, but this engine cannot.
+func explainRules(h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) (Predicate, *ruleMatch) {
+	match, err := matchRules(h, a, o.GetEquivalentResourceMapper())
+	if err != nil {
+		return Predicate{Reason: ByRules, Result: Errs, Detail: err.Error()}, nil
 	}
-	if *h.GetMatchPolicy() == admissionregistrationv1.Equivalent && a.GetSubresource() == "" {
-		for i, rule := range h.GetRules() {
-			for _, other := range o.NotConverted(a.GetResource(), a.GetKind()) {
-				as := withResource{a, other}
-				if m := (rules.Matcher{Rule: rule, Attr: as}); m.Matches() {
-					e.Detail = fmt.Sprintf("rules[%d] is for the equivalent %s", i, describe(as))
-					return e, other.GroupVersion().WithKind(a.GetKind().Kind), other
-				}
+	if match == nil {
+		match = matchNotConverted(h, a, o)
+	}
+	if match != nil {
+		return Predicate{Reason: ByRules, Result: Holds, Detail: match.String()}, match
+	}
+	e := Predicate{Reason: ByRules, Result: Fails, Detail: noRule(a)}
+	for i, rule := range h.GetRules() {
+		e.Mismatches = append(e.Mismatches, mismatch(i, rule, a))
+	}
+	return e, nil
+}
+
+// matchNotConverted returns the first rule for an equivalent resource to which this engine cannot convert, or nil.
+func matchNotConverted(h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) *ruleMatch {
+	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent || a.GetSubresource() != "" {
+		return nil
+	}
+	for i, rule := range h.GetRules() {
+		for _, other := range o.NotConverted(a.GetResource(), a.GetKind()) {
+			as := withResource{a, other}
+			if m := (rules.Matcher{Rule: rule, Attr: as}); m.Matches() {
+				return &ruleMatch{rule: i, attributes: as, kind: other.GroupVersion().WithKind(a.GetKind().Kind), resource: other, equivalent: true}
 			}
 		}
 	}
-	e.Result, e.Detail = Fails, mismatches(h.GetRules(), a)
-	return e, schema.GroupVersionKind{}, schema.GroupVersionResource{}
+	return nil
 }
 
-// mismatches says what keeps each rule from being for a request.
-func mismatches(all []admissionregistrationv1.RuleWithOperations, a admission.Attributes) string {
-	detail := "no rule is for " + describe(a)
-	for i, rule := range all {
-		if i == 4 && len(all) > 5 {
-			return fmt.Sprintf("%s; and %d more", detail, len(all)-i)
-		}
-		sign := ";"
-		if i == 0 {
-			sign = ":"
-		}
-		detail += fmt.Sprintf("%s rules[%d] has %s", sign, i, mismatch(rule, a))
-	}
-	return detail
-}
-
-// mismatch names the parts of a rule that are not for a request.
-func mismatch(rule admissionregistrationv1.RuleWithOperations, a admission.Attributes) string {
+// mismatch returns the fields of a rule that do not cover the request.
+func mismatch(index int, rule admissionregistrationv1.RuleWithOperations, a admission.Attributes) RuleMismatch {
 	star := []string{"*"}
-	var parts []string
-	differs := func(part string, values any, edit func(*admissionregistrationv1.RuleWithOperations)) {
+	differs := func(edit func(*admissionregistrationv1.RuleWithOperations)) bool {
 		every := admissionregistrationv1.RuleWithOperations{Operations: []admissionregistrationv1.OperationType{"*"},
 			Rule: admissionregistrationv1.Rule{APIGroups: star, APIVersions: star, Resources: []string{"*/*"}}}
 		edit(&every)
-		if m := (rules.Matcher{Rule: every, Attr: a}); !m.Matches() {
-			parts = append(parts, fmt.Sprintf("%s %q", part, values))
-		}
+		m := rules.Matcher{Rule: every, Attr: a}
+		return !m.Matches()
 	}
-	differs("operations", rule.Operations, func(r *admissionregistrationv1.RuleWithOperations) { r.Operations = rule.Operations })
-	differs("apiGroups", rule.APIGroups, func(r *admissionregistrationv1.RuleWithOperations) { r.APIGroups = rule.APIGroups })
-	differs("apiVersions", rule.APIVersions, func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = rule.APIVersions })
-	differs("resources", rule.Resources, func(r *admissionregistrationv1.RuleWithOperations) { r.Resources = rule.Resources })
-	if rule.Scope != nil {
-		differs("scope", *rule.Scope, func(r *admissionregistrationv1.RuleWithOperations) { r.Scope = rule.Scope })
+	m := RuleMismatch{Index: index}
+	if differs(func(r *admissionregistrationv1.RuleWithOperations) { r.Operations = rule.Operations }) {
+		m.Rule.Operations = rule.Operations
 	}
-	return strings.Join(parts, ", ")
+	if differs(func(r *admissionregistrationv1.RuleWithOperations) { r.APIGroups = rule.APIGroups }) {
+		m.Rule.APIGroups = rule.APIGroups
+	}
+	if differs(func(r *admissionregistrationv1.RuleWithOperations) { r.APIVersions = rule.APIVersions }) {
+		m.Rule.APIVersions = rule.APIVersions
+	}
+	if differs(func(r *admissionregistrationv1.RuleWithOperations) { r.Resources = rule.Resources }) {
+		m.Rule.Resources = rule.Resources
+	}
+	if differs(func(r *admissionregistrationv1.RuleWithOperations) { r.Scope = rule.Scope }) {
+		m.Rule.Scope = rule.Scope
+	}
+	return m
 }
 
-// whoseLabels says where those for a namespaceSelector are from. What is made or changed has its own if its
-// resource is called namespaces, of whatever group (GetNamespaceLabels).
+// whoseLabels names the object whose labels a namespaceSelector reads. On CREATE and UPDATE of a resource named namespaces,
+// of any group, that is the object itself (GetNamespaceLabels).
 func whoseLabels(a admission.Attributes) string {
 	changed := a.GetOperation() == admission.Create || a.GetOperation() == admission.Update
 	if r := a.GetResource(); r.Resource == "namespaces" && r.Group != "" && a.GetSubresource() == "" && changed {

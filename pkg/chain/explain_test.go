@@ -98,7 +98,7 @@ func TestExplainPredicates(t *testing.T) {
 		{"equivalent", "an API server converts it, which does not matter to rules", oldScaler, scaler, chain.Options{},
 			[]string{"Rules Holds rules[0] is for the equivalent CREATE of autoscaling/v1 horizontalpodautoscalers", "sent as autoscaling/v1 HorizontalPodAutoscaler"}},
 		{"equivalent with conditions", "they are about the converted object", func(h *hook) { oldScaler(h); h.MatchConditions = condition("true") }, scaler, chain.Options{},
-			[]string{"MatchCondition c Unknown it is about a autoscaling/v1, Kind=HorizontalPodAutoscaler, to which the object cannot be converted here"}},
+			[]string{"MatchCondition c Unknown it reads autoscaling/v1, Kind=HorizontalPodAutoscaler, and this engine cannot convert the object to that"}},
 		{"exact", "nothing is converted", func(h *hook) { oldScaler(h); h.MatchPolicy = ptr.To(admissionregistrationv1.Exact) }, scaler, chain.Options{},
 			[]string{`Rules Fails no rule is for CREATE of autoscaling/v2 horizontalpodautoscalers: rules[0] has apiVersions ["v1"]`}},
 		{"missing namespace", "its labels cannot be read", func(h *hook) { h.NamespaceSelector = selector("a", "b") }, createPod("web"),
@@ -143,7 +143,7 @@ func withURL(h admissionregistrationv1.ValidatingWebhook) admissionregistrationv
 func told(e chain.Explained) string {
 	var text strings.Builder
 	for _, p := range e.Predicates {
-		fmt.Fprintln(&text, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", p.Reason, p.Condition, p.Result, p.Detail)), " "))
+		fmt.Fprintln(&text, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", p.Reason, p.Condition, p.Result, p)), " "))
 	}
 	if e.Kind.Kind != "" {
 		fmt.Fprintf(&text, "sent as %s/%s %s\n", e.Kind.Group, e.Kind.Version, e.Kind.Kind)

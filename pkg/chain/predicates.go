@@ -21,8 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// predicates say why a webhook is called or not. They ask what the API server's ShouldCallHook
-// asks, which gives no reasons.
+// predicates evaluates the predicates of the API server's ShouldCallHook, which returns no reasons.
 type predicates struct {
 	namespaces *namespace.Matcher
 	objects    *object.Matcher
@@ -46,6 +45,7 @@ type reason struct {
 	rejects  bool
 }
 
+// decide returns the first predicate that decides whether a webhook is called.
 func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.Attributes, o admission.ObjectInterfaces) reason {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
 		return reason{decision: ByResource, detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
@@ -58,20 +58,20 @@ func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.
 	if !selected && objectErr == nil {
 		return reason{decision: ByObjectSelector, detail: "the labels of neither the object nor the old object match"}
 	}
-	kind, _, rule, err := matchRules(h, a, o.GetEquivalentResourceMapper())
+	match, err := matchRules(h, a, o.GetEquivalentResourceMapper())
 	switch {
 	case err != nil:
 		return reason{ByRules, err.Error(), true}
-	case rule == "":
-		return reason{decision: ByRules, detail: "no rule is for " + describe(a)}
+	case match == nil:
+		return reason{decision: ByRules, detail: noRule(a)}
 	case namespaceErr != nil:
 		return reason{ByNamespaceSelector, namespaceErr.Error(), true}
 	case objectErr != nil:
 		return reason{ByObjectSelector, objectErr.Error(), true}
 	case len(h.GetMatchConditions()) == 0:
-		return reason{decision: Matches, detail: rule}
+		return reason{decision: Matches, detail: match.String()}
 	}
-	versioned, err := admission.NewVersionedAttributes(a, kind, o)
+	versioned, err := admission.NewVersionedAttributes(a, match.kind, o)
 	if err != nil {
 		return reason{ByMatchCondition, err.Error(), true}
 	}
@@ -79,7 +79,7 @@ func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.
 	case result.Error != nil:
 		return reason{ByMatchCondition, result.Error.Error(), true}
 	case result.Matches:
-		return reason{decision: Matches, detail: rule}
+		return reason{decision: Matches, detail: match.String()}
 	case result.FailedConditionName == "":
 		return reason{decision: ByMatchCondition, detail: "a condition cannot be evaluated, which failurePolicy Ignore forgives"}
 	default:
@@ -87,16 +87,36 @@ func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.
 	}
 }
 
-// matchRules finds the first rule that matches, as text, and the kind and the resource that the
-// webhook is sent.
-func matchRules(h *inprocess.Hook, a admission.Attributes, mapper runtime.EquivalentResourceMapper) (kind schema.GroupVersionKind, resource schema.GroupVersionResource, rule string, err error) {
+// A ruleMatch is the first rule of a webhook that covers a request, with the kind and the resource that the webhook
+// receives.
+type ruleMatch struct {
+	rule       int
+	attributes admission.Attributes // with resource
+	kind       schema.GroupVersionKind
+	resource   schema.GroupVersionResource
+	equivalent bool // the resource is not the request's own
+}
+
+// String describes the match: "rules[0] is for CREATE of v1 pods".
+func (m *ruleMatch) String() string {
+	if m.equivalent {
+		return fmt.Sprintf("rules[%d] is for the equivalent %s", m.rule, describe(m.attributes))
+	}
+	return fmt.Sprintf("rules[%d] is for %s", m.rule, describe(m.attributes))
+}
+
+// noRule is the detail of a webhook without a rule for a request.
+func noRule(a admission.Attributes) string { return "no rule is for " + describe(a) }
+
+// matchRules returns the first rule that covers the request, or nil if there is none.
+func matchRules(h *inprocess.Hook, a admission.Attributes, mapper runtime.EquivalentResourceMapper) (*ruleMatch, error) {
 	for i, rule := range h.GetRules() {
 		if m := (rules.Matcher{Rule: rule, Attr: a}); m.Matches() {
-			return a.GetKind(), a.GetResource(), fmt.Sprintf("rules[%d] is for %s", i, describe(a)), nil
+			return &ruleMatch{rule: i, attributes: a, kind: a.GetKind(), resource: a.GetResource()}, nil
 		}
 	}
 	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent {
-		return kind, resource, "", nil
+		return nil, nil
 	}
 	equivalents := mapper.EquivalentResourcesFor(a.GetResource(), a.GetSubresource())
 	for i, rule := range h.GetRules() {
@@ -107,21 +127,24 @@ func matchRules(h *inprocess.Hook, a admission.Attributes, mapper runtime.Equiva
 			}
 			kind := mapper.KindFor(equivalent, a.GetSubresource())
 			if kind.Empty() {
-				return kind, resource, "", fmt.Errorf("unable to convert to %v: unknown kind", equivalent)
+				return nil, fmt.Errorf("unable to convert to %v: unknown kind", equivalent)
 			}
-			return kind, equivalent, fmt.Sprintf("rules[%d] is for the equivalent %s", i, describe(other)), nil
+			return &ruleMatch{rule: i, attributes: other, kind: kind, resource: equivalent, equivalent: true}, nil
 		}
 	}
-	return kind, resource, "", nil
+	return nil, nil
 }
 
+// withResource are attributes with another resource.
 type withResource struct {
 	admission.Attributes
 	resource schema.GroupVersionResource
 }
 
+// GetResource returns the other resource.
 func (a withResource) GetResource() schema.GroupVersionResource { return a.resource }
 
+// describe describes a request: "CREATE of v1 pods".
 func describe(a admission.Attributes) string {
 	resource := a.GetResource().Resource
 	if sub := a.GetSubresource(); sub != "" {

@@ -119,8 +119,8 @@ func (l *live) readPolicies(ctx context.Context, w *World) error {
 
 // byPolicy makes a predicate unknown if an admission policy may change its result before webhooks are called.
 func (t *telling) byPolicy(p *Predicate, looks bool) {
-	if looks && len(t.policies) > 0 && p.Answer != "Unknown" {
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are asked about it", or(t.policies))
+	if looks && len(t.policies) > 0 && p.Answer != chain.Unknown {
+		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are asked about it", or(t.policies)))
 	}
 }
 
@@ -168,12 +168,12 @@ func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.E
 // byLimits makes a condition on the annotations of a Pod unknown if LimitRanger may add one.
 func (t *telling) byLimits(webhook, predicate int, p *Predicate) {
 	m := mentioned(p.Expression)
-	if t.limited == nil || p.Answer == "Unknown" || !m.object || !m.words["annotations"] {
+	if t.limited == nil || p.Answer == chain.Unknown || !m.object || !m.words["annotations"] {
 		return
 	}
 	other := t.limited.Webhooks[webhook].Predicates
-	if strings.Contains(p.Expression, limitAnnotation) || predicate >= len(other) || string(other[predicate].Result) != p.Answer {
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the plugin LimitRanger of the API server may add the annotation %s first", value(p), limitAnnotation)
+	if strings.Contains(p.Expression, limitAnnotation) || predicate >= len(other) || other[predicate].Result != p.Answer {
+		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the plugin LimitRanger of the API server may add the annotation %s first", value(p), limitAnnotation))
 	}
 }
 

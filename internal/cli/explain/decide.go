@@ -88,7 +88,7 @@ func (t *telling) webhook(i int, e *chain.Explained) *judged {
 	}
 	w.WhenDown = whenDown(h)
 	if h.broken != nil {
-		w.Called, w.Decision, w.Why, w.Predicates = Unknown, "Configuration", fmt.Sprintf("this version of admitkit cannot read it: %v", h.broken), []Predicate{}
+		w.Called, w.Decision, w.Why, w.Predicates = Unknown, byConfiguration, fmt.Sprintf("this version of admitkit cannot read it: %v", h.broken), []Predicate{}
 		return w
 	}
 	w.decide(t.asked.DryRun)
@@ -109,8 +109,8 @@ func whenDown(h *hook) string {
 // decide evaluates the predicates in the order of the API server. An unknown predicate does not matter if
 // another one fails.
 func (w *judged) decide(dryRun bool) {
-	isCondition := func(p Predicate) bool { return p.Predicate == string(chain.ByMatchCondition) }
-	first := func(answer string, of func(Predicate) bool) *Predicate {
+	isCondition := func(p Predicate) bool { return p.Predicate == chain.ByMatchCondition }
+	first := func(answer chain.PredicateResult, of func(Predicate) bool) *Predicate {
 		if i := slices.IndexFunc(w.Predicates, func(p Predicate) bool { return p.Answer == answer && of(p) }); i >= 0 {
 			return &w.Predicates[i]
 		}
@@ -118,33 +118,33 @@ func (w *judged) decide(dryRun bool) {
 	}
 	before := func(p Predicate) bool { return !isCondition(p) }
 	set := func(called Called, p *Predicate) {
-		w.Called, w.Decision, w.Why = called, p.Predicate, p.Detail
+		w.Called, w.Decision, w.Why, w.Summary = called, p.Predicate, p.Detail, p.Summary
 		if isCondition(*p) {
 			w.Why = fmt.Sprintf("condition %q is %s", p.Condition, p.Detail)
 		}
 	}
-	unknown := first("Unknown", before)
-	if p := first("Fails", before); p != nil {
+	unknown := first(chain.Unknown, before)
+	if p := first(chain.Fails, before); p != nil {
 		set(No, p)
 		return
 	}
-	if p := first("Errs", before); p != nil && unknown == nil {
+	if p := first(chain.Errs, before); p != nil && unknown == nil {
 		set(No, p)
 		w.rejects(http.StatusInternalServerError, p.Detail)
 		return
 	}
-	if p := first("Fails", isCondition); p != nil {
+	if p := first(chain.Fails, isCondition); p != nil {
 		set(No, p)
 		return
 	}
-	errs := first("Errs", isCondition)
+	errs := first(chain.Errs, isCondition)
 	if errs != nil && w.ignore {
 		set(No, errs)
 		w.Why = fmt.Sprintf("condition %q cannot be evaluated, which failurePolicy Ignore forgives: %s", errs.Condition, errs.Detail)
 		return
 	}
 	for _, of := range []func(Predicate) bool{before, isCondition} {
-		if p := first("Unknown", of); p != nil {
+		if p := first(chain.Unknown, of); p != nil {
 			set(Unknown, p)
 			if isCondition(*p) {
 				w.Why = fmt.Sprintf("condition %q: %s", p.Condition, p.Detail)
@@ -158,9 +158,9 @@ func (w *judged) decide(dryRun bool) {
 		w.rejects(http.StatusForbidden, errs.Detail)
 		return
 	}
-	w.Called, w.Decision, w.Why = Yes, string(chain.Matches), w.matching()
+	w.Called, w.Decision, w.Why = Yes, chain.Matches, w.matching()
 	if dryRun && w.effects != admissionregistrationv1.SideEffectClassNone && w.effects != admissionregistrationv1.SideEffectClassNoneOnDryRun {
-		w.Called, w.Decision = No, string(chain.ByDryRun)
+		w.Called, w.Decision = No, chain.ByDryRun
 		w.Why = fmt.Sprintf("it has side effects (sideEffects: %s), so it is not asked about a dry run", w.effects)
 		w.rejects(http.StatusBadRequest, fmt.Sprintf("admission webhook %q does not support dry run", w.hook.name))
 	}
@@ -174,7 +174,7 @@ func (w *judged) rejects(code int32, message string) {
 func (w *judged) matching() string {
 	var why string
 	for _, p := range w.Predicates {
-		if p.Predicate == string(chain.ByRules) {
+		if p.Predicate == chain.ByRules {
 			why = p.Detail
 		}
 	}
@@ -189,7 +189,7 @@ func (t *telling) reject(e *chain.Explanation) *Rejection {
 	rejected := func(from int, by *judged, r *Rejection) *Rejection {
 		for _, w := range t.webhooks[from:] {
 			if w.Called != No {
-				w.Called, w.Decision, w.Why, w.SentAs, w.Converted = No, string(chain.ByRejection), "the request is rejected before: "+r.why(), nil, false
+				w.Called, w.Decision, w.Why, w.SentAs, w.Converted = No, chain.ByRejection, "the request is rejected before: "+r.why(), nil, false
 			}
 			w.Rejects = w == by
 		}
@@ -215,7 +215,7 @@ func (t *telling) reject(e *chain.Explanation) *Rejection {
 	}
 	w := t.webhooks[i]
 	r := &Rejection{By: w.hook.name, Before: "storage", Code: w.code, Message: w.message}
-	if w.Decision != string(chain.ByDryRun) { // that is found when all are called, at the same time
+	if w.Decision != chain.ByDryRun { // that is found when all are called, at the same time
 		rejected(validating, w, r)
 	}
 	return r

@@ -298,7 +298,7 @@ func (c *tally) told(o *Object, want seen, source string, unknown bool) {
 		c.add("unknown and rejected")
 	}
 	for _, h := range o.Webhooks {
-		c.add(h.Type + " " + string(h.Called) + " by " + h.Decision)
+		c.add(h.Type + " " + string(h.Called) + " by " + string(h.Decision))
 		if h.Times > 1 {
 			c.add("called twice")
 		}

@@ -29,13 +29,16 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 	h := &t.hooks[webhook]
 	all := make([]Predicate, 0, len(e.Predicates))
 	for place, p := range e.Predicates {
-		told := Predicate{Predicate: string(p.Reason), Condition: p.Condition, Answer: string(p.Result), Detail: p.Detail}
+		told := Predicate{Predicate: p.Reason, Condition: p.Condition, Answer: p.Result, Detail: p.String()}
+		if len(p.Mismatches) > 1 {
+			told.Summary = p.Detail
+		}
 		switch p.Reason {
 		case chain.ByResource:
 			t.exempt(h, &told)
 		case chain.ByNamespaceSelector:
 			t.namespace(h, &told)
-			t.byPolicy(&told, t.labelsItself() && told.Answer != "Errs" && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
+			t.byPolicy(&told, t.labelsItself() && told.Answer != chain.Errs && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
 		case chain.ByObjectSelector:
 			t.byPolicy(&told, h.objects != nil && len(h.objects.MatchLabels)+len(h.objects.MatchExpressions) > 0)
 		case chain.ByRules:
@@ -56,9 +59,9 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 func (t *telling) exempt(h *hook, p *Predicate) {
 	switch {
 	case k8svalidation.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
-		p.Answer, p.Detail = "Fails", fmt.Sprintf("since Kubernetes 1.37 no webhook is asked about a %s", t.asked.kind.Kind)
-	case p.Answer == "Fails" && h.static:
-		p.Answer, p.Detail = "Holds", fmt.Sprintf("webhooks of static manifests are asked about a %s too", t.asked.kind.Kind)
+		p.set(chain.Fails, fmt.Sprintf("since Kubernetes 1.37 no webhook is asked about a %s", t.asked.kind.Kind))
+	case p.Answer == chain.Fails && h.static:
+		p.set(chain.Holds, fmt.Sprintf("webhooks of static manifests are asked about a %s too", t.asked.kind.Kind))
 	}
 }
 
@@ -85,13 +88,12 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 		case r.Key() != corev1.LabelMetadataName:
 			unknown = append(unknown, r.String())
 		case !r.Matches(known):
-			p.Answer, p.Detail = "Fails", fmt.Sprintf("%s: the namespace is %s", r.String(), t.asked.Namespace)
+			p.set(chain.Fails, fmt.Sprintf("%s: the namespace is %s", r.String(), t.asked.Namespace))
 			return
 		}
 	}
 	if len(unknown) > 0 {
-		p.Answer = "Unknown"
-		p.Detail = fmt.Sprintf("%s: of namespace %q only the name is known, not its labels", strings.Join(unknown, ","), t.asked.Namespace)
+		p.set(chain.Unknown, fmt.Sprintf("%s: of namespace %q only the name is known, not its labels", strings.Join(unknown, ","), t.asked.Namespace))
 	}
 }
 
@@ -105,14 +107,13 @@ func (t *telling) labelsItself() bool {
 
 // versions handles resources whose other served versions are unknown.
 func (t *telling) versions(h *hook, p *Predicate) {
-	if p.Answer != "Fails" || !t.asked.resource.unsure || !h.equivalent {
+	if p.Answer != chain.Fails || !t.asked.resource.unsure || !h.equivalent {
 		return
 	}
 	for i, rule := range h.rules {
 		rule.APIVersions = []string{"*"}
 		if rulematch.Matches(rule, t.asked.ruleRequest()) {
-			p.Answer = "Unknown"
-			p.Detail = fmt.Sprintf("rules[%d] is for other versions of %s: whether they are served is not known", i, t.asked.resource.GroupResource())
+			p.set(chain.Unknown, fmt.Sprintf("rules[%d] is for other versions of %s: whether they are served is not known", i, t.asked.resource.GroupResource()))
 			return
 		}
 	}
@@ -123,27 +124,27 @@ func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
 	mentions := mentioned(p.Expression)
 	converted := schema.GroupVersionKind(e.Kind) != t.asked.kind
 	switch {
-	case p.Answer == "Unknown":
+	case p.Answer == chain.Unknown:
 	case mentions.words["userInfo"] && mentions.words["extra"] && t.asked.extraUnknown:
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("the extra fields of user %s are not known", t.asked.User.Username)
+		p.set(chain.Unknown, fmt.Sprintf("the extra fields of user %s are not known", t.asked.User.Username))
 	case mentions.words["userInfo"] && mentions.words["uid"] && t.asked.uidUnknown:
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("the uid of user %s is not known", t.asked.User.Username)
-	case converted && p.Answer == "Errs" && convertsByWebhook(t.asked.resource.definition):
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is about version %s, to which only the conversion webhook of the kind converts", e.Kind.Version)
+		p.set(chain.Unknown, fmt.Sprintf("the uid of user %s is not known", t.asked.User.Username))
+	case converted && p.Answer == chain.Errs && convertsByWebhook(t.asked.resource.definition):
+		p.set(chain.Unknown, fmt.Sprintf("it is about version %s, to which only the conversion webhook of the kind converts", e.Kind.Version))
 	case !mentions.body:
 	case t.asked.made && (t.asked.kind != scaleKind || mentions.words["status"]):
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is about the %s that a client sends, which is not known", t.asked.kind.Kind)
+		p.set(chain.Unknown, fmt.Sprintf("it is about the %s that a client sends, which is not known", t.asked.kind.Kind))
 	case t.noDefaults():
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is not known for a %s",
-			value(p), t.asked.kind.Kind)
+		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is not known for a %s",
+			value(p), t.asked.kind.Kind))
 	case !h.mutating && t.byRegistry(mentions) != "":
-		p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it asks validating webhooks",
-			value(p), t.byRegistry(mentions))
+		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it asks validating webhooks",
+			value(p), t.byRegistry(mentions)))
 	case t.asked.Operation == "CREATE" && t.asked.SubResource == "":
 		for _, f := range pluginFields[t.asked.resource.GroupResource()] {
 			if mentions.words[f.name] && !(f.ifUnset && t.has(f.name)) && !(f.plugin == "LimitRanger" && t.noLimits) {
-				p.Answer, p.Detail = "Unknown", fmt.Sprintf("it is %s for the object as it is written, but the plugin %s of the API server may change %s first",
-					value(p), f.plugin, f.name)
+				p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the plugin %s of the API server may change %s first",
+					value(p), f.plugin, f.name))
 				return
 			}
 		}
@@ -152,9 +153,9 @@ func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
 
 func value(p *Predicate) string {
 	switch p.Answer {
-	case "Holds":
+	case chain.Holds:
 		return "true"
-	case "Fails":
+	case chain.Fails:
 		return "false"
 	}
 	return "an error"

@@ -65,13 +65,13 @@ func names(all []*judged) []string {
 func (w *judged) looksAtObject() bool {
 	looks := false
 	for _, p := range w.Predicates {
-		switch chain.Reason(p.Predicate) {
+		switch p.Predicate {
 		case chain.ByObjectSelector:
 			looks = looks || w.objects != nil && len(w.objects.MatchLabels)+len(w.objects.MatchExpressions) > 0
 		case chain.ByMatchCondition:
 			looks = looks || mentioned(p.Expression).object
 		default:
-			if p.Answer == "Fails" {
+			if p.Answer == chain.Fails {
 				return false
 			}
 		}

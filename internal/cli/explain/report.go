@@ -88,8 +88,10 @@ type Webhook struct {
 	Called Called `json:"called"`
 	// Decision is the deciding predicate: "Resource", "NamespaceSelector", "ObjectSelector", "Rules",
 	// "MatchCondition", "DryRun", "Rejection" or "Matches"; "Configuration" if that cannot be read.
-	Decision string `json:"decision"`
-	Why      string `json:"why"`
+	Decision chain.Reason `json:"decision"`
+	Why      string       `json:"why"`
+	// Summary is a shorter Why for text output, or empty.
+	Summary string `json:"-"`
 	// Rejects means that the request is rejected because of this webhook without a call.
 	Rejects bool `json:"rejects,omitempty"`
 	// Times is the number of calls. A deletion in two steps has more than one.
@@ -121,13 +123,23 @@ type Reinvocation struct {
 
 // A Predicate is one of the checks that decide whether a webhook is called.
 type Predicate struct {
-	Predicate string `json:"predicate"` // as in Decision
+	Predicate chain.Reason `json:"predicate"` // as in Decision
 	// Condition and Expression are the name and expression of a matchCondition.
-	Condition  string `json:"condition,omitempty"`
-	Expression string `json:"expression,omitempty"`
-	Answer     string `json:"answer"` // "Holds", "Fails", "Errs" or "Unknown"
-	Detail     string `json:"detail"`
+	Condition  string                `json:"condition,omitempty"`
+	Expression string                `json:"expression,omitempty"`
+	Answer     chain.PredicateResult `json:"answer"`
+	Detail     string                `json:"detail"`
+	// Summary is a shorter Detail for text output, or empty.
+	Summary string `json:"-"`
 }
+
+// set changes the result.
+func (p *Predicate) set(answer chain.PredicateResult, detail string) {
+	p.Answer, p.Detail, p.Summary = answer, detail, ""
+}
+
+// byConfiguration is the decision about a webhook whose configuration cannot be read.
+const byConfiguration chain.Reason = "Configuration"
 
 // A Time is the longest time that webhooks can take, in seconds.
 type Time struct {
@@ -145,7 +157,7 @@ type Time struct {
 func (r *Report) unknownNamespace(only string) string {
 	for _, o := range r.Objects {
 		for _, w := range o.Webhooks {
-			if w.Called == Unknown && w.Decision == string(chain.ByNamespaceSelector) && (only == "" || only == w.Name) {
+			if w.Called == Unknown && w.Decision == chain.ByNamespaceSelector && (only == "" || only == w.Name) {
 				return o.Request.Namespace
 			}
 		}

@@ -22,6 +22,15 @@ func (r *Report) visible() (*Report, error) {
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, err
 	}
+	for i := range c.Objects {
+		for j := range c.Objects[i].Webhooks {
+			from, to := &r.Objects[i].Webhooks[j], &c.Objects[i].Webhooks[j]
+			to.Summary = from.Summary // not in the JSON
+			for k := range to.Predicates {
+				to.Predicates[k].Summary = from.Predicates[k].Summary
+			}
+		}
+	}
 	show(reflect.ValueOf(c))
 	return c, nil
 }

@@ -87,7 +87,8 @@ func FuzzShown(f *testing.F) {
 		if err := json.Unmarshal(encoded.Bytes(), &back); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(filled(strings.ToValidUTF8(text, "\uFFFD")), &back); diff != "" && !strings.ContainsRune(strings.ToValidUTF8(text, "\uFFFD"), '\uFFFD') {
+		noSummary := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Summary" }, cmp.Ignore()) // text output only
+		if diff := cmp.Diff(filled(strings.ToValidUTF8(text, "\uFFFD")), &back, noSummary); diff != "" && !strings.ContainsRune(strings.ToValidUTF8(text, "\uFFFD"), '\uFFFD') {
 			t.Error(diff)
 		}
 	})

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -190,17 +191,13 @@ func (t *text) called(w *Webhook, width int) string {
 
 // because returns the reason for the decision.
 func (w *Webhook) because() string {
-	switch chain.Reason(w.Decision) {
+	switch w.Decision {
 	case chain.ByNamespaceSelector:
 		return "namespaceSelector " + w.Why
 	case chain.ByObjectSelector:
 		return "objectSelector " + w.Why
-	case chain.ByRules:
-		if short, _, long := strings.Cut(w.Why, ": rules[0]"); long && strings.Contains(w.Why, "; ") {
-			return short
-		}
 	}
-	return w.Why
+	return cmp.Or(w.Summary, w.Why)
 }
 
 // or lists names in a sentence.
@@ -299,18 +296,18 @@ func (t *text) detail(w *Webhook) {
 }
 
 func (t *text) predicate(p *Predicate) {
-	answer := fmt.Sprintf("%-8s", strings.ToLower(p.Answer))
+	answer := fmt.Sprintf("%-8s", strings.ToLower(string(p.Answer)))
 	switch p.Answer {
-	case "Holds":
+	case chain.Holds:
 		answer = t.Green(answer)
-	case "Fails":
+	case chain.Fails:
 		answer = t.Faint(answer)
-	case "Errs":
+	case chain.Errs:
 		answer = t.Red(answer)
 	default:
 		answer = t.Yellow(answer)
 	}
-	names := map[string]string{"Resource": "resource", "NamespaceSelector": "namespaceSelector", "ObjectSelector": "objectSelector", "Rules": "rules"}
+	names := map[chain.Reason]string{chain.ByResource: "resource", chain.ByNamespaceSelector: "namespaceSelector", chain.ByObjectSelector: "objectSelector", chain.ByRules: "rules"}
 	if p.Condition == "" {
 		t.wrap(fmt.Sprintf("  %s %-18s", answer, names[p.Predicate]), p.Detail)
 		return

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -122,7 +122,7 @@ func (r *registrar) awaitEnforced(ctx context.Context) error {
 				Method: http.MethodPost, Path: "/api/v1/namespaces/default/configmaps", Body: body, User: &user, id: id,
 				Query: url.Values{"dryRun": {metav1.DryRunAll}},
 			}, nil)
-			return last != nil && strings.Contains(last.Error(), markerMessage), nil
+			return apierrors.ReasonForError(last) == markerReason, nil
 		})
 		if err != nil {
 			return fmt.Errorf("the API server does not call the registered webhooks: %w; its last response: %w", err, last)

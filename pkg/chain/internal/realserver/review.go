@@ -19,8 +19,8 @@ const (
 	// requestKey is the entry in the extra of a user with the id of the request.
 	requestKey = "chain.admitkit/request"
 
-	// markerMessage is the denial of a marker webhook.
-	markerMessage = "the configurations are enforced"
+	// markerReason is the reason in the denial of a marker webhook.
+	markerReason metav1.StatusReason = "ChainConfigurationsEnforced"
 )
 
 // An envelope has the fields of an AdmissionReview that the proxy reads.
@@ -89,13 +89,13 @@ func takeID(review []byte) (id string, without []byte) {
 	return id, append(before[:len(before):len(before)], after...)
 }
 
-// answerMarker denies the review with markerMessage, which shows that the marker configuration is enforced.
+// answerMarker denies the review with markerReason, which shows that the marker configuration is enforced.
 func answerMarker(w http.ResponseWriter, body []byte) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil {
 		panic(http.ErrAbortHandler)
 	}
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: markerMessage}}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Reason: markerReason}}
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(encodeJSON(review))
