@@ -50,7 +50,7 @@ func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 					<-answered
 					return in.end()
 				}).WithLogger(logger)
-				want(t, postHTTP2(t, hook, "?timeout=5s", call{}.body()).failed(t).Message, "the handler did not decide within 4.5s")
+				want(t, postHTTP2(t, hook, "?timeout=5s", call{}.body()).failed(t).Message, "context deadline exceeded: the handler did not decide within 4.5s")
 				close(answered)
 				synctest.Wait()
 				switch {
@@ -218,7 +218,7 @@ func TestHandlerIsNotCalledAfterItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { t.Error("called"); return nil })
 		body := &late{bytes.NewReader(call{}.body()), 2 * time.Second}
-		want(t, post(t, hook, "?timeout=1s", "application/json", body).failed(t).Message, "the handler did not decide within 900ms")
+		want(t, post(t, hook, "?timeout=1s", "application/json", body).failed(t).Message, "context deadline exceeded: the handler did not decide within 900ms")
 	})
 }
 

@@ -72,12 +72,12 @@ var outcomes = []outcome{
 	{reason: "a handler that waits for its context", slow: true, make: around(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 		<-ctx.Done()
 		return fmt.Errorf("asking around: %w", ctx.Err())
-	}), message: failedTo + `the handler did not decide within 9s`},
+	}), message: failedTo + `context deadline exceeded: the handler did not decide within 9s`},
 	{reason: "a handler that ignores its context", slow: true, make: around(func(context.Context, *webhook.Request[corev1.Pod]) error {
 		<-time.After(20 * time.Second)
 		return nil
 	}),
-		message: failedTo + `the handler did not decide within 9s`},
+		message: failedTo + `context deadline exceeded: the handler did not decide within 9s`},
 	{reason: "an object that does not decode", make: around(func(context.Context, *webhook.Request[misread]) error { return nil }),
 		message: failedTo + `cannot decode object as webhook_test.misread: spec.containers: want string, got array`},
 	{reason: "a wrong kind", make: func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {

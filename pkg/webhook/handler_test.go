@@ -170,7 +170,7 @@ func expectOverrunAnswered(t *testing.T, hook func(answered <-chan struct{}, beg
 	if status.Code != http.StatusGatewayTimeout || status.Details.UID != "u-1" {
 		t.Errorf("got %s", a.body)
 	}
-	want(t, status.Message, "the handler did not decide within 50ms")
+	want(t, status.Message, "context deadline exceeded: the handler did not decide within 50ms")
 	close(answered)
 	if !called.Load() {
 		return false

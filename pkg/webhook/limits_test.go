@@ -311,7 +311,7 @@ func TestASlowBodyEndsWithItsCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			body, err := io.ReadAll(resp.Body)
-			if _ = out.CloseWithError(errors.New("enough")); resp.StatusCode != http.StatusGatewayTimeout || !strings.Contains(string(body), "the body did not arrive within") {
+			if _ = out.CloseWithError(errors.New("enough")); resp.StatusCode != http.StatusGatewayTimeout || !strings.Contains(string(body), "context deadline exceeded: the body did not arrive within") {
 				t.Errorf("%d %s %v", resp.StatusCode, body, err)
 			}
 			if allowed, _ := time.ParseDuration(timeout); time.Since(start) > allowed {

@@ -79,7 +79,7 @@ var faults = []fault{
 			<-ctx.Done()
 			return fmt.Errorf("asking the registry: %w", ctx.Err())
 		},
-		message: Equal("the handler did not decide within 900ms"),
+		message: Equal("context deadline exceeded: the handler did not decide within 900ms"),
 	},
 	{
 		name: "a handler that ignores the deadline",
@@ -87,7 +87,7 @@ var faults = []fault{
 			<-released
 			return nil
 		},
-		message: Equal("the handler did not decide within 900ms"),
+		message: Equal("context deadline exceeded: the handler did not decide within 900ms"),
 	},
 	{
 		name:    "a panic",

@@ -171,8 +171,10 @@ func (c *Context) TooLate() error {
 }
 
 // TimedOut returns the failure of a call that missed its deadline. what names the part that was late.
+// The message begins with the text of context.DeadlineExceeded, since alerts and Kubernetes' own
+// conformance tests look for "deadline".
 func (c *Context) TimedOut(what string) error {
-	f := reply.New(http.StatusGatewayTimeout, fmt.Sprintf("%s within %s", what, c.Budget))
+	f := reply.New(http.StatusGatewayTimeout, fmt.Sprintf("%s: %s within %s", context.DeadlineExceeded, what, c.Budget))
 	f.Cause = reply.TimedOut
 	return f
 }
