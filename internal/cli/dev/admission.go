@@ -16,27 +16,27 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// An Outcome is what became of a call.
-type Outcome string
+// A CallResult is the result of one call of a webhook.
+type CallResult string
 
-// The outcomes. A call that failed is one that the API server treats by the failurePolicy.
+// The results. For Failed, the API server applies the failurePolicy.
 const (
-	Allowed Outcome = "allowed"
-	Mutated Outcome = "mutated"
-	Denied  Outcome = "denied"
-	Failed  Outcome = "failed"
+	Allowed CallResult = "allowed"
+	Mutated CallResult = "mutated"
+	Denied  CallResult = "denied"
+	Failed  CallResult = "failed"
 )
 
-// An Admission is one call of a webhook. Its JSON is what -o json prints, a line each.
+// An Admission is one call of a webhook. With -o json, dev prints it as one line of JSON.
 type Admission struct {
 	Event     string    `json:"event"` // "admission"
-	Time      time.Time `json:"time"`  // of the answer
+	Time      time.Time `json:"time"`  // time of the response
 	Webhook   string    `json:"webhook"`
 	Type      string    `json:"type"` // "mutating" or "validating"
 	Operation string    `json:"operation"`
 	Group     string    `json:"group,omitempty"`
 	Version   string    `json:"version"`
-	// Resource has the subresource, as in "pods/status".
+	// Resource includes the subresource, as in "pods/status".
 	Resource  string `json:"resource"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -44,24 +44,24 @@ type Admission struct {
 	User      string `json:"user,omitempty"`
 	DryRun    bool   `json:"dryRun"`
 	UID       string `json:"uid,omitempty"`
-	// Round counts the calls of this webhook for one request to the API server, from 1; 2 is a
-	// reinvocation. 0: it cannot be told.
-	Round        int     `json:"round,omitempty"`
-	Outcome      Outcome `json:"outcome"`
-	Code         int32   `json:"code,omitempty"`
-	Message      string  `json:"message,omitempty"`
-	Milliseconds float64 `json:"milliseconds"`
-	// WaitedMilliseconds is how long the call waited for hooks to be built, before that.
+	// Round is the number of this call among the webhook's calls for one request to the API server, from 1. 2 is a
+	// reinvocation; 0 is unknown.
+	Round        int        `json:"round,omitempty"`
+	Outcome      CallResult `json:"outcome"`
+	Code         int32      `json:"code,omitempty"`
+	Message      string     `json:"message,omitempty"`
+	Milliseconds float64    `json:"milliseconds"` // duration of the call, without waiting
+	// WaitedMilliseconds is how long the call waited for a rebuild.
 	WaitedMilliseconds float64 `json:"waitedMilliseconds,omitempty"`
-	// BeforeChange is set if that was not enough, and the hooks answered as they were before.
+	// BeforeChange is true if the rebuild took too long and the old hooks answered.
 	BeforeChange bool            `json:"beforeChange,omitempty"`
 	Warnings     []string        `json:"warnings,omitempty"`
 	Patch        json.RawMessage `json:"patch,omitempty"`
 
-	before, after []byte // the object, if there is a patch
+	before, after []byte // the object before and after the patch; nil without a patch
 }
 
-// describe fills in what the request says.
+// describe sets the fields that come from the request.
 func (a *Admission) describe(r *admissionv1.AdmissionRequest) {
 	a.Operation, a.Group, a.Version, a.Resource, a.Kind = string(r.Operation), r.Resource.Group, r.Resource.Version, r.Resource.Resource, r.Kind.Kind
 	if r.SubResource != "" {
@@ -73,12 +73,12 @@ func (a *Admission) describe(r *admissionv1.AdmissionRequest) {
 		a.Name = nameIn(r.Object.Raw, r.OldObject.Raw)
 	}
 	if a.Namespace == a.Name && r.Kind.Kind == "Namespace" {
-		a.Namespace = "" // a namespace is not in itself
+		a.Namespace = "" // Namespaces are cluster-scoped
 	}
 }
 
-// nameIn finds a name where the request has none: that which is about to be generated, and that of
-// an object of a deletion of many.
+// nameIn returns the name in the objects, for requests without a name: creations with generateName and deletions of
+// collections.
 func nameIn(objects ...[]byte) string {
 	for _, raw := range objects {
 		var head struct {
@@ -97,7 +97,7 @@ func nameIn(objects ...[]byte) string {
 	return ""
 }
 
-// decide fills in what the answer says.
+// decide sets the fields that come from the response.
 func (a *Admission) decide(r *admissionv1.AdmissionRequest, status int, body []byte) {
 	review := admissionv1.AdmissionReview{}
 	if status < 200 || status > 206 {
@@ -105,7 +105,7 @@ func (a *Admission) decide(r *admissionv1.AdmissionRequest, status int, body []b
 		return
 	}
 	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil {
-		a.fail("it answered no AdmissionReview with a response")
+		a.fail("the response is not an AdmissionReview with a response")
 		return
 	}
 	response := review.Response
@@ -138,12 +138,12 @@ func (a *Admission) fail(format string, args ...any) {
 	a.Outcome, a.Message = Failed, fmt.Sprintf(format, args...)
 }
 
-// patched applies the patch as the API server does.
+// patched applies the patch as the API server does, and records the object before and after.
 func (a *Admission) patched(object, patch []byte) {
 	a.Outcome = Mutated
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
-		a.fail("the patch cannot be read: %v", err)
+		a.fail("the patch cannot be decoded: %v", err)
 		return
 	}
 	if len(operations) == 0 {
@@ -164,7 +164,7 @@ func (a *Admission) patched(object, patch []byte) {
 	}
 }
 
-// hideSecret replaces the values of a Secret: what is on a screen is seen by others.
+// hideSecret replaces the values of a Secret, because the output is often shared.
 func hideSecret(before, after []byte) (b, a []byte, patch json.RawMessage) {
 	var old, changed map[string]any
 	if json.Unmarshal(before, &old) != nil || json.Unmarshal(after, &changed) != nil {
@@ -186,7 +186,7 @@ func hideSecret(before, after []byte) (b, a []byte, patch json.RawMessage) {
 	for _, o := range []map[string]any{old, changed} {
 		metadata, _ := o["metadata"].(map[string]any)
 		if annotations, _ := metadata["annotations"].(map[string]any); annotations != nil {
-			delete(annotations, corev1.LastAppliedConfigAnnotation) // it has them all
+			delete(annotations, corev1.LastAppliedConfigAnnotation) // it contains the values
 		}
 	}
 	b, err := json.Marshal(old)
@@ -199,7 +199,7 @@ func hideSecret(before, after []byte) (b, a []byte, patch json.RawMessage) {
 	return b, a, nil
 }
 
-// statusMessage finds the sentence in the body of a failure, which may be a Status.
+// statusMessage returns the message of a response that failed: that of a Status, or the whole body.
 func statusMessage(body []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {

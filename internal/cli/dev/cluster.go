@@ -18,15 +18,15 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A joined cluster is one that runs already, and that others may use.
-type joined struct {
+// An existingCluster is the cluster of a kubeconfig, which others may use too.
+type existingCluster struct {
 	context string
 	records *registry
 	note    *stateFile
 }
 
-// joinCluster makes ready to register hooks in the cluster of the kubeconfig.
-func joinCluster(ctx context.Context, d *session) (_ place, err error) {
+// joinCluster asks for confirmation, removes leftovers of earlier runs, and starts the proxy.
+func joinCluster(ctx context.Context, d *session) (_ target, err error) {
 	config := d.config
 	name := contextName(&d.o.Where)
 	if err := confirm(ctx, d, name, config.Host); err != nil {
@@ -36,7 +36,7 @@ func joinCluster(ctx context.Context, d *session) (_ place, err error) {
 	if err := removeLeftovers(ctx, d.s, config, &d.o.Where, here); err != nil {
 		return nil, err
 	}
-	host, port, err := reached(d.o.Advertise, config.Host)
+	host, port, err := advertisedAddress(d.o.Advertise, config.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -56,43 +56,43 @@ func joinCluster(ctx context.Context, d *session) (_ place, err error) {
 	if err != nil {
 		return nil, err
 	}
-	policy := "failures of the hooks are ignored (--fail keeps their failurePolicy)"
+	policy := "failurePolicy is Ignore (--fail keeps that of the hooks)"
 	if d.o.Fail {
-		policy = "failures of the hooks, and of this machine, are treated by their failurePolicy"
+		policy = "failurePolicy is that of the hooks, so requests can fail if this machine does not answer"
 	}
-	d.s.Note("the cluster is to call %s; %s, timeouts are %d seconds at the most, kube-system is left out", d.proxy.url, policy, maxTimeout)
-	return &joined{name, d.records, note}, nil
+	d.s.Note("the cluster calls %s; %s, timeouts are at most %d seconds, kube-system is excluded", d.proxy.url, policy, maxTimeout)
+	return &existingCluster{name, d.records, note}, nil
 }
 
-func (*joined) done() <-chan struct{} { return nil } // nobody tells
+func (*existingCluster) done() <-chan struct{} { return nil } // dev does not watch the cluster
 
-func (*joined) err() error { return nil }
+func (*existingCluster) err() error { return nil }
 
-// close removes what was registered, and then the note of it: if the former fails, the next dev
+// close removes the registrations, and then the state file. If the former fails, the state file stays, and the next dev
 // tries again.
-func (j *joined) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), removalPatience)
+func (c *existingCluster) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout)
 	defer cancel()
-	if err := j.records.remove(ctx); err != nil {
-		j.note.release()
-		return problem.New("what is registered could not be removed: %w", err).Hint("admitkit dev --cluster --context %s  # removes it when it starts", j.context)
+	if err := c.records.remove(ctx); err != nil {
+		c.note.release()
+		return problem.New("cannot remove the registrations: %w", err).Hint("admitkit dev --cluster --context %s  # removes them when it starts", c.context)
 	}
-	return j.note.remove()
+	return c.note.remove()
 }
 
-// confirm asks before anything is registered where others may be.
+// confirm asks the user before dev registers hooks in a cluster.
 func confirm(ctx context.Context, d *session, name, server string) error {
 	if d.o.Yes {
 		return nil
 	}
 	in, ok := d.s.In.(*os.File)
 	if !ok || !screen.Terminal(in) {
-		return problem.New("--cluster registers hooks in the cluster of context %s (%s), and there is no terminal to ask on", name, server).Hint("--yes")
+		return problem.New("--cluster registers hooks in the cluster of context %s (%s), and there is no terminal for the confirmation", name, server).Hint("--yes")
 	}
-	fmt.Fprintf(d.s.Err, "admitkit: register %s of %s in the cluster of context %s (%s)? [y/N] ", textutil.Count(len(d.current.webhooks()), "hook"), d.o.what(), name, server)
+	fmt.Fprintf(d.s.Err, "admitkit: register %s of %s in the cluster of context %s (%s)? [y/N] ", textutil.Count(len(d.current.webhooks()), "hook"), d.o.hooksSource(), name, server)
 	answer := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(in).ReadString('\n') // the end of the input is a no
+		text, _ := bufio.NewReader(in).ReadString('\n') // the end of the input means no
 		answer <- text
 	}()
 	select {
@@ -106,15 +106,15 @@ func confirm(ctx context.Context, d *session, name, server string) error {
 	}
 }
 
-// reached returns where the cluster calls this machine: where the user says, or else at the address
-// by which this machine calls the cluster.
-func reached(advertise, server string) (host, port string, err error) {
+// advertisedAddress returns the host and port under which the cluster calls this machine: the value of --advertise, or the
+// local address of connections to the cluster.
+func advertisedAddress(advertise, server string) (host, port string, err error) {
 	if advertise != "" {
 		if host, port, err = net.SplitHostPort(advertise); err != nil {
 			host, port = strings.Trim(advertise, "[]"), "0"
 		}
 		if _, bad := strconv.ParseUint(port, 10, 16); bad != nil || host == "" || strings.ContainsAny(host, "/ ") {
-			return "", "", problem.New("--advertise %s: neither HOST nor HOST:PORT", advertise)
+			return "", "", problem.New("--advertise %s is not HOST or HOST:PORT", advertise)
 		}
 		return host, port, nil
 	}
@@ -129,9 +129,9 @@ func reached(advertise, server string) (host, port string, err error) {
 	if to == "" {
 		to = "443"
 	}
-	c, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), to)) // sends nothing
+	c, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), to)) // a UDP dial sends nothing
 	if err != nil {
-		return "", "", problem.New("cannot tell where the cluster reaches this machine: %w", err).Hint("--advertise HOST:PORT")
+		return "", "", problem.New("cannot find the address of this machine for the cluster: %w", err).Hint("--advertise HOST:PORT")
 	}
 	defer func() { _ = c.Close() }() // nothing was written
 	host, _, err = net.SplitHostPort(c.LocalAddr().String())

@@ -68,7 +68,7 @@ func TestCluster(t *testing.T) {
 	if len(now) != 2 || slices.Contains(now, left[0]) {
 		t.Errorf("there are %v, after %v", now, left)
 	}
-	if !strings.Contains(other.err.String(), "a dev left behind that was killed: 1 configuration") {
+	if !strings.Contains(other.err.String(), "removed the registrations of a killed dev from the cluster: 1 configuration") {
 		t.Errorf("it says %s", other.err)
 	}
 	c, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), now[0], metav1.GetOptions{})

@@ -18,26 +18,26 @@ type configuration struct {
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-// Annotations and labels that say whose it is.
 const (
-	devLabel = "admitkit.dev/dev"
-	kept     = "kubectl.kubernetes.io/last-applied-configuration"
+	// devLabel marks the configurations of dev. Its value is the id of the run.
+	devLabel    = "admitkit.dev/dev"
+	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// A frame is what webhooks are put into: where they are called, and what makes them harmless.
+// A frame describes how dev changes the configurations of hooks before it registers them.
 type frame struct {
 	proxy *proxy
-	// prefix of the names of the objects, and owner, the value of their label.
+	// prefix is added to the names of the objects. owner is the value of their label.
 	prefix, owner string
-	// ignore has failures admit, and careful shortens timeouts and leaves out kube-system: for
-	// clusters that others use.
+	// ignore sets failurePolicy to Ignore. careful shortens timeouts and excludes kube-system. Both are for clusters
+	// that others use.
 	ignore, careful bool
 }
 
-// maxTimeout is the timeout of webhooks in a cluster of others, in seconds.
+// maxTimeout is the longest timeout of webhooks in an existing cluster, in seconds.
 const maxTimeout = 5
 
-// mount returns the configurations as they are registered, and the routes of their webhooks.
+// mount returns the configurations to register, and the routes of their webhooks.
 func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[string]route) {
 	routes := map[string]route{}
 	var mounted []configuration
@@ -50,7 +50,7 @@ func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[s
 				key := "mutate/" + m.Name + "/" + w.Name
 				routes[key] = route{w.Name, "mutating", to, pathOf(w.ClientConfig)}
 				w.ClientConfig = f.address(key)
-				f.tame(&w.FailurePolicy, &w.TimeoutSeconds, &w.NamespaceSelector)
+				f.restrict(&w.FailurePolicy, &w.TimeoutSeconds, &w.NamespaceSelector)
 			}
 			mounted = append(mounted, configuration{mutating: m})
 		}
@@ -62,7 +62,7 @@ func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[s
 				key := "validate/" + v.Name + "/" + w.Name
 				routes[key] = route{w.Name, "validating", to, pathOf(w.ClientConfig)}
 				w.ClientConfig = f.address(key)
-				f.tame(&w.FailurePolicy, &w.TimeoutSeconds, &w.NamespaceSelector)
+				f.restrict(&w.FailurePolicy, &w.TimeoutSeconds, &w.NamespaceSelector)
 			}
 			mounted = append(mounted, configuration{validating: v})
 		}
@@ -70,14 +70,14 @@ func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[s
 	return mounted, routes
 }
 
-// label names an object and leaves out what a server wrote.
+// label sets the name and label of an object, and removes fields that an API server sets.
 func (f *frame) label(m *metav1.ObjectMeta) {
 	labels, annotations := m.Labels, m.Annotations
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[devLabel] = f.owner
-	delete(annotations, kept)
+	delete(annotations, lastApplied)
 	*m = metav1.ObjectMeta{Name: f.prefix + m.Name, Labels: labels, Annotations: annotations}
 }
 
@@ -86,7 +86,8 @@ func (f *frame) address(key string) admissionregistrationv1.WebhookClientConfig 
 	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: f.proxy.ca.Bundle}
 }
 
-func (f *frame) tame(policy **admissionregistrationv1.FailurePolicyType, timeout **int32, selector **metav1.LabelSelector) {
+// restrict limits the effect of a webhook on a cluster, as ignore and careful say.
+func (f *frame) restrict(policy **admissionregistrationv1.FailurePolicyType, timeout **int32, selector **metav1.LabelSelector) {
 	if f.ignore {
 		ignore := admissionregistrationv1.Ignore
 		*policy = &ignore
@@ -110,7 +111,7 @@ func (f *frame) tame(policy **admissionregistrationv1.FailurePolicyType, timeout
 	(*selector).MatchExpressions = append(slices.Clone((*selector).MatchExpressions), exclude)
 }
 
-// pathOf returns the path at which a webhook is called.
+// pathOf returns the URL path of a webhook.
 func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
 	switch {
 	case c.URL != nil:
@@ -130,7 +131,7 @@ func (c *configuration) name() string {
 	return c.validating.Name
 }
 
-// resource is the plural of the kind.
+// resource returns the resource name of the configuration's kind.
 func (c *configuration) resource() string {
 	if c.mutating != nil {
 		return "mutatingwebhookconfigurations"

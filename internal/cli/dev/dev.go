@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dev runs hooks while they are written: behind a real API server, built and registered
-// anew when their source changes, with each of their calls told.
+// Package dev implements "admitkit dev". It runs hooks behind a real API server, rebuilds and registers them when their
+// source changes, and prints each call.
 //
-// A proxy stands between the API server and the hooks. It has a certificate of its own, tells of the
-// calls, and has them wait while hooks are built, so that no change fails a call.
+// A proxy stands between the API server and the hooks. It has its own certificate and reports the calls. Calls wait in the
+// proxy while hooks are rebuilt, so that a change of the source fails no call.
 package dev
 
 import (
@@ -27,24 +27,24 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Options are the flags of the command.
+// Options are the flags of "admitkit dev".
 type Options struct {
-	// Package has the hooks, a folder or an import path as seen from Dir; empty: ./hooks, or else the
-	// folder itself.
+	// Package is the package with the hooks: a folder or an import path, relative to Dir. The default is ./hooks if it
+	// exists, and otherwise Dir.
 	Dir, Package string
-	// URL is where a webhook runs already, with the CA in CAFile and its registration in Files.
+	// URL is the address of a running webhook. CAFile has its CA, and Files have its registration.
 	URL, CAFile string
 	Files       []string
 	// Apply names files and folders with objects to apply at the start.
 	Apply []string
-	// JSON prints a line of JSON for each event.
+	// JSON selects one line of JSON for each event.
 	JSON bool
 
-	// Flags are for kube-apiserver, as NAME=VALUE; Port is where it listens.
+	// Flags are flags for kube-apiserver, as NAME=VALUE. Port is its port; 0 is a free port.
 	Flags []string
 	Port  int
 
-	// Cluster registers in a cluster that runs already.
+	// Cluster registers the hooks in an existing cluster. The other fields below apply only then.
 	Cluster   bool
 	Where     cluster.Flags
 	Advertise string
@@ -56,9 +56,9 @@ type session struct {
 	o       Options
 	s       *screen.Screen
 	out     *printer
-	config  *rest.Config        // of the cluster that runs already
-	flags   map[string][]string // of the API server that is started
-	place   place
+	config  *rest.Config        // client configuration of an existing cluster
+	flags   map[string][]string // flags of the API server that dev starts
+	target  target
 	proxy   *proxy
 	records *registry
 	watch   *watcher
@@ -68,16 +68,16 @@ type session struct {
 	routes  map[string]route
 }
 
-// A place is the API server with which hooks are registered.
-type place interface {
-	// done is closed when it is gone, and err says why.
+// A target is the API server with which the hooks are registered: a localServer or an existingCluster.
+type target interface {
+	// done is closed when the API server has ended. err then returns the reason.
 	done() <-chan struct{}
 	err() error
-	// close removes what the place itself left anywhere.
+	// close stops a local server, or removes the registrations from a cluster.
 	close() error
 }
 
-// Run runs until ctx ends, which is no error.
+// Run runs until ctx ends, which is not an error.
 func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -92,15 +92,15 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 	}
 	d.out = newPrinter(s, o.JSON)
 	defer d.out.close()
-	defer func() { err = errors.Join(ended(ctx, err), d.close()) }()
+	defer func() { err = errors.Join(ignoreInterrupt(ctx, err), d.close()) }()
 	if err := d.start(ctx); err != nil {
 		return err
 	}
 	return d.follow(ctx)
 }
 
-// ended: Ctrl-C is how it ends.
-func ended(ctx context.Context, err error) error {
+// ignoreInterrupt returns nil after Ctrl-C, which is the normal end, and otherwise err.
+func ignoreInterrupt(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -110,16 +110,16 @@ func ended(ctx context.Context, err error) error {
 func (o *Options) check() error {
 	switch {
 	case o.URL == "" && (len(o.Files) > 0 || o.CAFile != ""):
-		return problem.New("--webhook-configuration and --ca-file are for a webhook that runs already, at --url")
+		return problem.New("--webhook-configuration and --ca-file need --url")
 	case o.URL != "" && o.Package != "":
-		return problem.New("a package and --url: there is one or the other")
+		return problem.New("PACKAGE and --url exclude each other")
 	case o.URL != "" && len(o.Files) == 0:
-		return problem.New("--url needs --webhook-configuration, which says what the webhook is called for").
+		return problem.New("--url needs --webhook-configuration, a file with the registration of the webhook").
 			Hint("admitkit dev --url %s --webhook-configuration FILE", o.URL)
 	case o.Cluster && (len(o.Flags) > 0 || o.Port != 0):
-		return problem.New("--flag and --port are for an API server that is started here, not for --cluster")
+		return problem.New("--flag and --port cannot be used with --cluster: they configure an API server that dev starts")
 	case !o.Cluster && (o.Advertise != "" || o.Fail || o.Yes || o.Where.Context != "" || o.Where.Kubeconfig != ""):
-		return problem.New("--advertise, --fail, --yes, --context and --kubeconfig are for --cluster")
+		return problem.New("--advertise, --fail, --yes, --context and --kubeconfig need --cluster")
 	}
 	if o.Dir == "" {
 		o.Dir = "."
@@ -133,10 +133,10 @@ func (o *Options) check() error {
 	return nil
 }
 
-// what names the hooks, for people.
-func (o *Options) what() string { return cmp.Or(o.Package, o.URL) }
+// hooksSource returns the package or the URL of the hooks, for messages.
+func (o *Options) hooksSource() string { return cmp.Or(o.Package, o.URL) }
 
-// start builds the hooks while the API server starts, and brings them together.
+// start builds the hooks while the API server starts, registers the hooks, and applies the samples.
 func (d *session) start(ctx context.Context) error {
 	samples, err := readSamples(ctx, d.o.Apply, d.s)
 	if err != nil {
@@ -145,16 +145,16 @@ func (d *session) start(ctx context.Context) error {
 	var first *generation
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		// The process lives longer than the start, so it has the other context.
+		// The process of the hooks outlives start, so it gets ctx and not bothCtx.
 		if first, err = d.open(ctx); err != nil {
 			return err
 		}
 		d.current = first
 		return nil
 	})
-	if !d.o.Cluster { // what is asked for a cluster is asked once the hooks are known to be good
+	if !d.o.Cluster { // joinCluster asks the user, so it waits until the hooks are built
 		both.Go(func() (err error) {
-			d.place, err = startServer(bothCtx, d)
+			d.target, err = startServer(bothCtx, d)
 			return err
 		})
 	}
@@ -162,14 +162,14 @@ func (d *session) start(ctx context.Context) error {
 		return err
 	}
 	if d.o.Cluster {
-		if d.place, err = joinCluster(ctx, d); err != nil {
+		if d.target, err = joinCluster(ctx, d); err != nil {
 			return err
 		}
 	}
 	if err := samples.applyFirst(ctx, d.records); err != nil {
 		return err
 	}
-	d.current = nil // install takes it over
+	d.current = nil // install sets it again
 	if _, err := d.install(ctx, first); err != nil {
 		first.close()
 		return err
@@ -178,7 +178,7 @@ func (d *session) start(ctx context.Context) error {
 	return samples.applyOthers(ctx, d)
 }
 
-// open builds the hooks, and watches their sources from before that.
+// open builds and starts the hooks. It watches their sources from before the build, so that no change is missed.
 func (d *session) open(ctx context.Context) (*generation, error) {
 	if d.o.URL != "" {
 		g, err := openURL(ctx, d.o.URL, d.o.CAFile, d.o.Files, d.s)
@@ -190,12 +190,12 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 	watch, watching := newWatcher(ctx, d.o.Dir, d.o.Package)
 	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out)
 	switch {
-	case err != nil: // which says more than go list does
+	case err != nil: // more precise than an error of go list
 		if watching == nil {
 			watch.close()
 		}
 		if errors.Is(err, gohooks.ErrNoModule) {
-			err = problem.Hint(err, "admitkit dev --url URL --webhook-configuration FILE  # a webhook that runs already, in any language")
+			err = problem.Hint(err, "admitkit dev --url URL --webhook-configuration FILE  # a running webhook, in any language")
 		}
 		return nil, err
 	case watching != nil:
@@ -207,15 +207,15 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 	return g, nil
 }
 
-// install has a generation take over from the one before, without failing a call.
+// install replaces the current generation without failing a call. registered reports whether the registration changed.
 func (d *session) install(ctx context.Context, g *generation) (registered bool, err error) {
 	mounted, routes := d.records.mount(g.configurations, g.to)
 	d.proxy.setRoutes(routes)
-	d.proxy.resume() // what was called for before is answered by the new ones already
+	d.proxy.resume() // the new hooks answer calls of the old registration too
 	registered, err = d.records.apply(ctx, mounted)
 	if err != nil {
 		d.proxy.setRoutes(d.routes)
-		d.proxy.drop(d.routes)
+		d.proxy.dropOthers(d.routes)
 		if d.current != nil && ctx.Err() == nil {
 			_, back := d.records.apply(ctx, d.mounted)
 			err = errors.Join(err, back)
@@ -223,7 +223,7 @@ func (d *session) install(ctx context.Context, g *generation) (registered bool, 
 		g.to.calls.Wait()
 		return registered, err
 	}
-	d.proxy.drop(routes)
+	d.proxy.dropOthers(routes)
 	old := d.current
 	d.current, d.mounted, d.routes = g, mounted, routes
 	if old != nil {
@@ -233,7 +233,7 @@ func (d *session) install(ctx context.Context, g *generation) (registered bool, 
 	return registered, nil
 }
 
-// follow waits for whatever comes next.
+// follow handles changes of the sources and crashes of the hooks, until ctx or the API server ends.
 func (d *session) follow(ctx context.Context) error {
 	var changes <-chan struct{}
 	if d.watch != nil {
@@ -244,8 +244,8 @@ func (d *session) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-d.place.done():
-			return d.place.err()
+		case <-d.target.done():
+			return d.target.err()
 		case <-changes:
 			d.proxy.pause()
 			d.rebuild(ctx)
@@ -254,36 +254,37 @@ func (d *session) follow(ctx context.Context) error {
 			if interrupted(ctx) {
 				return nil
 			}
-			d.out.problem("crashed", "the hooks ended; they are started again", why())
+			d.out.problem("crashed", "the hooks have crashed; restarting them", why())
 			d.proxy.pause()
-			d.again(ctx, changes)
+			d.restart(ctx, changes)
 			d.proxy.resume()
 		}
 	}
 }
 
-// interrupted reports whether Ctrl-C is why a process has ended: that reaches it no later than us.
+// interrupted reports whether a process has ended because of Ctrl-C. The process can receive the signal before ctx ends,
+// so this waits a little.
 func interrupted(ctx context.Context) bool {
-	moment := time.NewTimer(300 * time.Millisecond)
-	defer moment.Stop()
+	wait := time.NewTimer(300 * time.Millisecond)
+	defer wait.Stop()
 	select {
 	case <-ctx.Done():
 		return true
-	case <-moment.C:
+	case <-wait.C:
 		return false
 	}
 }
 
-// rebuild builds the hooks and puts the new ones in the place of the old.
+// rebuild builds the hooks, if their sources have changed, and installs them. After an error, the old hooks stay.
 func (d *session) rebuild(ctx context.Context) {
-	d.watch.await(ctx)
+	d.watch.awaitQuiet(ctx)
 	if ctx.Err() != nil || !d.watch.changed() {
 		return
 	}
 	began := time.Now()
 	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out)
-	if looking := d.watch.look(ctx, err != nil); looking != nil && err == nil && ctx.Err() == nil {
-		d.s.Note("%v", looking)
+	if watchErr := d.watch.updateFolders(ctx, err != nil); watchErr != nil && err == nil && ctx.Err() == nil {
+		d.s.Note("%v", watchErr)
 	}
 	registered := false
 	if err == nil {
@@ -295,20 +296,20 @@ func (d *session) rebuild(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		d.out.problem("buildFailed", "the new hooks are no good; the ones from before go on", err)
+		d.out.problem("buildFailed", "the new hooks cannot be used; the previous hooks keep running", err)
 		return
 	}
 	took := time.Since(began)
 	text := fmt.Sprintf("%s built in %.1fs", textutil.Count(len(g.webhooks()), "hook"), took.Seconds())
 	if registered {
-		text += ", and the registration is another one"
+		text += ", registration updated"
 	}
 	d.out.event(Event{Event: "rebuilt", Webhooks: d.names(), Registered: registered, Milliseconds: float64(took.Milliseconds()),
 		text: clock(d.s.Painter(), time.Now()) + d.s.Painter().Green("rebuilt") + "  " + text})
 }
 
-// again starts hooks that ended by themselves, until that works or their source changes.
-func (d *session) again(ctx context.Context, changes <-chan struct{}) {
+// restart restarts crashed hooks until that succeeds or their source changes.
+func (d *session) restart(ctx context.Context, changes <-chan struct{}) {
 	for pause := time.Duration(0); ; pause = min(2*pause+250*time.Millisecond, 10*time.Second) {
 		wait := time.NewTimer(pause)
 		select {
@@ -341,14 +342,14 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// close takes back everything, also after a start that failed in the middle.
+// close stops everything and removes the registrations. It also works after a start that failed.
 func (d *session) close() error {
 	var errs []error
 	if d.watch != nil {
 		d.watch.close()
 	}
-	if d.place != nil {
-		errs = append(errs, d.place.close())
+	if d.target != nil {
+		errs = append(errs, d.target.close())
 	}
 	if d.proxy != nil {
 		d.proxy.close()
@@ -367,16 +368,16 @@ func (d *session) names() []string {
 	return names
 }
 
-// ready tells what there is to do now.
+// ready prints the hooks, and how to connect to the API server.
 func (d *session) ready() {
 	paint := d.s.Painter()
 	e := Event{Event: "ready", Webhooks: d.names()}
 	var text strings.Builder
-	if server, ok := d.place.(*localServer); ok {
+	if server, ok := d.target.(*localServer); ok {
 		e.Kubeconfig, e.Server = server.kubeconfig, server.version
-		fmt.Fprintf(&text, "kube-apiserver %s calls %s of %s:\n", server.version, textutil.Count(len(e.Webhooks), "hook"), d.o.what())
-	} else if c, ok := d.place.(*joined); ok {
-		fmt.Fprintf(&text, "The cluster of context %s calls %s of %s:\n", c.context, textutil.Count(len(e.Webhooks), "hook"), d.o.what())
+		fmt.Fprintf(&text, "kube-apiserver %s calls %s of %s:\n", server.version, textutil.Count(len(e.Webhooks), "hook"), d.o.hooksSource())
+	} else if c, ok := d.target.(*existingCluster); ok {
+		fmt.Fprintf(&text, "The cluster of context %s calls %s of %s:\n", c.context, textutil.Count(len(e.Webhooks), "hook"), d.o.hooksSource())
 	}
 	for _, w := range d.current.webhooks() {
 		fmt.Fprintf(&text, "  %-10s  %s\n", w.Type, paint.Bold(w.Name))
@@ -385,9 +386,9 @@ func (d *session) ready() {
 		fmt.Fprintf(&text, "In another terminal:\n  %s\n", paint.Bold("export KUBECONFIG="+e.Kubeconfig))
 	}
 	if d.watch != nil {
-		text.WriteString("A change of the source is built and used at once. ")
+		text.WriteString("Edit the source, and the hooks are rebuilt. ")
 	}
-	text.WriteString("Ctrl-C ends it.\n")
+	text.WriteString("Ctrl-C stops dev.\n")
 	e.text = text.String()
 	d.out.event(e)
 }

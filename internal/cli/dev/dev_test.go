@@ -93,7 +93,7 @@ func TestAdmissionText(t *testing.T) {
 `},
 		{"nonsense", "the API server treats it as a failure", request("Pod", web, ""), 200, `hello`, `
 12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
-         it answered no AdmissionReview with a response
+         the response is not an AdmissionReview with a response
 `},
 		{"uid", "so it does with the answer to another request", request("Pod", web, ""), 200, answer(`{"uid":"2","allowed":true}`), `
 12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
@@ -132,7 +132,7 @@ func TestTextIsFolded(t *testing.T) {
 	}
 	want := `12:00:00 allowed  a.example.com  UPDATE deployments.apps/status shop/web
                   by system:serviceaccount:shop:deployer  20.0 ms
-                  after 1.2 s for the build  reinvoked: round 2  dry run
+                  waited 1.2 s for the build  reinvoked: round 2  dry run
 `
 	if diff := cmp.Diff(want, a.text(screen.Painter{}, 80)); diff != "" {
 		t.Error(diff)
@@ -165,7 +165,7 @@ func TestRounds(t *testing.T) {
 	now = now.Add(2 * longestRequest)
 	r.of(trace, "a", request("Pod", web, ""))
 	if len(r.seen) != 1 {
-		t.Errorf("%d are remembered, want 1: requests do not take that long", len(r.seen))
+		t.Errorf("%d are retention, want 1: requests do not take that long", len(r.seen))
 	}
 }
 
@@ -173,7 +173,7 @@ func TestMount(t *testing.T) {
 	fail, long := admissionregistrationv1.Fail, int32(30)
 	path := "/validate"
 	c := configuration{validating: &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "hooks", UID: "1", ResourceVersion: "3", Annotations: map[string]string{kept: "{}", "a": "b"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "hooks", UID: "1", ResourceVersion: "3", Annotations: map[string]string{lastApplied: "{}", "a": "b"}},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "a.example.com", FailurePolicy: &fail, TimeoutSeconds: &long,
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "shop", Name: "hooks", Path: &path}},
@@ -204,7 +204,7 @@ func TestMount(t *testing.T) {
 
 func TestTextSaysWhichHooksAnswered(t *testing.T) {
 	a := &Admission{Webhook: "a.example.com", Operation: "CREATE", Resource: "pods", Name: "web", Outcome: Allowed, WaitedMilliseconds: 3000, BeforeChange: true}
-	if got := a.text(screen.Painter{}, 200); !strings.Contains(got, "by the hooks before the change: 3.0 s were not enough for the build") {
+	if got := a.text(screen.Painter{}, 200); !strings.Contains(got, "answered by the previous hooks after waiting 3.0 s for the build") {
 		t.Error(got)
 	}
 }
@@ -240,12 +240,12 @@ func TestReached(t *testing.T) {
 		{"a host and a port", "192.0.2.1:9443", "https://x", "192.0.2.1", "9443", ""},
 		{"any port", "laptop.example.com", "https://x", "laptop.example.com", "0", ""},
 		{"IPv6", "[2001:db8::1]", "https://x", "2001:db8::1", "0", ""},
-		{"a URL is none", "https://laptop.example.com", "https://x", "", "", "neither HOST nor HOST:PORT"},
+		{"a URL is none", "https://laptop.example.com", "https://x", "", "", "is not HOST or HOST:PORT"},
 		{"the address by which the cluster is called", "", "https://127.0.0.1:6443", "127.0.0.1", "0", ""},
 		{"a port of its own is not needed", "", "127.0.0.1", "127.0.0.1", "0", ""},
 	}
 	for _, row := range rows {
-		host, port, err := reached(row.advertise, row.server)
+		host, port, err := advertisedAddress(row.advertise, row.server)
 		if row.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), row.problem) {
 				t.Errorf("%s: got %v", row.reason, err)
@@ -302,13 +302,13 @@ func TestOptions(t *testing.T) {
 		want   string
 	}{
 		{"they say what the URL is called for", Options{URL: address}, "--url needs --webhook-configuration"},
-		{"one or the other", Options{URL: address, Package: "./hooks"}, "a package and --url"},
-		{"files without a URL", Options{Files: []string{file}}, "are for a webhook that runs already"},
-		{"flags are for a server that we start", Options{Cluster: true, Flags: []string{"v=2"}}, "not for --cluster"},
-		{"others are for a cluster", Options{Fail: true}, "are for --cluster"},
+		{"one or the other", Options{URL: address, Package: "./hooks"}, "PACKAGE and --url exclude each other"},
+		{"files without a URL", Options{Files: []string{file}}, "need --url"},
+		{"flags are for a server that we start", Options{Cluster: true, Flags: []string{"v=2"}}, "cannot be used with --cluster"},
+		{"others are for a cluster", Options{Fail: true}, "need --cluster"},
 		{"a URL needs a host", Options{URL: "localhost", Files: []string{file}}, "not a URL like"},
 		{"nobody answers", Options{URL: address, Files: []string{file}}, "cannot call " + address},
-		{"a file without a webhook", Options{URL: address, Files: []string{filepath.Join(dir, "pod.yaml")}}, "no webhook is registered in"},
+		{"a file without a webhook", Options{URL: address, Files: []string{filepath.Join(dir, "pod.yaml")}}, "no webhook configuration in"},
 		{"a file that is not there", Options{URL: address, Files: []string{"none.yaml"}}, "none.yaml: no such file"},
 		{"an object that is not there", Options{Apply: []string{"none.yaml"}}, "none.yaml: no such file"},
 		{"a CA that is none", Options{URL: address, Files: []string{file}, CAFile: file}, "no certificate in PEM"},

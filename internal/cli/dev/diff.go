@@ -11,24 +11,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A line of a diff: what is added, removed ('+', '-'), the same (' ') or left out ('…').
+// A line is a line of a diff. Its mark is '+' (added), '-' (removed), ' ' (unchanged) or '…' (omitted lines).
 type line struct {
 	mark rune
 	text string
 }
 
-// diff compares two objects as YAML. Of what is the same it shows the parents of what is not.
+// diff compares two objects as YAML. It shows changed lines and their parents.
 func diff(before, after []byte) []line {
 	return shorten(compare(yamlLines(before), yamlLines(after)))
 }
 
-// yamlLines writes an object as YAML without what nobody writes.
+// yamlLines returns an object as lines of YAML, without managedFields.
 func yamlLines(object []byte) []string {
 	var o map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	decoder.UseNumber()
 	if decoder.Decode(&o) != nil {
-		return nil // it was applied, so it is one
+		return nil // cannot happen: the patch was applied to it
 	}
 	if metadata, ok := o["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
@@ -40,7 +40,8 @@ func yamlLines(object []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// compare follows a longest common subsequence of what is between the same beginnings and ends.
+// compare returns the diff of two texts. It removes a common beginning and end, and compares the rest by a longest common
+// subsequence.
 func compare(before, after []string) []line {
 	var all []line
 	same := func(texts []string) {
@@ -63,9 +64,9 @@ func compare(before, after []string) []line {
 }
 
 func middle(before, after []string) []line {
-	const most = 4 << 20 // of memory for the table; beyond it, everything is another
+	const maxTable = 4 << 20 // entries; for larger texts, all lines count as changed
 	var all []line
-	if len(before)*len(after) > most {
+	if len(before)*len(after) > maxTable {
 		for _, text := range before {
 			all = append(all, line{'-', text})
 		}
@@ -74,7 +75,7 @@ func middle(before, after []string) []line {
 		}
 		return all
 	}
-	// common[i][j] is the length of the longest one of before[i:] and after[j:].
+	// common[i][j] is the length of the longest common subsequence of before[i:] and after[j:].
 	common := make([][]int32, len(before)+1)
 	for i := range common {
 		common[i] = make([]int32, len(after)+1)
@@ -103,7 +104,7 @@ func middle(before, after []string) []line {
 	return all
 }
 
-// shorten leaves out what is the same, but for the parents of what is not.
+// shorten omits unchanged lines, except the parents of changed lines.
 func shorten(all []line) []line {
 	keep := make([]bool, len(all))
 	for i, l := range all {
@@ -133,12 +134,12 @@ func shorten(all []line) []line {
 	return slices.Clip(shown)
 }
 
-// indent is how deep a line is: an element of a list is below the line that names the list.
+// indent returns the depth of a line. An element of a list is deeper than the line that names the list.
 func indent(text string) int {
 	trimmed := strings.TrimLeft(text, " ")
 	depth := 2 * (len(text) - len(trimmed))
 	if strings.HasPrefix(trimmed, "- ") {
-		depth++ // YAML has it at the depth of its parent
+		depth++ // YAML indents it like its parent
 	}
 	return depth
 }

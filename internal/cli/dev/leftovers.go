@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// remembered is for how long a registration is remembered in a cluster that nobody goes to again.
-const remembered = 30 * 24 * time.Hour
+// retention is how long a state file is kept if its cluster cannot be identified.
+const retention = 30 * 24 * time.Hour
 
 func loadKubeconfig(f *cluster.Flags) *clientcmdapi.Config {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -41,7 +41,7 @@ func contextName(f *cluster.Flags) string {
 	return "(none)"
 }
 
-// serverOf is the URL that a context is of in the kubeconfig, or empty.
+// serverOf returns the server URL of a context in the kubeconfig, or "".
 func serverOf(f *cluster.Flags, name string) string {
 	config := loadKubeconfig(f)
 	if c := config.Contexts[name]; c != nil {
@@ -52,7 +52,7 @@ func serverOf(f *cluster.Flags, name string) string {
 	return ""
 }
 
-// clusterID is what a cluster has for all of its life, and no other has; empty if it cannot be seen.
+// clusterID returns the UID of the namespace kube-system, which identifies a cluster, or "" if it cannot be read.
 func clusterID(ctx context.Context, config *rest.Config) string {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -60,22 +60,23 @@ func clusterID(ctx context.Context, config *rest.Config) string {
 	}
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "" // no permission, or there will be a better error
+		return "" // if the cluster cannot be reached, a later request has a better error
 	}
 	return string(namespace.UID)
 }
 
-// What is to be done about a note of a dev that is gone.
-type fate int
+// A cleanup is what to do with the state file of a dev that has ended without removing its registrations.
+type cleanup int
 
 const (
-	removeHere fate = iota // its registration is in this cluster
-	forget                 // nobody will come to its cluster any more
-	keep
+	removeHere cleanup = iota // the registrations are in this cluster: remove them
+	forget                    // the cluster no longer exists, or the file is too old: remove only the file
+	keep                      // the registrations are in another cluster: keep the file
 )
 
-// fateOf decides by what is here, and by the server that the note's context has now.
-func fateOf(note, here *state, server string) fate {
+// cleanupOf compares the cluster of a state file with the current one. server is the URL that the context of the state
+// file has now.
+func cleanupOf(note, here *state, server string) cleanup {
 	same := note.Server == here.Server
 	if note.Cluster != "" && here.Cluster != "" {
 		same = note.Cluster == here.Cluster
@@ -83,15 +84,15 @@ func fateOf(note, here *state, server string) fate {
 	switch {
 	case same:
 		return removeHere
-	case note.Server == here.Server: // another cluster is there now
+	case note.Server == here.Server: // another cluster has this URL now
 		return forget
-	case here.Time.Sub(note.Time) > remembered, server != "" && server != note.Server:
+	case here.Time.Sub(note.Time) > retention, server != "" && server != note.Server:
 		return forget
 	}
 	return keep
 }
 
-// removeLeftovers removes what a dev of this user registered that did not come to remove it.
+// removeLeftovers removes the registrations of this user's devs that were killed.
 func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config, where *cluster.Flags, here state) error {
 	left, err := abandoned()
 	if err != nil {
@@ -99,22 +100,22 @@ func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config,
 	}
 	var errs []error
 	for _, file := range left {
-		switch fateOf(&file.state, &here, serverOf(where, file.Context)) {
+		switch cleanupOf(&file.state, &here, serverOf(where, file.Context)) {
 		case keep:
-			s.Note("a dev that was killed left its registration in the cluster of context %s (%s): admitkit dev --cluster --context %s removes it; if that cluster is gone: rm %s", file.Context, file.Server, file.Context, file.path)
+			s.Note("a killed dev left its registrations in the cluster of context %s (%s): admitkit dev --cluster --context %s removes them; if that cluster no longer exists: rm %s", file.Context, file.Server, file.Context, file.path)
 			file.release()
 		case forget:
-			s.Note("a dev that was killed left its registration in what was the cluster of context %s (%s), which is forgotten: it had the label %s=%s", file.Context, file.Server, devLabel, file.ID)
+			s.Note("a killed dev left its registrations in the former cluster of context %s (%s); if that cluster still exists, delete the configurations with the label %s=%s", file.Context, file.Server, devLabel, file.ID)
 			errs = append(errs, file.remove())
 		case removeHere:
-			errs = append(errs, removeHeld(ctx, s, config, file))
+			errs = append(errs, removeRegistered(ctx, s, config, file))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// removeHeld removes the registration of a note, and then the note.
-func removeHeld(ctx context.Context, s *screen.Screen, config *rest.Config, file *stateFile) error {
+// removeRegistered removes the registrations of a state file from the cluster, and then the file.
+func removeRegistered(ctx context.Context, s *screen.Screen, config *rest.Config, file *stateFile) error {
 	r, err := newRegistry(config, frame{owner: file.ID})
 	if err != nil {
 		file.release()
@@ -126,7 +127,7 @@ func removeHeld(ctx context.Context, s *screen.Screen, config *rest.Config, file
 		return err
 	}
 	if n > 0 {
-		s.Note("removed from the cluster what a dev left behind that was killed: %s", textutil.Count(n, "configuration"))
+		s.Note("removed the registrations of a killed dev from the cluster: %s", textutil.Count(n, "configuration"))
 	}
 	return file.remove()
 }

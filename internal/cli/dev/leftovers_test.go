@@ -24,7 +24,7 @@ func TestFate(t *testing.T) {
 		reason string
 		note   state
 		server string // of its context, now
-		want   fate
+		want   cleanup
 	}{
 		{"the same URL and cluster", state{Server: "https://a", Cluster: "1", Time: now}, "https://a", removeHere},
 		{"the same cluster by another URL", state{Server: "https://b", Cluster: "1", Time: now}, "https://b", removeHere},
@@ -38,7 +38,7 @@ func TestFate(t *testing.T) {
 		{"a month and a day", state{Server: "https://b", Time: now.Add(-31 * 24 * time.Hour)}, "https://b", forget},
 	}
 	for _, row := range rows {
-		if got := fateOf(&row.note, &here, row.server); got != row.want {
+		if got := cleanupOf(&row.note, &here, row.server); got != row.want {
 			t.Errorf("%s: got %d, want %d", row.reason, got, row.want)
 		}
 	}
@@ -75,8 +75,8 @@ contexts:
 	}
 	kept, gone := filepath.Join(dir, "aaaa.json"), filepath.Join(dir, "bbbb.json")
 	for _, want := range []string{
-		"in the cluster of context elsewhere (https://192.0.2.2): admitkit dev --cluster --context elsewhere removes it; if that cluster is gone: rm " + kept + "\n",
-		"in what was the cluster of context moved (https://192.0.2.2), which is forgotten",
+		"in the cluster of context elsewhere (https://192.0.2.2): admitkit dev --cluster --context elsewhere removes them; if that cluster no longer exists: rm " + kept + "\n",
+		"in the former cluster of context moved (https://192.0.2.2)",
 	} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("there is no %q in %s", want, said.String())

@@ -11,22 +11,22 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A localServer is an API server that was started for the session.
+// A localServer is an API server that dev has started.
 type localServer struct {
 	server              *apiserver.Server
 	kubeconfig, version string
 }
 
-// tracing has the API server give its calls of webhooks the number of the request that they are
-// for, by which rounds are counted. No span is sent anywhere, as none is sampled.
+// tracing makes the API server send a trace id with its calls of webhooks, by which rounds are counted. The API server
+// samples no spans, so it sends none to the endpoint.
 const tracing = `apiVersion: apiserver.config.k8s.io/v1
 kind: TracingConfiguration
 endpoint: 127.0.0.1:9
 samplingRatePerMillion: 0
 `
 
-// startServer starts an API server, with a proxy in front of the hooks.
-func startServer(ctx context.Context, d *session) (place, error) {
+// startServer starts an API server and the proxy. It builds the API server first if this machine has none.
+func startServer(ctx context.Context, d *session) (target, error) {
 	if _, err := build.Find(); err != nil {
 		progress := d.s.Progress()
 		note := func(format string, args ...any) {
@@ -45,7 +45,7 @@ func startServer(ctx context.Context, d *session) (place, error) {
 	}
 	l := &localServer{server: server}
 	if err := l.prepare(ctx, d); err != nil {
-		_ = l.server.Stop() // the first error says more
+		_ = l.server.Stop() // its error matters less than err
 		return nil, err
 	}
 	return l, nil
@@ -63,7 +63,7 @@ func (l *localServer) prepare(ctx context.Context, d *session) (err error) {
 		return err
 	}
 	f := frame{proxy: d.proxy, owner: "local"}
-	if d.o.URL == "" { // a registration from a file keeps its names, as their order is that of the calls
+	if d.o.URL == "" { // configurations from files keep their names, which determine the order of calls
 		f.prefix = "admitkit-dev-"
 	}
 	d.records, err = newRegistry(l.server.Config, f)
@@ -75,7 +75,7 @@ func serverFlags(texts []string) (map[string][]string, error) {
 	for _, text := range texts {
 		name, value, found := strings.Cut(strings.TrimLeft(text, "-"), "=")
 		if !found || name == "" {
-			return nil, problem.New("--flag %s: not name=value", text).Hint("--flag v=4")
+			return nil, problem.New("--flag %s is not NAME=VALUE", text).Hint("--flag v=4")
 		}
 		flags[name] = append(flags[name], value)
 	}

@@ -16,27 +16,27 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// An Event is what happens besides admissions, as -o json prints it.
+// An Event is an event other than an admission, as -o json prints it.
 type Event struct {
 	// Event is "ready", "rebuilt", "buildFailed", "crashed" or "applyFailed".
 	Event string    `json:"event"`
 	Time  time.Time `json:"time"`
-	// Kubeconfig is the file for kubectl, once it is ready.
+	// Kubeconfig is the kubeconfig file of the local API server; only in the event ready.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Server is the version of the API server.
 	Server string `json:"server,omitempty"`
-	// Webhooks are the names of those that are registered.
+	// Webhooks are the names of the registered webhooks.
 	Webhooks []string `json:"webhooks,omitempty"`
-	// Registered: the registration is another one, and enforced.
+	// Registered reports whether the registration has changed.
 	Registered   bool    `json:"registered,omitempty"`
 	Message      string  `json:"message,omitempty"`
 	Milliseconds float64 `json:"milliseconds,omitempty"`
 
-	text string // for people
+	text string // for the output format text
 }
 
-// A printer prints events and admissions in their order, and keeps no call waiting: what a terminal
-// that stands still does not take is counted.
+// A printer prints events and admissions in order, without delaying calls. If the terminal is too slow, the printer drops
+// lines and counts them.
 type printer struct {
 	s    *screen.Screen
 	json bool
@@ -59,7 +59,7 @@ func newPrinter(s *screen.Screen, asJSON bool) *printer {
 	return p
 }
 
-// close prints what there is.
+// close prints the remaining lines.
 func (p *printer) close() {
 	close(p.queue)
 	<-p.ended
@@ -73,7 +73,7 @@ func (p *printer) put(write func()) {
 		if p.lost > 0 {
 			lost := p.lost
 			p.lost = 0
-			p.queue <- func() { p.s.Note("%d lines are left out: they came faster than they could be printed", lost) }
+			p.queue <- func() { p.s.Note("%d lines were dropped, because the output is too slow", lost) }
 		}
 	default:
 		p.lost++
@@ -86,11 +86,11 @@ func (p *printer) admission(a *Admission) {
 			p.line(a)
 			return
 		}
-		width := math.MaxInt // a file has no edge
+		width := math.MaxInt // a file has no width
 		if screen.Terminal(p.s.Out) {
 			width = screen.Width(p.s.Out)
 		}
-		_, _ = io.WriteString(p.s.Out, a.text(p.s.Painter(), width)) // nobody is there to read it
+		_, _ = io.WriteString(p.s.Out, a.text(p.s.Painter(), width)) // an error means that the output was closed
 	})
 }
 
@@ -120,18 +120,18 @@ func (p *printer) problem(event, sentence string, err error) {
 		for _, hint := range problem.Hints(err) {
 			text += indented("hint: " + hint)
 		}
-		_, _ = io.WriteString(p.s.Out, text) // nobody is there to read it
+		_, _ = io.WriteString(p.s.Out, text) // an error means that the output was closed
 	})
 }
 
-// notApplied tells of an object of --apply. If it was denied by one of the hooks, their call has been told of, with why.
+// notApplied prints that an object of --apply was not applied. If a hook denied it, the line of the call has the reason.
 func (p *printer) notApplied(where, deniedBy string, err error) {
 	if deniedBy == "" {
 		p.problem("applyFailed", "not applied", err)
 		return
 	}
 	p.event(Event{Event: "applyFailed", Message: err.Error(),
-		text: clock(p.s.Painter(), p.now()) + p.s.Painter().Yellow("not applied") + "  " + where + ", which " + deniedBy + " denies"})
+		text: clock(p.s.Painter(), p.now()) + p.s.Painter().Yellow("not applied") + "  " + where + ": denied by " + deniedBy})
 }
 
 func (p *printer) line(v any) {
@@ -142,7 +142,7 @@ func (p *printer) line(v any) {
 	fmt.Fprintf(p.s.Out, "%s\n", text)
 }
 
-// Write takes lines that the hooks print.
+// Write prints output of the hooks.
 func (p *printer) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
 		line = printable(strings.TrimRight(line, "\r\n"))
@@ -153,7 +153,7 @@ func (p *printer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-const margins = "         " // as wide as the time
+const margins = "         " // as wide as the result of clock
 
 func clock(paint screen.Painter, t time.Time) string {
 	return paint.Faint(t.Local().Format("15:04:05")) + " "
@@ -167,7 +167,7 @@ func indented(text string) string {
 	return all.String()
 }
 
-// text is a line, and below it what there is to say: the patch, the message, warnings.
+// text returns the line of a call, and below it the diff, the message and the warnings.
 func (a *Admission) text(paint screen.Painter, width int) string {
 	var all strings.Builder
 	all.WriteString(clock(paint, a.Time) + a.Outcome.painted(paint))
@@ -200,7 +200,7 @@ func (a *Admission) text(paint screen.Painter, width int) string {
 		all.WriteString(margins + text + "\n")
 	}
 	if a.Message != "" {
-		all.WriteString(indented(a.verdict()))
+		all.WriteString(indented(a.messageWithCode()))
 	}
 	for _, w := range a.Warnings {
 		all.WriteString(margins + paint.Yellow("warning:") + " " + printable(w) + "\n")
@@ -208,7 +208,7 @@ func (a *Admission) text(paint screen.Painter, width int) string {
 	return all.String()
 }
 
-func (o Outcome) painted(paint screen.Painter) string {
+func (o CallResult) painted(paint screen.Painter) string {
 	text := fmt.Sprintf("%-7s", string(o))
 	switch o {
 	case Mutated:
@@ -221,7 +221,7 @@ func (o Outcome) painted(paint screen.Painter) string {
 	return text
 }
 
-// parts are what the line says, in its order.
+// parts returns the parts of a call's line, in order.
 func (a *Admission) parts() []string {
 	resource, subresource, _ := strings.Cut(a.Resource, "/")
 	if a.Group != "" {
@@ -240,9 +240,9 @@ func (a *Admission) parts() []string {
 	}
 	parts = append(parts, fmt.Sprintf("%.1f ms", a.Milliseconds))
 	if a.BeforeChange {
-		parts = append(parts, fmt.Sprintf("by the hooks before the change: %.1f s were not enough for the build", a.WaitedMilliseconds/1000))
+		parts = append(parts, fmt.Sprintf("answered by the previous hooks after waiting %.1f s for the build", a.WaitedMilliseconds/1000))
 	} else if a.WaitedMilliseconds > 0 {
-		parts = append(parts, fmt.Sprintf("after %.1f s for the build", a.WaitedMilliseconds/1000))
+		parts = append(parts, fmt.Sprintf("waited %.1f s for the build", a.WaitedMilliseconds/1000))
 	}
 	if a.Round > 1 {
 		parts = append(parts, fmt.Sprintf("reinvoked: round %d", a.Round))
@@ -253,14 +253,14 @@ func (a *Admission) parts() []string {
 	return parts
 }
 
-func (a *Admission) verdict() string {
+func (a *Admission) messageWithCode() string {
 	if a.Outcome == Denied {
 		return fmt.Sprintf("%d: %s", a.Code, a.Message)
 	}
 	return a.Message
 }
 
-// printable takes out what a terminal would act upon.
+// printable replaces control characters, which a terminal would execute.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || !unicode.IsControl(r) {

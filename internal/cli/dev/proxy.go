@@ -22,16 +22,15 @@ import (
 )
 
 const (
-	maxReview = 32 << 20 // an object and an old object, at the limit of the API server, with room
-	// margin is what remains of a call's time for the hook when the call has waited for a rebuild.
+	maxReview = 32 << 20 // bytes; more than an object and an old object at the limit of the API server
+	// margin is the time that a call keeps for the hook after it has waited for a rebuild.
 	margin = 2 * time.Second
 )
 
-// A proxy is what the API server calls. It passes calls on to the hooks, and tells of each. While
-// hooks are rebuilt, calls wait for the new ones, but not longer than their timeout allows: then
-// the old ones answer.
+// A proxy receives the calls of the API server, forwards them to the hooks, and reports each. While hooks are rebuilt,
+// calls wait for the new hooks as long as their timeout allows. Then the old hooks answer.
 type proxy struct {
-	// secret begins all paths, since on a network others can reach it.
+	// secret is the prefix of all paths. It protects the proxy from other clients on the network.
 	secret string
 	url    *url.URL
 	ca     *devcert.CA
@@ -44,11 +43,11 @@ type proxy struct {
 
 	mu       sync.Mutex
 	routes   map[string]route
-	hold     chan struct{} // closed when calls may go on; nil if they may
-	canaries map[string]bool
+	hold     chan struct{}   // closed by resume; nil if calls need not wait
+	canaries map[string]bool // canaries that were called
 }
 
-// A route is where calls of a webhook go.
+// A route is the destination of the calls of a webhook.
 type route struct {
 	webhook, kind string
 	to            *upstream
@@ -79,29 +78,29 @@ func newProxy(address, host string, secret string, report func(*Admission)) (*pr
 	}
 	p.server = &http.Server{
 		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: log.New(io.Discard, "", 0), // handshakes that probes give up
+		ErrorLog: log.New(io.Discard, "", 0), // discards errors of aborted handshakes
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.server.Serve(tls.NewListener(listener, config)) // it ends by Close
+		_ = p.server.Serve(tls.NewListener(listener, config)) // Close makes it return
 	}()
 	return p, nil
 }
 
 // close ends all connections.
 func (p *proxy) close() {
-	_ = p.server.Close() // nothing can be done
+	_ = p.server.Close() // its error does not matter
 	<-p.ended
 }
 
-// address returns the URL at which a webhook is called.
+// address returns the URL for the calls of a webhook.
 func (p *proxy) address(key string) string {
 	u := *p.url
 	u.Path = p.secret + "/" + key
 	return u.String()
 }
 
-// setRoutes has calls go where these say. Keys that have no route any more keep theirs until drop.
+// setRoutes adds and replaces routes. Other routes stay until dropOthers.
 func (p *proxy) setRoutes(routes map[string]route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,8 +109,8 @@ func (p *proxy) setRoutes(routes map[string]route) {
 	}
 }
 
-// drop forgets the routes that are not among these.
-func (p *proxy) drop(routes map[string]route) {
+// dropOthers removes all routes except these.
+func (p *proxy) dropOthers(routes map[string]route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key := range p.routes {
@@ -121,7 +120,7 @@ func (p *proxy) drop(routes map[string]route) {
 	}
 }
 
-// pause has calls wait until resume.
+// pause makes calls wait until resume.
 func (p *proxy) pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +145,7 @@ func (p *proxy) saw(canary string) bool {
 	return p.canaries[canary]
 }
 
-// ServeHTTP answers a call.
+// ServeHTTP answers one call of the API server.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	key, ours := strings.CutPrefix(req.URL.Path, p.secret+"/")
 	if !ours {
@@ -160,7 +159,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	review := admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil {
-		http.Error(w, "the request is no AdmissionReview", http.StatusBadRequest)
+		http.Error(w, "the request is not an AdmissionReview", http.StatusBadRequest)
 		return
 	}
 	if canary, is := strings.CutPrefix(key, canaryPath); is {
@@ -171,12 +170,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.mu.Lock()
 	r, there := p.routes[key]
 	if there {
-		r.to.calls.Add(1) // under the lock, so none is added once the routes lead elsewhere
+		r.to.calls.Add(1) // under the lock, so that none is added after the route was replaced
 		defer r.to.calls.Done()
 	}
 	p.mu.Unlock()
 	if !there {
-		http.Error(w, "admitkit dev has no such webhook any more", http.StatusNotFound)
+		http.Error(w, "admitkit dev no longer has this webhook", http.StatusNotFound)
 		return
 	}
 	a := &Admission{Event: "admission", Webhook: r.webhook, Type: r.kind}
@@ -187,7 +186,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	status, header, answer, err := p.forward(req, r, body)
 	a.Milliseconds, a.Time = milliseconds(time.Since(called)), time.Now()
 	switch {
-	case req.Context().Err() != nil: // the API server has not waited
+	case req.Context().Err() != nil: // the API server has given up
 		a.fail("no answer within the timeout")
 	case err != nil:
 		a.fail("cannot call the webhook: %v", err)
@@ -195,8 +194,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	default:
 		a.decide(review.Request, status, answer)
 	}
-	if !strings.Contains(string(review.Request.Object.Raw), devLabel) { // our own question, which a hook for everything sees
-		p.report(a) // before the answer, so that these come in the order of the calls
+	if !strings.Contains(string(review.Request.Object.Raw), devLabel) { // requests of triggerCanaries are not reported
+		p.report(a) // before the response, so that reports are in the order of the calls
 	}
 	for _, name := range []string{"Content-Type", "Retry-After", "Warning"} {
 		if value := header.Get(name); value != "" {
@@ -204,12 +203,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(answer) // the API server may be gone
+	_, _ = w.Write(answer) // the API server may have disconnected
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// wait waits for hooks that are being rebuilt. It returns how long, and whether the build is done.
+// wait waits while hooks are rebuilt. It returns the waiting time, and whether the rebuild is done.
 func (p *proxy) wait(req *http.Request) (waited time.Duration, done bool) {
 	p.mu.Lock()
 	hold := p.hold
@@ -218,22 +217,22 @@ func (p *proxy) wait(req *http.Request) (waited time.Duration, done bool) {
 		return 0, true
 	}
 	began := time.Now()
-	patience := 5 * time.Second
+	limit := 5 * time.Second
 	if timeout, err := time.ParseDuration(req.URL.Query().Get("timeout")); err == nil {
-		patience = max(timeout/4, timeout-margin)
+		limit = max(timeout/4, timeout-margin)
 	}
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-hold:
 		done = true
-	case <-enough.C:
+	case <-timer.C:
 	case <-req.Context().Done():
 	}
 	return time.Since(began), done
 }
 
-// forward passes the call on.
+// forward sends a call to the hooks and returns their response.
 func (p *proxy) forward(req *http.Request, r route, body []byte) (int, http.Header, []byte, error) {
 	base, client := r.to.get()
 	to := base.JoinPath(r.path)
@@ -256,7 +255,7 @@ func (p *proxy) forward(req *http.Request, r route, body []byte) (int, http.Head
 	return response.StatusCode, response.Header, answer, err
 }
 
-// unwrapURL leaves out the method and the URL, which are told already.
+// unwrapURL removes the method and the URL from an error. The message has them already.
 func unwrapURL(err error) error {
 	if e, ok := err.(*url.Error); ok { //nolint:errorlint // http.Client returns it as it is
 		return e.Err

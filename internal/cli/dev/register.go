@@ -29,24 +29,24 @@ import (
 const (
 	manager    = "admitkit-dev"
 	canaryPath = "canary/"
-	// patience is how long the API server may take to enforce what it stored.
-	patience = 30 * time.Second
-	// removalPatience is how long the end may take.
-	removalPatience = 15 * time.Second
+	// enforceTimeout bounds how long the API server takes to enforce a stored registration.
+	enforceTimeout = 30 * time.Second
+	// removalTimeout bounds the removal of the registrations.
+	removalTimeout = 15 * time.Second
 )
 
-// A registry keeps the configuration objects of a cluster as they are wanted.
+// A registry applies and removes the webhook configurations of dev in a cluster.
 type registry struct {
 	frame
 	config  *rest.Config
 	dynamic dynamic.Interface
-	applied map[string]string // what is stored, by resource and name
+	applied map[string]string // stored objects as JSON, by resource/name; "" if the state is unknown
 }
 
 func newRegistry(config *rest.Config, f frame) (*registry, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "admitkit"
-	config.WarningHandler = rest.NoWarnings{} // those of the hooks are told with their calls
+	config.WarningHandler = rest.NoWarnings{} // dev prints the warnings of the hooks with their calls
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, problem.New("no cluster: %w", err)
@@ -58,8 +58,8 @@ func resourceOf(name string) schema.GroupVersionResource {
 	return admissionregistrationv1.SchemeGroupVersion.WithResource(name)
 }
 
-// apply stores the configurations, deletes those that are not among them any more, and waits until
-// the API server acts accordingly. It reports whether anything was different.
+// apply stores the configurations, deletes other ones that it stored before, and waits until the API server enforces
+// them. It reports whether anything changed.
 func (r *registry) apply(ctx context.Context, all []configuration) (changed bool, err error) {
 	wanted := map[string]string{}
 	for _, c := range all {
@@ -73,7 +73,7 @@ func (r *registry) apply(ctx context.Context, all []configuration) (changed bool
 			continue
 		}
 		changed = true
-		r.applied[key] = "" // whatever happens, it may be there
+		r.applied[key] = "" // after an error, the object may exist or not
 		if err := r.put(ctx, c.resource(), object); err != nil {
 			return true, err
 		}
@@ -105,7 +105,7 @@ func encode(c *configuration) (*unstructured.Unstructured, string, error) {
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp") // null, in older libraries
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp") // older libraries write null
 	text, err := json.Marshal(u)
 	return u, string(text), err
 }
@@ -113,7 +113,7 @@ func encode(c *configuration) (*unstructured.Unstructured, string, error) {
 func (r *registry) put(ctx context.Context, resource string, object *unstructured.Unstructured) error {
 	_, err := r.dynamic.Resource(resourceOf(resource)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		return problem.New("the API server does not take the registration: %w", err)
+		return problem.New("the API server rejects the registration: %w", err)
 	}
 	return cluster.Explain(r.config, err)
 }
@@ -154,11 +154,11 @@ func (r *registry) removeOwned(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// settle waits until the API server enforces what was stored before: a configuration that it is
-// given now is enforced later than those, as it learns of all of one kind in order. It is only for
-// requests that have a certain label, and those are never stored.
+// settle waits until the API server enforces the stored configurations. It stores a canary configuration and waits until
+// the API server calls the canary: it learns of the objects of one kind in order, so it then knows the earlier ones too.
+// The canary matches only requests with a certain label, and those are never stored.
 func (r *registry) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, enforceTimeout)
 	defer cancel()
 	token := randomText()
 	for _, sort := range []string{"mutating", "validating"} {
@@ -174,8 +174,8 @@ func (r *registry) settle(ctx context.Context) error {
 	}
 	err := r.awaitCanaries(ctx, token)
 	for _, sort := range []string{"mutating", "validating"} {
-		// The end of ctx is no reason to leave it; and if that fails, remove tries again.
-		removal, cancelRemoval := context.WithTimeout(context.WithoutCancel(ctx), removalPatience)
+		// The canary must be deleted even if ctx has ended. If that fails, remove tries again.
+		removal, cancelRemoval := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
 		if removed := r.deleteKey(removal, sort+"webhookconfigurations/"+r.canaryName()); err == nil {
 			err = removed
 		}
@@ -187,9 +187,9 @@ func (r *registry) settle(ctx context.Context) error {
 func (r *registry) awaitCanaries(ctx context.Context, token string) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	last := errors.New("it has not called it")
+	last := errors.New("no call has arrived")
 	for {
-		if err := r.askWith(ctx, token); err != nil && ctx.Err() == nil {
+		if err := r.triggerCanaries(ctx, token); err != nil && ctx.Err() == nil {
 			last = err
 		}
 		if r.proxy.saw("mutating/"+token) && r.proxy.saw("validating/"+token) {
@@ -200,7 +200,7 @@ func (r *registry) awaitCanaries(ctx context.Context, token string) error {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				failed := problem.New("the API server does not call %s: %w", r.proxy.url, last)
 				if r.careful {
-					return failed.Hint("--advertise HOST:PORT, where the cluster reaches this machine")
+					return failed.Hint("--advertise HOST:PORT, the address of this machine for the cluster")
 				}
 				return failed
 			}
@@ -210,8 +210,9 @@ func (r *registry) awaitCanaries(ctx context.Context, token string) error {
 	}
 }
 
-// askWith makes a request that calls the canaries. Everybody may make it, and it is never stored.
-func (r *registry) askWith(ctx context.Context, token string) error {
+// triggerCanaries sends a request for which the API server calls the canaries. All users may send it, and it is never
+// stored.
+func (r *registry) triggerCanaries(ctx context.Context, token string) error {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1",
 		"kind":       "SelfSubjectReview",
@@ -224,7 +225,7 @@ func (r *registry) askWith(ctx context.Context, token string) error {
 
 func (r *registry) canaryName() string { return r.prefix + "admitkit-canary" }
 
-// canary is the configuration by which one sees what the API server enforces.
+// canary returns the configuration of a canary, for settle.
 func (r *registry) canary(sort, token string) *configuration {
 	const name = "canary.dev.admitkit.dev"
 	fail, none, timeout := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(2)
@@ -247,14 +248,14 @@ func (r *registry) canary(sort, token string) *configuration {
 	}}}}
 }
 
-// answerCanary remembers that the API server called.
+// answerCanary allows a call of a canary and records it.
 func (p *proxy) answerCanary(w http.ResponseWriter, canary string, review *admissionv1.AdmissionReview) {
 	p.mu.Lock()
 	p.canaries[canary] = true
 	p.mu.Unlock()
 	answer := admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the API server may be gone
+	_ = json.NewEncoder(w).Encode(answer) // the API server may have disconnected
 }
 
 func randomText() string {

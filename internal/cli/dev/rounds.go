@@ -11,8 +11,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// rounds counts how often one request to the API server calls a webhook. Nothing in a review says
-// so; but all calls of one request are in one trace, where the API server traces.
+// rounds counts the calls of a webhook for one request to the API server. An AdmissionReview does not have this number,
+// but with tracing, all calls for one request have the same trace id.
 type rounds struct {
 	now  func() time.Time
 	mu   sync.Mutex
@@ -24,19 +24,19 @@ type round struct {
 	last   time.Time
 }
 
-// A request to the API server takes 34 seconds at the most.
+// longestRequest is more than the longest duration of a request to the API server, which is 34 seconds.
 const longestRequest = time.Minute
 
 func newRounds(now func() time.Time) *rounds { return &rounds{now: now, seen: map[string]*round{}} }
 
-// of returns the round of a call, from 1; 0 if it cannot be told.
+// of returns the round of a call, from 1, or 0 if it is unknown.
 func (r *rounds) of(traceparent, webhook string, request *admissionv1.AdmissionRequest) int {
 	parts := strings.Split(traceparent, "-")
 	if len(parts) < 4 {
 		return 0
 	}
-	// An update that meets another one is admitted anew, and a deletion may be admitted in two steps:
-	// these are no reinvocations. The old object tells. So does the name, for a deletion of many.
+	// The API server admits an update again after a conflict, and may admit a deletion in two steps. These are not
+	// reinvocations; the state of the old object differs. In a deletion of a collection, the names differ.
 	key := strings.Join([]string{parts[1], webhook, string(request.Operation), nameIn(request.Object.Raw, request.OldObject.Raw), stateOf(request.OldObject.Raw)}, "\n")
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *rounds) of(traceparent, webhook string, request *admissionv1.AdmissionR
 	return s.number
 }
 
-// stateOf tells the states of a stored object apart.
+// stateOf returns a text that identifies the state of a stored object.
 func stateOf(object []byte) string {
 	var head struct {
 		Metadata struct{ ResourceVersion, DeletionTimestamp string }

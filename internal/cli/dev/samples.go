@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// samples are objects to apply at the start.
+// samples holds the objects of --apply. first are CustomResourceDefinitions and namespaces.
 type samples struct {
 	first, others []*objects.Object
 	mapper        *restmapper.DeferredDiscoveryRESTMapper
@@ -47,12 +47,12 @@ func readSamples(ctx context.Context, paths []string, s *screen.Screen) (*sample
 		list.first = append(list.first, n.Object)
 	}
 	if n := len(sets.Mutating) + len(sets.Validating); n > 0 {
-		s.Note("left out %d webhook configurations of --apply: dev registers the hooks itself", n)
+		s.Note("skipped %d webhook configurations of --apply: dev registers the hooks itself", n)
 	}
 	return list, nil
 }
 
-// applyFirst applies what others need: definitions of custom resources, which have to be served then, and namespaces.
+// applyFirst applies CustomResourceDefinitions and namespaces, and waits until the custom resources are served.
 func (l *samples) applyFirst(ctx context.Context, r *registry) error {
 	if len(l.first)+len(l.others) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (l *samples) applyFirst(ctx context.Context, r *registry) error {
 	return nil
 }
 
-// applyOthers applies the others, which the hooks see.
+// applyOthers applies the other objects, after the hooks are registered.
 func (l *samples) applyOthers(ctx context.Context, d *session) error {
 	for _, o := range l.others {
 		err := l.apply(ctx, d.records, o)
@@ -93,7 +93,7 @@ func (l *samples) applyOthers(ctx context.Context, d *session) error {
 	return nil
 }
 
-// deniedBy is which of the webhooks denied a request, or empty.
+// deniedBy returns the name of the webhook that denied a request, or "".
 func deniedBy(err error, webhooks []string) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -114,7 +114,7 @@ func (l *samples) apply(ctx context.Context, r *registry, o *objects.Object) err
 	}
 	mapping, err := l.mapper.RESTMapping(o.GVK.GroupKind(), o.GVK.Version)
 	if meta.IsNoMatchError(err) {
-		return problem.New("%s: the API server has no %s of %s", o.Where(), o.GVK.Kind, o.GVK.GroupVersion())
+		return problem.New("%s: the API server does not know the kind %s of %s", o.Where(), o.GVK.Kind, o.GVK.GroupVersion())
 	}
 	if err != nil {
 		return cluster.Explain(r.config, err)
@@ -126,7 +126,7 @@ func (l *samples) apply(ctx context.Context, r *registry, o *objects.Object) err
 			namespace = metav1.NamespaceDefault
 		}
 	}
-	if u.GetName() == "" { // its name is generated
+	if u.GetName() == "" { // the object has generateName
 		_, err = resource.Namespace(namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager})
 	} else {
 		_, err = resource.Namespace(namespace).Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
@@ -143,7 +143,7 @@ func (l *samples) apply(ctx context.Context, r *registry, o *objects.Object) err
 // awaitServed waits until the API server serves a custom resource.
 func (l *samples) awaitServed(ctx context.Context, r *registry, o *objects.Object) error {
 	definitions := schema.GroupVersionResource{Group: o.GVK.Group, Version: o.GVK.Version, Resource: "customresourcedefinitions"}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New("%s: the API server does not serve it after %s", o.Where(), patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, enforceTimeout, problem.New("%s: the API server does not serve the custom resource after %s", o.Where(), enforceTimeout))
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

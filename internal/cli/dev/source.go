@@ -26,20 +26,20 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A generation is hooks that are served: those of a build of a package, or those at a URL.
+// A generation is one running version of the hooks: a build of a package, or a webhook at a URL.
 type generation struct {
 	configurations []configuration
 	to             *upstream
 	close          func()
-	// restart serves the same again after the process has ended; nil if there is no process.
+	// restart starts the same build again after its process has ended; nil for a webhook at a URL.
 	restart func(context.Context) error
-	// done is closed when the process has ended, and err says why.
-	mu      sync.Mutex
-	process *gohooks.Process
-	release func() // frees what belongs to the process, once that has ended
+
+	mu      sync.Mutex       // guards the fields below
+	process *gohooks.Process // nil for a webhook at a URL
+	release func()           // cancels the context of the process
 }
 
-// packageName is the name of the configuration objects of a package.
+// packageName is the name of the configurations of a package.
 const packageName = "hooks"
 
 // buildPackage builds and starts the hooks of a package.
@@ -54,7 +54,7 @@ func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generat
 		defer g.mu.Unlock()
 		if g.process != nil {
 			_, client := g.to.get()
-			client.CloseIdleConnections() // before the server ends them
+			client.CloseIdleConnections() // before the server closes them
 			g.process.Close()
 			g.release()
 		}
@@ -69,7 +69,7 @@ func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generat
 		g.close()
 		return nil, err
 	}
-	// Whatever a registration says, this is where its hook is served.
+	// The process serves each hook at this path, whatever the registration says.
 	paths := map[string]string{}
 	for _, h := range program.Hooks {
 		paths[h.Name] = h.Path
@@ -77,18 +77,18 @@ func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generat
 	g.configurations = []configuration{{mutating: mutating, validating: validating}}
 	if mutating != nil {
 		for i := range mutating.Webhooks {
-			served(&mutating.Webhooks[i].ClientConfig, paths[mutating.Webhooks[i].Name])
+			setPath(&mutating.Webhooks[i].ClientConfig, paths[mutating.Webhooks[i].Name])
 		}
 	}
 	if validating != nil {
 		for i := range validating.Webhooks {
-			served(&validating.Webhooks[i].ClientConfig, paths[validating.Webhooks[i].Name])
+			setPath(&validating.Webhooks[i].ClientConfig, paths[validating.Webhooks[i].Name])
 		}
 	}
 	return g, nil
 }
 
-func served(c *admissionregistrationv1.WebhookClientConfig, path string) {
+func setPath(c *admissionregistrationv1.WebhookClientConfig, path string) {
 	if path != "" {
 		at := "https://localhost" + path
 		*c = admissionregistrationv1.WebhookClientConfig{URL: &at}
@@ -96,7 +96,7 @@ func served(c *admissionregistrationv1.WebhookClientConfig, path string) {
 }
 
 func (g *generation) start(ctx context.Context, program *gohooks.Program) error {
-	// The end of ctx ends the start, but not the process: it goes after those who call it.
+	// The end of ctx stops the start, but not the started process: that must answer the last calls.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, cancel)
 	process, err := program.Start(own, gohooks.StartOptions{})
@@ -121,7 +121,7 @@ func (g *generation) start(ctx context.Context, program *gohooks.Program) error 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.process != nil { // it ended by itself
+	if g.process != nil { // it has crashed
 		g.release()
 	}
 	g.process, g.release = process, cancel
@@ -132,7 +132,8 @@ func (g *generation) start(ctx context.Context, program *gohooks.Program) error 
 	return nil
 }
 
-// ended is closed when the process of the hooks has ended; nil if there is none.
+// ended returns a channel that is closed when the process has ended, and a function for the reason. Both are nil if there
+// is no process.
 func (g *generation) ended() (<-chan struct{}, func() error) {
 	if g == nil {
 		return nil, nil
@@ -145,9 +146,9 @@ func (g *generation) ended() (<-chan struct{}, func() error) {
 	return g.process.Done(), g.process.Err
 }
 
-// An upstream is where hooks are served.
+// An upstream is the address of hooks, with a client for it.
 type upstream struct {
-	calls  sync.WaitGroup // those that are on their way
+	calls  sync.WaitGroup // calls in flight
 	mu     sync.Mutex
 	base   *url.URL
 	client *http.Client
@@ -180,11 +181,11 @@ func clientOf(ca []byte) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// openURL reads what is registered for a webhook that runs already.
+// openURL returns a running webhook with its registration from files.
 func openURL(ctx context.Context, address, caFile string, files []string, s *screen.Screen) (*generation, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
-		return nil, problem.New("--url %s: not a URL like https://localhost:9443", address)
+		return nil, problem.New("--url %s is not a URL like https://localhost:9443", address)
 	}
 	var ca []byte
 	if caFile != "" {
@@ -212,13 +213,13 @@ func openURL(ctx context.Context, address, caFile string, files []string, s *scr
 		g.configurations = append(g.configurations, configuration{validating: v.Value})
 	}
 	if len(g.webhooks()) == 0 {
-		return nil, problem.New("no webhook is registered in %s", strings.Join(files, ", ")).
-			Hint("name a file with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration")
+		return nil, problem.New("no webhook configuration in %s", strings.Join(files, ", ")).
+			Hint("--webhook-configuration FILE, with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration")
 	}
 	return g, nil
 }
 
-// A hookName is a webhook, for people.
+// A hookName is the name and type of a webhook, for messages.
 type hookName struct{ Name, Type string }
 
 func (g *generation) webhooks() []hookName {
@@ -239,7 +240,7 @@ func (g *generation) webhooks() []hookName {
 	return all
 }
 
-// probe says early why a webhook at a URL cannot be called.
+// probe returns an error if the webhook at a URL cannot be reached. Any HTTP response counts as success.
 func (g *generation) probe(ctx context.Context) error {
 	base, client := g.to.get()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -250,11 +251,11 @@ func (g *generation) probe(ctx context.Context) error {
 	}
 	response, err := client.Do(req)
 	if err == nil {
-		return response.Body.Close() // whatever it answers, it does
+		return response.Body.Close()
 	}
 	failed := problem.New("cannot call %s: %w", base, unwrapURL(err))
 	if strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: ") {
-		return failed.Hint("--ca-file FILE, with the CA of its certificate in PEM")
+		return failed.Hint("--ca-file FILE, with the CA of the webhook's certificate in PEM")
 	}
 	return failed.Hint("start the webhook first")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A state is what the next dev has to know of one that is killed.
+// A state describes the registrations of a dev, so that the next dev can remove them if this one is killed.
 type state struct {
 	// ID is the value of the label of its configuration objects.
 	ID  string `json:"id"`
@@ -23,38 +23,38 @@ type state struct {
 	// Server is the URL of the cluster, Context its name in the kubeconfig.
 	Server  string `json:"server"`
 	Context string `json:"context"`
-	// Cluster is the UID of the namespace kube-system, if we were let see it: URLs of a cluster change, and one URL is of
-	// many clusters in turn.
+	// Cluster is the UID of the namespace kube-system, or empty if dev may not read it. Unlike the URL, the UID
+	// identifies a cluster.
 	Cluster string `json:"cluster,omitempty"`
-	// Time is when it was written.
+	// Time is the time of the registration.
 	Time time.Time `json:"time"`
 }
 
-// A stateFile is a state in the user's folder for such, locked by the dev that it is of, or by us.
+// A stateFile is a state in the user's state folder. The dev that registered holds its lock, or the dev that cleans up.
 type stateFile struct {
 	state
 	path   string
 	unlock func()
 }
 
-// stateDir is the folder, which is made if it is not there.
+// stateDir returns the folder of state files, and creates it if it does not exist.
 func stateDir() (string, error) {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", problem.New("there is no folder for state: %w", err).Hint("export XDG_STATE_HOME=FOLDER")
+			return "", problem.New("no state folder is known: %w", err).Hint("export XDG_STATE_HOME=FOLDER")
 		}
 		dir = filepath.Join(home, ".local", "state")
 	}
 	dir = filepath.Join(dir, "admitkit", "dev")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", problem.New("cannot note what is registered: %w", err).Hint("export XDG_STATE_HOME=FOLDER")
+		return "", problem.New("cannot create the state folder: %w", err).Hint("export XDG_STATE_HOME=FOLDER")
 	}
 	return dir, nil
 }
 
-// writeState notes that we are about to register.
+// writeState writes and locks a state file. The caller registers afterwards.
 func writeState(s state) (*stateFile, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -64,11 +64,11 @@ func writeState(s state) (*stateFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody takes it for abandoned before it is locked, since it has another name until then.
+	// Until the file is locked it has another name, so that another dev does not take it for abandoned.
 	unfinished, path := filepath.Join(dir, "."+s.ID), filepath.Join(dir, s.ID+".json")
 	unlock, err := flock.Try(unfinished)
 	if err != nil {
-		return nil, problem.New("cannot note what is registered: %w", err)
+		return nil, problem.New("cannot lock the state file: %w", err)
 	}
 	if err = os.WriteFile(unfinished, text, 0o600); err == nil {
 		err = os.Rename(unfinished, path)
@@ -76,15 +76,15 @@ func writeState(s state) (*stateFile, error) {
 	if err != nil {
 		os.Remove(unfinished)
 		unlock()
-		return nil, problem.New("cannot note what is registered: %w", err)
+		return nil, problem.New("cannot write the state file: %w", err)
 	}
 	return &stateFile{s, path, unlock}, nil
 }
 
-// release leaves the note to others.
+// release unlocks the file and keeps it for another dev.
 func (f *stateFile) release() { f.unlock() }
 
-// remove removes the note: nothing is registered any more.
+// remove removes the file, after the registrations are gone.
 func (f *stateFile) remove() error {
 	err := os.Remove(f.path)
 	f.unlock()
@@ -94,7 +94,7 @@ func (f *stateFile) remove() error {
 	return err
 }
 
-// abandoned returns the notes whose dev is gone, and locks them: release or remove each.
+// abandoned locks and returns the state files whose dev has ended. The caller must release or remove each.
 func abandoned() ([]*stateFile, error) {
 	dir, err := stateDir()
 	if err != nil || !flock.Supported {
@@ -112,7 +112,7 @@ func abandoned() ([]*stateFile, error) {
 		f := &stateFile{path: filepath.Join(dir, entry.Name())}
 		text, err := os.ReadFile(f.path)
 		if err != nil || json.Unmarshal(text, &f.state) != nil || f.ID == "" {
-			continue // its dev has ended just now, or it is no note of ours
+			continue // its dev has just ended, or it is not a state file
 		}
 		if f.unlock, err = flock.Try(f.path); err == nil {
 			all = append(all, f)

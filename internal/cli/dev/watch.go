@@ -23,19 +23,19 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// settled is how long nothing has to change before it is built: editors write in several steps,
-// and other tools many files.
-const settled = 200 * time.Millisecond
+// quietPeriod is how long no file may change before a build starts. Editors save in several steps, and other tools change
+// many files.
+const quietPeriod = 200 * time.Millisecond
 
-// A watcher tells when the sources of a package change, those of the packages of its module, and of
-// modules in other folders, that it imports among them.
+// A watcher watches the sources of a package, and of the packages that it imports from its module and from modules in
+// other folders.
 type watcher struct {
 	dir, pkg string
 	notify   *fsnotify.Watcher
-	folders  map[string]bool                 // watched ones; true: every file there counts, since some are embedded; replaced, never changed
-	watched  atomic.Pointer[map[string]bool] // the folders again, for run
-	sums     map[string][sha256.Size]byte
-	changes  chan struct{} // gets one when a source may have changed
+	folders  map[string]bool                 // watched folders; true if all files count, because some are embedded; replaced, never modified
+	watched  atomic.Pointer[map[string]bool] // the same map, for run
+	sums     map[string][sha256.Size]byte    // hashes of the sources, by folder
+	changes  chan struct{}                   // receives a value when a source may have changed
 }
 
 func newWatcher(ctx context.Context, dir, pkg string) (*watcher, error) {
@@ -44,16 +44,16 @@ func newWatcher(ctx context.Context, dir, pkg string) (*watcher, error) {
 		return nil, problem.New("cannot watch files: %w", err)
 	}
 	w := &watcher{dir: dir, pkg: pkg, notify: notify, folders: map[string]bool{}, sums: map[string][sha256.Size]byte{}, changes: make(chan struct{}, 1)}
-	if err := w.look(ctx, false); err != nil {
-		_ = notify.Close() // the first error says more
+	if err := w.updateFolders(ctx, false); err != nil {
+		_ = notify.Close() // its error matters less than err
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *watcher) close() { _ = w.notify.Close() } // it has nothing that could be lost
+func (w *watcher) close() { _ = w.notify.Close() } // nothing can be lost
 
-// run reads what the system notices until close.
+// run forwards file events until close.
 func (w *watcher) run() {
 	for {
 		select {
@@ -64,20 +64,19 @@ func (w *watcher) run() {
 			if event.Op == fsnotify.Chmod || !w.concerns(event.Name) {
 				continue
 			}
-		case _, open := <-w.notify.Errors: // some were lost
+		case _, open := <-w.notify.Errors: // events may be lost, so report a change
 			if !open {
 				return
 			}
 		}
 		select {
 		case w.changes <- struct{}{}:
-		default: // it has been told
+		default: // a change is pending already
 		}
 	}
 }
 
-// concerns reports whether a build may depend on what has changed, so that calls wait for it. A log that is written
-// beside the sources is nobody's concern. What is gone may have been a folder.
+// concerns reports whether a build may depend on a changed path. A path that no longer exists may have been a folder.
 func (w *watcher) concerns(path string) bool {
 	every := false
 	if watched := w.watched.Load(); watched != nil {
@@ -87,22 +86,22 @@ func (w *watcher) concerns(path string) bool {
 		return true
 	}
 	info, err := os.Stat(path)
-	return !passing(path) && (err != nil || info.IsDir())
+	return !isIgnored(path) && (err != nil || info.IsDir())
 }
 
-// isSource reports whether a build depends on a file of a folder.
+// isSource reports whether a build depends on a file. every is true for folders with embedded files.
 func isSource(path string, every bool) bool {
-	return !passing(path) && (every || slices.Contains([]string{".go", ".mod", ".sum", ".work", ".c", ".h", ".s"}, filepath.Ext(path)))
+	return !isIgnored(path) && (every || slices.Contains([]string{".go", ".mod", ".sum", ".work", ".c", ".h", ".s"}, filepath.Ext(path)))
 }
 
-// await waits until nothing has changed for a moment.
-func (w *watcher) await(ctx context.Context) {
-	quiet := time.NewTimer(settled)
+// awaitQuiet waits until no source has changed for quietPeriod.
+func (w *watcher) awaitQuiet(ctx context.Context) {
+	quiet := time.NewTimer(quietPeriod)
 	defer quiet.Stop()
 	for {
 		select {
 		case <-w.changes:
-			quiet.Reset(settled)
+			quiet.Reset(quietPeriod)
 		case <-quiet.C:
 			return
 		case <-ctx.Done():
@@ -111,7 +110,7 @@ func (w *watcher) await(ctx context.Context) {
 	}
 }
 
-// changed reports whether the sources are others than at the last time.
+// changed reports whether the sources have changed since the last call.
 func (w *watcher) changed() bool {
 	changed := false
 	for dir, every := range w.folders {
@@ -122,10 +121,10 @@ func (w *watcher) changed() bool {
 	return changed
 }
 
-// content sums up the sources in a folder.
+// content returns a hash of the sources in a folder.
 func content(dir string, every bool) [sha256.Size]byte {
 	sum := sha256.New()
-	entries, _ := os.ReadDir(dir) // if it is gone, so are its files
+	entries, _ := os.ReadDir(dir) // a missing folder has no files
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		if entry.IsDir() || !isSource(path, every) {
@@ -139,16 +138,16 @@ func content(dir string, every bool) [sha256.Size]byte {
 	return [sha256.Size]byte(sum.Sum(nil))
 }
 
-// passing reports whether a file is an editor's, or a test's: no build depends on it.
-func passing(path string) bool {
+// isIgnored reports whether a file is temporary, hidden or a test, so that no build depends on it.
+func isIgnored(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
-		strings.HasSuffix(name, "_test.go") || name == "4913" // vim tries whether it can write
+		strings.HasSuffix(name, "_test.go") || name == "4913" // vim creates this file to test whether it can write
 }
 
-// look finds the folders to watch. After a build that failed a package may be missing, and nobody
-// knows where it will be: then all folders of the module are watched.
-func (w *watcher) look(ctx context.Context, everywhere bool) error {
+// updateFolders updates the folders to watch. After a failed build a package may be missing, and its folder is unknown.
+// With everywhere, all folders of the module are watched.
+func (w *watcher) updateFolders(ctx context.Context, everywhere bool) error {
 	folders, root, err := w.list(ctx)
 	if err != nil {
 		return err
@@ -167,7 +166,7 @@ func (w *watcher) look(ctx context.Context, everywhere bool) error {
 	}
 	for dir := range w.folders {
 		if _, wanted := folders[dir]; !wanted {
-			_ = w.notify.Remove(dir) // it may be gone
+			_ = w.notify.Remove(dir) // the folder may not exist any more
 			delete(w.sums, dir)
 		}
 	}
@@ -176,16 +175,16 @@ func (w *watcher) look(ctx context.Context, everywhere bool) error {
 	return nil
 }
 
-// addAll adds the folders below a module's, but not too many.
+// addAll adds the folders of a module, up to 1000 folders in total. It skips unreadable folders.
 func addAll(folders map[string]bool, root string) {
-	const most = 1000
-	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is left out
+	const maxFolders = 1000
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error { // never returns an error
 		switch {
 		case err != nil || !entry.IsDir():
 			return nil
 		case path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "vendor" || entry.Name() == "node_modules" || entry.Name() == "testdata"):
 			return filepath.SkipDir
-		case len(folders) >= most:
+		case len(folders) >= maxFolders:
 			return filepath.SkipAll
 		}
 		if _, there := folders[path]; !there {
@@ -195,10 +194,10 @@ func addAll(folders map[string]bool, root string) {
 	})
 }
 
-// list asks the go command for the folders of all packages that are not in the module cache.
+// list returns the folders of all packages outside the module cache, from "go list", and the root of the main module.
 func (w *watcher) list(ctx context.Context) (folders map[string]bool, root string, err error) {
 	dir, pkg := w.dir, w.pkg
-	if info, statErr := os.Stat(filepath.Join(dir, pkg)); statErr == nil && info.IsDir() { // it may be in a module of its own
+	if info, statErr := os.Stat(filepath.Join(dir, pkg)); statErr == nil && info.IsDir() { // the folder may be in another module
 		dir, pkg = filepath.Join(dir, pkg), "."
 	}
 	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-json=Dir,EmbedFiles,Standard,Module", "--", pkg)
@@ -222,7 +221,7 @@ func (w *watcher) list(ctx context.Context) (folders map[string]bool, root strin
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			return folders, root, nil
 		} else if err != nil {
-			return nil, "", problem.New("cannot read what go list says: %w", err)
+			return nil, "", problem.New("cannot decode the output of go list: %w", err)
 		}
 		local := p.Module != nil && (p.Module.Main || p.Module.Replace != nil && p.Module.Replace.Version == "")
 		if p.Dir == "" || p.Standard || !local {
@@ -232,7 +231,7 @@ func (w *watcher) list(ctx context.Context) (folders map[string]bool, root strin
 		for _, file := range p.EmbedFiles {
 			add(folders, filepath.Dir(filepath.Join(p.Dir, file)), true)
 		}
-		add(folders, p.Module.Dir, false) // for go.mod
+		add(folders, p.Module.Dir, false) // it has go.mod
 		if p.Module.Main {
 			root = p.Module.Dir
 		}
