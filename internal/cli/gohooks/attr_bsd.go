@@ -9,5 +9,5 @@ import (
 	"syscall"
 )
 
-// keep keeps the terminal's Ctrl-C away from a process, which we end in order.
-func keep(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// setAttributes puts the process into its own process group, so that Ctrl-C does not end it before its calls are done.
+func setAttributes(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

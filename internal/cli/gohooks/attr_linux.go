@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// keep keeps the terminal's Ctrl-C away from a process, which we end in order, and has the kernel kill it if we are
-// killed: a package that hangs while it is initialized does not see its standard input end.
-func keep(cmd *exec.Cmd) {
+// setAttributes puts the process into its own process group, so that Ctrl-C does not end it before its calls are done.
+// The kernel kills the process if its parent dies: a package that hangs in an init function does not notice the end of
+// its standard input.
+func setAttributes(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

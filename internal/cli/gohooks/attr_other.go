@@ -6,8 +6,8 @@ package gohooks
 
 import "os/exec"
 
-func keep(*exec.Cmd) {}
+func setAttributes(*exec.Cmd) {}
 
-func apart(*exec.Cmd) {}
+func ownGroup(*exec.Cmd) {}
 
 func interrupt(cmd *exec.Cmd) error { return cmd.Process.Kill() }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// apart keeps the terminal's Ctrl-C away from a process, and from those that it starts: they are told by interrupt,
-// when this one knows, too.
-func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// ownGroup puts the process and its children into their own process group. Ctrl-C does not reach them; interrupt ends
+// them.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func interrupt(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }

@@ -26,15 +26,15 @@ import (
 //go:embed program/main.go
 var programSource []byte
 
-// folder is where the program's source is for the compiler, and for nobody else: below that of the package, where
-// whatever the package may import can be imported, and nobody keeps another package.
-const folder = "admitkit-runs-these-hooks"
+// overlayFolder is the folder of the program's source. It exists only in the overlay of the go command. It is below the
+// folder of the package, so that the program can import the same internal packages.
+const overlayFolder = "admitkit-runs-these-hooks"
 
-// A Program is one that runs the hooks of a package. It is safe for concurrent use; Close it.
+// A Program is a built program that runs the hooks of a package. It is safe for concurrent use. The caller must Close it.
 type Program struct {
 	// Package is the import path of the hooks' package.
 	Package string
-	// Hooks are what was found in it, in order. There is at least one.
+	// Hooks are the hooks of the package, in the order of the source. There is at least one.
 	Hooks []Hook
 	// Deps says that the function Hooks takes dependencies, such as a client configuration. Rules are the permissions
 	// that the hooks declare.
@@ -42,23 +42,24 @@ type Program struct {
 	Rules []rbacv1.PolicyRule
 
 	ca      *devcert.CA
-	dir     string // temporary, with the program in it
+	dir     string // temporary folder of the program
 	scratch *scratch.Dir
-	work    string // working directory of the program: that of the package
+	work    string // working directory of the program: the folder of the package
 	log     *lines
 }
 
-// A Hook is one of those in a package.
+// A Hook is a hook of a package.
 type Hook struct {
-	// Symbol is where it is from: the name of a variable or function, "Hooks()[2]".
+	// Symbol is the source of the hook: the name of a variable or function, or "Hooks()[2]".
 	Symbol string
-	// Name is that of its webhook, and Path where it is served.
+	// Name is the name of its webhook. Path is the URL path at which it is served.
 	Name, Path string
 	Mutating   bool
 }
 
-// Build builds the program for the hooks of a package: a folder below dir, or an import path that the module around dir knows.
-// Lines for people go to log, which may be nil: what the go command downloads, and what the hooks print. Errors are sentences for people.
+// Build builds the program that runs the hooks of pkg: a folder relative to dir, or an import path that the module of
+// dir can import. The downloads of the go command and the output of the hooks go to log, which may be nil. Errors are
+// messages for the user.
 func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -70,7 +71,7 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 	}
 	candidates, err := findIn(t.Dir, slices.Concat(t.GoFiles, t.CgoFiles))
 	if syntax := (scanner.ErrorList)(nil); errors.As(err, &syntax) {
-		return nil, problem.New("cannot build the hooks of %s:\n%s", pkg, seenFrom(dir, t.Dir, listed(syntax)))
+		return nil, problem.New("cannot build the hooks of %s:\n%s", pkg, relativeTo(dir, t.Dir, errorLines(syntax)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
@@ -95,8 +96,8 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 	return p, nil
 }
 
-// listed is what is wrong with a file, a line each, but not more than the compiler would say.
-func listed(all scanner.ErrorList) string {
+// errorLines returns one line per syntax error. Like the compiler, it stops after ten.
+func errorLines(all scanner.ErrorList) string {
 	const most = 10
 	var text []string
 	for i, one := range all {
@@ -109,45 +110,45 @@ func listed(all scanner.ErrorList) string {
 	return strings.Join(text, "\n")
 }
 
-// usable leaves out functions that would be what is looked for if they had its name, and returns their names.
-func usable(all []candidate) (found []candidate, misnamedOnes []string) {
+// usable separates the candidates from the misnamed functions, whose names it returns.
+func usable(all []candidate) (found []candidate, misnamedFuncs []string) {
 	for _, c := range all {
 		if c.sort == misnamed {
-			misnamedOnes = append(misnamedOnes, c.name)
+			misnamedFuncs = append(misnamedFuncs, c.name)
 		} else {
 			found = append(found, c)
 		}
 	}
-	return found, misnamedOnes
+	return found, misnamedFuncs
 }
 
-func noHooks(pkg string, misnamedOnes []string) error {
+func noHooks(pkg string, misnamedFuncs []string) error {
 	p := problem.New("there are no hooks in %s", pkg)
-	if len(misnamedOnes) > 0 {
-		return p.Hint("call it Hooks: func %s() []*webhook.Hook is not looked for by another name", misnamedOnes[0])
+	if len(misnamedFuncs) > 0 {
+		return p.Hint("rename func %s() []*webhook.Hook to Hooks", misnamedFuncs[0])
 	}
 	return p.
-		Hint("write func Hooks() []*webhook.Hook, or exported variables that hold hooks: var Pull = webhook.Mutating(…)")
+		Hint("write func Hooks() []*webhook.Hook, or exported variables of that type: var Pull = webhook.Mutating(…)")
 }
 
-// build builds the program and has it name its hooks.
+// build builds the program and runs it once to list its hooks.
 func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candidates []candidate, others []string) error {
 	home := t.Dir
-	if !t.Module.Main { // a module that is kept elsewhere: the overlay cannot reach into the cache of modules
+	if !t.Module.Main { // the overlay cannot add files to the module cache
 		gomod, err := goTool(ctx, t.runDir, nil, "env", "GOMOD")
 		if err != nil {
 			return explain(err, pkg)
 		}
 		home = filepath.Dir(strings.TrimSpace(string(gomod)))
 	}
-	overlay, err := p.overlay(filepath.Join(home, folder), generate(t.ImportPath, candidates))
+	overlay, err := p.overlay(filepath.Join(home, overlayFolder), generate(t.ImportPath, candidates))
 	if err != nil {
 		return problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}
-	_, err = goToolIn(ctx, home, p.dir, p.log, "build", "-overlay", overlay, "-buildvcs=false", "-ldflags=-s -w", "-o", p.file(), "./"+folder)
+	_, err = goToolIn(ctx, home, p.dir, p.log, "build", "-overlay", overlay, "-buildvcs=false", "-ldflags=-s -w", "-o", p.file(), "./"+overlayFolder)
 	var failed *goError
 	if errors.As(err, &failed) {
-		failed.messages = seenFrom(dir, home, failed.messages)
+		failed.messages = relativeTo(dir, home, failed.messages)
 	}
 	if err != nil {
 		return explain(err, pkg)
@@ -163,7 +164,8 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 	return nil
 }
 
-// overlay writes the sources into the temporary folder, and the file that has the go command see them in home.
+// overlay writes the sources into the temporary folder. It returns an overlay file for the go command that maps them to
+// home.
 func (p *Program) overlay(home, generated string) (string, error) {
 	replace := map[string]string{}
 	for name, source := range map[string][]byte{"main.go": programSource, "hooks.go": []byte(generated)} {
@@ -189,10 +191,10 @@ func (p *Program) file() string {
 	return name
 }
 
-// CA is the certificate, in PEM, that those are verified with which processes of the program serve with.
+// CA returns the CA certificate, in PEM, of the certificates with which the processes of the program serve.
 func (p *Program) CA() []byte { return slices.Clone(p.ca.Bundle) }
 
-// Close removes the program. Processes of it go on.
+// Close removes the program. Its running processes continue.
 func (p *Program) Close() {
 	p.scratch.Remove()
 }

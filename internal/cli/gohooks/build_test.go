@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// module writes a module that uses the packages of this one, with these files besides, and returns its folder.
+// module writes a module with the files of archive, which requires this module, and returns its folder.
 func module(t *testing.T, archive string) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -68,10 +68,10 @@ import (
 
 func init() { fmt.Print("hello from the package") }
 
-// Last is in the last file.
+// Last is a hook in the last file.
 func Last() (*hook.Hook, error) { return deny("last.example.com"), nil }
 
-// Not is none: it has parameters.
+// Not has a parameter, so it is not a hook.
 func Not(name string) *hook.Hook { return deny(name) }
 
 func (t T) Method() *hook.Hook { return nil }
@@ -111,7 +111,7 @@ func deny(name string) *webhook.Hook {
 }
 `
 
-func TestHooksOfAPackage(t *testing.T) {
+func TestBuildDescribeAndServe(t *testing.T) {
 	dir := module(t, shop)
 	before := tree(t, dir)
 	var log bytes.Buffer
@@ -168,7 +168,7 @@ func TestHooksOfAPackage(t *testing.T) {
 	}
 }
 
-// tree lists what is below a folder.
+// tree lists the files below a folder.
 func tree(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string

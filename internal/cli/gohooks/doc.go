@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gohooks runs the hooks of a Go package from the command line, in a process of their own, without writing
-// into the tree of the package.
+// Package gohooks runs the hooks of a Go package from the command line, in a separate process. It writes nothing into
+// the folder of the package.
 //
-// The hooks are found by convention. If the package has a function
+// The hooks are found by convention. If the package has this function, which may also return an error, its result is
+// the hooks:
 //
 //	func Hooks() []*webhook.Hook
 //
-// which may return an error as well, its hooks are those that it returns. Else they are what is in exported
-// variables of the package that have the type *webhook.Hook, and what exported functions return that have no
-// parameters, and *webhook.Hook as their result, or *webhook.Hook and an error: in the order of files and lines.
+// Otherwise the hooks are the exported variables of type *webhook.Hook, and the results of exported functions that have
+// no parameters and return *webhook.Hook, or *webhook.Hook and an error. They keep the order of the source.
 //
 //	var Pull = webhook.Mutating(…)
 //	func Quota() (*webhook.Hook, error)
 //
-// [Build] builds a program of them with the go command, in the module of the package, so that folders named internal
-// can be imported and the module's versions apply. The program's source exists in an overlay only. It makes
-// configuration objects ([Program.Describe]) and serves the hooks ([Program.Start]), until its standard input ends:
-// no process outlives the one that started it, however that ends.
+// [Build] builds a program with the go command, in the module of the package. So internal packages can be imported, and
+// the versions of the module apply. The source of the program exists only in an overlay. The program prints the
+// configuration objects ([Program.Describe]) or serves the hooks ([Program.Start]). It ends when its standard input
+// ends, so it never outlives the process that started it.
 package gohooks

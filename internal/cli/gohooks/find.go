@@ -20,11 +20,11 @@ const (
 	programPath = "github.com/admitkit/admitkit/pkg/program"
 )
 
-// A candidate is an exported name of the package that is a hook, or may be one.
+// A candidate is an exported name of the package that may provide hooks.
 type candidate struct {
 	name   string
 	sort   sort
-	hasErr bool // the function returns an error, too
+	hasErr bool // the function also returns an error
 	deps   bool // the function Hooks takes a context and *program.Deps
 }
 
@@ -32,12 +32,13 @@ type sort int
 
 const (
 	all      sort = iota // the function Hooks
-	function             // returns a hook
-	variable             // holds a hook, if its type is that: the program will see
-	misnamed             // would be all, if it were called Hooks
+	function             // a function that returns one hook
+	variable             // a variable; the program checks its type
+	misnamed             // has the type of Hooks, but another name
 )
 
-// findIn returns what the files of a package declare, in their order. The error may be a scanner.ErrorList.
+// findIn returns the candidates in the files of a package, in the order of the source. The error may be a
+// scanner.ErrorList.
 func findIn(dir string, files []string) ([]candidate, error) {
 	var found []candidate
 	for _, name := range files {
@@ -124,7 +125,7 @@ func functionOf(d *ast.FuncDecl, known types) (*candidate, error) {
 	if d.Type.Results != nil {
 		for _, field := range d.Type.Results.List {
 			for range max(1, len(field.Names)) {
-				results = append(results, written(field.Type))
+				results = append(results, typeText(field.Type))
 			}
 		}
 	}
@@ -151,30 +152,30 @@ func functionOf(d *ast.FuncDecl, known types) (*candidate, error) {
 func parameters(d *ast.FuncDecl) (list []string) {
 	for _, field := range d.Type.Params.List {
 		for range max(1, len(field.Names)) {
-			list = append(list, written(field.Type))
+			list = append(list, typeText(field.Type))
 		}
 	}
 	return list
 }
 
-// written is a type as it is written, as far as it matters here.
-func written(e ast.Expr) string {
+// typeText returns the source text of a type. It returns "?" for types that are not needed here.
+func typeText(e ast.Expr) string {
 	switch t := e.(type) {
 	case *ast.Ident:
 		return t.Name
 	case *ast.StarExpr:
-		return "*" + written(t.X)
+		return "*" + typeText(t.X)
 	case *ast.SelectorExpr:
-		return written(t.X) + "." + t.Sel.Name
+		return typeText(t.X) + "." + t.Sel.Name
 	case *ast.ArrayType:
 		if t.Len == nil {
-			return "[]" + written(t.Elt)
+			return "[]" + typeText(t.Elt)
 		}
 	}
 	return "?"
 }
 
-// generate writes the file that the program is missing.
+// generate returns the source of the file that adds the hooks of the package to the program.
 func generate(importPath string, found []candidate) string {
 	var calls strings.Builder
 	for _, c := range found {

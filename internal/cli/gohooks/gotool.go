@@ -29,10 +29,10 @@ type target struct {
 	}
 	Error *struct{ Pos, Err string }
 
-	runDir string // where the go command ran: paths in its messages are relative to it
+	runDir string // working directory of the go command; paths in its messages are relative to it
 }
 
-// list finds the one package that is meant: a folder, or an import path in the module of dir.
+// list returns the package pkg: a folder, or an import path that the module of dir can import.
 func list(ctx context.Context, dir, pkg string) (*target, error) {
 	runDir, pattern, err := where(dir, pkg)
 	if err != nil {
@@ -48,22 +48,22 @@ func list(ctx context.Context, dir, pkg string) (*target, error) {
 		if err := decoder.Decode(t); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, problem.New("cannot read what go list says: %w", err)
+			return nil, problem.New("cannot decode the output of go list: %w", err)
 		}
 		found = append(found, t)
 	}
 	switch {
 	case len(found) == 0:
-		return nil, problem.New("%s is no package", pkg).Hint("name the folder with the hooks, as in ./hooks")
+		return nil, problem.New("%s is not a package", pkg).Hint("name the folder with the hooks, as in ./hooks")
 	case len(found) > 1:
-		return nil, problem.New("%s are %d packages: one is needed", pkg, len(found)).Hint("name the folder with the hooks, as in ./hooks")
+		return nil, problem.New("%s matches %d packages, but must name one", pkg, len(found)).Hint("name the folder with the hooks, as in ./hooks")
 	}
 	t := found[0]
 	return t, t.check(pkg)
 }
 
-// Folders returns the folders that a package is built from, as far as a person may edit what is in them: those of its
-// module, or modules, and of local replacements. When something in them changes, the package may need to be built again.
+// Folders returns the folders with the source of a package that a user may edit: those of the main modules and of local
+// replacements. After a change in one of them the package may have to be rebuilt.
 func Folders(ctx context.Context, dir, pkg string) ([]string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -90,17 +90,17 @@ func Folders(ctx context.Context, dir, pkg string) ([]string, error) {
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, problem.New("cannot read what go list says: %w", err)
+			return nil, problem.New("cannot decode the output of go list: %w", err)
 		}
 		if m := p.Module; p.Dir != "" && m != nil && (m.Main || m.Replace != nil && m.Replace.Version == "") {
-			folders = append(folders, p.Dir, m.Dir) // in the latter there is go.mod
+			folders = append(folders, p.Dir, m.Dir) // m.Dir has the go.mod
 		}
 	}
 	slices.Sort(folders)
 	return slices.Compact(folders), nil
 }
 
-// where returns the folder to run the go command in, and what to call the package there.
+// where returns the working directory for the go command, and the package pattern to use there.
 func where(dir, pkg string) (runDir, pattern string, err error) {
 	folder := pkg
 	if !filepath.IsAbs(folder) {
@@ -111,11 +111,11 @@ func where(dir, pkg string) (runDir, pattern string, err error) {
 	case err == nil && info.IsDir():
 		return folder, ".", nil
 	case err == nil:
-		return "", "", problem.New("%s is a file: the folder of a Go package is needed", pkg)
+		return "", "", problem.New("%s is a file, not the folder of a Go package", pkg)
 	case filepath.IsAbs(pkg) || strings.HasPrefix(pkg, ".") && !strings.Contains(pkg, "..."):
 		return "", "", problem.New("there is no folder %s", pkg)
 	case strings.HasPrefix(pkg, "-") || pkg == "":
-		return "", "", problem.New("%q is no package", pkg)
+		return "", "", problem.New("%q is not a package", pkg)
 	}
 	return dir, pkg, nil
 }
@@ -123,28 +123,28 @@ func where(dir, pkg string) (runDir, pattern string, err error) {
 func (t *target) check(pkg string) error {
 	switch {
 	case t.Error != nil && strings.Contains(t.Error.Err, "no Go files"):
-		return problem.New("%s is no package: it has no Go files", pkg).Hint("name the folder with the hooks, as in ./hooks")
+		return problem.New("%s is not a package: it has no Go files", pkg).Hint("name the folder with the hooks, as in ./hooks")
 	case t.Error != nil && t.Error.Pos == "":
-		return problem.New("%s is no package: %s", pkg, strings.TrimSpace(t.Error.Err))
+		return problem.New("%s is not a package: %s", pkg, strings.TrimSpace(t.Error.Err))
 	case t.Error != nil:
 		return problem.New("%s does not compile:\n%s: %s", pkg, t.Error.Pos, strings.TrimSpace(t.Error.Err))
 	case t.Module == nil:
 		return problem.New("%s %w", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
 	case t.Name == "main":
 		return problem.New("%s is a program (package main), which cannot be imported", pkg).
-			Hint("move the hooks to a package of their own, such as ./hooks, and have main import it")
+			Hint("move the hooks to their own package, such as ./hooks, and import it in main")
 	}
 	return nil
 }
 
-// goTool runs the go command and returns what it prints. Its messages are in the error, and those that tell of
-// downloads go to log at once.
+// goTool runs the go command and returns its output. If it fails, the error has its messages. Messages about downloads
+// go to log immediately.
 func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte, error) {
 	return goToolIn(ctx, dir, "", log, args...)
 }
 
-// goToolIn has the go command put what is temporary into a folder, if there is one: when it is interrupted, it may
-// leave it behind.
+// goToolIn is goTool with the folder for temporary files, because an interrupted go command can leave files behind. With
+// temporary empty, the go command uses its default.
 func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -159,8 +159,8 @@ func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...st
 			log.each(line)
 		}
 	}}
-	apart(cmd)
-	cmd.Cancel = func() error { return interrupt(cmd) } // it ends its compilers then
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return interrupt(cmd) } // the go command then ends its compilers
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	cmd.Stderr.(*lines).flush()
@@ -170,12 +170,12 @@ func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...st
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, problem.New("the go command is not installed, or not in $PATH: without, the hooks cannot be built").Hint("https://go.dev/doc/install")
+		return nil, problem.New("the go command, which builds the hooks, is not installed or not in $PATH").Hint("https://go.dev/doc/install")
 	}
 	return nil, &goError{err: err, messages: strings.TrimSpace(messages.String())}
 }
 
-// A goError is what the go command says when it fails.
+// A goError is a failure of the go command with its messages.
 type goError struct {
 	err      error
 	messages string
@@ -188,12 +188,12 @@ func (e *goError) Error() string {
 	return e.messages
 }
 
-// ErrNoModule is of packages that are not Go's to build.
+// ErrNoModule is the error for a package outside of any Go module.
 var ErrNoModule = errors.New("is in no Go module")
 
 var missingModule = regexp.MustCompile(`(no required module provides|cannot find module providing) package github\.com/admitkit/admitkit/`)
 
-// explain turns what the go command says into a sentence.
+// explain turns a failure of the go command into a message for the user.
 func explain(err error, pkg string) error {
 	var failed *goError
 	if !errors.As(err, &failed) {
@@ -206,13 +206,13 @@ func explain(err error, pkg string) error {
 	case missingModule.MatchString(text):
 		return problem.New("the module of %s does not require github.com/admitkit/admitkit", pkg).Hint("go get github.com/admitkit/admitkit")
 	case strings.Contains(text, "missing go.sum entry"), strings.Contains(text, "updates to go.mod needed"):
-		return problem.New("the go.mod or go.sum of %s is not complete:\n%s", pkg, text).Hint("go mod tidy")
+		return problem.New("the go.mod or go.sum of %s is incomplete:\n%s", pkg, text).Hint("go mod tidy")
 	}
-	return problem.New("cannot build the hooks of %s:\n%s", pkg, withoutHeads(text))
+	return problem.New("cannot build the hooks of %s:\n%s", pkg, withoutHeaders(text))
 }
 
-// withoutHeads leaves out the lines that name a package.
-func withoutHeads(messages string) string {
+// withoutHeaders removes the lines that start with "# " and name a package.
+func withoutHeaders(messages string) string {
 	var all []string
 	for line := range strings.Lines(messages) {
 		if !strings.HasPrefix(line, "# ") {
@@ -224,8 +224,8 @@ func withoutHeads(messages string) string {
 
 var position = regexp.MustCompile(`^(?:vet: )?([^\s:]+\.go)(:\d+)`)
 
-// seenFrom rewrites the paths of the compiler's messages, which are relative to runDir, to how dir sees them.
-func seenFrom(dir, runDir, messages string) string {
+// relativeTo rewrites the paths in the compiler's messages, which are relative to runDir, to paths relative to dir.
+func relativeTo(dir, runDir, messages string) string {
 	all := strings.Split(messages, "\n")
 	for i, line := range all {
 		at := position.FindStringSubmatchIndex(line)

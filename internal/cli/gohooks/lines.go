@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// longest is how much of a line is kept.
+// longest is the number of bytes after which a line is cut.
 const longest = 64 << 10
 
-// lines is a writer that hands on whole lines. What is left without an end is handed on by flush.
+// lines is a writer that calls each with every complete line. flush calls it with an incomplete last line.
 type lines struct {
 	mu   sync.Mutex
 	left []byte
@@ -32,7 +32,7 @@ func (l *lines) Write(p []byte) (int, error) {
 		if !whole {
 			return n, nil
 		}
-		l.hand()
+		l.emit()
 		p = rest
 	}
 }
@@ -41,17 +41,17 @@ func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.left) > 0 {
-		l.hand()
+		l.emit()
 	}
 }
 
-func (l *lines) hand() {
+func (l *lines) emit() {
 	line := strings.TrimSuffix(string(l.left), "\r")
 	l.left = l.left[:0]
 	l.each(line)
 }
 
-// to hands lines on to a writer, each in one piece and one at a time.
+// to returns a function that writes each line to w with one call. It is safe for concurrent use.
 func to(w io.Writer) func(string) {
 	var mu sync.Mutex
 	return func(line string) {
@@ -60,6 +60,6 @@ func to(w io.Writer) func(string) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = io.WriteString(w, line+"\n") // whoever reads the log may be gone
+		_, _ = io.WriteString(w, line+"\n") // the reader of the log may have closed it
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-func TestWhatCannotBeBuilt(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	dir := module(t, `
 -- empty/README.md --
 no Go here
@@ -119,15 +119,15 @@ var Pull *webhook.Hook
 	}{
 		{"./nowhere", "there is no such folder", []string{"there is no folder ./nowhere"}, ""},
 		{"empty/README.md", "a file", []string{"empty/README.md is a file: the folder of a Go package is needed"}, ""},
-		{"./empty", "no Go in it", []string{"./empty is no package: it has no Go files"}, "name the folder with the hooks"},
+		{"./empty", "no Go in it", []string{"./empty is not a package: it has no Go files"}, "name the folder with the hooks"},
 		{"./tests", "nothing but tests", []string{"there are no hooks in ./tests"}, "func Hooks() []*webhook.Hook"},
 		{"./...", "more than one", []string{"./... are "}, "name the folder with the hooks"},
-		{"example.com/shop/nowhere", "not in this module", []string{"example.com/shop/nowhere is no package: "}, ""},
-		{"-exec=touch", "no flag of the go command", []string{`"-exec=touch" is no package`}, ""},
-		{"./program", "a program cannot be imported", []string{"./program is a program (package main)"}, "move the hooks to a package of their own"},
+		{"example.com/shop/nowhere", "not in this module", []string{"example.com/shop/nowhere is not a package: "}, ""},
+		{"-exec=touch", "no flag of the go command", []string{`"-exec=touch" is not a package`}, ""},
+		{"./program", "a program cannot be imported", []string{"./program is a program (package main)"}, "move the hooks to their own package"},
 		{"./none", "nothing that is a hook", []string{"there are no hooks in ./none"}, "func Hooks() []*webhook.Hook"},
 		{"./unexported", "not exported", []string{"there are no hooks in ./unexported"}, "func Hooks() []*webhook.Hook"},
-		{"./misnamed", "of another name", []string{"there are no hooks in ./misnamed"}, "call it Hooks: func All() []*webhook.Hook"},
+		{"./misnamed", "of another name", []string{"there are no hooks in ./misnamed"}, "rename func All() []*webhook.Hook to Hooks"},
 		{"./arguments", "nobody knows the arguments", []string{"./arguments: the function Hooks has other parameters or results than admitkit can call"}, "declare it as func Hooks() []*webhook.Hook"},
 		{"./broken", "the compiler's line, as it is seen from here", []string{"cannot build the hooks of ./broken:", "broken/a.go:5:39: undefined: wrong"}, ""},
 		{"./syntax", "the parser's", []string{"./syntax", "syntax/a.go:3:13: expected ')', found '{'"}, ""},
@@ -135,8 +135,8 @@ var Pull *webhook.Hook
 		{"./missing", "a package that is not there", []string{"./missing", "example.com/nowhere/at/all"}, ""},
 		{"./null", "nothing in the variable", []string{"the hooks of example.com/shop/null:\nPull is nil"}, ""},
 		{"./failing", "the error of Hooks", []string{"the hooks of example.com/shop/failing:\nHooks: no image is set"}, ""},
-		{"./panics", "the panic is shown", []string{"the program that runs the hooks of example.com/shop/panics is gone: exit status 2", "panic: not like this"}, ""},
-		{"./exits", "its last words", []string{"is gone: exit status 7\n$IMAGE is not set"}, ""},
+		{"./panics", "the panic is shown", []string{"the program that runs the hooks of example.com/shop/panics has ended: exit status 2", "panic: not like this"}, ""},
+		{"./exits", "its last words", []string{"has ended: exit status 7\n$IMAGE is not set"}, ""},
 	}
 	for _, row := range rows {
 		t.Run(row.pkg, func(t *testing.T) {
@@ -157,7 +157,7 @@ var Pull *webhook.Hook
 	}
 }
 
-func TestModulesThatAreNotReady(t *testing.T) {
+func TestBuildReportsIncompleteModules(t *testing.T) {
 	t.Run("no module", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "hooks.go"), "package hooks\n\nvar A = 1\n")
@@ -175,7 +175,7 @@ func TestModulesThatAreNotReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Build(t.Context(), dir, "./internal/hooks", nil)
-		if err == nil || !strings.Contains(err.Error(), "is not complete") || strings.Join(problem.Hints(err), "") != "go mod tidy" {
+		if err == nil || !strings.Contains(err.Error(), "is incomplete") || strings.Join(problem.Hints(err), "") != "go mod tidy" {
 			t.Errorf("got %v, hints %q", err, problem.Hints(err))
 		}
 	})
@@ -197,7 +197,7 @@ func expect(t *testing.T, dir, want, hint string) {
 	}
 }
 
-func TestNothingIsLeftOfABuildThatFails(t *testing.T) {
+func TestFailedBuildLeavesNoFiles(t *testing.T) {
 	dir := module(t, "-- broken/a.go --\npackage broken\n\nvar A = wrong\n"+shop)
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

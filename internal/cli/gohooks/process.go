@@ -30,7 +30,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// What the program understands and says: see program/main.go.
+// mark begins the line with the answer. It and the types below are the protocol of program/main.go.
 const mark = "admitkit-answer "
 
 type (
@@ -51,7 +51,7 @@ type (
 	}
 )
 
-// Describe returns the configuration objects of the hooks, as webhook.Configurations does: either may be nil.
+// Describe returns the configuration objects of the hooks, as webhook.Configurations does. Either can be nil.
 func (p *Program) Describe(ctx context.Context, o webhook.ConfigurationOptions) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	a, err := p.ask(ctx, request{Configure: &o})
 	if err != nil {
@@ -60,38 +60,38 @@ func (p *Program) Describe(ctx context.Context, o webhook.ConfigurationOptions) 
 	return a.Mutating, a.Validating, nil
 }
 
-// StartOptions say where and how hooks are served. The zero value is for this machine.
+// StartOptions are the options of Start. With the zero value, the hooks are served on the loopback interface.
 type StartOptions struct {
-	// Addr is where to listen, 127.0.0.1:0 if it is empty.
+	// Addr is the address to listen on. The default is 127.0.0.1:0.
 	Addr string
-	// Hosts are the names and IP addresses that the certificate is for; 127.0.0.1 and localhost always are.
+	// Hosts are more names and IP addresses for the certificate. It always has 127.0.0.1 and localhost.
 	Hosts []string
-	// CA signs the certificate, in place of the program's own.
+	// CA signs the certificate. The default is the CA of the Program.
 	CA *devcert.CA
 	// Kubeconfig is the file of the cluster that the hooks read. Without one, their requests to the API server fail.
 	Kubeconfig string
-	// Log takes the lines that the hooks print, in place of that of Build.
+	// Log receives the output of the hooks. The default is the log of Build.
 	Log io.Writer
 }
 
-// A Process serves hooks. Its methods may be called from several goroutines.
+// A Process serves hooks. Its methods are safe for concurrent use.
 type Process struct {
-	// URL is where the hooks are served, to which their paths are joined.
+	// URL is the base URL of the hooks, without their paths.
 	URL string
-	// CA is the certificate, in PEM, that the server's is verified with.
+	// CA is the CA certificate of the serving certificate, in PEM.
 	CA []byte
-	// Hooks are those that are served.
+	// Hooks are the served hooks.
 	Hooks []Hook
 
 	r    *running
 	once sync.Once
 }
 
-// Start starts a process that serves the hooks, and waits until it does. It ends with Close, with ctx, and when this
-// process ends.
+// Start starts a process that serves the hooks, and returns when it is ready. The process ends on Close, when ctx ends,
+// or when the calling process ends.
 func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
 	ca := cmp.Or(o.CA, p.ca)
-	cert, key, err := serving(ca, append([]string{"127.0.0.1", "localhost"}, o.Hosts...))
+	cert, key, err := servingCert(ca, append([]string{"127.0.0.1", "localhost"}, o.Hosts...))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.r.done }
 
-// Err says how the process ended, once it is done: nil after Close.
+// Err returns the reason for the end of the process. It is nil while the process runs, and after Close.
 func (p *Process) Err() error {
 	select {
 	case <-p.r.done:
@@ -124,13 +124,13 @@ func (p *Process) Err() error {
 	}
 }
 
-// Close ends the process, after the calls that it has, and waits until it is gone.
+// Close ends the process after its calls in flight, and waits for its end.
 func (p *Process) Close() {
 	p.once.Do(p.r.end)
 }
 
-// serving returns a certificate and its key in PEM.
-func serving(ca *devcert.CA, hosts []string) (cert, key string, err error) {
+// servingCert returns a serving certificate for the hosts and its key, in PEM.
+func servingCert(ca *devcert.CA, hosts []string) (cert, key string, err error) {
 	config, err := ca.Serving(hosts...)
 	if err != nil {
 		return "", "", err
@@ -150,7 +150,7 @@ func pemOf(c tls.Certificate) (cert, key string, err error) {
 	return text.String(), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
 }
 
-// ask runs the program for one answer.
+// ask runs the program with req and returns its answer.
 func (p *Program) ask(ctx context.Context, req request) (*answer, error) {
 	r, err := p.start(ctx, p.log, req)
 	if err != nil {
@@ -171,12 +171,12 @@ type running struct {
 	answered atomic.Bool
 
 	mu     sync.Mutex
-	tail   []string // the last lines that it printed
-	closed bool     // by us
-	err    error    // of Wait; set before done is closed
+	tail   []string // last lines of its output
+	closed bool     // end was called
+	err    error    // result of Wait; set before done is closed
 }
 
-// grace is how long a process may take to end, a little longer than it allows itself.
+// grace is the time in which a process must end. It is longer than the drain timeout of the program.
 const grace = 5 * time.Second
 
 func (p *Program) start(ctx context.Context, log *lines, req request) (*running, error) {
@@ -197,10 +197,10 @@ func (p *Program) start(ctx context.Context, log *lines, req request) (*running,
 	r.cmd.Stdout, r.cmd.Stderr = out, messages
 	r.cmd.Cancel = r.interrupt
 	r.cmd.WaitDelay = grace
-	keep(r.cmd)
+	setAttributes(r.cmd)
 	started := make(chan error)
 	go func() {
-		// On Linux a process dies with the thread that started it.
+		// Pdeathsig kills the process when the thread that started it ends, so this thread must live as long.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := r.cmd.Start()
@@ -219,12 +219,12 @@ func (p *Program) start(ctx context.Context, log *lines, req request) (*running,
 	if err := <-started; err != nil {
 		return nil, problem.New("cannot run the hooks of %s: %w", p.Package, err)
 	}
-	// The process may have ended already: wait tells.
+	// If the process has already ended, wait returns the error.
 	_, _ = stdin.Write(append(text, '\n'))
 	return r, nil
 }
 
-// interrupt ends the process in order if it has answered, and else at once: it may hang.
+// interrupt shuts the process down if it has answered. Otherwise it may hang, so interrupt kills it.
 func (r *running) interrupt() error {
 	if r.answered.Load() {
 		return r.stdin.Close()
@@ -232,7 +232,7 @@ func (r *running) interrupt() error {
 	return r.cmd.Process.Kill()
 }
 
-// read takes a line of standard output.
+// read handles a line of standard output: the answer, or a line that the package printed.
 func (r *running) read(line string, log *lines) {
 	text, marked := strings.CutPrefix(line, mark)
 	if !marked {
@@ -244,16 +244,16 @@ func (r *running) read(line string, log *lines) {
 	}
 	a := &answer{}
 	if err := json.NewDecoder(bytes.NewReader([]byte(text))).Decode(a); err != nil {
-		a.Error = fmt.Sprintf("its answer cannot be read: %v", err)
+		a.Error = fmt.Sprintf("cannot decode the answer of the program: %v", err)
 	}
 	r.answered.Store(true)
 	select {
 	case r.answers <- a:
-	default: // there is one
+	default: // the first answer has not been received yet
 	}
 }
 
-// remember keeps a line, for when the process ends.
+// remember adds a line to the tail, which is part of the error when the process ends.
 func (r *running) remember(line string) {
 	const most = 20
 	r.mu.Lock()
@@ -273,7 +273,7 @@ func (r *running) wait(ctx context.Context) (*answer, error) {
 	case <-r.done:
 	}
 	select {
-	case a := <-r.answers: // both came at once
+	case a := <-r.answers: // the process answered and ended
 		return a.checked(r.pkg)
 	default:
 	}
@@ -290,10 +290,10 @@ func (a *answer) checked(pkg string) (*answer, error) {
 	return a, nil
 }
 
-// A RegistrationError is an error of the hooks or their configuration.
+// A RegistrationError is an error that the hooks returned, or an error in their configuration.
 type RegistrationError struct {
 	error
-	// Fields are the field errors in it: see webhook.Configurations.
+	// Fields are the field errors of webhook.Configurations.
 	Fields []FieldError
 }
 
@@ -312,21 +312,22 @@ func (e *RegistrationError) LacksAddress() bool {
 	})
 }
 
-// ended says how the process ended, with its last words. always: even if it ended well.
+// ended returns an error with the exit status and the last output of the process. After end, it returns nil unless
+// always is true.
 func (r *running) ended(always bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed && !always {
 		return nil
 	}
-	how := "it ended by itself"
+	how := "exit status 0"
 	var exit *exec.ExitError
 	if errors.As(r.err, &exit) {
 		how = exit.String()
 	} else if r.err != nil {
 		how = r.err.Error()
 	}
-	return problem.New("the program that runs the hooks of %s is gone: %s", r.pkg, strings.Join(append([]string{how}, r.tail...), "\n"))
+	return problem.New("the program that runs the hooks of %s has ended: %s", r.pkg, strings.Join(append([]string{how}, r.tail...), "\n"))
 }
 
 // end ends the process and waits for it.
@@ -334,12 +335,12 @@ func (r *running) end() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	_ = r.interrupt() // it may have ended
+	_ = r.interrupt() // the process may have ended
 	select {
 	case <-r.done:
 		return
 	case <-time.After(grace):
-		_ = r.cmd.Process.Kill() // it may just have ended
+		_ = r.cmd.Process.Kill() // the process may have just ended
 	}
 	<-r.done
 }

@@ -31,8 +31,8 @@ func init() {
 }
 `
 
-// TestNoProcessThatHangsOutlivesTheOneThatStartedIt: it does not see that its standard input ends.
-func TestNoProcessThatHangsOutlivesTheOneThatStartedIt(t *testing.T) {
+// TestHangingProcessEndsWithItsParent kills the parent of a process that does not read its standard input.
+func TestHangingProcessEndsWithItsParent(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

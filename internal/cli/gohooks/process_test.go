@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The tests run this program once more, to kill it.
+// The tests start the test binary again, so that they can kill it.
 const (
 	parent = "GOHOOKS_TEST_PARENT"
 	dial   = "GOHOOKS_TEST_DIAL" // where a package calls that hangs
@@ -55,7 +55,7 @@ func beParent(dir string) string {
 	return process.URL
 }
 
-func TestNoProcessOutlivesTheOneThatStartedIt(t *testing.T) {
+func TestProcessEndsWithItsParent(t *testing.T) {
 	temporary := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), parent+"="+module(t, shop), "TMPDIR="+temporary)
@@ -168,7 +168,7 @@ func TestProcesses(t *testing.T) {
 			t.Fatalf("an answer: %s", response.Status)
 		}
 		<-process.Done()
-		const want = "the program that runs the hooks of example.com/shop/hooks is gone: exit status 3\nthat was too much"
+		const want = "the program that runs the hooks of example.com/shop/hooks has ended: exit status 3\nthat was too much"
 		if err := process.Err(); err == nil || err.Error() != want {
 			t.Errorf("\n got %v\nwant %s", err, want)
 		}
@@ -228,8 +228,8 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// TestAPackageOfAnotherModule: its folder may be in the cache of modules, where nothing can be put.
-func TestAPackageOfAnotherModule(t *testing.T) {
+// TestPackageOfAnotherModule builds a package whose folder may be in the read-only module cache.
+func TestPackageOfAnotherModule(t *testing.T) {
 	dir := module(t, shop+"-- other/go.mod --\n"+`module example.com/other
 
 go 1.26.0
@@ -304,14 +304,14 @@ func contains(folders []string, folder string) bool {
 	return false
 }
 
-// same compares folders, one of which may be named by a link.
+// same reports whether a and b are the same folder, also through a symbolic link.
 func same(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// locked is a buffer for several goroutines.
+// locked is a buffer that is safe for concurrent use.
 type locked struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -348,8 +348,9 @@ func init() {
 }
 `
 
-// TestAPackageThatHangs: the end of the context ends it at once, although it does not read its standard input.
-func TestAPackageThatHangs(t *testing.T) {
+// TestPackageThatHangs ends the context of a process that does not read its standard input. The process must end at
+// once.
+func TestPackageThatHangs(t *testing.T) {
 	dir, temporary := module(t, hanging), t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	ctx, cancel := context.WithCancel(t.Context())

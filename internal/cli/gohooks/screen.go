@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// Default is the package that is meant where none is named: ./hooks if it is there, or else the working directory.
+// Default returns the default package: ./hooks if that folder exists, and otherwise the working directory.
 func Default() string {
 	if info, err := os.Stat("hooks"); err == nil && info.IsDir() {
 		return "." + string(filepath.Separator) + "hooks"
@@ -19,8 +19,8 @@ func Default() string {
 	return "."
 }
 
-// BuildOn is Build for a command: the package is below the working directory, the screen shows what goes on, and has
-// the lines that the hooks print.
+// BuildOn is Build for a command. pkg is relative to the working directory. The screen shows the progress and the output
+// of the hooks.
 func BuildOn(ctx context.Context, s *screen.Screen, pkg string) (*Program, error) {
 	progress := s.Progress()
 	defer progress.Done()
@@ -28,7 +28,7 @@ func BuildOn(ctx context.Context, s *screen.Screen, pkg string) (*Program, error
 	return Build(ctx, ".", pkg, &belowProgress{s.Err, progress})
 }
 
-// belowProgress takes the line of the progress away before it prints one.
+// belowProgress removes the progress line before it writes.
 type belowProgress struct {
 	w        io.Writer
 	progress *screen.Progress

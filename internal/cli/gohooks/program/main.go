@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Program is what the hooks of a package are run by, outside of the program that they are for. It is built together
-// with a generated file that names the hooks, in the module of that package: so it uses nothing but the public API.
+// Program runs the hooks of a package for the admitkit command. It is built in the module of that package, with a
+// generated file that names the hooks. So it can use only the public API.
 //
-// It reads one JSON document from standard input and answers with one line on standard output. When standard input
-// ends, because whoever started it closed it or is gone, so does the program.
+// It reads one line of JSON from standard input and writes one line with the answer to standard output. It ends when
+// its standard input ends.
 package main
 
 import (
@@ -29,13 +29,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// mark begins the line with the answer: the package may print lines of its own.
+// mark begins the line with the answer, because the package may also print to standard output.
 const mark = "admitkit-answer "
 
-// patience is how long calls that are in flight may take when standard input has ended.
-const patience = 3 * time.Second
+// drainTimeout limits the calls in flight after the end of standard input.
+const drainTimeout = 3 * time.Second
 
-// A request says what to do: Configure, or Serve, or else only to name the hooks.
+// A request asks for the configuration objects (Configure) or for serving (Serve). The zero value only lists the hooks.
 type request struct {
 	Configure *webhook.ConfigurationOptions
 	Serve     *serve
@@ -48,7 +48,7 @@ type serve struct {
 
 type answer struct {
 	Error      string
-	Fields     []fieldError // of the field errors in Error
+	Fields     []fieldError // the field errors in Error
 	Hooks      []named
 	Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
@@ -116,18 +116,18 @@ func answerRequest(in *bufio.Reader, out io.Writer) error {
 func reply(out io.Writer, a answer) {
 	text, err := json.Marshal(a)
 	if err != nil {
-		text, _ = json.Marshal(answer{Error: err.Error()}) // a string can be marshaled
+		text, _ = json.Marshal(answer{Error: err.Error()}) // marshaling a string cannot fail
 	}
-	// With a line feed before it: the package may have printed the beginning of a line.
+	// The answer starts on a new line, because the package may have printed an incomplete line.
 	fmt.Fprintf(out, "\n%s%s\n", mark, text)
 }
 
-// lines has a line for each of several errors.
+// lines returns one line for each of the joined errors.
 func lines(err error) string {
 	var all []error
 	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()
-	} else if aggregate, ok := any(err).(interface{ Errors() []error }); ok { // of k8s.io/apimachinery
+	} else if aggregate, ok := any(err).(interface{ Errors() []error }); ok { // utilerrors.Aggregate of k8s.io/apimachinery
 		all = aggregate.Errors()
 	} else {
 		return err.Error()
@@ -166,13 +166,13 @@ func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // however it ends
+		_, _ = io.Copy(io.Discard, in) // returns at the end of standard input
 		stop()
-		time.AfterFunc(patience, func() { os.Exit(0) })
+		time.AfterFunc(drainTimeout, func() { os.Exit(0) })
 	}()
 	server := webhook.NewServer(webhook.Options{
 		Listener: listener, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}},
-		ShutdownDelay: -1, DrainTimeout: patience,
+		ShutdownDelay: -1, DrainTimeout: drainTimeout,
 		Logger: logger,
 	}, found.hooks...)
 	failed := make(chan error, 2)
@@ -237,7 +237,7 @@ func (f *found) waitReady(ctx context.Context) error {
 	}
 }
 
-// found collects hooks, in the order in which the generated file adds them.
+// found has the hooks, in the order in which the generated file adds them.
 type found struct {
 	hooks []*webhook.Hook
 	names []named
@@ -262,12 +262,12 @@ func (f *found) add(symbol string, h *webhook.Hook, err error) error {
 	return nil
 }
 
-// result adds what a function returns.
+// result adds the hook that a function returns.
 func (f *found) result(symbol string) func(*webhook.Hook, error) error {
 	return func(h *webhook.Hook, err error) error { return f.add(symbol, h, err) }
 }
 
-// all adds those of the function Hooks.
+// all adds the hooks that the function Hooks returns.
 func (f *found) all(hooks []*webhook.Hook, err error) error {
 	if err != nil {
 		return fmt.Errorf("Hooks: %w", err)
@@ -279,7 +279,7 @@ func (f *found) all(hooks []*webhook.Hook, err error) error {
 	return errors.Join(errs...)
 }
 
-// variable adds a variable, if it holds a hook.
+// variable adds the value of a variable if it is a hook.
 func (f *found) variable(symbol string, value any) error {
 	if h, ok := value.(*webhook.Hook); ok {
 		return f.add(symbol, h, nil)
