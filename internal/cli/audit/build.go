@@ -200,27 +200,27 @@ func summary(k foundKey, f *found) string {
 	case noDryRun:
 		return fmt.Sprintf("%s rejected: the %s webhook %s is not called in dry runs.", were(n, f.count), k.detail, k.a)
 	case notIdempotent:
-		return fmt.Sprintf("In %s %s added the same to %s in round 0 and in round 1.", n, k.a, field(k.detail))
+		return fmt.Sprintf("In %s, %s added the same element to %s in round 0 and in round 1.", n, k.a, field(k.detail))
 	case pingPong:
-		return fmt.Sprintf("In %s %s and %s wrote different values to %s, in turns.", n, k.a, k.b, field(k.detail))
+		return fmt.Sprintf("In %s, %s and %s alternately wrote different values to %s.", n, k.a, k.b, field(k.detail))
 	case patchRefused:
-		return fmt.Sprintf("%s failed with an error of the patch library, right after the call of %s.", n, k.a)
+		return fmt.Sprintf("%s failed with an error of the patch library, directly after the call of %s.", n, k.a)
 	case apiServerPanic:
-		return fmt.Sprintf("The API server panicked in %s that called webhooks; the last one recorded is in the examples.", n)
+		return fmt.Sprintf("The API server panicked in %s that called webhooks; the examples show the last recorded call.", n)
 	case noOpReinvokes:
-		return fmt.Sprintf("In %s %s wrote what was there already. Nothing else is known to have changed the object, and webhooks were called again.", n, k.a)
+		return fmt.Sprintf("In %s, %s wrote values that the object already had, and webhooks were reinvoked. No other change of the object is known.", n, k.a)
 	case noOp:
-		return fmt.Sprintf("In %s the patch of %s changed nothing.", n, k.a)
+		return fmt.Sprintf("In %s, the patch of %s changed nothing.", n, k.a)
 	case slowMutating:
 		return fmt.Sprintf("%s waited %s for %s.", n, upTo(f), k.detail)
 	case slowValidating:
-		return fmt.Sprintf("%s waited %s for validating webhooks; the log does not say for which.", n, upTo(f))
+		return fmt.Sprintf("%s waited %s for validating webhooks; the log does not name them.", n, upTo(f))
 	case certificateRule:
 		return fmt.Sprintf("In %s: %s.", n, k.detail)
 	case secretInPatch:
-		return fmt.Sprintf("In %s a patch of %s carried %s.", n, k.a, k.detail)
+		return fmt.Sprintf("In %s, a patch of %s contained %s.", n, k.a, k.detail)
 	case bothRounds:
-		return fmt.Sprintf("In %s %s each changed the object in round 0 and in round 1.", n, strings.Join(strings.Fields(k.detail), " and "))
+		return fmt.Sprintf("In %s, %s each changed the object in round 0 and in round 1.", n, strings.Join(strings.Fields(k.detail), " and "))
 	}
 	return ""
 }
@@ -230,13 +230,13 @@ func wentOn(f *found) string {
 	n := textutil.Count(f.count, "request")
 	switch {
 	case f.rejected == 0:
-		return n + ", which went on without it."
+		return n + ", which continued without it."
 	case f.count == 1:
-		return n + ", which was rejected all the same."
+		return n + ", which was rejected for another reason."
 	case f.rejected == f.count:
-		return n + ", all of which were rejected all the same."
+		return n + ", all of which were rejected for other reasons."
 	}
-	return fmt.Sprintf("%s: %d went on without it, %s rejected all the same.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
+	return fmt.Sprintf("%s: %d continued without it, %s rejected for other reasons.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
 }
 
 func field(pointer string) string { return patch.Pointer(pointer).FieldPath() }
@@ -269,11 +269,11 @@ func (t *tally) bounds() (notes []string) {
 		{t.fights.evicted, t.fights.max, "contested fields"},
 	} {
 		if b.evicted > 0 {
-			notes = append(notes, fmt.Sprintf("there are more %s than the %d that are remembered at a time: those with the fewest requests were forgotten, so that some are missing or counted too little; --since, --until and --webhook narrow it down", b.what, b.most))
+			notes = append(notes, fmt.Sprintf("the log has more %s than the limit of %d: those with the fewest requests were dropped, so rows may be missing and counts too low; select a part of the log with --since, --until or --webhook", b.what, b.most))
 		}
 	}
 	if t.seen.forgot {
-		notes = append(notes, fmt.Sprintf("events that are in the logs twice were told apart only among the last %d requests with webhooks", t.seen.max))
+		notes = append(notes, fmt.Sprintf("duplicate events were recognized only among the last %d requests with webhooks; others may count twice", t.seen.max))
 	}
 	return notes
 }
@@ -282,16 +282,16 @@ func (t *tally) bounds() (notes []string) {
 func (t *tally) caveats() (notes []string) {
 	switch {
 	case t.requests == t.silent:
-		notes = append(notes, "no webhook left a trace: calls of mutating webhooks are recorded from level Metadata on, of validating ones only what they deny, and failures")
+		notes = append(notes, "no request has a record of a webhook: the log has calls of mutating webhooks at level Metadata and above, but only denials and failures of validating webhooks")
 	case t.withoutPatches > 0:
-		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: whether webhooks undo each other's changes, add twice or change nothing cannot be told of them",
+		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: for these, audit cannot find webhooks that revert each other's changes, add elements twice or change nothing",
 			t.withoutPatches, textutil.Count(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))
 	}
 	if t.unread > 0 {
-		notes = append(notes, fmt.Sprintf("%s of the API server on calls and patches could not be read: what they say is missing here", textutil.Count(t.unread, "annotation")))
+		notes = append(notes, fmt.Sprintf("%s of the API server about calls and patches could not be decoded, so the report lacks their content", textutil.Count(t.unread, "annotation")))
 	}
 	if t.collections > 0 {
-		notes = append(notes, fmt.Sprintf("%s deleted collections: webhooks are called for each object in one, but the log has room for one call of each", textutil.Count(t.collections, "request")))
+		notes = append(notes, fmt.Sprintf("%s deleted collections: the API server calls webhooks for each object, but the log has only one call of each webhook", textutil.Count(t.collections, "request")))
 	}
 	var unclear []string
 	for h, row := range t.hooks.rows {
@@ -301,7 +301,7 @@ func (t *tally) caveats() (notes []string) {
 	}
 	slices.Sort(unclear)
 	for _, name := range slices.Compact(unclear) {
-		notes = append(notes, fmt.Sprintf("there are a mutating and a validating webhook with the name %s: which of them rejected a request is not always certain", name))
+		notes = append(notes, fmt.Sprintf("a mutating and a validating webhook have the name %s: the log does not always show which of them rejected a request", name))
 	}
 	return notes
 }

@@ -42,9 +42,9 @@ func (h hook) is(name string) bool { return name == h.name || name == h.configur
 type call struct {
 	round, index int
 	hook         hook
-	mutated      bool // according to the API server
+	mutated      bool // the API server's mutation annotation says so
 	failedOpen   bool
-	patched      bool // a patch with operations applied, and is in the log
+	patched      bool // the log has a patch with operations
 	patch        patch.Patch
 }
 
@@ -195,6 +195,6 @@ func unquote(text string) (name, rest string) {
 	if err != nil {
 		return "", ""
 	}
-	name, _ = strconv.Unquote(quoted) // it is one
+	name, _ = strconv.Unquote(quoted) // quoted is a quoted string
 	return name, text[len(quoted):]
 }

@@ -160,16 +160,16 @@ func (r *reader) report() (*Report, error) {
 	case r.events == 0:
 		return nil, r.nothing()
 	case r.finished == 0:
-		return nil, problem.New("%s, but none of the stage ResponseComplete, in which it is recorded what webhooks did", textutil.Count(r.events, "audit event")).
-			Hint("leave ResponseComplete out of omitStages in the audit policy")
+		return nil, problem.New("%s, but none of the stage ResponseComplete, which records the webhooks", textutil.Count(r.events, "audit event")).
+			Hint("remove ResponseComplete from omitStages in the audit policy")
 	case t.requests+t.duplicates == 0 && t.outside > 0:
-		return nil, problem.New("no request in that time: those in the log came from %s to %s", stamp(t.outsideFirst), stamp(t.outsideLast))
+		return nil, problem.New("no request in the selected time: the log has requests from %s to %s", stamp(t.outsideFirst), stamp(t.outsideLast))
 	case len(t.options.Webhooks) > 0 && len(t.hooks.rows)+len(t.validating.rows)+len(t.notes.rows) == 0:
-		err := problem.New("no trace of %s in %s", strings.Join(t.options.Webhooks, ", "), textutil.Count(t.requests, "request"))
+		err := problem.New("no record of %s in %s", strings.Join(t.options.Webhooks, ", "), textutil.Count(t.requests, "request"))
 		if others := t.others.names; len(others) > 0 {
-			return nil, err.Hint("--webhook NAME, of which there are %s", strings.Join(others, ", "))
+			return nil, err.Hint("--webhook NAME, with one of %s", strings.Join(others, ", "))
 		}
-		return nil, err.Hint("no webhook is in the log at all; of validating ones only denials and failures would be")
+		return nil, err.Hint("the log has no webhook; of validating webhooks it records only denials and failures")
 	}
 	report := t.report()
 	report.Files, report.Events, report.Incomplete = r.files, r.events, slices.Concat(r.incomplete, r.lostOf)
@@ -185,7 +185,7 @@ func (r *reader) nothing() error {
 	}
 	err := problem.New("no audit event in %s (%s)", strings.Join(names, ", "), textutil.Count(lines, "line"))
 	if len(r.incomplete) > 0 {
-		return problem.New("no audit event: %s", strings.Join(r.incomplete, "; ")).Hint("gzip -t FILE tells whether a compressed file is whole")
+		return problem.New("no audit event: %s", strings.Join(r.incomplete, "; ")).Hint("gzip -t FILE  # checks whether a compressed file is complete")
 	}
 	switch {
 	case r.oldFormat:

@@ -58,7 +58,7 @@ func file(name string) (Source, error) {
 	}
 	source := Source{Name: name, open: func() (io.ReadCloser, error) { return os.Open(name) }}
 	if !info.Mode().IsRegular() {
-		source.pipe = true // who opens it takes what is in it
+		source.pipe = true // opening a pipe consumes its content
 		return source, nil
 	}
 	source.Size = info.Size()
@@ -82,7 +82,7 @@ func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func
 	}
 	buffered := bufio.NewReaderSize(counter{from, read}, chunk)
 	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
-		return buffered, in.Close, nil // an error comes again
+		return buffered, in.Close, nil // later reads return the same error
 	}
 	expanded, err := gzip.NewReader(buffered)
 	if err != nil {

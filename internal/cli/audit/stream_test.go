@@ -233,9 +233,9 @@ func TestNothing(t *testing.T) {
 		{"wrapped", `{"message":"{}"}` + "\n", defaults(), "no audit event in log (1 line)", "jq -r .message"},
 		{"the old format", `2026-11-22T10:00:00Z AUDIT: id="x" ip="192.0.2.1"` + "\n", defaults(), "no audit event in log (1 line)", "--audit-log-format=json"},
 		{"the end of requests is not logged", event{ID: "x", Stage: "RequestReceived"}.line(), defaults(), "1 audit event, but none of the stage ResponseComplete", "omitStages"},
-		{"another time", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Since: beginning.Add(time.Hour)}, "no request in that time: those in the log came from 2026-11-22T10:00:00Z to 2026-11-22T10:00:00Z", ""},
-		{"another webhook", event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no trace of b in 1 request", "a.example.com"},
-		{"no webhook at all", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no trace of b in 1 request", "no webhook is in the log at all"},
+		{"another time", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Since: beginning.Add(time.Hour)}, "no request in the selected time: the log has requests from 2026-11-22T10:00:00Z to 2026-11-22T10:00:00Z", ""},
+		{"another webhook", event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "a.example.com"},
+		{"no webhook at all", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "the log has no webhook"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			_, err := Run(t.Context(), []Source{textSource("log", strings.NewReader(c.log))}, c.options, noProgress)

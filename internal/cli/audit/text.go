@@ -137,7 +137,7 @@ func (t *printer) legend(r *Report) {
 
 var legend = [...]string{
 	"again: calls in round 1; changed: calls after which the object was another",
-	"ignored: failed calls that were passed over, under failurePolicy Ignore",
+	"ignored: failed calls that were ignored because of failurePolicy Ignore",
 	"failed: requests rejected for a failed call, under Fail, or as dry runs",
 	"denied: requests that the webhook denied",
 }
@@ -225,7 +225,7 @@ func outcome(rule string, c ExampleCall) string {
 	case c.Mutated && (rule == noOp || rule == noOpReinvokes):
 		return "counts as having changed the object"
 	case c.FailedOpen:
-		return "failed and was passed over"
+		return "failed and was ignored"
 	case c.Mutated:
 		return "changed the object"
 	case len(c.Operations) > 0:

@@ -17,7 +17,8 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 )
 
-// In a cluster of others nothing stays: not after Ctrl-C, and not after a kill, once the next one starts.
+// TestCluster checks that dev removes its registrations from an existing cluster: at its end after Ctrl-C, and at the
+// start of the next dev after a kill.
 func TestCluster(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

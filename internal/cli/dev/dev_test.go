@@ -125,7 +125,7 @@ func TestAdmissionText(t *testing.T) {
 	}
 }
 
-func TestTextIsFolded(t *testing.T) {
+func TestAdmissionTextIsWrapped(t *testing.T) {
 	a := &Admission{
 		Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.Local), Webhook: "a.example.com", Operation: "UPDATE", Group: "apps", Resource: "deployments/status", Namespace: "shop", Name: "web",
 		User: "system:serviceaccount:shop:deployer", Outcome: Allowed, Milliseconds: 20, WaitedMilliseconds: 1234, Round: 2, DryRun: true,
@@ -165,7 +165,7 @@ func TestRounds(t *testing.T) {
 	now = now.Add(2 * longestRequest)
 	r.of(trace, "a", request("Pod", web, ""))
 	if len(r.seen) != 1 {
-		t.Errorf("%d are retention, want 1: requests do not take that long", len(r.seen))
+		t.Errorf("%d requests are kept, want 1: requests do not take that long", len(r.seen))
 	}
 }
 
@@ -209,7 +209,7 @@ func TestTextSaysWhichHooksAnswered(t *testing.T) {
 	}
 }
 
-// A call that comes while hooks are built waits for them, but not beyond its timeout.
+// TestCallsWait checks that a call during a build waits for the new hooks, but not longer than its timeout.
 func TestCallsWait(t *testing.T) {
 	rows := []struct {
 		name, timeout string
@@ -235,7 +235,7 @@ func TestCallsWait(t *testing.T) {
 	}
 }
 
-func TestReached(t *testing.T) {
+func TestAdvertisedAddress(t *testing.T) {
 	rows := []struct{ reason, advertise, server, host, port, problem string }{
 		{"a host and a port", "192.0.2.1:9443", "https://x", "192.0.2.1", "9443", ""},
 		{"any port", "laptop.example.com", "https://x", "laptop.example.com", "0", ""},
@@ -258,7 +258,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-func TestStateIsTakenOverOnce(t *testing.T) {
+func TestOnlyOneDevCleansUpAState(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir, err := stateDir()
 	if err != nil {
@@ -326,7 +326,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// web404 is a server that knows nothing.
+// web404 starts a server that answers every request with 404.
 func web404(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.NotFoundHandler())
@@ -334,7 +334,7 @@ func web404(t *testing.T) string {
 	return s.URL
 }
 
-// FuzzAnswer: whatever a webhook answers, it is told, and a terminal has nothing to act upon.
+// FuzzAnswer checks that every response of a webhook is reported, without control characters.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, []byte(`{"response":{"uid":"1","allowed":true,"patch":"W10="}}`))
 	f.Add(200, []byte(`{"response":{"uid":"1","allowed":false,"status":{"message":"\u001b[2J","code":-1},"warnings":["\u0000"]}}`))

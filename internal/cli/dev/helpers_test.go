@@ -65,7 +65,7 @@ var Maps = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 }, func(context.Context, *webhook.Request[corev1.ConfigMap]) error { return webhook.Deny("no maps here") })
 `
 
-// module writes a module with these files, and returns its folder.
+// module writes a module with the files of archive, and returns its folder.
 func module(t *testing.T, archive string) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -101,7 +101,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// lines are what a dev prints, one a JSON object.
+// lines has the output of dev -o json: one JSON object per line.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -128,7 +128,7 @@ type entry struct {
 	Registered bool
 }
 
-// next returns the next one that is wanted, of those that are not read yet.
+// next returns the next unread entry for which wanted returns true, and waits for it.
 func (l *lines) next(t *testing.T, what string, wanted func(entry) bool) entry {
 	t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -161,7 +161,7 @@ func (l *lines) next(t *testing.T, what string, wanted func(entry) bool) entry {
 
 func event(name string) func(entry) bool { return func(e entry) bool { return e.Event == name } }
 
-// A running dev.
+// running is a dev that a test has started.
 type running struct {
 	out, err *lines
 	stop     func() error

@@ -16,14 +16,14 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// A note of a dev that was killed goes with its registration, or once nobody can come to its cluster any more.
-func TestFate(t *testing.T) {
+// TestCleanupOf checks which state files of killed devs are removed, and which are kept.
+func TestCleanupOf(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	here := state{Server: "https://a", Cluster: "1", Time: now}
 	rows := []struct {
 		reason string
 		note   state
-		server string // of its context, now
+		server string // current server of its context
 		want   cleanup
 	}{
 		{"the same URL and cluster", state{Server: "https://a", Cluster: "1", Time: now}, "https://a", removeHere},
@@ -31,9 +31,9 @@ func TestFate(t *testing.T) {
 		{"the same cluster after a long time", state{Server: "https://a", Cluster: "1"}, "https://a", removeHere},
 		{"no permission to see the UID then", state{Server: "https://a", Time: now}, "https://a", removeHere},
 		{"a new cluster at the URL", state{Server: "https://a", Cluster: "2", Time: now}, "https://a", forget},
-		{"another one, which may be there", state{Server: "https://b", Cluster: "2", Time: now}, "https://b", keep},
-		{"another one, of another kubeconfig", state{Server: "https://b", Cluster: "2", Time: now}, "", keep},
-		{"its context is of another server", state{Server: "https://b", Cluster: "2", Time: now}, "https://c", forget},
+		{"another cluster, which may still exist", state{Server: "https://b", Cluster: "2", Time: now}, "https://b", keep},
+		{"another cluster, not in this kubeconfig", state{Server: "https://b", Cluster: "2", Time: now}, "", keep},
+		{"its context has another server now", state{Server: "https://b", Cluster: "2", Time: now}, "https://c", forget},
 		{"a month less a day", state{Server: "https://b", Time: now.Add(-29 * 24 * time.Hour)}, "https://b", keep},
 		{"a month and a day", state{Server: "https://b", Time: now.Add(-31 * 24 * time.Hour)}, "https://b", forget},
 	}
@@ -44,8 +44,8 @@ func TestFate(t *testing.T) {
 	}
 }
 
-// Of a note that stays it is said where the cluster is, and how to get rid of it.
-func TestNotesOfOthers(t *testing.T) {
+// TestKeptStateIsReported checks that dev reports each state file of another cluster, and how to remove it.
+func TestKeptStateIsReported(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, kubeconfig, `apiVersion: v1

@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/internal/leaks"
 )
 
-// childVariable has the test binary be a dev of its own, which a test can kill.
+// childVariable is an environment variable. If it is set, the test binary runs dev, so that a test can kill it.
 const childVariable = "ADMITKIT_DEV_CHILD"
 
 func TestMain(m *testing.M) {
@@ -42,9 +42,8 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-// A whole session: the first admission is told; a change is enforced without a failed call, though
-// failures would be rejected; a change that does not compile is told; a new hook is registered;
-// nothing is left.
+// TestDev runs a whole session. dev reports the first admission. A change takes effect without a failed call. dev reports
+// a change that does not compile, and registers a new hook. At its end it leaves nothing behind.
 func TestDev(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -176,7 +175,7 @@ var Crash = webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 })
 `
 
-// Hooks that end are started again.
+// TestCrash checks that dev restarts crashed hooks.
 func TestCrash(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := begin(t, Options{Dir: module(t, crashing)})
@@ -209,7 +208,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// Ctrl-C at any point of the start leaves nothing, and is no failure.
+// TestInterruptedStart checks that Ctrl-C at any time of the start is not an error and leaves nothing behind.
 func TestInterruptedStart(t *testing.T) {
 	dir := module(t, shop)
 	for _, sign := range []string{"admitkit-hooks-*", "admitkit-hooks-*/hooks", "admitkit-server-*/pids", "admitkit-server-*/kubeconfig"} {

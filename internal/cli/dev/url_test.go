@@ -57,7 +57,8 @@ kind: Namespace
 metadata: {name: shop}
 `
 
-// A webhook in any language that runs already; reinvocations are told; objects are applied in the order that they need.
+// TestURL runs dev for a webhook at a URL. dev reports reinvocations, and applies objects in the order of their
+// dependencies.
 func TestURL(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestWatcherConcerns has what is written into the folders of a project: calls wait only for what a build depends on.
+// TestWatcherConcerns checks that only changes of files that a build depends on cause a rebuild.
 func TestWatcherConcerns(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

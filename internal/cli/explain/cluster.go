@@ -87,7 +87,7 @@ func (l *live) read(ctx context.Context, w *World) error {
 		all = append(all, found...)
 	}
 	definitions, err := cluster.List(ctx, l.config, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if err != nil && !apierrors.IsForbidden(err) { // without them less can be told
+	if err != nil && !apierrors.IsForbidden(err) { // without definitions, more results are unknown
 		return err
 	}
 	sets, err := objects.Sort(append(all, definitions...))
@@ -124,7 +124,7 @@ func (l *live) read(ctx context.Context, w *World) error {
 func (l *live) labels(ctx context.Context, name string) (map[string]string, error) {
 	namespace, err := l.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, problem.New("it is not in the cluster, so an API server would refuse the request").Hint("kubectl create namespace %s", name).Hint("--namespace-labels KEY=VALUE,..., to tell as if it were there")
+		return nil, problem.New("it is not in the cluster, so an API server would reject the request").Hint("kubectl create namespace %s", name).Hint("--namespace-labels KEY=VALUE,..., to explain as if it existed")
 	}
 	if err != nil {
 		return nil, cluster.Explain(l.config, err)
@@ -166,7 +166,7 @@ func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResour
 		}
 	}
 	return schema.GroupVersionResource{}, false, problem.New("the cluster does not serve a %s of %s", kind.Kind, kind.GroupVersion()).Hint("kubectl api-resources").
-		Hint("-f with its CustomResourceDefinition, to tell as if it were there")
+		Hint("-f with its CustomResourceDefinition, to explain as if it existed")
 }
 
 // authorize asks the cluster for the answer to an authorizer check of a condition.
@@ -230,7 +230,7 @@ func selectors(a authorizer.Attributes, into *authorizationv1.ResourceAttributes
 			requirement.Operator = metav1.LabelSelectorOpExists
 		case selection.DoesNotExist:
 			requirement.Operator = metav1.LabelSelectorOpDoesNotExist
-		default: // a review cannot say it
+		default: // a SubjectAccessReview cannot express it
 			return fmt.Errorf("labelSelector %s", r.String())
 		}
 		if into.LabelSelector == nil {

@@ -189,7 +189,7 @@ func TestExplain(t *testing.T) {
 		{name: "plugins leave it", reason: "what is set stays", object: strings.Replace(aPod, "spec: {", "spec: {serviceAccountName: app, ", 1), hooks: one(conditions(`object.spec.serviceAccountName == "app"`)), want: []string{"m.example.com: yes"}},
 		{name: "defaults not known", reason: "the kind is not known well enough", object: `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: {}}}`,
 			hooks: one(conditions("has(object.spec.policyTypes)")), want: []string{"it is false for the object as it is written, but what the API server fills in is not known for a NetworkPolicy"}},
-		{name: "no such kind", reason: "Kubernetes has none", object: `{apiVersion: apps/v1, kind: Deploment, metadata: {name: a}}`, hooks: one(""), want: []string{"error: there is no kind Deploment in apps/v1"}},
+		{name: "no such kind", reason: "Kubernetes has none", object: `{apiVersion: apps/v1, kind: Deploment, metadata: {name: a}}`, hooks: one(""), want: []string{"error: apps/v1 has no kind Deploment"}},
 		{name: "beta", reason: "it may be off", object: `{apiVersion: networking.k8s.io/v1beta1, kind: Ingress, metadata: {name: a}}`, hooks: one(""), want: []string{"API servers serve networking.k8s.io/v1beta1 only if they are told to"}},
 		{name: "other namespace", reason: "the request is refused at once", object: aPod, ask: Ask{Namespace: "other"}, hooks: one(""), want: []string{"m.example.com: no by Rejection", `before mutating webhooks with 400`}},
 	} {
@@ -254,8 +254,8 @@ func TestRequests(t *testing.T) {
 		{"options", `{apiVersion: v1, kind: PodExecOptions, command: [ls]}`, Ask{Namespace: "shop", Name: "web"}, "CONNECT v1 pods/exec shop/web PodExecOptions"},
 		{"proxy of a node", `{apiVersion: v1, kind: NodeProxyOptions}`, Ask{Name: "a"}, "CONNECT v1 nodes/proxy /a NodeProxyOptions"},
 		{"token", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}`, Ask{SubResource: "token"}, "CREATE v1 serviceaccounts/token default/ TokenRequest"},
-		{"options of nobody", `{apiVersion: v1, kind: PodExecOptions}`, Ask{}, "a PodExecOptions does not say which of the pods it is for"},
-		{"scale of what", `{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}}`, Ask{}, "a Scale does not say what it is of"},
+		{"options without a name", `{apiVersion: v1, kind: PodExecOptions}`, Ask{}, "a PodExecOptions does not name one of the pods"},
+		{"scale without a resource", `{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}}`, Ask{}, "a Scale does not name the resource that it scales"},
 		{"no operation", aPod, Ask{Operation: "READ"}, "--operation READ: there are CREATE, UPDATE, DELETE and CONNECT"},
 		{"connect to what", aPod, Ask{Operation: "CONNECT"}, "there is no CONNECT of pods, only of subresources such as pods/exec"},
 		{"delete status", aPod, Ask{Operation: "DELETE", SubResource: "status"}, "there is no DELETE of pods/status, only UPDATE"},
@@ -265,7 +265,7 @@ func TestRequests(t *testing.T) {
 		{"another old", aPod, Ask{Operation: "UPDATE", Old: read(t, deployment)}, "--old has no Pod shop/web"},
 		{"not a resource", aPod, Ask{Resource: "pods"}, "--resource pods: want RESOURCE.VERSION.GROUP"},
 		{"another resource", aPod, Ask{Resource: "services.v1."}, "--resource services.v1.: a Pod is none of these"},
-		{"nobody knows whether in namespaces", `{apiVersion: example.com/v1, kind: Shop, metadata: {name: a}}`, Ask{Resource: "shops.v1.example.com"}, "nobody says whether shops.example.com are in namespaces"},
+		{"scope unknown", `{apiVersion: example.com/v1, kind: Shop, metadata: {name: a}}`, Ask{Resource: "shops.v1.example.com"}, "it is unknown whether shops.example.com are namespaced"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a, err := newWorld("files").request(t.Context(), read(t, row.object)[0], row.ask)
@@ -432,7 +432,7 @@ func TestBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), ": an API server would refuse this: mutating[a].webhooks[0].matchConditions[0].expression") {
+	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), ": an API server would reject this: mutating[a].webhooks[0].matchConditions[0].expression") {
 		t.Error(err)
 	}
 	clear(w.whence) // as if it were from a cluster

@@ -115,7 +115,7 @@ func (w *World) target(o *objects.Object, ask Ask) (resource, string, error) {
 		r, err := w.resourceNamed(of+".v1.", true)
 		return r, sub, err
 	case o.GVK == scaleKind:
-		return resource{}, "", problem.New("a Scale does not say what it is of").Hint("--resource deployments.v1.apps")
+		return resource{}, "", problem.New("a Scale does not name the resource that it scales").Hint("--resource deployments.v1.apps")
 	}
 	r, err := w.resourceOf(o.GVK)
 	return r, sub, err
@@ -175,7 +175,7 @@ func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
 	}
 	if a.Operation == admissionv1.Connect && a.Name == "" {
 		if a.Name = o.Name; a.Name == "" {
-			return problem.New("a %s does not say which of the %s it is for", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
+			return problem.New("a %s does not name one of the %s", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
 		}
 	}
 	return nil

@@ -126,7 +126,7 @@ func (w *World) resourceOf(kind schema.GroupVersionKind) (resource, error) {
 		return resource{GroupVersionResource: plural, namespaced: !k8svalidation.ClusterScoped(plural.GroupResource()), unsure: !servedByDefault(kind)}, nil
 	}
 	if builtInGroup(kind.Group) {
-		return resource{}, problem.New("there is no kind %s in %s", kind.Kind, kind.GroupVersion()).Hint("kubectl api-resources")
+		return resource{}, problem.New("%[2]s has no kind %[1]s", kind.Kind, kind.GroupVersion()).Hint("kubectl api-resources")
 	}
 	return resource{}, problem.New("the resource of %s %s is not known: no CustomResourceDefinition of it was given", kind.GroupVersion(), kind.Kind).
 		Hint("kubectl get crd -o yaml > crds.yaml, and -f crds.yaml").Hint("--resource PLURAL.%s.%s", kind.Version, kind.Group)
@@ -160,7 +160,7 @@ func (w *World) resourceNamed(text string, inNamespace bool) (resource, error) {
 		return r, nil
 	}
 	if !inNamespace {
-		return r, problem.New("nobody says whether %s are in namespaces", gvr.GroupResource()).Hint("--namespace NAME, if they are").
+		return r, problem.New("it is unknown whether %s are namespaced", gvr.GroupResource()).Hint("--namespace NAME, if they are namespaced").
 			Hint("-f with their CustomResourceDefinition")
 	}
 	r.namespaced, r.unsure = true, true

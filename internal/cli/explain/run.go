@@ -78,9 +78,9 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 func (o *Options) check() error {
 	switch {
 	case len(o.Files) == 0:
-		return problem.New("there is no object to tell of").Hint("-f pod.yaml").Hint("kubectl get pod NAME -o yaml | admitkit explain -f - --cluster --operation DELETE")
+		return problem.New("there is no object to explain").Hint("-f pod.yaml").Hint("kubectl get pod NAME -o yaml | admitkit explain -f - --cluster --operation DELETE")
 	case len(o.Configurations) == 0 && !o.Cluster:
-		return problem.New("there are no webhooks to tell of").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")
+		return problem.New("there are no webhook configurations").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")
 	case o.User == "" && len(o.Groups) > 0:
 		return problem.New("--group without --user").Hint("--user NAME")
 	case o.User == "" && (o.UID != nil || len(o.Extra) > 0):
@@ -103,7 +103,7 @@ func (o *Options) check() error {
 	if o.NamespaceLabels != nil {
 		set, err := labels.ConvertSelectorToLabelsMap(*o.NamespaceLabels)
 		if err != nil {
-			return problem.New("--namespace-labels %s: these are no labels, KEY=VALUE with commas between them", *o.NamespaceLabels).Hint("--namespace-labels team=web,env=prod")
+			return problem.New("--namespace-labels %s: labels have the form KEY=VALUE,KEY=VALUE", *o.NamespaceLabels).Hint("--namespace-labels team=web,env=prod")
 		}
 		o.Ask.NamespaceLabels = set
 	}
@@ -181,17 +181,17 @@ func (o *Options) Verdict(r *Report) error {
 	case len(webhooks)+objects == 0:
 		return nil
 	case len(webhooks) == 0:
-		return problem.New("could not tell of %d of %d objects", objects, len(r.Objects))
+		return problem.New("cannot explain %d of %d objects", objects, len(r.Objects))
 	case objects == 0:
-		err = problem.New("could not tell whether %s", areCalled(len(webhooks)))
+		err = problem.New("it is unknown whether %s", areCalled(len(webhooks)))
 	default:
-		err = problem.New("could not tell of %d of %d objects, nor whether %s", objects, len(r.Objects), areCalled(len(webhooks)))
+		err = problem.New("cannot explain %d of %d objects, and it is unknown whether %s", objects, len(r.Objects), areCalled(len(webhooks)))
 	}
 	if name := r.unknownNamespace(o.Webhook); name != "" {
-		err = err.Hint("--namespace-labels KEY=VALUE,..., or -f with the Namespace %s, tells the labels", name)
+		err = err.Hint("--namespace-labels KEY=VALUE,..., or -f with the Namespace %s, for its labels", name)
 	}
 	if o.Webhook == "" {
-		err = err.Hint("--webhook %s tells what is not known", webhooks[0])
+		err = err.Hint("--webhook %s  # shows what is unknown", webhooks[0])
 	}
 	return err
 }
@@ -234,7 +234,7 @@ func (o *Options) expectations(r *Report) error {
 	case len(failed) > 0:
 		return &unexpected{failed}
 	case len(unknown) > 0:
-		return problem.New("could not tell of %s", strings.Join(unknown, ", "))
+		return problem.New("it is unknown for %s", strings.Join(unknown, ", "))
 	}
 	return nil
 }

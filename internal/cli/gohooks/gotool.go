@@ -170,7 +170,7 @@ func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...st
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, problem.New("the go command, which builds the hooks, is not installed or not in $PATH").Hint("https://go.dev/doc/install")
+		return nil, problem.New("the go command is not installed or not in $PATH; it builds the hooks").Hint("https://go.dev/doc/install")
 	}
 	return nil, &goError{err: err, messages: strings.TrimSpace(messages.String())}
 }

@@ -118,10 +118,10 @@ var Pull *webhook.Hook
 		hint        string
 	}{
 		{"./nowhere", "there is no such folder", []string{"there is no folder ./nowhere"}, ""},
-		{"empty/README.md", "a file", []string{"empty/README.md is a file: the folder of a Go package is needed"}, ""},
+		{"empty/README.md", "a file", []string{"empty/README.md is a file, not the folder of a Go package"}, ""},
 		{"./empty", "no Go in it", []string{"./empty is not a package: it has no Go files"}, "name the folder with the hooks"},
 		{"./tests", "nothing but tests", []string{"there are no hooks in ./tests"}, "func Hooks() []*webhook.Hook"},
-		{"./...", "more than one", []string{"./... are "}, "name the folder with the hooks"},
+		{"./...", "more than one", []string{"./... matches "}, "name the folder with the hooks"},
 		{"example.com/shop/nowhere", "not in this module", []string{"example.com/shop/nowhere is not a package: "}, ""},
 		{"-exec=touch", "no flag of the go command", []string{`"-exec=touch" is not a package`}, ""},
 		{"./program", "a program cannot be imported", []string{"./program is a program (package main)"}, "move the hooks to their own package"},

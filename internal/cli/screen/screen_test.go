@@ -31,7 +31,7 @@ func TestProblem(t *testing.T) {
 		{"hints of a wrapped error stay", problem.New("outer: %w", problem.New("inner").Hint("do a")), "admitkit: outer: inner\nhint: do a\n"},
 		{"further lines are indented", errors.New("first\nsecond"), "admitkit: first\n  second\n"},
 		{"hints, too", problem.New("x").Hint("first\nsecond"), "admitkit: x\nhint: first\n      second\n"},
-		{"what strangers wrote is shown, and not obeyed", problem.New("for a\x1b[2Jb").Hint("--server-name a\u202eb"),
+		{"control characters of others are escaped", problem.New("for a\x1b[2Jb").Hint("--server-name a\u202eb"),
 			`admitkit: for a\u001b[2Jb` + "\n" + `hint: --server-name a\u202eb` + "\n"},
 	}
 	for _, row := range rows {
