@@ -232,11 +232,11 @@ func wentOn(f *found) string {
 	case f.rejected == 0:
 		return n + ", which continued without it."
 	case f.count == 1:
-		return n + ", which was rejected for another reason."
+		return n + ", which was still rejected."
 	case f.rejected == f.count:
-		return n + ", all of which were rejected for other reasons."
+		return n + ", all of which were still rejected."
 	}
-	return fmt.Sprintf("%s: %d continued without it, %s rejected for other reasons.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
+	return fmt.Sprintf("%s: %d continued without it, %s still rejected.", n, f.count-f.rejected, were(strconv.Itoa(f.rejected), f.rejected))
 }
 
 func field(pointer string) string { return patch.Pointer(pointer).FieldPath() }

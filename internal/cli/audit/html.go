@@ -22,7 +22,7 @@ func (r *Report) Page() page.Page {
 	}
 	p.Notes = append(p.Notes, r.Incomplete...)
 	if r.Hidden > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("There are %s more of the kinds listed; --top shows more.", textutil.Count(r.Hidden, "finding")))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s more of these kinds: --top N shows more.", textutil.Count(r.Hidden, "finding")))
 	}
 	p.Summary = r.verdict()
 	switch {
@@ -67,9 +67,9 @@ func (r *Report) verdict() string {
 	}
 	switch {
 	case len(parts) == 0 && len(r.Incomplete) > 0:
-		return "Nothing was found in what could be read."
+		return "No findings in the part of the logs that could be read."
 	case len(parts) == 0:
-		return "Nothing was found."
+		return "No findings."
 	}
 	return "Found: " + strings.Join(parts, ", ") + "."
 }
@@ -82,7 +82,7 @@ func (r *Report) facts() []page.Fact {
 	facts := []page.Fact{
 		{Name: "Logs", Value: strings.Join(names, ", ")},
 		{Name: "Events", Value: strconv.Itoa(r.Events)},
-		{Name: "Requests", Value: fmt.Sprintf("%d, of which %d with webhooks", r.Requests, r.WithWebhooks)},
+		{Name: "Requests", Value: fmt.Sprintf("%d, %d of them with webhooks", r.Requests, r.WithWebhooks)},
 	}
 	if r.First != nil {
 		facts = append(facts, page.Fact{Name: "Time", Value: stamp(*r.First) + " to " + stamp(*r.Last)})

@@ -37,14 +37,14 @@ func TestUnreadAnnotations(t *testing.T) {
 		event  event
 		want   int
 	}{
-		{"all is understood", event{ID: "x", Calls: []recorded{{Hook: "a.example.com", Mutated: true, Patch: setA}}}, 0},
-		{"a patch that is no JSON", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_0": `{"patch":[`}}, 1},
-		{"a patch that is no list", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_0": `{"patch":7}`}}, 1},
-		{"a patch of nobody", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_7": `{"patch":[]}`}}, 1},
-		{"a call of nobody, and nothing else", event{ID: "x", Annotations: map[string]string{mutationPrefix + "round_0_index_0": "{}"}}, 1},
+		{"well-formed annotations", event{ID: "x", Calls: []recorded{{Hook: "a.example.com", Mutated: true, Patch: setA}}}, 0},
+		{"a patch that is not JSON", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_0": `{"patch":[`}}, 1},
+		{"a patch that is not a list", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_0": `{"patch":7}`}}, 1},
+		{"a patch without a call", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_7": `{"patch":[]}`}}, 1},
+		{"a call without a webhook", event{ID: "x", Annotations: map[string]string{mutationPrefix + "round_0_index_0": "{}"}}, 1},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			want := "1 annotation of the API server on calls and patches could not be read"
+			want := "1 annotation of the API server about calls and patches could not be decoded"
 			notes := strings.Join(read(t, defaults(), c.event.line()).Notes, "\n")
 			if strings.Contains(notes, want) != (c.want > 0) {
 				t.Errorf("%q", notes)

@@ -163,10 +163,10 @@ func TestPassedOver(t *testing.T) {
 	}{
 		{"both of its calls failed", []event{on}, "failed in 1 request, which continued without it.", 0},
 		{"none was rejected", []event{on, on}, "failed in 2 requests, which continued without it.", 0},
-		{"another webhook denied it", []event{denied}, "failed in 1 request, which was rejected for another reason.", 1},
-		{"all were denied", []event{denied, denied}, "failed in 2 requests, all of which were rejected for other reasons.", 2},
-		{"one was denied", []event{on, denied, on}, "failed in 3 requests: 2 continued without it, 1 was rejected for other reasons.", 1},
-		{"two were denied", []event{denied, denied, on}, "failed in 3 requests: 1 continued without it, 2 were rejected for other reasons.", 2},
+		{"another webhook denied it", []event{denied}, "failed in 1 request, which was still rejected.", 1},
+		{"all were denied", []event{denied, denied}, "failed in 2 requests, all of which were still rejected.", 2},
+		{"one was denied", []event{on, denied, on}, "failed in 3 requests: 2 continued without it, 1 was still rejected.", 1},
+		{"two were denied", []event{denied, denied, on}, "failed in 3 requests: 1 continued without it, 2 were still rejected.", 2},
 		{"validating webhooks of one name", []event{{Annotations: map[string]string{openValidatingPrefix + "round_0_index_0": "a.example.com", openValidatingPrefix + "round_0_index_1": "a.example.com"}}},
 			"failed in 1 request, which continued without it.", 0},
 	} {

@@ -282,7 +282,7 @@ func TestSources(t *testing.T) {
 	}
 	if r, err = Run(t.Context(), sources, defaults(), noProgress); err != nil || r.WithWebhooks < 500 || len(r.Incomplete) != 1 {
 		t.Errorf("half a file: %v, %+v", err, r)
-	} else if text := r.verdict(); !strings.Contains(text, "what could be read") {
+	} else if text := r.verdict(); !strings.Contains(text, "the part of the logs that could be read") {
 		t.Errorf("half a file: %q", text)
 	}
 	if err := os.WriteFile(at("half.gz"), packed.Bytes()[:14], 0o600); err != nil {

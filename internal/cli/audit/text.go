@@ -69,7 +69,7 @@ func (t *printer) head(r *Report) {
 		t.printf("%s read twice and counted once\n", textutil.Count(r.Duplicates, "event"))
 	}
 	if r.OutsideTime > 0 {
-		t.printf("%s left out for the time\n", textutil.Count(r.OutsideTime, "request"))
+		t.printf("%s outside of the selected time\n", textutil.Count(r.OutsideTime, "request"))
 	}
 }
 
@@ -121,7 +121,7 @@ func (t *printer) validating(r *Report) {
 	if len(r.Validating) == 0 {
 		return
 	}
-	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s", wideName, "VALIDATING, but for what they allowed", "ignored", "failed", "denied")))
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s %7s", wideName, "VALIDATING, without allowed requests", "ignored", "failed", "denied")))
 	for _, v := range r.Validating[:min(len(r.Validating), r.Top)] {
 		t.row(wideName, v.Webhook, v.FailedOpen, v.Failed+v.NoDryRun, v.Denied)
 	}
@@ -136,9 +136,9 @@ func (t *printer) legend(r *Report) {
 }
 
 var legend = [...]string{
-	"again: calls in round 1; changed: calls after which the object was another",
+	"again: calls in round 1; changed: calls that changed the object",
 	"ignored: failed calls that were ignored because of failurePolicy Ignore",
-	"failed: requests rejected for a failed call, under Fail, or as dry runs",
+	"failed: requests rejected because the call failed, or as unsupported dry runs",
 	"denied: requests that the webhook denied",
 }
 
@@ -248,7 +248,7 @@ func (r *Report) skippedNotes() (notes []string) {
 			notes = append(notes, text)
 		}
 		if f.HalfWritten {
-			notes = append(notes, fmt.Sprintf("the last line of %s is not written to its end yet, and was left out", f.Name))
+			notes = append(notes, fmt.Sprintf("the last line of %s is incomplete and was skipped", f.Name))
 		}
 	}
 	return notes

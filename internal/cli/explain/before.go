@@ -98,7 +98,7 @@ func (l *live) readPolicies(ctx context.Context, w *World) error {
 		case apierrors.IsNotFound(err):
 			continue
 		case apierrors.IsForbidden(err):
-			w.notes = append(w.notes, "admission policies are not looked at: you may not list mutatingadmissionpolicies")
+			w.notes = append(w.notes, "admission policies are not considered: you may not list mutatingadmissionpolicies")
 			return nil
 		case err != nil:
 			return err
@@ -120,7 +120,7 @@ func (l *live) readPolicies(ctx context.Context, w *World) error {
 // byPolicy makes a predicate unknown if an admission policy may change its result before webhooks are called.
 func (t *telling) byPolicy(p *Predicate, looks bool) {
 	if looks && len(t.policies) > 0 && p.Answer != chain.Unknown {
-		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are asked about it", or(t.policies)))
+		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are called", or(t.policies)))
 	}
 }
 

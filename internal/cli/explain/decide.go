@@ -101,9 +101,9 @@ func (t *telling) webhook(i int, e *chain.Explained) *judged {
 
 func whenDown(h *hook) string {
 	if h.ignore {
-		return fmt.Sprintf("no answer within %d s: the request goes on unasked", h.timeout)
+		return fmt.Sprintf("no response within %d s: the request continues without this webhook", h.timeout)
 	}
-	return fmt.Sprintf("no answer within %d s: the request is rejected with 500", h.timeout)
+	return fmt.Sprintf("no response within %d s: the request is rejected with 500", h.timeout)
 }
 
 // decide evaluates the predicates in the order of the API server. An unknown predicate does not matter if
@@ -140,7 +140,7 @@ func (w *judged) decide(dryRun bool) {
 	errs := first(chain.Errs, isCondition)
 	if errs != nil && w.ignore {
 		set(No, errs)
-		w.Why = fmt.Sprintf("condition %q cannot be evaluated, which failurePolicy Ignore forgives: %s", errs.Condition, errs.Detail)
+		w.Why = fmt.Sprintf("condition %q cannot be evaluated, which failurePolicy Ignore ignores: %s", errs.Condition, errs.Detail)
 		return
 	}
 	for _, of := range []func(Predicate) bool{before, isCondition} {
@@ -161,7 +161,7 @@ func (w *judged) decide(dryRun bool) {
 	w.Called, w.Decision, w.Why = Yes, chain.Matches, w.matching()
 	if dryRun && w.effects != admissionregistrationv1.SideEffectClassNone && w.effects != admissionregistrationv1.SideEffectClassNoneOnDryRun {
 		w.Called, w.Decision = No, chain.ByDryRun
-		w.Why = fmt.Sprintf("it has side effects (sideEffects: %s), so it is not asked about a dry run", w.effects)
+		w.Why = fmt.Sprintf("it has side effects (sideEffects: %s), so it is not called for a dry run", w.effects)
 		w.rejects(http.StatusBadRequest, fmt.Sprintf("admission webhook %q does not support dry run", w.hook.name))
 	}
 }

@@ -59,9 +59,9 @@ func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
 func (t *telling) exempt(h *hook, p *Predicate) {
 	switch {
 	case k8svalidation.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
-		p.set(chain.Fails, fmt.Sprintf("since Kubernetes 1.37 no webhook is asked about a %s", t.asked.kind.Kind))
+		p.set(chain.Fails, fmt.Sprintf("since Kubernetes 1.37 no webhook is called for a %s", t.asked.kind.Kind))
 	case p.Answer == chain.Fails && h.static:
-		p.set(chain.Holds, fmt.Sprintf("webhooks of static manifests are asked about a %s too", t.asked.kind.Kind))
+		p.set(chain.Holds, fmt.Sprintf("webhooks of static manifests are also called for a %s", t.asked.kind.Kind))
 	}
 }
 
@@ -93,7 +93,7 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 		}
 	}
 	if len(unknown) > 0 {
-		p.set(chain.Unknown, fmt.Sprintf("%s: of namespace %q only the name is known, not its labels", strings.Join(unknown, ","), t.asked.Namespace))
+		p.set(chain.Unknown, fmt.Sprintf("%s: the labels of namespace %q are unknown", strings.Join(unknown, ","), t.asked.Namespace))
 	}
 }
 
@@ -113,7 +113,7 @@ func (t *telling) versions(h *hook, p *Predicate) {
 	for i, rule := range h.rules {
 		rule.APIVersions = []string{"*"}
 		if rulematch.Matches(rule, t.asked.ruleRequest()) {
-			p.set(chain.Unknown, fmt.Sprintf("rules[%d] is for other versions of %s: whether they are served is not known", i, t.asked.resource.GroupResource()))
+			p.set(chain.Unknown, fmt.Sprintf("rules[%d] is for other versions of %s, and it is unknown whether they are served", i, t.asked.resource.GroupResource()))
 			return
 		}
 	}
@@ -126,19 +126,19 @@ func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
 	switch {
 	case p.Answer == chain.Unknown:
 	case mentions.words["userInfo"] && mentions.words["extra"] && t.asked.extraUnknown:
-		p.set(chain.Unknown, fmt.Sprintf("the extra fields of user %s are not known", t.asked.User.Username))
+		p.set(chain.Unknown, fmt.Sprintf("the extra fields of user %s are unknown", t.asked.User.Username))
 	case mentions.words["userInfo"] && mentions.words["uid"] && t.asked.uidUnknown:
-		p.set(chain.Unknown, fmt.Sprintf("the uid of user %s is not known", t.asked.User.Username))
+		p.set(chain.Unknown, fmt.Sprintf("the uid of user %s is unknown", t.asked.User.Username))
 	case converted && p.Answer == chain.Errs && convertsByWebhook(t.asked.resource.definition):
-		p.set(chain.Unknown, fmt.Sprintf("it is about version %s, to which only the conversion webhook of the kind converts", e.Kind.Version))
+		p.set(chain.Unknown, fmt.Sprintf("it reads version %s, and only the conversion webhook of the kind converts to it", e.Kind.Version))
 	case !mentions.body:
 	case t.asked.made && (t.asked.kind != scaleKind || mentions.words["status"]):
-		p.set(chain.Unknown, fmt.Sprintf("it is about the %s that a client sends, which is not known", t.asked.kind.Kind))
+		p.set(chain.Unknown, fmt.Sprintf("it reads the %s that a client sends, which is unknown", t.asked.kind.Kind))
 	case t.noDefaults():
-		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is not known for a %s",
+		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is unknown for a %s",
 			value(p), t.asked.kind.Kind))
 	case !h.mutating && t.byRegistry(mentions) != "":
-		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it asks validating webhooks",
+		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it calls validating webhooks",
 			value(p), t.byRegistry(mentions)))
 	case t.asked.Operation == "CREATE" && t.asked.SubResource == "":
 		for _, f := range pluginFields[t.asked.resource.GroupResource()] {

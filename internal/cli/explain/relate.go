@@ -125,16 +125,16 @@ func (t *telling) name() string {
 func (t *telling) notes(e *chain.Explanation) []string {
 	notes := append(slices.Clone(t.asked.notes), t.world.notes...)
 	if len(t.policies) > 0 {
-		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s comes before webhooks, and may change what they are asked about", or(t.policies)))
+		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s is applied before webhooks and may change the object that they receive", or(t.policies)))
 	}
 	if e.Twice {
-		notes = append(notes, "the API server deletes a Pod that runs nowhere in two steps, and asks webhooks about each; if its cache has not heard of the first step yet, a third time")
+		notes = append(notes, "the API server deletes a Pod without a node in two steps, and calls webhooks for each; it calls them a third time if its cache does not have the first step yet")
 	}
 	if k8svalidation.Virtual(t.asked.resource.GroupResource()) && !t.world.excludesVirtual() {
-		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on no webhook is asked about a %s: --kubernetes 1.37 tells of that", t.asked.kind.Kind))
+		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on, no webhook is called for a %s: explain that with --kubernetes 1.37", t.asked.kind.Kind))
 	}
 	if t.world.Source != "files" && t.asked.resource.definition == nil && t.asked.resource.unsure {
-		notes = append(notes, fmt.Sprintf("if an extension API server serves %s, that one calls webhooks, not this API server", t.asked.resource.GroupResource()))
+		notes = append(notes, fmt.Sprintf("if an extension API server serves %s, the extension API server calls the webhooks, not this API server", t.asked.resource.GroupResource()))
 	}
 	return notes
 }

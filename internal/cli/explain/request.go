@@ -80,7 +80,7 @@ func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*asked
 		return nil, err
 	}
 	if r.unsure && w.resources == nil && isBuiltIn(o.GVK) {
-		a.notes = append(a.notes, fmt.Sprintf("API servers serve %s only if they are told to, with --runtime-config", o.GVK.GroupVersion()))
+		a.notes = append(a.notes, fmt.Sprintf("API servers serve %s only if --runtime-config enables it", o.GVK.GroupVersion()))
 	}
 	user := w.userOf(ask)
 	a.User, a.uidUnknown, a.extraUnknown = userInfo(user), user.UID == nil, user.Extra == nil
@@ -106,7 +106,7 @@ func (w *World) target(o *objects.Object, ask Ask) (resource, string, error) {
 	if ask.Resource != "" {
 		r, err := w.resourceNamed(ask.Resource, ask.Namespace != "" || o.Namespace != "")
 		if plural, _ := meta.UnsafeGuessKindToResource(o.GVK); err == nil && sub == "" && isBuiltIn(o.GVK) && plural.GroupResource() != r.GroupResource() {
-			return r, "", problem.New("--resource %s: a %s is none of these", ask.Resource, o.GVK.Kind)
+			return r, "", problem.New("--resource %s does not match a %s", ask.Resource, o.GVK.Kind)
 		}
 		return r, sub, err
 	}
@@ -141,7 +141,7 @@ func (a *asked) operate(given string, as subresource) error {
 		}
 		return problem.New("there is no %s of %s, only %s", given, where, as.operation)
 	default:
-		return problem.New("--operation %s: there are CREATE, UPDATE, DELETE and CONNECT", given)
+		return problem.New("--operation %s: want CREATE, UPDATE, DELETE or CONNECT", given)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
 func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
 	if a.Operation != admissionv1.Update {
 		if len(ask.Old) > 0 {
-			return nil, problem.New("--old is for UPDATE: on %s there is one object, that of -f", a.Operation)
+			return nil, problem.New("--old is for UPDATE: %s has only one object, that of -f", a.Operation)
 		}
 		return nil, nil
 	}
@@ -198,7 +198,7 @@ func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) 
 	if len(ask.Old) > 0 {
 		return nil, problem.New("--old has no %s", o)
 	}
-	a.notes = append(a.notes, "the old object is taken to be the same as the new one: --old gives another")
+	a.notes = append(a.notes, "the old object is assumed to equal the new one; --old FILE sets another")
 	return a.sent(o, as)
 }
 

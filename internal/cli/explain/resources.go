@@ -128,7 +128,7 @@ func (w *World) resourceOf(kind schema.GroupVersionKind) (resource, error) {
 	if builtInGroup(kind.Group) {
 		return resource{}, problem.New("%[2]s has no kind %[1]s", kind.Kind, kind.GroupVersion()).Hint("kubectl api-resources")
 	}
-	return resource{}, problem.New("the resource of %s %s is not known: no CustomResourceDefinition of it was given", kind.GroupVersion(), kind.Kind).
+	return resource{}, problem.New("the resource of %s %s is unknown: give its CustomResourceDefinition", kind.GroupVersion(), kind.Kind).
 		Hint("kubectl get crd -o yaml > crds.yaml, and -f crds.yaml").Hint("--resource PLURAL.%s.%s", kind.Version, kind.Group)
 }
 

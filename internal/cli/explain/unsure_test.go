@@ -97,7 +97,7 @@ spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""]
 
 // TestPolicies checks that fields which a MutatingAdmissionPolicy may change are unknown.
 func TestPolicies(t *testing.T) {
-	const note = "MutatingAdmissionPolicy labels comes before webhooks"
+	const note = "MutatingAdmissionPolicy labels is applied before webhooks"
 	for _, row := range []struct {
 		name, reason, fields, object string
 		want                         []string

@@ -25,11 +25,11 @@ func TestUser(t *testing.T) {
 		name, reason, expression, want string
 		user                           *User
 	}{
-		{"default, extra", "nobody says what admin has", credential, "m.example.com: unknown by MatchCondition: condition \"c\": the extra fields of user admin are not known", nil},
+		{"default, extra", "nobody says what admin has", credential, "m.example.com: unknown by MatchCondition: condition \"c\": the extra fields of user admin are unknown", nil},
 		{"extra", "it was not given", credential, "m.example.com: unknown", &User{Name: "jane"}},
 		{"extra given", "it is there", credential, "m.example.com: yes", &User{Name: "jane", Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X"}}}},
 		{"extra known to be empty", "it is not there", credential, "m.example.com: no by MatchCondition", &User{Name: "jane", Extra: map[string][]string{}}},
-		{"uid", "it was not given", `request.userInfo.uid == "u-1"`, "m.example.com: unknown by MatchCondition: condition \"c\": the uid of user jane is not known", &User{Name: "jane"}},
+		{"uid", "it was not given", `request.userInfo.uid == "u-1"`, "m.example.com: unknown by MatchCondition: condition \"c\": the uid of user jane is unknown", &User{Name: "jane"}},
 		{"uid given", "it is that", `request.userInfo.uid == "u-1"`, "m.example.com: yes", &User{Name: "jane", UID: &uid}},
 		{"the rest", "names are known", `request.userInfo.username == "jane"`, "m.example.com: yes", &User{Name: "jane"}},
 		{"another uid", "it is not the user's", `object.?metadata.uid.orValue("") == ""`, "m.example.com: yes", &User{Name: "jane"}},
