@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A checker collects validation errors. Its methods take the path of the value that they check. They build the
-// paths of parts only for errors, because most objects are valid.
+// A checker collects validation errors. Its methods, and the functions for each kind, take the path of the value
+// that they check. They build the paths of parts only for errors, because most objects are valid.
 type checker struct {
 	errs field.ErrorList
-	// isUpdate is true where an object that exists may keep what a new one may not have.
+	// isUpdate is true for a stored object. It may keep values that a new object must not have.
 	isUpdate bool
 }
 

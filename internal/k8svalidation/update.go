@@ -69,7 +69,7 @@ func (c *checker) update(obj, old runtime.Object) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		if old, ok := old.(*corev1.Pod); ok {
-			c.podUpdate(o, old)
+			(&podUpdateCheck{c, o, old}).check()
 		}
 	case *appsv1.Deployment:
 		if old, ok := old.(*appsv1.Deployment); ok {
@@ -85,43 +85,43 @@ func (c *checker) update(obj, old runtime.Object) {
 		}
 	case *appsv1.StatefulSet:
 		if old, ok := old.(*appsv1.StatefulSet); ok {
-			c.statefulSetUpdate(&o.Spec, &old.Spec)
+			checkStatefulSetUpdate(c, &o.Spec, &old.Spec)
 		}
 	case *batchv1.Job:
 		if old, ok := old.(*batchv1.Job); ok {
-			c.jobUpdate(&o.Spec, &old.Spec)
+			checkJobUpdate(c, &o.Spec, &old.Spec)
 		}
 	case *corev1.ConfigMap:
 		if old, ok := old.(*corev1.ConfigMap); ok {
-			c.configMapUpdate(o, old)
+			checkConfigMapUpdate(c, o, old)
 		}
 	case *corev1.Secret:
 		if old, ok := old.(*corev1.Secret); ok {
-			c.secretUpdate(o, old)
+			checkSecretUpdate(c, o, old)
 		}
 	case *corev1.Service:
 		if old, ok := old.(*corev1.Service); ok {
-			c.serviceUpdate(&o.Spec, &old.Spec)
+			checkServiceUpdate(c, &o.Spec, &old.Spec)
 		}
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		if old, ok := old.(*autoscalingv2.HorizontalPodAutoscaler); ok && o.Spec.ScaleTargetRef.APIVersion != old.Spec.ScaleTargetRef.APIVersion {
-			c.scaleTargetGroup(&o.Spec.ScaleTargetRef)
+			checkScaleTargetGroup(c, &o.Spec.ScaleTargetRef)
 		}
 	case *corev1.PersistentVolumeClaim:
 		if old, ok := old.(*corev1.PersistentVolumeClaim); ok {
-			c.claimUpdate(&o.Spec, &old.Spec)
+			checkClaimUpdate(c, &o.Spec, &old.Spec)
 		}
 	}
 }
 
-func (c *checker) statefulSetUpdate(spec, old *appsv1.StatefulSetSpec) {
+func checkStatefulSetUpdate(c *checker, spec, old *appsv1.StatefulSetSpec) {
 	c.immutable(specPath, "serviceName", spec.ServiceName, old.ServiceName)
 	c.immutable(specPath, "selector", spec.Selector, old.Selector)
 	c.immutable(specPath, "podManagementPolicy", spec.PodManagementPolicy, old.PodManagementPolicy)
 	c.immutable(specPath, "volumeClaimTemplates", spec.VolumeClaimTemplates, old.VolumeClaimTemplates)
 }
 
-func (c *checker) jobUpdate(spec, old *batchv1.JobSpec) {
+func checkJobUpdate(c *checker, spec, old *batchv1.JobSpec) {
 	if !isIndexed(spec) {
 		c.immutable(specPath, "completions", spec.Completions, old.Completions)
 	}
@@ -151,7 +151,7 @@ func suspended(t, old *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 }
 
 // takeNodeAffinity replaces the node affinity of spec with that of other, so that a comparison
-// finds only other differences. It does not modify shared pointers.
+// finds only other differences. It modifies the affinity of spec, which must be a deep copy.
 func takeNodeAffinity(spec, other *corev1.PodSpec) {
 	if other.Affinity != nil && spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
@@ -175,7 +175,7 @@ func takeResources(containers, others []corev1.Container) {
 
 func isLocked(immutable *bool) bool { return immutable != nil && *immutable }
 
-func (c *checker) configMapUpdate(o, old *corev1.ConfigMap) {
+func checkConfigMapUpdate(c *checker, o, old *corev1.ConfigMap) {
 	if !isLocked(old.Immutable) {
 		return
 	}
@@ -184,7 +184,7 @@ func (c *checker) configMapUpdate(o, old *corev1.ConfigMap) {
 	c.locked("binaryData", o.BinaryData, old.BinaryData)
 }
 
-func (c *checker) secretUpdate(o, old *corev1.Secret) {
+func checkSecretUpdate(c *checker, o, old *corev1.Secret) {
 	c.immutable(nil, "type", o.Type, old.Type)
 	if isLocked(old.Immutable) {
 		c.locked("immutable", isLocked(o.Immutable), true)
@@ -198,17 +198,17 @@ func (c *checker) locked(child string, v, old any) {
 	}
 }
 
-// serviceUpdate checks a Service. An omitted cluster IP keeps its value.
-func (c *checker) serviceUpdate(spec, old *corev1.ServiceSpec) {
+// checkServiceUpdate checks a Service. An omitted cluster IP keeps its value.
+func checkServiceUpdate(c *checker, spec, old *corev1.ServiceSpec) {
 	external := corev1.ServiceTypeExternalName
 	if spec.Type != external && old.Type != external && spec.ClusterIP != "" && old.ClusterIP != "" && spec.ClusterIP != old.ClusterIP {
 		c.invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIP, "may not change once set")
 	}
 }
 
-// claimUpdate checks a claim, except sizes and classes: their rules depend on whether the claim is
+// checkClaimUpdate checks a claim, except sizes and classes: their rules depend on whether the claim is
 // bound.
-func (c *checker) claimUpdate(spec, old *corev1.PersistentVolumeClaimSpec) {
+func checkClaimUpdate(c *checker, spec, old *corev1.PersistentVolumeClaimSpec) {
 	was := old.DeepCopy()
 	was.Resources.Requests = spec.Resources.Requests
 	was.VolumeAttributesClassName = spec.VolumeAttributesClassName

@@ -11,9 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *checker) podUpdate(pod, old *corev1.Pod) {
-	c.podAnnotations(pod.Annotations, old.Annotations)
-	spec, was := &pod.Spec, &old.Spec
+// A podUpdateCheck checks the changes of a Pod. Most fields of its spec must not change.
+type podUpdateCheck struct {
+	*checker
+	pod, old *corev1.Pod
+}
+
+func (c *podUpdateCheck) check() {
+	c.annotations()
+	spec, was := &c.pod.Spec, &c.old.Spec
 	if equality.Semantic.DeepEqual(spec, was) {
 		return
 	}
@@ -24,16 +30,17 @@ func (c *checker) podUpdate(pod, old *corev1.Pod) {
 		same = false
 		c.forbidden(specPath.Child("initContainers"), "pod updates may not add or remove containers")
 	}
-	c.deadlineUpdate(spec.ActiveDeadlineSeconds, was.ActiveDeadlineSeconds)
-	c.tolerationsUpdate(spec.Tolerations, was.Tolerations)
-	c.gatesUpdate(spec.SchedulingGates, was.SchedulingGates)
+	c.deadline()
+	c.tolerations()
+	c.gates()
 	if same { // else one message is enough
-		c.frozen(spec, was)
+		c.frozen()
 	}
 }
 
-// podAnnotations checks the annotations for security settings and for the origin of a Pod.
-func (c *checker) podAnnotations(now, was map[string]string) {
+// annotations checks the annotations for security settings and for the origin of a Pod.
+func (c *podUpdateCheck) annotations() {
+	now, was := c.pod.Annotations, c.old.Annotations
 	for _, maps := range [...][2]map[string]string{{now, was}, {was, now}} {
 		for key, value := range maps[0] {
 			fixed := strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) || key == corev1.MirrorPodAnnotationKey
@@ -47,7 +54,8 @@ func (c *checker) podAnnotations(now, was map[string]string) {
 	}
 }
 
-func (c *checker) deadlineUpdate(now, was *int64) {
+func (c *podUpdateCheck) deadline() {
+	now, was := c.pod.Spec.ActiveDeadlineSeconds, c.old.Spec.ActiveDeadlineSeconds
 	at := specPath.Child("activeDeadlineSeconds")
 	switch {
 	case was == nil:
@@ -58,8 +66,9 @@ func (c *checker) deadlineUpdate(now, was *int64) {
 	}
 }
 
-// tolerationsUpdate checks tolerations. Only tolerationSeconds may change in an existing one.
-func (c *checker) tolerationsUpdate(now, was []corev1.Toleration) {
+// tolerations checks tolerations. Only tolerationSeconds may change in an existing one.
+func (c *podUpdateCheck) tolerations() {
+	now, was := c.pod.Spec.Tolerations, c.old.Spec.Tolerations
 	for i := range was {
 		if !tolerated(now, was[i]) {
 			c.forbidden(specPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds")
@@ -77,7 +86,8 @@ func tolerated(list []corev1.Toleration, t corev1.Toleration) bool {
 	return false
 }
 
-func (c *checker) gatesUpdate(now, was []corev1.PodSchedulingGate) {
+func (c *podUpdateCheck) gates() {
+	now, was := c.pod.Spec.SchedulingGates, c.old.Spec.SchedulingGates
 	var had seen[string]
 	for _, gate := range was {
 		had.add(gate.Name)
@@ -90,7 +100,8 @@ func (c *checker) gatesUpdate(now, was []corev1.PodSchedulingGate) {
 }
 
 // frozen copies the mutable fields from the old spec and then requires that the specs are equal.
-func (c *checker) frozen(spec, old *corev1.PodSpec) {
+func (c *podUpdateCheck) frozen() {
+	spec, old := &c.pod.Spec, &c.old.Spec
 	was := old.DeepCopy()
 	for i := range was.Containers {
 		was.Containers[i].Image = spec.Containers[i].Image
@@ -105,8 +116,8 @@ func (c *checker) frozen(spec, old *corev1.PodSpec) {
 		was.TerminationGracePeriodSeconds = new(int64(1))
 	}
 	if len(old.SchedulingGates) > 0 {
-		c.nodeSelectorUpdate(spec.NodeSelector, was.NodeSelector)
-		c.nodeTermsUpdate(requiredTerms(spec), requiredTerms(was))
+		c.nodeSelector(spec.NodeSelector, was.NodeSelector)
+		c.nodeTerms(requiredTerms(spec), requiredTerms(was))
 		was.NodeSelector = spec.NodeSelector
 		takeNodeAffinity(was, spec)
 	}
@@ -117,9 +128,9 @@ func (c *checker) frozen(spec, old *corev1.PodSpec) {
 		" and terminationGracePeriodSeconds (to 1 if it was negative); changed: "+strings.Join(changed(spec, was), ", ")))
 }
 
-// nodeSelectorUpdate checks Pods with scheduling gates. Their node selector may only become
+// nodeSelector checks Pods with scheduling gates. Their node selector may only become
 // narrower.
-func (c *checker) nodeSelectorUpdate(now, was map[string]string) {
+func (c *podUpdateCheck) nodeSelector(now, was map[string]string) {
 	for key, value := range was {
 		if other, ok := now[key]; !ok || other != value {
 			c.invalid(specPath.Child("nodeSelector"), now, "only additions are allowed (no mutations or deletions)")
@@ -136,9 +147,9 @@ func requiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// nodeTermsUpdate checks Pods with scheduling gates. Each node selector term may only gain
+// nodeTerms checks Pods with scheduling gates. Each node selector term may only gain
 // requirements.
-func (c *checker) nodeTermsUpdate(now, was []corev1.NodeSelectorTerm) {
+func (c *podUpdateCheck) nodeTerms(now, was []corev1.NodeSelectorTerm) {
 	at := specPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	if len(was) > 0 && len(now) != len(was) {
 		c.invalid(at, len(now), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")

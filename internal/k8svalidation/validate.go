@@ -22,7 +22,7 @@ func (c *checker) object(obj runtime.Object) {
 		c.pod(o)
 		return
 	case *batchv1.CronJob:
-		c.newCronJob(o)
+		checkNewCronJob(c, o)
 	}
 	if m, rule := named(obj); m != nil {
 		c.metadata(m, rule)
@@ -79,36 +79,36 @@ func (c *checker) content(obj runtime.Object) {
 	case *corev1.Pod:
 		c.podSpec(o)
 	case *appsv1.Deployment:
-		c.deployment(o)
+		checkDeployment(c, o)
 	case *appsv1.ReplicaSet:
-		c.replicaSet(o)
+		checkReplicaSet(c, o)
 	case *appsv1.StatefulSet:
-		c.statefulSet(o)
+		checkStatefulSet(c, o)
 	case *appsv1.DaemonSet:
-		c.daemonSet(o)
+		checkDaemonSet(c, o)
 	case *batchv1.Job:
-		c.job(o)
+		checkJob(c, o)
 	case *batchv1.CronJob:
-		c.cronJob(o)
+		checkCronJob(c, o)
 	case *corev1.ReplicationController:
-		c.replicationController(o)
+		checkReplicationController(c, o)
 	case *corev1.PodTemplate:
 		c.template(field.NewPath("template"), &o.Template, false)
 	case *corev1.ConfigMap:
-		c.configMap(o)
+		checkConfigMap(c, o)
 	case *corev1.Secret:
-		c.secret(o)
+		checkSecret(c, o)
 	case *corev1.Service:
-		c.service(o)
+		checkService(c, o)
 	case *corev1.Namespace:
-		c.namespace(o)
+		checkNamespace(c, o)
 	case *corev1.PersistentVolumeClaim:
-		c.claimSpec(specPath, &o.Spec)
+		checkClaimSpec(c, specPath, &o.Spec)
 	case *networkingv1.Ingress:
-		c.ingress(o)
+		checkIngress(c, o)
 	case *autoscalingv2.HorizontalPodAutoscaler:
-		c.autoscaler(o)
+		checkAutoscaler(c, o)
 	case *policyv1.PodDisruptionBudget:
-		c.disruptionBudget(o)
+		checkDisruptionBudget(c, o)
 	}
 }

@@ -21,20 +21,20 @@ func (p *podCheck) checkContainers() {
 	}
 	var ports seen[string]
 	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		p.container(at.Index(i), c)
-		p.hostPorts(at.Index(i), c, &ports)
-		p.serving(at.Index(i), c)
+		c := containerCheck{p, at.Index(i), &spec.Containers[i]}
+		c.check()
+		c.hostPorts(&ports)
+		c.serving()
 	}
 	at = p.at.Child("initContainers")
 	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		p.container(at.Index(i), c)
-		p.hostPorts(at.Index(i), c, new(seen[string]))
-		if isSidecar(c) {
-			p.serving(at.Index(i), c)
+		c := containerCheck{p, at.Index(i), &spec.InitContainers[i]}
+		c.check()
+		c.hostPorts(new(seen[string]))
+		if isSidecar(c.container) {
+			c.serving()
 		} else {
-			p.notServing(at.Index(i), c, notWithoutRestart)
+			c.notServing(notWithoutRestart)
 		}
 	}
 	p.ephemeralContainers()
@@ -45,9 +45,10 @@ func (p *podCheck) ephemeralContainers() {
 		at := p.at.Child("ephemeralContainers").Index(i)
 		e := &p.spec.EphemeralContainers[i]
 		c := (*corev1.Container)(&e.EphemeralContainerCommon)
-		p.container(at, c)
 		const no = "cannot be set for an Ephemeral Container"
-		p.notServing(at, c, no)
+		shared := containerCheck{p, at, c}
+		shared.check()
+		shared.notServing(no)
 		if c.Ports != nil {
 			p.forbidden(at.Child("ports"), no)
 		}
@@ -76,8 +77,16 @@ func (p *podCheck) hasContainer(name string) bool {
 	return false
 }
 
-// container checks the fields that regular, init and ephemeral containers share.
-func (p *podCheck) container(at *field.Path, c *corev1.Container) {
+// A containerCheck checks one container of a Pod.
+type containerCheck struct {
+	*podCheck
+	path      *field.Path
+	container *corev1.Container
+}
+
+// check checks the fields that regular, init and ephemeral containers share.
+func (p *containerCheck) check() {
+	at, c := p.path, p.container
 	if c.Name == "" {
 		p.required(at.Child("name"), "")
 	} else if bad := badLabel(c.Name); bad != nil {
@@ -97,17 +106,17 @@ func (p *podCheck) container(at *field.Path, c *corev1.Container) {
 		p.ports(at.Child("ports"), c.Ports)
 	}
 	if len(c.Env) > 0 || len(c.EnvFrom) > 0 {
-		p.environment(at, c)
+		p.environment()
 	}
 	if len(c.VolumeMounts) > 0 || len(c.VolumeDevices) > 0 {
-		p.mounts(at, c)
+		p.mounts()
 	}
 	p.containerResources(at.Child("resources"), &c.Resources)
 	p.resizePolicies(at.Child("resizePolicy"), c.ResizePolicy)
 	p.containerSecurity(at.Child("securityContext"), c.SecurityContext)
 }
 
-func (p *podCheck) ports(at *field.Path, ports []corev1.ContainerPort) {
+func (p *containerCheck) ports(at *field.Path, ports []corev1.ContainerPort) {
 	var names seen[string]
 	for i := range ports {
 		port := &ports[i]
@@ -140,9 +149,10 @@ func (c *checker) protocol(at *field.Path, protocol corev1.Protocol) {
 	enum(c, at, "protocol", protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 }
 
-func (p *podCheck) hostPorts(at *field.Path, c *corev1.Container, taken *seen[string]) {
-	for i := range c.Ports {
-		port := &c.Ports[i]
+// hostPorts adds the host ports of the container to those that are taken.
+func (p *containerCheck) hostPorts(taken *seen[string]) {
+	for i := range p.container.Ports {
+		port := &p.container.Ports[i]
 		if port.HostPort == 0 {
 			continue
 		}
@@ -150,14 +160,15 @@ func (p *podCheck) hostPorts(at *field.Path, c *corev1.Container, taken *seen[st
 		fill(&protocol, corev1.ProtocolTCP)
 		key := string(protocol) + "/" + port.HostIP + "/" + strconv.Itoa(int(port.HostPort))
 		if !taken.add(key) {
-			p.duplicate(at.Child("ports").Index(i).Child("hostPort"), key)
+			p.duplicate(p.path.Child("ports").Index(i).Child("hostPort"), key)
 		}
 	}
 }
 
 // mounts checks that each mount names a volume and has a unique path. A volume may have several
 // mounts.
-func (p *podCheck) mounts(at *field.Path, c *corev1.Container) {
+func (p *containerCheck) mounts() {
+	at, c := p.path, p.container
 	var names, paths, devices, devicePaths seen[string]
 	list := at.Child("volumeMounts")
 	for i := range c.VolumeMounts {
@@ -174,7 +185,7 @@ func (p *podCheck) mounts(at *field.Path, c *corev1.Container) {
 		if !paths.add(m.MountPath) {
 			p.invalid(list.Index(i).Child("mountPath"), m.MountPath, "must be unique")
 		}
-		p.mountOptions(list.Index(i), m, c)
+		p.mountOptions(list.Index(i), m)
 	}
 	list = at.Child("volumeDevices")
 	for i, d := range c.VolumeDevices {
@@ -199,14 +210,14 @@ func (p *podCheck) mounts(at *field.Path, c *corev1.Container) {
 	}
 }
 
-func (p *podCheck) mountOptions(at *field.Path, m *corev1.VolumeMount, c *corev1.Container) {
+func (p *containerCheck) mountOptions(at *field.Path, m *corev1.VolumeMount) {
 	p.descending(at, "subPath", m.SubPath)
 	p.descending(at, "subPathExpr", m.SubPathExpr)
 	if m.SubPath != "" && m.SubPathExpr != "" {
 		p.invalid(at.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive")
 	}
 	enumIf(p.checker, at, "mountPropagation", m.MountPropagation, corev1.MountPropagationNone, corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional)
-	if m.MountPropagation != nil && *m.MountPropagation == corev1.MountPropagationBidirectional && !isPrivileged(c) {
+	if m.MountPropagation != nil && *m.MountPropagation == corev1.MountPropagationBidirectional && !isPrivileged(p.container) {
 		p.forbidden(at.Child("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers")
 	}
 	enumIf(p.checker, at, "recursiveReadOnly", m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyIfPossible, corev1.RecursiveReadOnlyEnabled)

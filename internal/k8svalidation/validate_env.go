@@ -11,7 +11,8 @@ import (
 )
 
 // environment checks variables. A name may repeat, and then the last value counts.
-func (p *podCheck) environment(at *field.Path, c *corev1.Container) {
+func (p *containerCheck) environment() {
+	at, c := p.path, p.container
 	for i := range c.Env {
 		e := &c.Env[i]
 		if e.Name == "" {
@@ -28,7 +29,7 @@ func (p *podCheck) environment(at *field.Path, c *corev1.Container) {
 	}
 }
 
-func (p *podCheck) envSource(at *field.Path, e *corev1.EnvVar) {
+func (p *containerCheck) envSource(at *field.Path, e *corev1.EnvVar) {
 	from := e.ValueFrom
 	n := 0
 	if from.FieldRef != nil {
@@ -60,7 +61,7 @@ func (p *podCheck) envSource(at *field.Path, e *corev1.EnvVar) {
 	}
 }
 
-func (p *podCheck) keyRef(at *field.Path, name, key string) {
+func (p *containerCheck) keyRef(at *field.Path, name, key string) {
 	if bad := badSubdomain(name); bad != nil {
 		p.invalid(at.Child("name"), name, bad...)
 	}
@@ -71,7 +72,7 @@ func (p *podCheck) keyRef(at *field.Path, name, key string) {
 	}
 }
 
-func (p *podCheck) envFrom(at *field.Path, from *corev1.EnvFromSource) {
+func (p *containerCheck) envFrom(at *field.Path, from *corev1.EnvFromSource) {
 	if from.Prefix != "" {
 		if bad := badEnvName(from.Prefix); bad != nil {
 			p.invalid(at.Child("prefix"), from.Prefix, bad...)
@@ -92,7 +93,7 @@ func (p *podCheck) envFrom(at *field.Path, from *corev1.EnvFromSource) {
 }
 
 // envRef checks a reference by the rule for name prefixes, as the API server does here.
-func (p *podCheck) envRef(at *field.Path, name string) {
+func (p *containerCheck) envRef(at *field.Path, name string) {
 	if name == "" {
 		p.required(at.Child("name"), "")
 	} else if bad := badSubdomain(begun(name)); bad != nil {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *checker) job(o *batchv1.Job) {
+func checkJob(c *checker, o *batchv1.Job) {
 	spec := &o.Spec
-	c.jobSpec(specPath, spec)
+	checkJobSpec(c, specPath, spec)
 	if spec.ManualSelector != nil && *spec.ManualSelector {
-		c.manualSelector(spec)
+		checkManualSelector(c, spec)
 	}
 	if isIndexed(spec) && spec.Completions != nil && *spec.Completions > 0 && o.Name != "" {
 		last := o.Name + "-" + strconv.Itoa(int(*spec.Completions)-1)
@@ -29,8 +29,8 @@ func isIndexed(spec *batchv1.JobSpec) bool {
 	return spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion
 }
 
-// manualSelector checks a selector that the user wrote, not the API server.
-func (c *checker) manualSelector(spec *batchv1.JobSpec) {
+// checkManualSelector checks a selector that the user wrote, not the API server.
+func checkManualSelector(c *checker, spec *batchv1.JobSpec) {
 	if spec.Selector == nil {
 		c.required(specPath.Child("selector"), "")
 		return
@@ -41,7 +41,7 @@ func (c *checker) manualSelector(spec *batchv1.JobSpec) {
 	}
 }
 
-func (c *checker) jobSpec(at *field.Path, spec *batchv1.JobSpec) {
+func checkJobSpec(c *checker, at *field.Path, spec *batchv1.JobSpec) {
 	notNegativeIf(c, at, "parallelism", spec.Parallelism)
 	notNegativeIf(c, at, "completions", spec.Completions)
 	notNegativeIf(c, at, "activeDeadlineSeconds", spec.ActiveDeadlineSeconds)
@@ -70,7 +70,7 @@ func (c *checker) jobSpec(at *field.Path, spec *batchv1.JobSpec) {
 	}
 }
 
-func (c *checker) cronJob(o *batchv1.CronJob) {
+func checkCronJob(c *checker, o *batchv1.CronJob) {
 	spec := &o.Spec
 	if spec.Schedule == "" {
 		c.required(specPath.Child("schedule"), "")
@@ -80,7 +80,7 @@ func (c *checker) cronJob(o *batchv1.CronJob) {
 	notNegativeIf(c, specPath, "failedJobsHistoryLimit", spec.FailedJobsHistoryLimit)
 	enum(c, specPath, "concurrencyPolicy", spec.ConcurrencyPolicy, batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)
 	at := specPath.Child("jobTemplate", "spec")
-	c.jobSpec(at, &spec.JobTemplate.Spec)
+	checkJobSpec(c, at, &spec.JobTemplate.Spec)
 	if spec.JobTemplate.Spec.Selector != nil {
 		c.invalid(at.Child("selector"), "", "`selector` will be auto-generated")
 	}
@@ -89,8 +89,8 @@ func (c *checker) cronJob(o *batchv1.CronJob) {
 	}
 }
 
-// newCronJob checks rules that apply only to new CronJobs.
-func (c *checker) newCronJob(o *batchv1.CronJob) {
+// checkNewCronJob checks rules that apply only to new CronJobs.
+func checkNewCronJob(c *checker, o *batchv1.CronJob) {
 	const mostName = 52 // eleven letters are added for each Job
 	if len(o.Name) > mostName {
 		c.invalid(metadataPath.Child("name"), o.Name, "must be no more than 52 characters")

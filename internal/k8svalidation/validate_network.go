@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *checker) service(o *corev1.Service) {
+func checkService(c *checker, o *corev1.Service) {
 	spec := &o.Spec
 	enum(c, specPath, "type", spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
 	enum(c, specPath, "sessionAffinity", spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
@@ -31,10 +31,10 @@ func (c *checker) service(o *corev1.Service) {
 	if headless && (spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer) {
 		c.invalid(specPath.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for this type of service")
 	}
-	c.servicePorts(spec)
+	checkServicePorts(c, spec)
 }
 
-func (c *checker) servicePorts(spec *corev1.ServiceSpec) {
+func checkServicePorts(c *checker, spec *corev1.ServiceSpec) {
 	type number struct {
 		protocol corev1.Protocol
 		port     int32
@@ -75,7 +75,7 @@ func (c *checker) servicePorts(spec *corev1.ServiceSpec) {
 	}
 }
 
-func (c *checker) ingress(o *networkingv1.Ingress) {
+func checkIngress(c *checker, o *networkingv1.Ingress) {
 	spec := &o.Spec
 	const annotation = "kubernetes.io/ingress.class"
 	if class, ok := o.Annotations[annotation]; ok && !c.isUpdate && spec.IngressClassName != nil && class != *spec.IngressClassName {
@@ -85,13 +85,13 @@ func (c *checker) ingress(o *networkingv1.Ingress) {
 		c.invalid(specPath, "", "either `defaultBackend` or `rules` must be specified")
 	}
 	if spec.DefaultBackend != nil {
-		c.backend(specPath.Child("defaultBackend"), spec.DefaultBackend)
+		checkBackend(c, specPath.Child("defaultBackend"), spec.DefaultBackend)
 	}
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
 		at := specPath.Child("rules").Index(i)
 		if rule.Host != "" {
-			c.host(at.Child("host"), rule.Host)
+			checkIngressHost(c, at.Child("host"), rule.Host)
 		}
 		if rule.HTTP == nil {
 			continue
@@ -101,13 +101,13 @@ func (c *checker) ingress(o *networkingv1.Ingress) {
 			c.required(at, "")
 		}
 		for j := range rule.HTTP.Paths {
-			c.httpPath(at.Index(j), &rule.HTTP.Paths[j])
+			checkHTTPPath(c, at.Index(j), &rule.HTTP.Paths[j])
 		}
 	}
 	for i, tls := range spec.TLS {
 		at := specPath.Child("tls").Index(i)
 		for j, host := range tls.Hosts {
-			c.host(at.Child("hosts").Index(j), host)
+			checkIngressHost(c, at.Child("hosts").Index(j), host)
 		}
 		if tls.SecretName != "" {
 			c.invalid(at.Child("secretName"), tls.SecretName, badSubdomain(tls.SecretName)...)
@@ -118,7 +118,7 @@ func (c *checker) ingress(o *networkingv1.Ingress) {
 	}
 }
 
-func (c *checker) host(at *field.Path, host string) {
+func checkIngressHost(c *checker, at *field.Path, host string) {
 	if strings.Contains(host, "*") {
 		c.invalid(at, host, validation.IsWildcardDNS1123Subdomain(host)...)
 		return
@@ -126,7 +126,7 @@ func (c *checker) host(at *field.Path, host string) {
 	c.invalid(at, host, badSubdomain(host)...)
 }
 
-func (c *checker) httpPath(at *field.Path, rule *networkingv1.HTTPIngressPath) {
+func checkHTTPPath(c *checker, at *field.Path, rule *networkingv1.HTTPIngressPath) {
 	kind := rule.PathType
 	if kind == nil {
 		c.required(at.Child("pathType"), "pathType must be specified")
@@ -137,16 +137,16 @@ func (c *checker) httpPath(at *field.Path, rule *networkingv1.HTTPIngressPath) {
 	if !strings.HasPrefix(rule.Path, "/") && (needed || rule.Path != "" && *kind == networkingv1.PathTypeImplementationSpecific) {
 		c.invalid(at.Child("path"), rule.Path, "must be an absolute path")
 	}
-	c.backend(at.Child("backend"), &rule.Backend)
+	checkBackend(c, at.Child("backend"), &rule.Backend)
 }
 
-func (c *checker) backend(at *field.Path, b *networkingv1.IngressBackend) {
+func checkBackend(c *checker, at *field.Path, b *networkingv1.IngressBackend) {
 	switch {
 	case (b.Service == nil) == (b.Resource == nil):
 		c.invalid(at, "", "one of resource and service backend is required")
 		return
 	case b.Service == nil:
-		c.bucket(at.Child("resource"), b.Resource)
+		checkBackendResource(c, at.Child("resource"), b.Resource)
 		return
 	}
 	if b.Service.Name == "" {
@@ -154,20 +154,20 @@ func (c *checker) backend(at *field.Path, b *networkingv1.IngressBackend) {
 	} else {
 		c.invalid(at.Child("service", "name"), b.Service.Name, badLabel(b.Service.Name)...)
 	}
-	c.backendPort(at, &b.Service.Port)
+	checkBackendPort(c, at, &b.Service.Port)
 }
 
-// bucket checks an Ingress backend that refers to an object of any kind.
-func (c *checker) bucket(at *field.Path, ref *corev1.TypedLocalObjectReference) {
+// checkBackendResource checks an Ingress backend that refers to an object of any kind.
+func checkBackendResource(c *checker, at *field.Path, ref *corev1.TypedLocalObjectReference) {
 	if ref.APIGroup != nil {
 		c.invalid(at.Child("apiGroup"), *ref.APIGroup, badSubdomain(*ref.APIGroup)...)
 	}
-	c.segment(at.Child("kind"), ref.Kind)
-	c.segment(at.Child("name"), ref.Name)
+	checkPathSegment(c, at.Child("kind"), ref.Kind)
+	checkPathSegment(c, at.Child("name"), ref.Name)
 }
 
-// segment checks that a text can be a segment of a URL path.
-func (c *checker) segment(at *field.Path, text string) {
+// checkPathSegment checks that a text can be a segment of a URL path.
+func checkPathSegment(c *checker, at *field.Path, text string) {
 	if text == "" {
 		c.required(at, "")
 	} else {
@@ -175,7 +175,7 @@ func (c *checker) segment(at *field.Path, text string) {
 	}
 }
 
-func (c *checker) backendPort(at *field.Path, port *networkingv1.ServiceBackendPort) {
+func checkBackendPort(c *checker, at *field.Path, port *networkingv1.ServiceBackendPort) {
 	switch {
 	case (port.Name == "") == (port.Number == 0):
 		c.required(at, "one of port name and number is required")

@@ -10,47 +10,47 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *checker) configMap(o *corev1.ConfigMap) {
+func checkConfigMap(c *checker, o *corev1.ConfigMap) {
 	size := 0
 	for key, value := range o.Data {
 		size += len(value)
-		c.dataKey("data", key)
+		checkDataKey(c, "data", key)
 		if _, twice := o.BinaryData[key]; twice {
 			c.invalid(field.NewPath("data").Key(key), key, "duplicate of key present in binaryData")
 		}
 	}
 	for key, value := range o.BinaryData {
 		size += len(value)
-		c.dataKey("binaryData", key)
+		checkDataKey(c, "binaryData", key)
 	}
 	if size > corev1.MaxSecretSize {
 		c.add(field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize))
 	}
 }
 
-func (c *checker) dataKey(child, key string) {
+func checkDataKey(c *checker, child, key string) {
 	if bad := badDataKey(key); bad != nil {
 		c.invalid(field.NewPath(child).Key(key), key, bad...)
 	}
 }
 
-func (c *checker) secret(o *corev1.Secret) {
+func checkSecret(c *checker, o *corev1.Secret) {
 	size := 0
 	for key, value := range o.Data {
 		size += len(value)
-		c.dataKey("data", key)
+		checkDataKey(c, "data", key)
 	}
 	for key := range o.StringData {
-		c.dataKey("data", key)
+		checkDataKey(c, "data", key)
 	}
 	if size > corev1.MaxSecretSize {
 		c.add(field.TooLong(field.NewPath("data"), "", corev1.MaxSecretSize))
 	}
-	c.secretType(o)
+	checkSecretType(c, o)
 }
 
-// secretType checks that a Secret has the data that its type requires.
-func (c *checker) secretType(o *corev1.Secret) {
+// checkSecretType checks that a Secret has the data that its type requires.
+func checkSecretType(c *checker, o *corev1.Secret) {
 	has := func(key string) bool {
 		_, data := o.Data[key]
 		_, text := o.StringData[key]
@@ -89,7 +89,7 @@ func (c *checker) secretType(o *corev1.Secret) {
 	}
 }
 
-func (c *checker) claimSpec(at *field.Path, spec *corev1.PersistentVolumeClaimSpec) {
+func checkClaimSpec(c *checker, at *field.Path, spec *corev1.PersistentVolumeClaimSpec) {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 	if len(spec.AccessModes) == 0 {
 		c.required(at.Child("accessModes"), "at least 1 access mode is required")
@@ -114,7 +114,7 @@ func (c *checker) claimSpec(at *field.Path, spec *corev1.PersistentVolumeClaimSp
 	c.selector(at.Child("selector"), spec.Selector)
 }
 
-func (c *checker) namespace(o *corev1.Namespace) {
+func checkNamespace(c *checker, o *corev1.Namespace) {
 	if o.Namespace != "" {
 		c.forbidden(metadataPath.Child("namespace"), "not allowed on this type")
 	}

@@ -13,7 +13,8 @@ import (
 
 // serving checks probes and lifecycle handlers, which only regular containers and sidecars may
 // have.
-func (p *podCheck) serving(at *field.Path, c *corev1.Container) {
+func (p *containerCheck) serving() {
+	at, c := p.path, p.container
 	if c.Lifecycle != nil {
 		p.lifecycle(at.Child("lifecycle"), c.Lifecycle)
 	}
@@ -36,7 +37,8 @@ func (p *podCheck) serving(at *field.Path, c *corev1.Container) {
 }
 
 // notServing rejects probes and lifecycle handlers in other containers.
-func (p *podCheck) notServing(at *field.Path, c *corev1.Container, why string) {
+func (p *containerCheck) notServing(why string) {
+	at, c := p.path, p.container
 	for _, part := range [...]struct {
 		child string
 		set   bool
@@ -50,7 +52,7 @@ func (p *podCheck) notServing(at *field.Path, c *corev1.Container, why string) {
 	}
 }
 
-func (p *podCheck) probe(at *field.Path, probe *corev1.Probe) {
+func (p *containerCheck) probe(at *field.Path, probe *corev1.Probe) {
 	p.handler(at, &corev1.LifecycleHandler{Exec: probe.Exec, HTTPGet: probe.HTTPGet, TCPSocket: probe.TCPSocket}, probe.GRPC)
 	p.notNegative(at, "initialDelaySeconds", int64(probe.InitialDelaySeconds))
 	p.notNegative(at, "timeoutSeconds", int64(probe.TimeoutSeconds))
@@ -62,7 +64,7 @@ func (p *podCheck) probe(at *field.Path, probe *corev1.Probe) {
 	}
 }
 
-func (p *podCheck) lifecycle(at *field.Path, l *corev1.Lifecycle) {
+func (p *containerCheck) lifecycle(at *field.Path, l *corev1.Lifecycle) {
 	if l.PostStart != nil {
 		p.handler(at.Child("postStart"), l.PostStart, nil)
 	}
@@ -76,7 +78,7 @@ func (p *podCheck) lifecycle(at *field.Path, l *corev1.Lifecycle) {
 
 // handler checks that exactly one handler is set and that it is valid. It does not validate a
 // second one.
-func (p *podCheck) handler(at *field.Path, h *corev1.LifecycleHandler, grpc *corev1.GRPCAction) {
+func (p *containerCheck) handler(at *field.Path, h *corev1.LifecycleHandler, grpc *corev1.GRPCAction) {
 	n := 0
 	first := func(child string, set bool) bool {
 		if !set {
@@ -108,7 +110,7 @@ func (p *podCheck) handler(at *field.Path, h *corev1.LifecycleHandler, grpc *cor
 	}
 }
 
-func (p *podCheck) httpGet(at *field.Path, get *corev1.HTTPGetAction) {
+func (p *containerCheck) httpGet(at *field.Path, get *corev1.HTTPGetAction) {
 	p.port(at.Child("port"), get.Port)
 	enum(p.checker, at, "scheme", get.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
 	for _, header := range get.HTTPHeaders {
@@ -127,7 +129,7 @@ func (c *checker) port(at *field.Path, port intstr.IntOrString) {
 	}
 }
 
-func (p *podCheck) sleep(at *field.Path, seconds int64) {
+func (p *containerCheck) sleep(at *field.Path, seconds int64) {
 	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if p.spec.TerminationGracePeriodSeconds != nil {
 		grace = *p.spec.TerminationGracePeriodSeconds

@@ -14,7 +14,7 @@ import (
 
 const quotaPrefix = "requests."
 
-func (p *podCheck) containerResources(at *field.Path, r *corev1.ResourceRequirements) {
+func (p *containerCheck) containerResources(at *field.Path, r *corev1.ResourceRequirements) {
 	p.requirements(at, r, badContainerResource)
 	var names, parts seen[string]
 	for i, claim := range r.Claims {
@@ -154,7 +154,7 @@ func (p *podCheck) checkPodResources() {
 	}
 }
 
-func (p *podCheck) resizePolicies(at *field.Path, policies []corev1.ContainerResizePolicy) {
+func (p *containerCheck) resizePolicies(at *field.Path, policies []corev1.ContainerResizePolicy) {
 	var names seen[corev1.ResourceName]
 	for i, policy := range policies {
 		if policy.ResourceName != corev1.ResourceCPU && policy.ResourceName != corev1.ResourceMemory {

@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *checker) disruptionBudget(o *policyv1.PodDisruptionBudget) {
+func checkDisruptionBudget(c *checker, o *policyv1.PodDisruptionBudget) {
 	spec := &o.Spec
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
 		c.invalid(specPath, "", "minAvailable and maxUnavailable cannot be both set")
 	}
-	c.share(specPath, "minAvailable", spec.MinAvailable, true)
-	c.share(specPath, "maxUnavailable", spec.MaxUnavailable, true)
+	checkShare(c, specPath, "minAvailable", spec.MinAvailable, true)
+	checkShare(c, specPath, "maxUnavailable", spec.MaxUnavailable, true)
 	if spec.Selector != nil {
 		c.selector(specPath.Child("selector"), spec.Selector)
 	}
 	enumIf(c, specPath, "unhealthyPodEvictionPolicy", spec.UnhealthyPodEvictionPolicy, policyv1.IfHealthyBudget, policyv1.AlwaysAllow)
 }
 
-// autoscaler checks an autoscaler. A new one must not have minReplicas 0, which needs a feature gate.
-func (c *checker) autoscaler(o *autoscalingv2.HorizontalPodAutoscaler) {
+// checkAutoscaler checks an autoscaler. A new one must not have minReplicas 0, which needs a feature gate.
+func checkAutoscaler(c *checker, o *autoscalingv2.HorizontalPodAutoscaler) {
 	spec := &o.Spec
 	least := int32(1)
 	if spec.MinReplicas != nil {
@@ -41,29 +41,29 @@ func (c *checker) autoscaler(o *autoscalingv2.HorizontalPodAutoscaler) {
 	case spec.MaxReplicas < least:
 		c.invalid(at, spec.MaxReplicas, "must be greater than or equal to `minReplicas`")
 	}
-	c.reference(scaleTargetPath, &spec.ScaleTargetRef)
+	checkReference(c, scaleTargetPath, &spec.ScaleTargetRef)
 	if !c.isUpdate {
-		c.scaleTargetGroup(&spec.ScaleTargetRef)
+		checkScaleTargetGroup(c, &spec.ScaleTargetRef)
 	}
 	for i := range spec.Metrics {
-		c.metric(specPath.Child("metrics").Index(i), &spec.Metrics[i])
+		checkMetric(c, specPath.Child("metrics").Index(i), &spec.Metrics[i])
 	}
 	if behavior := spec.Behavior; behavior != nil {
-		c.scalingRules(specPath.Child("behavior", "scaleUp"), behavior.ScaleUp)
-		c.scalingRules(specPath.Child("behavior", "scaleDown"), behavior.ScaleDown)
+		checkScalingRules(c, specPath.Child("behavior", "scaleUp"), behavior.ScaleUp)
+		checkScalingRules(c, specPath.Child("behavior", "scaleDown"), behavior.ScaleDown)
 	}
 }
 
 var scaleTargetPath = specPath.Child("scaleTargetRef")
 
-// scaleTargetGroup requires the API group of the target. Older objects may lack it.
-func (c *checker) scaleTargetGroup(ref *autoscalingv2.CrossVersionObjectReference) {
+// checkScaleTargetGroup requires the API group of the target. Older objects may lack it.
+func checkScaleTargetGroup(c *checker, ref *autoscalingv2.CrossVersionObjectReference) {
 	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err == nil && gv.Group == "" {
 		c.invalid(scaleTargetPath.Child("apiVersion"), ref.APIVersion, "apiVersion must specify API group")
 	}
 }
 
-func (c *checker) pathSegment(at *field.Path, s string) {
+func checkReferencePart(c *checker, at *field.Path, s string) {
 	if s == "" {
 		c.required(at, "")
 		return
@@ -71,16 +71,16 @@ func (c *checker) pathSegment(at *field.Path, s string) {
 	c.invalid(at, s, content.IsPathSegmentName(s)...)
 }
 
-func (c *checker) reference(at *field.Path, ref *autoscalingv2.CrossVersionObjectReference) {
-	c.pathSegment(at.Child("kind"), ref.Kind)
-	c.pathSegment(at.Child("name"), ref.Name)
+func checkReference(c *checker, at *field.Path, ref *autoscalingv2.CrossVersionObjectReference) {
+	checkReferencePart(c, at.Child("kind"), ref.Kind)
+	checkReferencePart(c, at.Child("name"), ref.Name)
 	if _, err := schema.ParseGroupVersion(ref.APIVersion); err != nil && !c.isUpdate {
 		c.invalid(at.Child("apiVersion"), ref.APIVersion, err.Error())
 	}
 }
 
-// metric checks that a metric has exactly the source that its type names.
-func (c *checker) metric(at *field.Path, m *autoscalingv2.MetricSpec) {
+// checkMetric checks that a metric has exactly the source that its type names.
+func checkMetric(c *checker, at *field.Path, m *autoscalingv2.MetricSpec) {
 	sources := map[autoscalingv2.MetricSourceType]struct {
 		name string
 		set  bool
@@ -108,29 +108,29 @@ func (c *checker) metric(at *field.Path, m *autoscalingv2.MetricSpec) {
 			c.forbidden(at.Child(source.name), "must populate the given metric source only")
 		}
 	}
-	c.metricSource(at.Child(own.name), m)
+	checkMetricSource(c, at.Child(own.name), m)
 }
 
-func (c *checker) metricSource(at *field.Path, m *autoscalingv2.MetricSpec) {
+func checkMetricSource(c *checker, at *field.Path, m *autoscalingv2.MetricSpec) {
 	switch m.Type {
 	case autoscalingv2.ObjectMetricSourceType:
 		t := &m.Object.Target
-		c.reference(at.Child("describedObject"), &m.Object.DescribedObject)
-		c.pathSegment(at.Child("metric", "name"), m.Object.Metric.Name)
-		c.target(at, t, wrong(t.Value == nil && t.AverageValue == nil, "averageValue", false, ""))
+		checkReference(c, at.Child("describedObject"), &m.Object.DescribedObject)
+		checkReferencePart(c, at.Child("metric", "name"), m.Object.Metric.Name)
+		checkMetricTarget(c, at, t, wrong(t.Value == nil && t.AverageValue == nil, "averageValue", false, ""))
 	case autoscalingv2.PodsMetricSourceType:
-		c.pathSegment(at.Child("metric", "name"), m.Pods.Metric.Name)
-		c.target(at, &m.Pods.Target, wrong(m.Pods.Target.AverageValue == nil, "averageValue", false, ""))
+		checkReferencePart(c, at.Child("metric", "name"), m.Pods.Metric.Name)
+		checkMetricTarget(c, at, &m.Pods.Target, wrong(m.Pods.Target.AverageValue == nil, "averageValue", false, ""))
 	case autoscalingv2.ExternalMetricSourceType:
 		t := &m.External.Target
-		c.pathSegment(at.Child("metric", "name"), m.External.Metric.Name)
-		c.target(at, t, wrong(t.Value == nil && t.AverageValue == nil, "averageValue", t.Value != nil && t.AverageValue != nil, "value"))
+		checkReferencePart(c, at.Child("metric", "name"), m.External.Metric.Name)
+		checkMetricTarget(c, at, t, wrong(t.Value == nil && t.AverageValue == nil, "averageValue", t.Value != nil && t.AverageValue != nil, "value"))
 	case autoscalingv2.ResourceMetricSourceType:
 		t := &m.Resource.Target
 		if m.Resource.Name == "" {
 			c.required(at.Child("name"), "must specify a resource name")
 		}
-		c.target(at, t, wrong(t.AverageUtilization == nil && t.AverageValue == nil, "averageUtilization", t.AverageUtilization != nil && t.AverageValue != nil, "averageValue"))
+		checkMetricTarget(c, at, t, wrong(t.AverageUtilization == nil && t.AverageValue == nil, "averageUtilization", t.AverageUtilization != nil && t.AverageValue != nil, "averageValue"))
 	case autoscalingv2.ContainerResourceMetricSourceType:
 		t := &m.ContainerResource.Target
 		if m.ContainerResource.Name == "" {
@@ -141,7 +141,7 @@ func (c *checker) metricSource(at *field.Path, m *autoscalingv2.MetricSpec) {
 		} else {
 			c.invalid(at.Child("container"), name, badLabel(name)...)
 		}
-		c.target(at, t, wrong(t.AverageUtilization == nil && t.AverageValue == nil, "averageUtilization", t.AverageUtilization != nil && t.AverageValue != nil, "averageValue"))
+		checkMetricTarget(c, at, t, wrong(t.AverageUtilization == nil && t.AverageValue == nil, "averageUtilization", t.AverageUtilization != nil && t.AverageValue != nil, "averageValue"))
 	}
 }
 
@@ -156,9 +156,9 @@ func wrong(lacks bool, missing string, both bool, surplus string) string {
 	return ""
 }
 
-// target checks the target of a metric. wrong names the value that does not fit the metric's
+// checkMetricTarget checks the target of a metric. wrong names the value that does not fit the metric's
 // source, if any.
-func (c *checker) target(at *field.Path, t *autoscalingv2.MetricTarget, wrong string) {
+func checkMetricTarget(c *checker, at *field.Path, t *autoscalingv2.MetricTarget, wrong string) {
 	at = at.Child("target")
 	switch t.Type {
 	case "":
@@ -182,7 +182,7 @@ func (c *checker) target(at *field.Path, t *autoscalingv2.MetricTarget, wrong st
 	}
 }
 
-func (c *checker) scalingRules(at *field.Path, rules *autoscalingv2.HPAScalingRules) {
+func checkScalingRules(c *checker, at *field.Path, rules *autoscalingv2.HPAScalingRules) {
 	if rules == nil {
 		return
 	}

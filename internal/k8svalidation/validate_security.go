@@ -38,7 +38,7 @@ func (p *podCheck) podSecurity(at *field.Path, s *corev1.PodSecurityContext) {
 	}
 }
 
-func (p *podCheck) containerSecurity(at *field.Path, s *corev1.SecurityContext) {
+func (p *containerCheck) containerSecurity(at *field.Path, s *corev1.SecurityContext) {
 	if s == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (p *podCheck) containerSecurity(at *field.Path, s *corev1.SecurityContext) 
 	}
 }
 
-func (p *podCheck) procMount(at *field.Path, mount *corev1.ProcMountType) {
+func (p *containerCheck) procMount(at *field.Path, mount *corev1.ProcMountType) {
 	enumIf(p.checker, at, "procMount", mount, corev1.DefaultProcMount, corev1.UnmaskedProcMount)
 	if mount != nil && *mount == corev1.UnmaskedProcMount && (p.spec.HostUsers == nil || *p.spec.HostUsers) {
 		p.invalid(at.Child("procMount"), *mount, "`hostUsers` must be false to use `Unmasked`")

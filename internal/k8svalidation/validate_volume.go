@@ -30,12 +30,20 @@ func (p *podCheck) checkVolumes() {
 		} else {
 			p.volumes[v.Name] = v
 		}
-		p.volume(at.Index(i), v)
+		(&volumeCheck{p, at.Index(i), v}).check()
 	}
 }
 
-// volume checks the source of a volume. Without a source it becomes an emptyDir.
-func (p *podCheck) volume(at *field.Path, v *corev1.Volume) {
+// A volumeCheck checks one volume of a Pod.
+type volumeCheck struct {
+	*podCheck
+	path   *field.Path
+	volume *corev1.Volume
+}
+
+// check checks the source of the volume. Without a source it becomes an emptyDir.
+func (p *volumeCheck) check() {
+	at, v := p.path, p.volume
 	if sources(&v.VolumeSource) > 1 {
 		for _, name := range sourceNames(&v.VolumeSource)[1:] {
 			p.forbidden(at.Child(name), "may not specify more than 1 volume type")
@@ -109,7 +117,7 @@ func (c *checker) mode(at *field.Path, child string, mode *int32) {
 	}
 }
 
-func (p *podCheck) items(at *field.Path, items []corev1.KeyToPath) {
+func (p *volumeCheck) items(at *field.Path, items []corev1.KeyToPath) {
 	for i := range items {
 		item := &items[i]
 		if item.Key == "" {
@@ -132,7 +140,7 @@ func (c *checker) filePath(at *field.Path, path string) {
 	}
 }
 
-func (p *podCheck) hostPath(at *field.Path, h *corev1.HostPathVolumeSource) {
+func (p *volumeCheck) hostPath(at *field.Path, h *corev1.HostPathVolumeSource) {
 	if h.Path == "" {
 		p.required(at.Child("path"), "")
 		return
@@ -145,7 +153,7 @@ func (p *podCheck) hostPath(at *field.Path, h *corev1.HostPathVolumeSource) {
 }
 
 // claimRef rejects the name of a claim that the Pod creates for another of its volumes.
-func (p *podCheck) claimRef(at *field.Path, name string) {
+func (p *volumeCheck) claimRef(at *field.Path, name string) {
 	p.present(at, "persistentVolumeClaim", "claimName", name)
 	if p.podName == "" {
 		return
@@ -157,7 +165,7 @@ func (p *podCheck) claimRef(at *field.Path, name string) {
 	}
 }
 
-func (p *podCheck) file(at *field.Path, f *corev1.DownwardAPIVolumeFile) {
+func (p *volumeCheck) file(at *field.Path, f *corev1.DownwardAPIVolumeFile) {
 	p.filePath(at, f.Path)
 	p.mode(at, "mode", f.Mode)
 	switch {
@@ -175,7 +183,7 @@ func (p *podCheck) file(at *field.Path, f *corev1.DownwardAPIVolumeFile) {
 }
 
 // projected checks that no two sources write the same path.
-func (p *podCheck) projected(at *field.Path, v *corev1.ProjectedVolumeSource) {
+func (p *volumeCheck) projected(at *field.Path, v *corev1.ProjectedVolumeSource) {
 	p.mode(at, "defaultMode", v.DefaultMode)
 	var paths seen[string]
 	once := func(path string) {
@@ -218,14 +226,14 @@ func eachPath(items []corev1.KeyToPath, do func(string)) {
 	}
 }
 
-func (p *podCheck) token(at *field.Path, t *corev1.ServiceAccountTokenProjection) {
+func (p *volumeCheck) token(at *field.Path, t *corev1.ServiceAccountTokenProjection) {
 	if s := t.ExpirationSeconds; s != nil && (*s < 10*60 || *s > 1<<32) {
 		p.invalid(at.Child("expirationSeconds"), *s, "may not specify a duration less than 10 minutes or larger than 2^32 seconds")
 	}
 	p.filePath(at, t.Path)
 }
 
-func (p *podCheck) csi(at *field.Path, csi *corev1.CSIVolumeSource) {
+func (p *volumeCheck) csi(at *field.Path, csi *corev1.CSIVolumeSource) {
 	const most = 63
 	switch driver := csi.Driver; {
 	case driver == "":
@@ -240,7 +248,7 @@ func (p *podCheck) csi(at *field.Path, csi *corev1.CSIVolumeSource) {
 	}
 }
 
-func (p *podCheck) ephemeral(at *field.Path, v *corev1.Volume) {
+func (p *volumeCheck) ephemeral(at *field.Path, v *corev1.Volume) {
 	t := v.Ephemeral.VolumeClaimTemplate
 	if t == nil {
 		p.required(at.Child("ephemeral", "volumeClaimTemplate"), "")
@@ -248,7 +256,7 @@ func (p *podCheck) ephemeral(at *field.Path, v *corev1.Volume) {
 	}
 	in := at.Child("ephemeral", "volumeClaimTemplate")
 	p.labelsAndAnnotations(in.Child("metadata"), &t.ObjectMeta)
-	p.claimSpec(in.Child("spec"), &t.Spec)
+	checkClaimSpec(p.checker, in.Child("spec"), &t.Spec)
 	if p.podName != "" && v.Name != "" {
 		p.invalid(at.Child("name"), v.Name, badSubdomain(p.podName+"-"+v.Name)...)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *checker) deployment(o *appsv1.Deployment) {
+func checkDeployment(c *checker, o *appsv1.Deployment) {
 	spec := &o.Spec
 	notNegativeIf(c, specPath, "replicas", spec.Replicas)
 	notNegativeIf(c, specPath, "revisionHistoryLimit", spec.RevisionHistoryLimit)
@@ -26,7 +26,7 @@ func (c *checker) deployment(o *appsv1.Deployment) {
 	if deadline < 0 || deadline <= spec.MinReadySeconds {
 		c.invalid(specPath.Child("progressDeadlineSeconds"), deadline, "must be greater than minReadySeconds")
 	}
-	c.selects(spec.Selector, spec.Template.Labels)
+	checkSelector(c, spec.Selector, spec.Template.Labels)
 	c.template(templatePath, &spec.Template, true)
 	at := specPath.Child("strategy")
 	enum(c, at, "type", spec.Strategy.Type, appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType)
@@ -39,15 +39,15 @@ func (c *checker) deployment(o *appsv1.Deployment) {
 		return
 	}
 	at = at.Child("rollingUpdate")
-	c.share(at, "maxUnavailable", update.MaxUnavailable, true)
-	c.share(at, "maxSurge", update.MaxSurge, false)
+	checkShare(c, at, "maxUnavailable", update.MaxUnavailable, true)
+	checkShare(c, at, "maxSurge", update.MaxSurge, false)
 	if isNone(update.MaxUnavailable) && isNone(update.MaxSurge) {
 		c.invalid(at.Child("maxUnavailable"), update.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
 	}
 }
 
-// share checks a number of pods or a percentage.
-func (c *checker) share(at *field.Path, child string, v *intstr.IntOrString, part bool) {
+// checkShare checks a number of pods or a percentage.
+func checkShare(c *checker, at *field.Path, child string, v *intstr.IntOrString, part bool) {
 	switch {
 	case v == nil:
 	case v.Type == intstr.Int:
@@ -66,8 +66,8 @@ func percent(v *intstr.IntOrString) int {
 
 func isNone(v *intstr.IntOrString) bool { return v != nil && percent(v) == 0 }
 
-// selects checks that a selector is present, valid, and matches the labels of the pod template.
-func (c *checker) selects(s *metav1.LabelSelector, podLabels map[string]string) {
+// checkSelector checks that a selector is present, valid, and matches the labels of the pod template.
+func checkSelector(c *checker, s *metav1.LabelSelector, podLabels map[string]string) {
 	at := specPath.Child("selector")
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		c.required(at, "a selector that is missing or empty is invalid")
@@ -92,18 +92,18 @@ func matches(s *metav1.LabelSelector, podLabels map[string]string) bool {
 	return err != nil || selector.Matches(labels.Set(podLabels)) // the selector has been refused
 }
 
-func (c *checker) replicaSet(o *appsv1.ReplicaSet) {
+func checkReplicaSet(c *checker, o *appsv1.ReplicaSet) {
 	notNegativeIf(c, specPath, "replicas", o.Spec.Replicas)
 	c.notNegative(specPath, "minReadySeconds", int64(o.Spec.MinReadySeconds))
-	c.selects(o.Spec.Selector, o.Spec.Template.Labels)
+	checkSelector(c, o.Spec.Selector, o.Spec.Template.Labels)
 	c.template(templatePath, &o.Spec.Template, true)
 }
 
-func (c *checker) daemonSet(o *appsv1.DaemonSet) {
+func checkDaemonSet(c *checker, o *appsv1.DaemonSet) {
 	spec := &o.Spec
 	notNegativeIf(c, specPath, "revisionHistoryLimit", spec.RevisionHistoryLimit)
 	c.notNegative(specPath, "minReadySeconds", int64(spec.MinReadySeconds))
-	c.selects(spec.Selector, spec.Template.Labels)
+	checkSelector(c, spec.Selector, spec.Template.Labels)
 	c.template(templatePath, &spec.Template, true)
 	at := specPath.Child("updateStrategy")
 	enum(c, at, "type", spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType)
@@ -112,8 +112,8 @@ func (c *checker) daemonSet(o *appsv1.DaemonSet) {
 		return
 	}
 	at = at.Child("rollingUpdate")
-	c.share(at, "maxUnavailable", update.MaxUnavailable, true)
-	c.share(at, "maxSurge", update.MaxSurge, true)
+	checkShare(c, at, "maxUnavailable", update.MaxUnavailable, true)
+	checkShare(c, at, "maxSurge", update.MaxSurge, true)
 	unavailable := update.MaxUnavailable == nil || !isNone(update.MaxUnavailable)
 	surge := update.MaxSurge != nil && !isNone(update.MaxSurge)
 	if unavailable && surge {
@@ -123,7 +123,7 @@ func (c *checker) daemonSet(o *appsv1.DaemonSet) {
 	}
 }
 
-func (c *checker) statefulSet(o *appsv1.StatefulSet) {
+func checkStatefulSet(c *checker, o *appsv1.StatefulSet) {
 	spec := &o.Spec
 	notNegativeIf(c, specPath, "replicas", spec.Replicas)
 	c.notNegative(specPath, "minReadySeconds", int64(spec.MinReadySeconds))
@@ -135,14 +135,14 @@ func (c *checker) statefulSet(o *appsv1.StatefulSet) {
 	}
 	for i := range spec.VolumeClaimTemplates {
 		if !c.isUpdate {
-			c.claimSpec(specPath.Child("volumeClaimTemplates").Index(i).Child("spec"), &spec.VolumeClaimTemplates[i].Spec)
+			checkClaimSpec(c, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"), &spec.VolumeClaimTemplates[i].Spec)
 		}
 	}
-	c.selects(spec.Selector, spec.Template.Labels)
+	checkSelector(c, spec.Selector, spec.Template.Labels)
 	pods := identified(spec)
 	c.template(templatePath, &pods, true)
 	enum(c, specPath, "podManagementPolicy", spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)
-	c.updateStrategy(specPath.Child("updateStrategy"), &spec.UpdateStrategy)
+	checkUpdateStrategy(c, specPath.Child("updateStrategy"), &spec.UpdateStrategy)
 	if keep := spec.PersistentVolumeClaimRetentionPolicy; keep != nil {
 		at := specPath.Child("persistentVolumeClaimRetentionPolicy")
 		enum(c, at, "whenDeleted", keep.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
@@ -171,7 +171,7 @@ func identified(spec *appsv1.StatefulSetSpec) corev1.PodTemplateSpec {
 	return t
 }
 
-func (c *checker) updateStrategy(at *field.Path, s *appsv1.StatefulSetUpdateStrategy) {
+func checkUpdateStrategy(c *checker, at *field.Path, s *appsv1.StatefulSetUpdateStrategy) {
 	enum(c, at, "type", s.Type, appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType)
 	update := s.RollingUpdate
 	if update == nil {
@@ -185,7 +185,7 @@ func (c *checker) updateStrategy(at *field.Path, s *appsv1.StatefulSetUpdateStra
 	notNegativeIf(c, at, "partition", update.Partition)
 }
 
-func (c *checker) replicationController(o *corev1.ReplicationController) {
+func checkReplicationController(c *checker, o *corev1.ReplicationController) {
 	notNegativeIf(c, specPath, "replicas", o.Spec.Replicas)
 	c.notNegative(specPath, "minReadySeconds", int64(o.Spec.MinReadySeconds))
 	if o.Spec.Template == nil {
