@@ -4,6 +4,7 @@ package program_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -35,7 +36,7 @@ func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
 	}, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		namespace, err := lister.Get(req.Namespace)
 		if err != nil {
-			return fmt.Errorf("namespace of the Pod: %s", err) // %w would make "not found" a denial instead of a failure
+			return errors.New("namespace of the Pod: " + err.Error()) // with %w, "not found" would be a denial instead of a failure
 		}
 		if namespace.Labels["team"] == "" {
 			return webhook.Denyf("the namespace %s has no team", namespace.Name)
