@@ -53,15 +53,17 @@ type Options struct {
 
 // A session is one run of the command.
 type session struct {
-	o       Options
-	s       *screen.Screen
-	out     *printer
-	config  *rest.Config        // client configuration of an existing cluster
-	flags   map[string][]string // flags of the API server that dev starts
-	target  target
-	proxy   *proxy
-	records *registry
-	watch   *watcher
+	o        Options
+	s        *screen.Screen
+	out      *printer
+	config   *rest.Config        // client configuration of an existing cluster
+	flags    map[string][]string // flags of the API server that dev starts
+	target   target
+	started  chan struct{} // closed when the local API server has started or failed
+	startErr error         // set before started is closed
+	proxy    *proxy
+	records  *registry
+	watch    *watcher
 
 	current *generation
 	mounted []configuration
@@ -82,7 +84,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	d := &session{o: o, s: s}
+	d := &session{o: o, s: s, started: make(chan struct{})}
 	if o.Cluster {
 		if d.config, err = o.Where.Config(); err != nil {
 			return err
@@ -154,8 +156,9 @@ func (d *session) start(ctx context.Context) error {
 	})
 	if !d.o.Cluster { // joinCluster asks the user, so it waits until the hooks are built
 		both.Go(func() (err error) {
-			d.target, err = startServer(bothCtx, d)
-			return err
+			defer close(d.started)
+			d.target, d.startErr = startServer(bothCtx, d)
+			return d.startErr
 		})
 	}
 	if err := both.Wait(); err != nil {
@@ -188,7 +191,7 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 		return g, g.probe(ctx)
 	}
 	watch, watching := newWatcher(ctx, d.o.Dir, d.o.Package)
-	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out)
+	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out, d.access)
 	switch {
 	case err != nil: // more precise than an error of go list
 		if watching == nil {
@@ -282,7 +285,7 @@ func (d *session) rebuild(ctx context.Context) {
 		return
 	}
 	began := time.Now()
-	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out)
+	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out, d.access)
 	if watchErr := d.watch.updateFolders(ctx, err != nil); watchErr != nil && err == nil && ctx.Err() == nil {
 		d.s.Note("%v", watchErr)
 	}

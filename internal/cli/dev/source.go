@@ -18,6 +18,8 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/objects"
@@ -42,8 +44,11 @@ type generation struct {
 // packageName is the name of the configurations of a package.
 const packageName = "hooks"
 
+// An accessFunc returns the client configuration of hooks that declare these permissions.
+type accessFunc func(ctx context.Context, rules []rbacv1.PolicyRule) (*rest.Config, error)
+
 // buildPackage builds and starts the hooks of a package.
-func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generation, error) {
+func buildPackage(ctx context.Context, dir, pkg string, log io.Writer, access accessFunc) (*generation, error) {
 	program, err := gohooks.Build(ctx, dir, pkg, log)
 	if err != nil {
 		return nil, err
@@ -60,7 +65,7 @@ func buildPackage(ctx context.Context, dir, pkg string, log io.Writer) (*generat
 		}
 		program.Close()
 	}
-	g.restart = func(ctx context.Context) error { return g.start(ctx, program) }
+	g.restart = func(ctx context.Context) error { return g.start(ctx, program, access) }
 	mutating, validating, err := program.Describe(ctx, webhook.ConfigurationOptions{Name: packageName, URL: "https://localhost"})
 	if err == nil {
 		err = g.restart(ctx)
@@ -95,11 +100,22 @@ func setPath(c *admissionregistrationv1.WebhookClientConfig, path string) {
 	}
 }
 
-func (g *generation) start(ctx context.Context, program *gohooks.Program) error {
+func (g *generation) start(ctx context.Context, program *gohooks.Program, access accessFunc) error {
+	var options gohooks.StartOptions
+	if program.Deps {
+		config, err := access(ctx, program.Rules)
+		if err != nil {
+			return err
+		}
+		if options.Kubeconfig, err = writeKubeconfig(config); err != nil {
+			return problem.New("cannot write the kubeconfig of the hooks: %w", err)
+		}
+		defer func() { _ = os.Remove(options.Kubeconfig) }() // the process has read it when it serves
+	}
 	// The end of ctx stops the start, but not the started process: that must answer the last calls.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, cancel)
-	process, err := program.Start(own, gohooks.StartOptions{})
+	process, err := program.Start(own, options)
 	if err != nil || !detach() {
 		cancel()
 		if err == nil {
