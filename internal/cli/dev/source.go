@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -270,7 +271,12 @@ func (g *generation) probe(ctx context.Context) error {
 		return response.Body.Close()
 	}
 	failed := problem.New("cannot call %s: %w", base, unwrapURL(err))
-	if strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: ") {
+	var (
+		untrusted *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+	)
+	if errors.As(err, &untrusted) || errors.As(err, &record) || errors.As(err, &alert) {
 		return failed.Hint("--ca-file FILE, with the CA of the webhook's certificate in PEM")
 	}
 	return failed.Hint("start the webhook first")
