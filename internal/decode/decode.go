@@ -21,7 +21,7 @@
 //     sigs.k8s.io/json as a whole, for these bytes only.
 //
 // This pass never guesses. A document that it refuses, or in which a struct's member appears twice, is decoded
-// again by sigs.k8s.io/json, whose result and error count.
+// again by sigs.k8s.io/json. Its result and its error are returned.
 package decode
 
 import (

@@ -12,7 +12,7 @@ import (
 
 // A walker compares a document with a Go value, from the top down. Each method that takes a Go value compares
 // it with the next part of the outline, appends the operations that turn the part into the value, and
-// leaves the walker behind the part.
+// advances the walker past that part.
 //
 // To a decoder, an absent member and null are the zero value. The methods absent and omitted handle
 // members that only one side has.

@@ -12,7 +12,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// A pattern that the harness misses without a law or without a family of inputs. It shows why the law or family exists.
+// These maps name, for each law and each family of inputs, a faulty webhook that the harness misses when that law or
+// family is disabled.
 var (
 	escapesWithoutLaw = map[Law]string{
 		L1:  "P01 blind append of a sidecar",

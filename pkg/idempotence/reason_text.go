@@ -37,8 +37,8 @@ var optionHints = Hints{
 	ReasonExceptionUnused:      "check the path, and whether the webhook still makes that change",
 }
 
-// Text returns the text of the reason. Where hints have an entry for a code, it replaces the hint for
-// the author of a Go test.
+// Text returns the reason with its hint. The hint comes from hints, or is the one for the author of a Go test if hints has
+// no entry for the code.
 func (r Reason) Text(hints Hints) string {
 	words, ok := hints[r.Code]
 	if !ok {

@@ -98,7 +98,7 @@ func TestRequestsFailWithoutACluster(t *testing.T) {
 
 func TestFailingHooksFunctionIsNamed(t *testing.T) {
 	p := Program{Name: "broken", Hooks: func(context.Context, *Deps) ([]*webhook.Hook, error) { return nil, errors.New("no rules") }}
-	if err := p.Run(t.Context(), nil, io.Discard, io.Discard); err == nil || err.Error() != "cannot make the hooks: no rules" {
+	if err := p.Run(t.Context(), nil, io.Discard, io.Discard); err == nil || err.Error() != "cannot create the hooks: no rules" {
 		t.Errorf("got %v", err)
 	}
 }

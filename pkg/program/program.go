@@ -114,7 +114,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	defer stop()
 	hooks, err := p.Hooks(logr.NewContext(ctx, logger), deps)
 	if err != nil {
-		return fmt.Errorf("cannot make the hooks: %w", err)
+		return fmt.Errorf("cannot create the hooks: %w", err)
 	}
 	switch {
 	case o.printConfiguration:

@@ -166,8 +166,7 @@ func (k *keeper) follow(mark string, look func() []string) {
 	}
 }
 
-// A byteFields has fields that hold bytes. One has a type that keeps the bytes it decodes instead of a
-// copy.
+// byteFields is an object with raw JSON fields. A rawKeeper keeps the slice passed to UnmarshalJSON without copying it.
 type byteFields struct {
 	Metadata json.RawMessage `json:"metadata"`
 	Spec     rawKeeper       `json:"spec"`

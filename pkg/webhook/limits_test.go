@@ -252,8 +252,8 @@ func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 	return conn
 }
 
-// TestConnectionOfARefusedCallStaysOpen checks bodies of the usual sizes: the API server
-// repeats the call on the same connection.
+// TestConnectionOfARefusedCallStaysOpen checks that refusing a call with a body of usual size leaves its connection open,
+// so that the API server can repeat the call on it.
 func TestConnectionOfARefusedCallStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()

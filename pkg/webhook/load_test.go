@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestLoad checks the load while a handler runs, after it was left behind, and after it returned.
+// TestLoad checks Server.Load while a handler runs, after its call has timed out, and after the handler has returned.
 func TestLoad(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newBlockingHandler()

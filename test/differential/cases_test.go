@@ -141,8 +141,8 @@ func someUser(r *rand.Rand) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{}
 }
 
-// Scripts that allow a request, for each slot. DELETE has its own, because a deletion cannot be
-// patched.
+// Scripts that allow a request. harmless has those that return no patch: for validating webhooks, and for DELETE, which
+// cannot be patched.
 var (
 	well     = []string{"annotate", "count", "noop", "same", "nothing", "unknown", "switchon", "warn", "audit", "auditcount", "emptymap", "warnannotate", "failagain", ""}
 	harmless = []string{"nothing", "warn", "audit", "allowstatus", ""}

@@ -29,7 +29,7 @@ const (
 	AllowDeletionAnnotation = "policy.example.com/allow-deletion"
 )
 
-// Hooks returns all rules. New namespaces are recorded in the ledger.
+// Hooks returns the hooks that enforce the policy. They record new namespaces in the ledger.
 func Hooks(ledger Ledger) []*webhook.Hook {
 	return []*webhook.Hook{
 		webhook.Validating(admissionregistrationv1.ValidatingWebhook{

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/build"
 )
 
-// Variable is the environment variable that decides about tests that need an API server.
+// Variable is the environment variable that says whether tests without an API server fail or are skipped.
 const Variable = "ADMITKIT_APISERVER"
 
 // Values of Variable.

@@ -21,7 +21,7 @@ type Report struct {
 	Objects       []Object `json:"objects"`
 }
 
-// An Object is an object with the request for it and the webhooks that are called.
+// An Object is the explanation for one object: its request, and for each webhook whether it is called and why.
 type Object struct {
 	// Object is the kind and name. File and Line give the source of an object from a file.
 	Object string `json:"object"`

@@ -58,7 +58,7 @@ type Hook struct {
 }
 
 // Build builds the program that runs the hooks of pkg: a folder relative to dir, or an import path that the module of
-// dir can import. The downloads of the go command and the output of the hooks go to log, which may be nil. Errors are
+// dir can import. The go command's download messages and the hooks' output are written to log, which may be nil. Errors are
 // messages for the user.
 func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error) {
 	dir, err := filepath.Abs(dir)

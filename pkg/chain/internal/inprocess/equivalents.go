@@ -87,7 +87,7 @@ var servedElsewhere = [][]schema.GroupVersionResource{
 	},
 }
 
-// NotConverted returns the equivalents of a resource to which an API server can convert objects, but this engine cannot.
+// NotConverted returns the equivalent resources that this engine cannot convert objects to, although an API server can.
 func (o *Objects) NotConverted(resource schema.GroupVersionResource, kind schema.GroupVersionKind) []schema.GroupVersionResource {
 	for _, same := range servedElsewhere {
 		if slices.Contains(same, resource) {

@@ -66,7 +66,7 @@ func kept(doc any, first bool) any {
 	return doc
 }
 
-// FrontRival is the suffix of the names of rivals that insert their parts before others.
+// FrontRival is the name suffix of rivals that insert their elements at the start of a list.
 const FrontRival = " first"
 
 const (

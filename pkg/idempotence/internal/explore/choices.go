@@ -13,7 +13,7 @@ type Choices struct {
 	more  *rand.PCG
 }
 
-// NewChoices returns a source that begins with the input.
+// NewChoices returns a source that reads the input first, and then values that follow from the seed.
 func NewChoices(input []byte, seed int64) *Choices {
 	return &Choices{input: input, more: rand.NewPCG(uint64(seed), 0)}
 }
@@ -54,7 +54,8 @@ func (in *Inputs) shape(choice int) (i int) {
 	return n + 1 + choice/8
 }
 
-// One checks the laws on one object. The source decides its content, and shape how it is generated.
+// One generates an object and checks the laws on it. shape selects how the object is generated, and source supplies the
+// random choices.
 func (r *Run) One(source *Choices, shape int) {
 	random, i := rand.New(source), r.inputs.shape(shape)
 	doc := r.inputs.object(random, i)

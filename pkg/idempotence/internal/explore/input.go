@@ -107,7 +107,7 @@ func (in *Inputs) Same(list tree.Path, a, b any) bool {
 	return in.made.Schema != nil && in.made.Schema.Same(list, a, b)
 }
 
-// IsMap reports whether an object is a map by the schema, so that its members can have any name.
+// IsMap reports whether the schema declares the value at p as a map, whose keys can have any name.
 func (in *Inputs) IsMap(p tree.Path) bool {
 	if in.made.Schema == nil {
 		return false

@@ -99,7 +99,8 @@ func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object,
 // Instances holds one instance of each webhook of a session.
 type Instances []Caller
 
-// NewInstances returns instances without earlier calls. A webhook behind a URL has only the one that runs.
+// NewInstances returns a new instance of each webhook. A webhook at a URL cannot be restarted, so its running instance is
+// returned, which may have handled calls.
 func (s *Session) NewInstances() Instances {
 	all := make(Instances, len(s.Webhooks))
 	for i, w := range s.Webhooks {

@@ -12,10 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A body may take as long as its call: the API server sends it at once, but a network may be slow. A slow body
-// is evicted only when there is no room for another call. Its call is answered like one that found no room, so
-// an API server behind a slow network loses a second. Clients that send a byte now and then do not block other
-// calls.
+// The body of a call may arrive at any time before the call's deadline, because a network may be slow. A slow body is
+// evicted only if another call needs its slot. The evicted call is answered like one that found no slot, so the API
+// server repeats it after a second. So clients that send a byte now and then do not block other calls.
 const (
 	slowAfter = 2 * time.Second
 	slowRate  = 64 << 10 // bytes that give a body one more second

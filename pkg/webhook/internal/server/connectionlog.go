@@ -74,7 +74,7 @@ func NewConnectionLog(l logr.Logger, observe func(class string)) *log.Logger {
 	return log.New(&connectionLog{log: l, observe: observe}, "", 0)
 }
 
-// Write takes one line.
+// Write classifies one line of net/http's error log, and logs or drops it.
 func (c *connectionLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if rest, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {

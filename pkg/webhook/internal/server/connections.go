@@ -49,7 +49,7 @@ func (all *Connections) Listen(l net.Listener) net.Listener {
 	return &trackingListener{Listener: l, all: all, closed: make(chan struct{})}
 }
 
-// A trackingListener adds the connections it accepts to all.
+// A trackingListener adds each connection that it accepts to the field all.
 type trackingListener struct {
 	net.Listener
 	all    *Connections

@@ -41,7 +41,7 @@ func (p *Place) Enter(g *Gate, c *Connection) error {
 	return err
 }
 
-// Evicted reports whether the slot of the call was given to another one because its body was slow.
+// Evicted reports whether the call lost its slot to another call because its body was slow.
 func (p *Place) Evicted() bool { return p.evicted }
 
 // Read reads the body of the call: see body.Read. It reports whether the body was evicted. r is
