@@ -39,14 +39,14 @@ func (a *serverAdmission) limit(code LimitCode, format string, args ...any) {
 // newExplainer returns an engine in this process that explains why webhooks are not called, which the API server does
 // not tell. It admits no requests.
 func newExplainer(client *realserver.API, w Webhooks, crds []*apiextensionsv1.CustomResourceDefinition) (*Chain, error) {
-	return New(w, Options{CRDs: crds, Authorizer: serverAuthorizer{client}})
+	return New(w, Options{CRDs: crds, Authorizer: authorizer.AuthorizerFunc(serverAuthorizer{client}.authorize)})
 }
 
 // A serverAuthorizer answers the authorizer variable of matchConditions with SubjectAccessReviews.
 type serverAuthorizer struct{ api *realserver.API }
 
-// Authorize asks the API server whether the user may do what a describes.
-func (s serverAuthorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+// authorize asks the API server whether the user may do what a describes.
+func (s serverAuthorizer) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups(), Extra: map[string]authorizationv1.ExtraValue{},
 	}}
