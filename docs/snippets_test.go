@@ -62,6 +62,7 @@ var imports = map[string]string{
 	"autoscalingv1":           "k8s.io/api/autoscaling/v1",
 	"corev1":                  "k8s.io/api/core/v1",
 	"policyv1":                "k8s.io/api/policy/v1",
+	"rbacv1":                  "k8s.io/api/rbac/v1",
 	"apierrors":               "k8s.io/apimachinery/pkg/api/errors",
 	"equality":                "k8s.io/apimachinery/pkg/api/equality",
 	"resource":                "k8s.io/apimachinery/pkg/api/resource",

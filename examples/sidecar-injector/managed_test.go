@@ -45,7 +45,7 @@ func TestTwoReplicasManageThemselves(t *testing.T) {
 	if err := cluster.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: caSecret}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.Kubectl(t.Context(), "", "apply", "-f", "manifests/secret.yaml"); err != nil {
+	if _, err := cluster.Kubectl(t.Context(), "", "apply", "-f", "manifests/rbac.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	if len(ca) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/pkg/certs"
@@ -28,9 +29,9 @@ type RBACOptions struct {
 	// Certs are the options of a self-managed source of package certs, if the program runs one. An unset
 	// namespace means the webhook's.
 	Certs *certs.Options
-	// Rules are further permissions of the program, for example to list the Namespaces that its hooks read. They
-	// become rules of the ClusterRole.
-	Rules []rbacv1.PolicyRule
+	// Rules are further permissions of the program by namespace, for example to list the Namespaces that its hooks read.
+	// Those with the key "" become rules of the ClusterRole, the others of a Role in that namespace.
+	Rules map[string][]rbacv1.PolicyRule
 }
 
 // Permissions are the least permissions with which a program can install its hooks. They are named after the
@@ -38,8 +39,8 @@ type RBACOptions struct {
 type Permissions struct {
 	ClusterRole        *rbacv1.ClusterRole
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding
-	// Roles and RoleBindings are in the webhook's namespace. If the source's Secret is in another
-	// namespace, there is one of each in that namespace, too.
+	// Roles and RoleBindings are in the webhook's namespace, in that of the source's Secret, and in those of
+	// RBACOptions.Rules.
 	Roles        []*rbacv1.Role
 	RoleBindings []*rbacv1.RoleBinding
 }
@@ -96,9 +97,10 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 	return all.permissions(name, account, r.Rules), nil
 }
 
-// PermissionsFor returns the permissions of a program that does not install its hooks: a ClusterRole with the rules, bound
-// to the subject. Without rules there is no object.
-func PermissionsFor(name string, subject rbacv1.Subject, rules []rbacv1.PolicyRule) *Permissions {
+// PermissionsFor returns the permissions of a program that does not install its hooks. They are bound to the subject. The
+// rules are by namespace: those with the key "" become a ClusterRole, the others a Role in that namespace. Without rules
+// there is no object.
+func PermissionsFor(name string, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) *Permissions {
 	return rights{}.permissions(name, subject, rules)
 }
 
@@ -144,8 +146,8 @@ func (r rights) allowCerts(namespace string, o certs.Options) error {
 	return nil
 }
 
-// permissions returns the rights as roles of the subject. The rules are added to the ClusterRole.
-func (r rights) permissions(name string, subject rbacv1.Subject, rules []rbacv1.PolicyRule) *Permissions {
+// permissions returns the rights and the rules, which are by namespace, as roles of the subject.
+func (r rights) permissions(name string, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) *Permissions {
 	p := &Permissions{}
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -157,21 +159,23 @@ func (r rights) permissions(name string, subject rbacv1.Subject, rules []rbacv1.
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
 	namespaces := map[string]bool{}
-	if len(rules) > 0 {
-		namespaces[""] = true
+	for namespace, of := range rules {
+		if len(of) > 0 {
+			namespaces[namespace] = true
+		}
 	}
 	for o := range r {
 		namespaces[o.namespace] = true
 	}
 	for _, ns := range slices.Sorted(maps.Keys(namespaces)) {
 		if ns == "" {
-			p.ClusterRole = &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: append(r.rules(""), rules...)}
+			p.ClusterRole = &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: append(r.rules(""), rules[""]...)}
 			p.ClusterRoleBinding = &rbacv1.ClusterRoleBinding{
 				TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(""), RoleRef: reference("ClusterRole"), Subjects: []rbacv1.Subject{subject},
 			}
 			continue
 		}
-		p.Roles = append(p.Roles, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(ns), Rules: r.rules(ns)})
+		p.Roles = append(p.Roles, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(ns), Rules: append(r.rules(ns), rules[ns]...)})
 		p.RoleBindings = append(p.RoleBindings, &rbacv1.RoleBinding{
 			TypeMeta: kind("RoleBinding"), ObjectMeta: meta(ns), RoleRef: reference("Role"), Subjects: []rbacv1.Subject{subject},
 		})
@@ -206,17 +210,22 @@ func (r rights) rules(namespace string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// YAML returns the objects as one manifest. Equal permissions give equal bytes.
-func (p *Permissions) YAML() ([]byte, error) {
-	var out bytes.Buffer
-	var all []any
+// Objects returns the objects in the order in which to apply them.
+func (p *Permissions) Objects() []runtime.Object {
+	var all []runtime.Object
 	if p.ClusterRole != nil {
 		all = append(all, p.ClusterRole, p.ClusterRoleBinding)
 	}
 	for i := range p.Roles {
 		all = append(all, p.Roles[i], p.RoleBindings[i])
 	}
-	for _, object := range all {
+	return all
+}
+
+// YAML returns the objects as one manifest. Equal permissions give equal bytes.
+func (p *Permissions) YAML() ([]byte, error) {
+	var out bytes.Buffer
+	for _, object := range p.Objects() {
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, err

@@ -3,8 +3,11 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -152,6 +155,30 @@ func TestRBACOfASecretElsewhere(t *testing.T) {
 	}
 	if len(p.Roles[0].Rules) != 1 || len(p.Roles[1].Rules) != 2 {
 		t.Errorf("rules %v and %v", p.Roles[0].Rules, p.Roles[1].Rules)
+	}
+}
+
+func TestPermissionsOfHooksByNamespace(t *testing.T) {
+	read := func(resource string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"}}}
+	}
+	rules := map[string][]rbacv1.PolicyRule{"": read("nodes"), "ns": read("configmaps"), "other": read("secrets"), "unused": {}}
+	p, err := RBAC(options(), RBACOptions{ServiceAccount: "runner", Hooks: []*webhook.Hook{denying("one.example.com")}, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.ClusterRole.Rules; !slices.Equal(got[len(got)-1].Resources, []string{"nodes"}) {
+		t.Errorf("ClusterRole: %v", got)
+	}
+	if len(p.Roles) != 2 || len(p.Roles[0].Rules) != 2 || p.Roles[0].Rules[1].Resources[0] != "configmaps" || p.Roles[1].Namespace != "other" {
+		t.Errorf("Roles: %v", p.Roles)
+	}
+	only := PermissionsFor("n", rbacv1.Subject{}, map[string][]rbacv1.PolicyRule{"other": read("secrets")})
+	if only.ClusterRole != nil || len(only.Objects()) != 2 {
+		t.Errorf("permissions in one namespace: %v", only.Objects())
+	}
+	if none := PermissionsFor("n", rbacv1.Subject{}, nil); len(none.Objects()) != 0 {
+		t.Errorf("without rules: %v", none.Objects())
 	}
 }
 

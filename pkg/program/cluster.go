@@ -20,7 +20,7 @@ func (c *cluster) addFlags(flags *flag.FlagSet) {
 }
 
 // config returns the client configuration. It returns ErrNoCluster, or an error that wraps it, if the environment names no
-// usable cluster: most hooks need none.
+// usable cluster, because most hooks need none. Any other error is about --kubeconfig.
 func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
 	if given != nil {
 		return given, nil
@@ -38,8 +38,11 @@ func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
+	switch {
+	case err != nil && c.kubeconfig != "":
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: $%s: %w", ErrNoCluster, clientcmd.RecommendedConfigPathEnvVar, err)
 	}
 	return config, nil
 }

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +15,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
@@ -28,37 +28,22 @@ import (
 // not call the API server itself. It may create clients, listers and informers.
 type Deps struct {
 	// Config connects to the API server. It is never nil. If no cluster is configured, each request fails with
-	// [ErrNoCluster].
+	// [ErrNoCluster]. It is a copy, so a change affects only the hooks.
 	Config *rest.Config
+	// Namespace is the namespace of the program: the flag --namespace, or "default" with [NewDeps].
+	Namespace string
 	// Logger is the logger of the program.
 	Logger logr.Logger
 	// Metrics registers metrics that the program serves with its own.
 	Metrics prometheus.Registerer
 
-	registry  *prometheus.Registry
-	mu        sync.Mutex
-	runnables []runnable
-	checks    []check
-	rules     []rbacv1.PolicyRule
-}
-
-// A Runnable runs until ctx ends. A cache of controller-runtime is one.
-type Runnable interface {
-	Start(ctx context.Context) error
-}
-
-// A runnable is a Runnable of the hooks. synced is closed when its cache has synced, and nil if it has none.
-type runnable struct {
-	Runnable
-	cache  interface{ WaitForCacheSync(context.Context) bool }
-	synced chan struct{}
-}
-
-// Informers are what a SharedInformerFactory of client-go offers.
-type Informers interface {
-	Start(stop <-chan struct{})
-	WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool
-	Shutdown()
+	registry *prometheus.Registry
+	mu       sync.Mutex
+	work     []work
+	checks   []check
+	rules    map[string][]rbacv1.PolicyRule // by namespace; "" is the whole cluster
+	started  bool
+	launch   func(work) // nil before Start and after its context has ended
 }
 
 // A check is a condition without which the program is not ready.
@@ -73,46 +58,25 @@ var ErrNoCluster = errors.New("no cluster is configured: run in a Pod, set $KUBE
 // NewDeps returns dependencies, for tests of hooks and for programs without a [Program]. config may be nil if there is no
 // cluster. The caller must call Start for the hooks' background work.
 func NewDeps(config *rest.Config, logger logr.Logger) *Deps {
-	return newDeps(config, ErrNoCluster, logger)
+	return newDeps(config, ErrNoCluster, metav1.NamespaceDefault, logger)
 }
 
 // newDeps returns dependencies. If config is nil, noCluster is the error of each request.
-func newDeps(config *rest.Config, noCluster error, logger logr.Logger) *Deps {
+func newDeps(config *rest.Config, noCluster error, namespace string, logger logr.Logger) *Deps {
 	if config == nil {
 		config = &rest.Config{Host: "https://no-cluster.invalid", Transport: failing{noCluster}}
 	}
 	registry := prometheus.NewRegistry()
-	return &Deps{Config: config, Logger: logger, Metrics: registry, registry: registry}
+	return &Deps{
+		Config: rest.CopyConfig(config), Namespace: namespace, Logger: logger, Metrics: registry,
+		registry: registry, rules: map[string][]rbacv1.PolicyRule{},
+	}
 }
 
 // failing fails each request.
 type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
-
-// Run runs r while the program runs. If r has a method WaitForCacheSync(ctx) bool, as a cache of controller-runtime has,
-// the program is not ready until the method has returned true. If r fails, the program ends with its error.
-func (d *Deps) Run(r Runnable) {
-	one := runnable{Runnable: r}
-	if cache, ok := r.(interface{ WaitForCacheSync(context.Context) bool }); ok {
-		one.cache, one.synced = cache, make(chan struct{})
-		d.ReadyIf("caches of the hooks", func() bool {
-			select {
-			case <-one.synced:
-				return true
-			default:
-				return false
-			}
-		})
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.runnables = append(d.runnables, one)
-}
-
-// RunInformers runs a SharedInformerFactory of client-go. The program is not ready until the factory's caches have synced.
-// Request the informers or listers before this function returns its hooks: the factory starts only those.
-func (d *Deps) RunInformers(f Informers) { d.Run(&runningInformers{factory: f}) }
 
 // ReadyIf makes the program ready only if the function returns true. It is called by each readiness probe. name says what
 // is missing, such as "rules of the policy server".
@@ -122,48 +86,32 @@ func (d *Deps) ReadyIf(name string, ready func() bool) {
 	d.checks = append(d.checks, check{name, ready})
 }
 
-// Needs declares permissions of the program, such as to list Namespaces. They become rules of its ClusterRole, see
-// --print-rbac.
-func (d *Deps) Needs(rules ...rbacv1.PolicyRule) {
+// Needs declares permissions in the whole cluster, such as to list Namespaces. They become rules of the program's
+// ClusterRole, see --print-rbac.
+func (d *Deps) Needs(rules ...rbacv1.PolicyRule) { d.NeedsIn("", rules...) }
+
+// NeedsIn declares permissions in one namespace, such as to read a ConfigMap in [Deps.Namespace]. They become rules of a
+// Role in it. An empty namespace means the whole cluster.
+func (d *Deps) NeedsIn(namespace string, rules ...rbacv1.PolicyRule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rules = append(d.rules, rules...)
+	d.rules[namespace] = append(d.rules[namespace], rules...)
 }
 
-// Rules returns the declared permissions.
-func (d *Deps) Rules() []rbacv1.PolicyRule {
+// Rules returns the declared permissions by namespace. Those in the whole cluster have the key "".
+func (d *Deps) Rules() map[string][]rbacv1.PolicyRule {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.rules)
-}
-
-// Start runs all background work until ctx ends or one part fails. It returns the first error. It must be called once at
-// most, after the hooks were made.
-func (d *Deps) Start(ctx context.Context) error {
-	d.mu.Lock()
-	runnables := slices.Clone(d.runnables)
-	d.mu.Unlock()
-	group, ctx := errgroup.WithContext(ctx)
-	for _, r := range runnables {
-		group.Go(func() error { return r.Start(ctx) })
-		if r.cache != nil {
-			group.Go(func() error {
-				if r.cache.WaitForCacheSync(ctx) {
-					close(r.synced)
-				}
-				return nil
-			})
-		}
-	}
-	<-ctx.Done()
-	return group.Wait()
+	rules := maps.Clone(d.rules)
+	maps.DeleteFunc(rules, func(_ string, of []rbacv1.PolicyRule) bool { return len(of) == 0 })
+	return rules
 }
 
 // needsCluster reports whether hooks declared permissions or have caches.
 func (d *Deps) needsCluster() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.rules) > 0 || slices.ContainsFunc(d.runnables, func(r runnable) bool { return r.cache != nil })
+	return len(d.rules) > 0 || slices.ContainsFunc(d.work, func(w work) bool { return w.sync != nil })
 }
 
 // Ready returns an error that names what is missing, or nil.
@@ -200,25 +148,4 @@ func (d *Deps) waitReady(ctx context.Context) error {
 		}
 		return false, nil
 	})
-}
-
-// runningInformers runs a factory.
-type runningInformers struct{ factory Informers }
-
-func (i *runningInformers) Start(ctx context.Context) error {
-	i.factory.Start(ctx.Done())
-	<-ctx.Done()
-	i.factory.Shutdown()
-	return nil
-}
-
-// WaitForCacheSync starts the factory, because it waits only for informers that have started.
-func (i *runningInformers) WaitForCacheSync(ctx context.Context) bool {
-	i.factory.Start(ctx.Done())
-	for _, synced := range i.factory.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return false
-		}
-	}
-	return true
 }

@@ -32,9 +32,9 @@ func teamsHook(_ context.Context, deps *Deps) ([]*webhook.Hook, error) {
 	}
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	namespaces := factory.Core().V1().Namespaces().Lister()
-	factory.Core().V1().Namespaces().Informer()
 	deps.RunInformers(factory)
 	deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}})
+	deps.NeedsIn(deps.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	return []*webhook.Hook{webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name: "teams.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")),
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -65,11 +65,34 @@ func TestRegistrationsNeedNoCluster(t *testing.T) {
 		"--print-rbac":                              "- namespaces\n  verbs:\n  - list\n  - watch",
 		"--print-rbac --self-managed":               "- namespaces\n  verbs:\n  - list\n  - watch",
 		"--print-rbac --service-account=a-b-c-only": "a-b-c-only",
+		"--print-rbac --namespace=hooks":            "kind: Role\nmetadata:\n  name: teams\n  namespace: hooks\nrules:\n- apiGroups:\n  - \"\"\n  resources:\n  - configmaps",
+		"--print-rbac --self-managed --ca-secret=c": "kind: Secret\nmetadata:\n  name: c\n  namespace: teams\n",
 	} {
 		var out bytes.Buffer
 		if err := (Program{Name: "teams", Hooks: teamsHook}).Run(t.Context(), strings.Fields(args), &out, io.Discard); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, no %q in\n%s", args, err, want, out.String())
 		}
+	}
+}
+
+func TestNoPermissionsAreSaidInTheOutput(t *testing.T) {
+	withoutCluster(t)
+	var out bytes.Buffer
+	if err := newProgram().Run(t.Context(), []string{"--print-rbac"}, &out, io.Discard); err != nil || out.String() != "# example needs no permissions.\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
+
+// A kubeconfig that does not exist matters only to hooks that read. The error names where the path is from.
+func TestUnusableKubeconfigOfTheEnvironment(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere/config")
+	var out bytes.Buffer
+	if err := newProgram().Run(t.Context(), []string{"--print-configuration"}, &out, io.Discard); err != nil || out.Len() == 0 {
+		t.Errorf("hooks that read nothing: %v", err)
+	}
+	err := Program{Name: "teams", Hooks: teamsHook}.Run(t.Context(), []string{"--addr=127.0.0.1:0", "--ops-addr="}, io.Discard, io.Discard)
+	if !errors.Is(err, ErrNoCluster) || !strings.Contains(err.Error(), "$KUBECONFIG: ") {
+		t.Errorf("hooks that read: %v", err)
 	}
 }
 
@@ -103,10 +126,10 @@ func TestFailingHooksFunctionIsNamed(t *testing.T) {
 	}
 }
 
-// A cacheOf is a Runnable with a cache that has synced when the channel is closed.
+// A cacheOf is a Cache that has synced when the channel is closed.
 type cacheOf chan struct{}
 
-func (cacheOf) Start(ctx context.Context) error { <-ctx.Done(); return nil }
+func (cacheOf) Start(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func (c cacheOf) WaitForCacheSync(ctx context.Context) bool {
 	select {
@@ -117,14 +140,16 @@ func (c cacheOf) WaitForCacheSync(ctx context.Context) bool {
 	}
 }
 
+func noRequest(context.Context) error { return nil }
+
 // The program is ready only when all caches have synced and all conditions are true.
 func TestReadyNamesWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deps := NewDeps(&rest.Config{}, logr.Discard())
-		first, second := make(cacheOf), make(cacheOf)
+		first, second, late := make(cacheOf), make(cacheOf), make(cacheOf)
 		var loaded atomic.Bool
-		deps.Run(first)
-		deps.Run(second)
+		deps.RunCache(first, noRequest)
+		deps.RunCache(second, noRequest)
 		deps.ReadyIf("the policy file", loaded.Load)
 		expect := func(want string) {
 			t.Helper()
@@ -148,6 +173,45 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 		expect("")
 		loaded.Store(false)
 		expect("not ready yet: the policy file")
+		loaded.Store(true)
+		deps.RunCache(late, noRequest) // work that is added after Start starts at once
+		expect("not ready yet: caches of the hooks")
+		close(late)
+		expect("")
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the caches returned the error of their context, which is a clean stop: %v", err)
+		}
+	})
+}
+
+// A cacheWithInformers is synced if all requested informers are, as a cache of controller-runtime is.
+type cacheWithInformers struct {
+	cacheOf
+	requested chan struct{}
+}
+
+func (c cacheWithInformers) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-c.requested:
+		return c.cacheOf.WaitForCacheSync(ctx)
+	default:
+		return true // there is nothing to wait for
+	}
+}
+
+func TestObjectsOfACacheAreRequestedBeforeItCountsAsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deps := NewDeps(&rest.Config{}, logr.Discard())
+		c := cacheWithInformers{make(cacheOf), make(chan struct{})}
+		deps.RunCache(c, func(context.Context) error { close(c.requested); return nil })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- deps.Start(ctx) }()
+		synctest.Wait()
+		if deps.Ready(ctx) == nil {
+			t.Error("ready before the requested informer has synced")
+		}
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -160,12 +224,53 @@ type failingRunnable struct{ error }
 
 func (f failingRunnable) Start(context.Context) error { return f.error }
 
-func TestFailingRunnableStopsTheOthers(t *testing.T) {
-	deps := NewDeps(&rest.Config{}, logr.Discard())
-	want := errors.New("the watch broke")
-	deps.Run(make(cacheOf))
-	deps.Run(failingRunnable{want})
-	if err := deps.Start(t.Context()); !errors.Is(err, want) {
-		t.Errorf("got %v", err)
+// A neverSynced cache gives up.
+type neverSynced struct{ cacheOf }
+
+func (neverSynced) WaitForCacheSync(context.Context) bool { return false }
+
+// The first failure of a part ends the others and is the error of Start.
+func TestFailuresOfBackgroundWork(t *testing.T) {
+	broken := errors.New("the watch broke")
+	rows := []struct {
+		name string
+		add  func(deps *Deps)
+		want string
+	}{
+		{"work fails", func(deps *Deps) { deps.Run(failingRunnable{broken}) }, "the watch broke"},
+		{"request fails", func(deps *Deps) {
+			deps.RunCache(make(cacheOf), func(context.Context) error { return broken })
+		}, "request the objects of a cache: the watch broke"},
+		{"cache gives up", func(deps *Deps) { deps.RunCache(neverSynced{}, noRequest) }, "a cache of the hooks did not sync"},
+		{"cache without RunCache", func(deps *Deps) { deps.Run(make(cacheOf)) }, "use Deps.RunCache"},
+		{"factory without informers", func(deps *Deps) {
+			clients, err := kubernetes.NewForConfig(deps.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps.RunInformers(informers.NewSharedInformerFactory(clients, 0))
+		}, "has no informers"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			deps := NewDeps(nil, logr.Discard())
+			deps.RunCache(make(cacheOf), noRequest) // is ended
+			row.add(deps)
+			if err := deps.Start(t.Context()); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %q", err, row.want)
+			}
+			if err := deps.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "twice") {
+				t.Errorf("a second Start: %v", err)
+			}
+		})
+	}
+}
+
+// A change of the configuration affects only the hooks, and not the configuration that the program was given.
+func TestConfigIsACopy(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1"}
+	NewDeps(config, logr.Discard()).Config.Host = "https://other.example.com"
+	if config.Host != "https://127.0.0.1" {
+		t.Errorf("host is %s", config.Host)
 	}
 }

@@ -26,9 +26,7 @@ func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactory(clients, 0)
-	namespaces := factory.Core().V1().Namespaces()
-	lister := namespaces.Lister()
-	_ = namespaces.Informer() // the factory starts only informers that were requested before
+	lister := factory.Core().V1().Namespaces().Lister()
 	deps.RunInformers(factory)
 	deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}})
 	return []*webhook.Hook{webhook.Validating(admissionregistrationv1.ValidatingWebhook{

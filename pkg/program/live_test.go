@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -35,18 +37,11 @@ func TestHookThatReadsRunsWithItsPrintedPermissions(t *testing.T) {
 	createNamespace(t, admin, "teams", nil)
 	createNamespace(t, admin, "owned", map[string]string{"team": "a"})
 	createNamespace(t, admin, "orphaned", nil)
-	if _, err := admin.CoreV1().Secrets("teams").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "teams-ca"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	p.Config = account(t, admin, server.Config, "teams")
 	applyPermissions(t, admin, p)
 
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Listener = listener
-	logs := startProgram(t, p, "--self-managed", "--url=https://"+listener.Addr().String())
+	p.Listener = listen(t)
+	logs := startProgram(t, p, "--self-managed", "--url=https://"+p.Listener.Addr().String())
 
 	eventually(t, "the hook denies a ConfigMap", func() bool {
 		err := createConfigMap(t, admin, "orphaned")
@@ -71,19 +66,12 @@ func TestProgramIsNotReadyBeforeItsCaches(t *testing.T) {
 	createNamespace(t, admin, "orphaned", nil)
 	p := Program{Name: "teams", Config: account(t, admin, server.Config, "teams"), Hooks: func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error) {
 		hooks, err := teamsHook(ctx, deps)
-		deps.rules = nil
+		clear(deps.rules)
 		return hooks, err
 	}}
-	if _, err := admin.CoreV1().Secrets("teams").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "teams-ca"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	applyPermissions(t, admin, p)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Listener = listener
-	logs := startProgram(t, p, "--self-managed", "--url=https://"+listener.Addr().String())
+	p.Listener = listen(t)
+	logs := startProgram(t, p, "--self-managed", "--url=https://"+p.Listener.Addr().String())
 	eventually(t, "the log names the missing cache", func() bool {
 		return strings.Contains(logs.String(), "not ready yet: caches of the hooks")
 	})
@@ -136,6 +124,8 @@ func applyPermissions(t *testing.T, admin kubernetes.Interface, p Program) {
 			_, err = admin.RbacV1().ClusterRoles().Create(t.Context(), decode[rbacv1.ClusterRole](t, document), create)
 		case "ClusterRoleBinding":
 			_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), decode[rbacv1.ClusterRoleBinding](t, document), create)
+		case "Secret":
+			_, err = admin.CoreV1().Secrets("teams").Create(t.Context(), decode[corev1.Secret](t, document), create)
 		case "Role":
 			_, err = admin.RbacV1().Roles("teams").Create(t.Context(), decode[rbacv1.Role](t, document), create)
 		case "RoleBinding":
@@ -190,4 +180,41 @@ func startProgram(t *testing.T, p Program, args ...string) *logBuffer {
 		}
 	})
 	return logs
+}
+
+// A cache of controller-runtime syncs with the declared permissions, and the program is ready only then.
+func TestCacheOfControllerRuntime(t *testing.T) {
+	server := apiservertest.Start(t, nil)
+	admin, err := kubernetes.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	createNamespace(t, admin, "teams", nil)
+	read := make(chan error, 1)
+	p := Program{Name: "teams", Config: account(t, admin, server.Config, "teams"), Hooks: func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error) {
+		reader, err := cache.New(deps.Config, cache.Options{})
+		if err != nil {
+			return nil, err
+		}
+		deps.RunCache(reader, func(ctx context.Context) error {
+			_, err := reader.GetInformer(ctx, &corev1.Namespace{})
+			return err
+		})
+		deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}})
+		deps.Run(runnableFunc(func(ctx context.Context) error {
+			err := deps.waitReady(ctx)
+			if err == nil { // a cache that has not synced answers without the object, or not at once
+				err = reader.Get(ctx, client.ObjectKey{Name: "teams"}, &corev1.Namespace{})
+			}
+			read <- err
+			return nil
+		}))
+		return newProgram().Hooks(ctx, deps)
+	}}
+	applyPermissions(t, admin, p)
+	p.Listener = listen(t)
+	startProgram(t, p, "--self-managed", "--url=https://"+p.Listener.Addr().String())
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
 }

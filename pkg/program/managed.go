@@ -6,12 +6,10 @@ import (
 	"context"
 	"flag"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/install"
-	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // managed holds the flags of a program that manages its certificates and configurations.
@@ -38,30 +36,30 @@ type selfManaged struct {
 	source    *certs.SelfManaged
 }
 
-// selfManaged connects the certificate source and the installer. deps is nil if only permissions are printed.
-func (o *options) selfManaged(config *rest.Config, deps *Deps, hooks []*webhook.Hook) (*selfManaged, error) {
-	names, ips, err := o.address.hosts()
+// selfManaged connects the certificate source and the installer.
+func (j *job) selfManaged() (*selfManaged, error) {
+	names, ips, err := j.address.hosts()
 	if err != nil {
 		return nil, err
 	}
-	logger := logr.Discard()
-	if deps != nil {
-		logger = deps.Logger
+	config, logger := j.config, j.deps.Logger
+	if config == nil { // to print permissions
+		config = &rest.Config{}
 	}
 	s := &selfManaged{
 		certs: certs.Options{
 			Config: config, Logger: logger.WithName("certs"),
-			Namespace: o.address.namespace, Secret: o.managed.secret, DNSNames: names, IPAddresses: ips,
+			Namespace: j.address.namespace, Secret: j.managed.secret, DNSNames: names, IPAddresses: ips,
 		},
 		install: install.Options{
 			Config: config, Logger: logger.WithName("install"),
-			Configuration: o.address.configuration(o.name), FailOpenFirst: true,
-			Deployment: o.managed.deployment, Revision: o.managed.revision, Force: o.managed.force,
+			Configuration: j.address.configuration(j.name), FailOpenFirst: true,
+			Deployment: j.managed.deployment, Revision: j.managed.revision, Force: j.managed.force,
 		},
 	}
 	// The source needs the targets of the installer, and the installer waits for the source and for the hooks.
-	s.install.Ready = func(ctx context.Context) error { return o.ready(s.source, deps)(ctx) }
-	if s.installer, err = install.New(s.install, hooks...); err != nil {
+	s.install.Ready = func(ctx context.Context) error { return j.ready(s.source)(ctx) }
+	if s.installer, err = install.New(s.install, j.hooks...); err != nil {
 		return nil, err
 	}
 	s.certs.Targets = s.installer.Targets()
@@ -81,8 +79,8 @@ func (s *selfManaged) run(ctx context.Context, deps *Deps) error {
 }
 
 // remove removes the configurations, while the replicas still answer the last calls.
-func (o *options) remove(ctx context.Context, deps *Deps, hooks []*webhook.Hook) error {
-	s, err := o.selfManaged(deps.Config, deps, hooks)
+func (j *job) remove(ctx context.Context) error {
+	s, err := j.selfManaged()
 	if err != nil {
 		return err
 	}

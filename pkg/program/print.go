@@ -14,12 +14,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/admitkit/admitkit/pkg/install"
-
 	"github.com/admitkit/admitkit/pkg/certs"
+	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -97,29 +95,50 @@ func printDocument(w io.Writer, configuration any) error {
 }
 
 // printPermissions writes the permissions that the program needs: those of --self-managed, and those that hooks declared.
-func (o *options) printPermissions(w io.Writer, hooks []*webhook.Hook, rules []rbacv1.PolicyRule) error {
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: o.address.namespace, Name: o.managed.serviceAccount}
-	permissions := install.PermissionsFor(o.name, account, rules)
-	if o.managed.on {
-		s, err := o.selfManaged(&rest.Config{}, nil, hooks)
+func (j *job) printPermissions(w io.Writer) error {
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: j.address.namespace, Name: j.managed.serviceAccount}
+	rules, secret := j.deps.Rules(), ""
+	permissions := install.PermissionsFor(j.name, account, rules)
+	if j.managed.on {
+		s, err := j.selfManaged()
 		if err != nil {
 			return err
 		}
-		permissions, err = install.RBAC(s.install, install.RBACOptions{ServiceAccount: account.Name, Hooks: hooks, Certs: &s.certs, Rules: rules})
+		permissions, err = install.RBAC(s.install, install.RBACOptions{ServiceAccount: account.Name, Hooks: j.hooks, Certs: &s.certs, Rules: rules})
 		if err != nil {
 			return err
 		}
+		withoutCreatingSecrets(permissions)
+		secret = fmt.Sprintf(emptySecret, s.certs.Secret, s.certs.Namespace)
 	}
-	// RBAC cannot limit the creation of Secrets to a name. The manifests have an empty Secret, so that the program need
-	// not create it.
-	for _, role := range permissions.Roles {
+	text, err := permissions.YAML()
+	if err != nil {
+		return err
+	}
+	if len(text) == 0 {
+		text = fmt.Appendf(nil, "# %s needs no permissions.\n", j.name)
+	}
+	_, err = fmt.Fprintf(w, "%s%s", text, secret)
+	return err
+}
+
+// withoutCreatingSecrets removes the permission to create Secrets, because RBAC cannot limit it to a name.
+func withoutCreatingSecrets(p *install.Permissions) {
+	for _, role := range p.Roles {
 		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 			return slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"create"})
 		})
 	}
-	text, err := permissions.YAML()
-	if err == nil {
-		_, err = w.Write(text)
-	}
-	return err
 }
+
+// emptySecret is the manifest of the Secret with the CA, which the program may fill but not create.
+const emptySecret = `---
+# The replicas write their CA into this Secret. They may not create it, because RBAC cannot limit the creation of Secrets to
+# a name. Applying this again keeps the CA. Whoever can read the Secret can impersonate the webhook.
+apiVersion: v1
+kind: Secret
+metadata:
+  name: %s
+  namespace: %s
+type: Opaque
+`

@@ -29,6 +29,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -44,23 +45,27 @@ type Program struct {
 	// Flags adds flags of the program's own. Nil adds none.
 	Flags func(flags *flag.FlagSet)
 
-	// Options changes the options of the server before it starts, for example to add an observer of package tracing. Nil
-	// changes nothing.
+	// Options changes the options of the server before it starts, for example to add an observer of package tracing. If it
+	// sets Ready, that is a further condition of readiness. Nil changes nothing.
 	Options func(*webhook.Options)
 
 	// Config connects to the API server, instead of --kubeconfig, $KUBECONFIG or the cluster of the Pod.
 	Config *rest.Config
-	// Listener serves the hooks instead of --addr. The program closes it.
+	// Listener serves the hooks instead of --addr. The program closes it, also after an error.
 	Listener net.Listener
 
 	reload time.Duration // interval at which files are read, or zero for the default
 }
 
-// Main runs the program with the arguments and signals of the process. It exits with 0 on success, 2 if a flag is
-// unknown or malformed, and 1 on any other error.
+// Main runs the program with the arguments and signals of the process. After SIGTERM or an interrupt it stops as package
+// webhook describes; a second signal ends it at once. It exits with 0 on success, 2 if a flag is unknown or malformed,
+// and 1 on any other error. It makes the log of client-go (klog) part of the program's log.
 func (p Program) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := p.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	context.AfterFunc(ctx, stop) // the next signal has its default effect
+	err := p.run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(logger logr.Logger) {
+		klog.SetLoggerWithOptions(logger.WithName("client-go"), klog.ContextualLogger(true))
+	})
 	stop()
 	var usage *usageError
 	switch {
@@ -81,7 +86,7 @@ func (u *usageError) Unwrap() error { return u.error }
 // options are the flags. Each part of the program has its own.
 type options struct {
 	name     string
-	logLevel string
+	logLevel slog.Level
 
 	printConfiguration, printRBAC, uninstall bool
 
@@ -93,40 +98,68 @@ type options struct {
 	clients clients
 }
 
-// Run runs the program with the given arguments until ctx ends. It writes logs to stderr as JSON. If one part of the
-// program fails, Run stops the others and returns the first error. It returns [flag.ErrHelp] after -h.
+// serves reports whether the program serves hooks, rather than to print or remove something.
+func (o *options) serves() bool { return !o.printConfiguration && !o.printRBAC && !o.uninstall }
+
+// Run runs the program with the given arguments until ctx ends, and then stops it as package webhook describes. It writes
+// logs to stderr as JSON. If one part of the program fails, Run stops the others and returns the first error. It returns
+// [flag.ErrHelp] after -h.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	return p.run(ctx, args, stdout, stderr, func(logr.Logger) {})
+}
+
+// run is Run. It passes the logger to useLogger when the flags are known.
+func (p Program) run(ctx context.Context, args []string, stdout, stderr io.Writer, useLogger func(logr.Logger)) error {
+	if p.Listener != nil {
+		defer func() { _ = p.Listener.Close() }() // an error is expected: the server closes it, too
+	}
 	o, err := p.parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return fmt.Errorf("--log-level: %w", err)
-	}
-	logger := logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: o.logLevel}))
+	useLogger(logger)
 	config, noCluster := o.cluster.config(p.Config)
 	if noCluster != nil && !errors.Is(noCluster, ErrNoCluster) {
 		return noCluster
 	}
-	deps := newDeps(config, noCluster, logger)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	hooks, err := p.Hooks(logr.NewContext(ctx, logger), deps)
-	if err != nil {
-		return fmt.Errorf("cannot create the hooks: %w", err)
-	}
+	// Caches and certificates must outlive ctx, because the server answers calls for a while after its end.
+	working, end := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logger))
+	defer end()
+	deps := newDeps(config, noCluster, o.address.namespace, logger)
+	hooks, err := p.makeHooks(ctx, working, end, deps)
+	j := &job{options: o, config: config, deps: deps, hooks: hooks}
 	switch {
+	case err != nil && errors.Is(err, context.Canceled) && ctx.Err() != nil && o.serves():
+		return nil // the program was stopped before it served
+	case err != nil:
+		return fmt.Errorf("cannot create the hooks: %w", err)
 	case o.printConfiguration:
 		return o.printConfigurations(stdout, hooks)
 	case o.printRBAC:
-		return o.printPermissions(stdout, hooks, deps.Rules())
+		return j.printPermissions(stdout)
 	case noCluster != nil && (o.managed.on || deps.needsCluster()):
 		return noCluster
 	case o.uninstall:
-		return o.remove(ctx, deps, hooks)
+		return j.remove(ctx)
+	case ctx.Err() != nil:
+		return nil
 	}
-	return p.serve(ctx, o, deps, hooks)
+	return p.serve(ctx, working, end, j)
+}
+
+// A job is what one run of the program does: flags, and the hooks with their dependencies.
+type job struct {
+	*options
+	config *rest.Config // nil without a cluster
+	deps   *Deps
+	hooks  []*webhook.Hook
+}
+
+// makeHooks makes the hooks with the context working. The end of ctx ends also working, but only until the hooks are made.
+func (p Program) makeHooks(ctx, working context.Context, end func(), deps *Deps) ([]*webhook.Hook, error) {
+	defer context.AfterFunc(ctx, end)()
+	return p.Hooks(working, deps)
 }
 
 func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
@@ -136,7 +169,7 @@ func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{name: p.Name, files: files{interval: p.reload}}
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.logLevel, "log-level", "info", "`level` of the log: error, info, or debug, which shows denials")
+	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "`level` of the log: error, info, or debug, which shows denials")
 	flags.BoolVar(&o.printConfiguration, "print-configuration", false, "print the webhook configurations as YAML and exit")
 	flags.BoolVar(&o.printRBAC, "print-rbac", false, "print the permissions that the program needs as YAML and exit")
 	flags.BoolVar(&o.uninstall, "uninstall", false, "remove the configurations that --self-managed installed, wait until the API server calls no hook, and exit")

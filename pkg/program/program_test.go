@@ -13,13 +13,17 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -257,10 +261,10 @@ func TestWrongArguments(t *testing.T) {
 		want string
 	}{
 		{[]string{"serve"}, `unexpected argument "serve"`},
-		{[]string{"--log-level=loud"}, "--log-level"},
+		{[]string{"--log-level=loud"}, "log-level"},
 		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h"}, "there is no certificate to serve"},
 		{[]string{"--addr=127.0.0.1:http-or-so"}, "--addr: "},
-		{[]string{"--max-in-flight-bytes=much"}, "--max-in-flight-bytes: "},
+		{[]string{"--max-in-flight-bytes=much"}, "max-in-flight-bytes"},
 		{[]string{"--self-managed"}, "no cluster is configured"},
 		{[]string{"--self-managed", "--kubeconfig=/nowhere"}, "--kubeconfig: "},
 		{[]string{"--self-managed", "--kubeconfig=/nowhere", "--uninstall"}, "--kubeconfig: "},
@@ -276,10 +280,145 @@ func TestWrongArguments(t *testing.T) {
 		}
 	}
 	var usage *usageError
-	if err := newProgram().Run(t.Context(), []string{"--nope"}, io.Discard, io.Discard); !errors.As(err, &usage) {
-		t.Errorf("an unknown flag is not a usage error: %v", err)
+	for _, flag := range []string{"--nope", "--log-level=loud", "--max-in-flight-bytes=much"} {
+		if err := newProgram().Run(t.Context(), []string{flag}, io.Discard, io.Discard); !errors.As(err, &usage) {
+			t.Errorf("%s is not a usage error: %v", flag, err)
+		}
 	}
 	if err := newProgram().Run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
+	}
+}
+
+// An error before the program serves closes its listener, too.
+func TestErrorsCloseTheListener(t *testing.T) {
+	for _, args := range [][]string{{"--nope"}, {"--tls-cert-file=/nowhere", "--ops-addr="}} {
+		p := newProgram()
+		p.Listener = listen(t)
+		if err := p.Run(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+		if _, err := p.Listener.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%q: the listener is open: %v", args, err)
+		}
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// After SIGTERM the program serves for a while. The caches of the hooks and the context of the hooks function live until the
+// server accepts no more connections.
+func TestBackgroundWorkOutlivesTheServer(t *testing.T) {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	writeCertificate(t, ca, dir)
+	p := newProgram()
+	p.Listener = listen(t)
+	addr, hooks := p.Listener.Addr().String(), p.Hooks
+	running, dialed := make(chan struct{}), make(chan error, 2)
+	p.Hooks = func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error) {
+		dialAtTheEnd := func(ctx context.Context) {
+			<-ctx.Done()
+			conn, err := (&net.Dialer{}).DialContext(context.WithoutCancel(ctx), "tcp", addr)
+			if err == nil {
+				_ = conn.Close()
+			}
+			dialed <- err
+		}
+		go dialAtTheEnd(ctx)
+		deps.Run(runnableFunc(func(ctx context.Context) error { close(running); dialAtTheEnd(ctx); return ctx.Err() }))
+		return hooks(ctx, deps)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.Run(ctx, []string{"--tls-cert-file=" + filepath.Join(dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(dir, "tls.key"),
+			"--ops-addr=", "--shutdown-delay=100ms"}, io.Discard, io.Discard)
+	}()
+	<-running
+	client := clientOf(ca)
+	eventually(t, "it is ready", func() bool { return get(t, client, "https://"+addr+"/readyz").StatusCode == http.StatusOK })
+	stop()
+	for range 2 {
+		if err := <-dialed; err == nil {
+			t.Error("the server accepts connections, but what its hooks depend on has ended")
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+type runnableFunc func(ctx context.Context) error
+
+func (f runnableFunc) Start(ctx context.Context) error { return f(ctx) }
+
+// SIGTERM while the hooks are made is a clean stop.
+func TestStopWhileTheHooksAreMade(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	p := Program{Name: "slow", Hooks: func(ctx context.Context, _ *Deps) ([]*webhook.Hook, error) {
+		stop()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	if err := p.Run(ctx, nil, io.Discard, io.Discard); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Run(ctx, []string{"--print-configuration"}, io.Discard, io.Discard); err == nil {
+		t.Error("an interrupted output is no error")
+	}
+}
+
+// Options may add a condition of readiness, a listener and collectors.
+func TestOptionsOfTheServer(t *testing.T) {
+	ca, err := devcert.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	writeCertificate(t, ca, dir)
+	var ready atomic.Bool
+	listener := listen(t)
+	p := newProgram()
+	hooks := p.Hooks
+	p.Hooks = func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error) {
+		deps.Metrics.MustRegister(collectors.NewGoCollector()) // the program registers it, too
+		return hooks(ctx, deps)
+	}
+	p.Options = func(o *webhook.Options) {
+		o.Listener = listener
+		o.Ready = func(context.Context) error {
+			if !ready.Load() {
+				return errors.New("the licence server does not answer")
+			}
+			return nil
+		}
+	}
+	_, ops := start(t, p, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"))
+	client := clientOf(ca)
+	eventually(t, "the own condition is asked", func() bool {
+		body, err := io.ReadAll(get(t, client, "http://"+ops+"/readyz").Body)
+		return err == nil && strings.Contains(string(body), "the licence server does not answer")
+	})
+	ready.Store(true)
+	eventually(t, "it is ready", func() bool {
+		return get(t, client, "https://"+listener.Addr().String()+"/readyz").StatusCode == http.StatusOK
+	})
+}
+
+func TestClientNamesMayHaveSpaces(t *testing.T) {
+	if got := (&clients{names: "a, b"}).auth().Names; !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("got %q", got)
 	}
 }

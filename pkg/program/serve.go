@@ -44,14 +44,15 @@ func (f *files) source(logger logr.Logger) certs.Source {
 type serving struct {
 	addr, opsAddr    string
 	shutdownDelay    time.Duration
-	maxInFlightBytes string
+	maxInFlightBytes resource.QuantityValue
 }
 
 func (s *serving) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&s.addr, "addr", ":9443", "`address` to serve the hooks on")
 	flags.StringVar(&s.opsAddr, "ops-addr", ":8080", "`address` to serve /metrics, /healthz and /readyz on over plain HTTP; empty serves none of them")
 	flags.DurationVar(&s.shutdownDelay, "shutdown-delay", 10*time.Second, "how long to keep serving normally after SIGTERM, until the Service no longer sends calls here")
-	flags.StringVar(&s.maxInFlightBytes, "max-in-flight-bytes", "256Mi", "maximal `size` of all requests in flight; the API server repeats the calls that are rejected")
+	s.maxInFlightBytes.Quantity = resource.MustParse("256Mi")
+	flags.Var(&s.maxInFlightBytes, "max-in-flight-bytes", "maximal `size` of all requests in flight; the API server repeats the calls that are rejected")
 }
 
 // clients holds the flags for the authentication of clients. By default every client may call.
@@ -69,59 +70,67 @@ func (c *clients) auth() *webhook.ClientAuth {
 	}
 	auth := &webhook.ClientAuth{CAFile: c.caFile, TokenFile: c.tokenFile}
 	if c.names != "" {
-		auth.Names = strings.Split(c.names, ",")
+		for name := range strings.SplitSeq(c.names, ",") {
+			auth.Names = append(auth.Names, strings.TrimSpace(name))
+		}
 	}
 	return auth
 }
 
 // serve serves until ctx ends. If one part of the program fails, serve stops the others and returns the first error.
-func (p Program) serve(ctx context.Context, o *options, deps *Deps, hooks []*webhook.Hook) error {
-	registry, logger := deps.registry, deps.Logger
-	source, install, served := o.files.source(logger), func(context.Context) error { return nil }, hooks
-	if o.managed.on {
-		s, err := o.selfManaged(deps.Config, deps, hooks)
+//
+// The server answers calls for a while after the end of ctx. What calls need, the certificate and the caches of the hooks,
+// has the context working, which end ends when the server has stopped.
+func (p Program) serve(ctx, working context.Context, end func(), j *job) error {
+	registry, logger := j.deps.registry, j.deps.Logger
+	source, install, served := j.files.source(logger), func(context.Context) error { return nil }, j.hooks
+	if j.managed.on {
+		s, err := j.selfManaged()
 		if err != nil {
 			return err
 		}
 		source, served = s.source, s.installer.Hooks()
-		install = func(ctx context.Context) error { return s.run(ctx, deps) }
-		if err := metrics.Installation(registry, o.name, s.installer); err != nil {
+		install = func(ctx context.Context) error { return s.run(ctx, j.deps) }
+		if err := metrics.Installation(registry, j.name, s.installer); err != nil {
 			return err
 		}
 	}
-	serving, err := o.serverOptions(registry, source, deps, hooks)
+	serving, err := p.serverOptions(j, source)
 	if err != nil {
 		return err
 	}
-	if p.Options != nil {
-		p.Options(&serving)
-	}
-	if serving.Listener = p.Listener; p.Listener == nil {
-		if serving.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.serving.addr); err != nil {
+	if serving.Listener == nil {
+		if serving.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", j.serving.addr); err != nil {
 			return fmt.Errorf("--addr: %w", err)
 		}
+		defer func() { _ = serving.Listener.Close() }() // an error is expected: the server closes it, too
 	}
 	server := webhook.NewServer(serving, served...)
 	if err := metrics.Server(registry, "hooks", server.Load); err != nil {
-		return errors.Join(err, serving.Listener.Close())
+		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	first := make(chan error, 1)
 	failed := func(err error) error {
-		if err != nil {
-			select {
-			case first <- err: // logged at once, because the server takes its time to stop
-				logger.Error(err, "the program is stopping because a part of it failed")
-			default: // a consequence of the first error
-			}
+		if err == nil {
+			return nil
+		}
+		select {
+		case first <- err: // logged at once, because the server takes its time to stop
+			logger.Error(err, "the program is stopping because a part of it failed")
+		default: // may be a consequence of the first error
+			logger.Error(err, "another part of the program failed while it was stopping")
 		}
 		return err
 	}
-	group.Go(func() error { return failed(deps.Start(ctx)) })
-	group.Go(func() error { return failed(server.Start(ctx)) })
+	group.Go(func() error { return failed(j.deps.Start(working)) })
+	group.Go(func() error {
+		defer end()
+		return failed(server.Start(ctx))
+	})
 	group.Go(func() error { return failed(install(ctx)) })
 	group.Go(func() error {
-		err := failed(source.Start(ctx))
+		err := failed(source.Start(working))
 		if err != nil { // there was never a certificate, so there are no calls to wait for
 			err = errors.Join(err, serving.Listener.Close())
 		}
@@ -133,13 +142,16 @@ func (p Program) serve(ctx context.Context, o *options, deps *Deps, hooks []*web
 	return <-first
 }
 
-func (o *options) serverOptions(registry *prometheus.Registry, source certs.Source, deps *Deps, hooks []*webhook.Hook) (webhook.Options, error) {
-	inFlight, err := resource.ParseQuantity(o.serving.maxInFlightBytes)
-	if err != nil {
-		return webhook.Options{}, fmt.Errorf("--max-in-flight-bytes: %w", err)
+// serverOptions returns the options of the server, as Program.Options changes them.
+func (p Program) serverOptions(j *job, source certs.Source) (webhook.Options, error) {
+	registry := j.deps.registry
+	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+		var registered prometheus.AlreadyRegisteredError
+		if err := registry.Register(c); err != nil && !errors.As(err, &registered) { // the hooks may have registered the same
+			return webhook.Options{}, err
+		}
 	}
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	observed, err := metrics.New(registry, metrics.Options{Hooks: hooks})
+	observed, err := metrics.New(registry, metrics.Options{Hooks: j.hooks})
 	if err == nil {
 		err = metrics.Source(registry, "serving", source)
 	}
@@ -148,26 +160,36 @@ func (o *options) serverOptions(registry *prometheus.Registry, source certs.Sour
 	}
 	serving := webhook.Options{
 		TLSConfig:        certs.TLSConfig(source),
-		Ready:            o.ready(source, deps),
 		Observers:        []webhook.Observer{observed},
-		ClientAuth:       o.clients.auth(),
-		MaxInFlightBytes: inFlight.Value(),
-		ShutdownDelay:    cmp.Or(o.serving.shutdownDelay, -1), // zero would be the default
-		OpsAddr:          o.serving.opsAddr,
-		Logger:           deps.Logger,
+		ClientAuth:       j.clients.auth(),
+		MaxInFlightBytes: j.serving.maxInFlightBytes.Value(),
+		ShutdownDelay:    cmp.Or(j.serving.shutdownDelay, -1), // zero would be the default
+		OpsAddr:          j.serving.opsAddr,
+		Logger:           j.deps.Logger,
+		Listener:         p.Listener,
 	}
 	if serving.OpsAddr != "" {
 		serving.Metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	}
+	if p.Options != nil {
+		p.Options(&serving)
+	}
+	own, further := j.ready(source), serving.Ready
+	serving.Ready = func(ctx context.Context) error {
+		if err := own(ctx); err != nil || further == nil {
+			return err
+		}
+		return further(ctx)
 	}
 	return serving, nil
 }
 
 // ready returns the condition of readiness: a certificate that the API server trusts, and synced caches.
-func (o *options) ready(source certs.Source, deps *Deps) func(context.Context) error {
+func (j *job) ready(source certs.Source) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := certs.Ready(source)(ctx); err != nil {
 			return err
 		}
-		return deps.Ready(ctx)
+		return j.deps.Ready(ctx)
 	}
 }

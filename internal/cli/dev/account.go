@@ -5,27 +5,32 @@ package dev
 import (
 	"context"
 	"os"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/pkg/install"
 )
 
-// accountName is the name of the ServiceAccount and the ClusterRole of hooks that read a local API server.
+// accountName is the name of the ServiceAccount and the roles of hooks that read a local API server.
 const accountName = "admitkit-dev-hooks"
 
 // access returns the client configuration of hooks that read the cluster. On a local API server, the hooks are a
 // ServiceAccount with just the permissions that they declare, as in a Pod: a missing permission shows at once. In an
 // existing cluster, they use the credentials of the user.
-func (d *session) access(ctx context.Context, rules []rbacv1.PolicyRule) (*rest.Config, error) {
+func (d *session) access(ctx context.Context, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error) {
 	if d.o.Cluster {
 		return d.config, nil
 	}
@@ -45,29 +50,18 @@ func (d *session) access(ctx context.Context, rules []rbacv1.PolicyRule) (*rest.
 }
 
 // accountOf creates the ServiceAccount with the rules, or replaces its rules, and returns its client configuration.
-func accountOf(ctx context.Context, admin *rest.Config, rules []rbacv1.PolicyRule) (*rest.Config, error) {
+func accountOf(ctx context.Context, admin *rest.Config, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return nil, err
 	}
-	meta := metav1.ObjectMeta{Name: accountName}
-	accounts := clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: accountName}
+	accounts := clients.CoreV1().ServiceAccounts(subject.Namespace)
+	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: accountName}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
-	if _, err := clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-		if _, err := clients.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
-			return nil, err
-		}
-	} else if err != nil {
-		return nil, err
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: accountName}},
-	}
-	if _, err := clients.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := grant(ctx, admin, subject, rules); err != nil {
 		return nil, err
 	}
 	token, err := accounts.CreateToken(ctx, accountName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -77,6 +71,63 @@ func accountOf(ctx context.Context, admin *rest.Config, rules []rbacv1.PolicyRul
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = token.Status.Token
 	return config, nil
+}
+
+// grant gives the subject just the permissions. It creates their namespaces if they are missing.
+func grant(ctx context.Context, admin *rest.Config, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) error {
+	clients, err := dynamic.NewForConfig(admin)
+	if err != nil {
+		return err
+	}
+	for namespace := range rules {
+		if namespace == "" {
+			continue // the whole cluster
+		}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
+		_, err := clients.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(ctx, object, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	granted := map[string]bool{}
+	for _, object := range install.PermissionsFor(accountName, subject, rules).Objects() {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return err
+		}
+		u := &unstructured.Unstructured{Object: fields}
+		granted[u.GetKind()+" "+u.GetNamespace()] = true
+		objects := clients.Resource(rbacv1.SchemeGroupVersion.WithResource(strings.ToLower(u.GetKind()) + "s")).Namespace(u.GetNamespace())
+		_, err = objects.Create(ctx, u, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			_, err = objects.Update(ctx, u, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return revoke(ctx, clients, granted)
+}
+
+// revoke deletes the roles of an earlier version of the hooks, except those that are granted: kind, space, namespace.
+func revoke(ctx context.Context, clients dynamic.Interface, granted map[string]bool) error {
+	for _, name := range []string{"clusterrolebindings", "rolebindings", "clusterroles", "roles"} {
+		objects := clients.Resource(rbacv1.SchemeGroupVersion.WithResource(name))
+		found, err := objects.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + accountName})
+		if err != nil {
+			return err
+		}
+		for _, o := range found.Items {
+			if granted[o.GetKind()+" "+o.GetNamespace()] {
+				continue
+			}
+			err := objects.Namespace(o.GetNamespace()).Delete(ctx, accountName, metav1.DeleteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // writeKubeconfig writes a client configuration to a temporary file. The caller removes it.

@@ -3,12 +3,16 @@
 package dev
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -21,8 +25,10 @@ func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 	read := func(resource string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list"}}}
 	}
-	for _, resource := range []string{"namespaces", "secrets"} {
-		config, err := accountOf(t.Context(), server.Config, read(resource))
+	// list returns the errors of lists with the permissions.
+	list := func(rules map[string][]rbacv1.PolicyRule, namespace string) (configMaps, secrets error) {
+		t.Helper()
+		config, err := accountOf(t.Context(), server.Config, rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,15 +47,38 @@ func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, namespaces := clients.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-		_, secrets := clients.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
-		allowed, denied := namespaces, secrets
-		if resource == "secrets" {
-			allowed, denied = secrets, namespaces
-		}
-		if allowed != nil || !apierrors.IsForbidden(denied) {
-			t.Errorf("with permission to list %s: namespaces %v, secrets %v", resource, namespaces, secrets)
-		}
+		_, configMaps = clients.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+		_, secrets = clients.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
+		return configMaps, secrets
+	}
+	rows := []struct {
+		name       string
+		rules      map[string][]rbacv1.PolicyRule
+		namespace  string
+		configMaps bool // may list them
+		secrets    bool
+	}{
+		{"all ConfigMaps", map[string][]rbacv1.PolicyRule{"": read("configmaps")}, "", true, false},
+		{"the rules have changed", map[string][]rbacv1.PolicyRule{"": read("secrets")}, "", false, true},
+		{"one namespace, which is created", map[string][]rbacv1.PolicyRule{"shop": read("secrets")}, "shop", false, true},
+		{"the ClusterRole of before is deleted", map[string][]rbacv1.PolicyRule{"shop": read("secrets")}, "other", false, false},
+		{"the Role of before is deleted", nil, "shop", false, false},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			eventually(t, func() string { // the authorizer of the API server watches the roles
+				configMaps, secrets := list(row.rules, row.namespace)
+				if (configMaps == nil) != row.configMaps || (secrets == nil) != row.secrets {
+					return fmt.Sprintf("configMaps: %v, secrets: %v", configMaps, secrets)
+				}
+				for _, err := range []error{configMaps, secrets} {
+					if err != nil && !apierrors.IsForbidden(err) {
+						return err.Error()
+					}
+				}
+				return ""
+			})
+		})
 	}
 }
 
@@ -71,5 +100,18 @@ func TestKubeconfigKeepsClientCertificates(t *testing.T) {
 	}
 	if _, err := clients.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// eventually waits until check returns no problem.
+func eventually(t *testing.T, check func() (problem string)) {
+	t.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == "", nil
+	})
+	if err != nil {
+		t.Error(last)
 	}
 }

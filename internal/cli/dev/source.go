@@ -46,7 +46,7 @@ type generation struct {
 const packageName = "hooks"
 
 // An accessFunc returns the client configuration of hooks that declare these permissions.
-type accessFunc func(ctx context.Context, rules []rbacv1.PolicyRule) (*rest.Config, error)
+type accessFunc func(ctx context.Context, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error)
 
 // buildPackage builds and starts the hooks of a package.
 func buildPackage(ctx context.Context, dir, pkg string, log io.Writer, access accessFunc) (*generation, error) {

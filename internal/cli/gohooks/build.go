@@ -39,7 +39,7 @@ type Program struct {
 	// Deps says that the function Hooks takes dependencies, such as a client configuration. Rules are the permissions
 	// that the hooks declare.
 	Deps  bool
-	Rules []rbacv1.PolicyRule
+	Rules map[string][]rbacv1.PolicyRule
 
 	ca      *devcert.CA
 	dir     string // temporary folder of the program

@@ -73,7 +73,7 @@ func TestHooksWithDependenciesReadTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	if !p.Deps || len(p.Rules) != 1 || !slices.Equal(p.Rules[0].Resources, []string{"namespaces"}) {
+	if !p.Deps || len(p.Rules[""]) != 1 || !slices.Equal(p.Rules[""][0].Resources, []string{"namespaces"}) {
 		t.Errorf("dependencies %t, rules %v", p.Deps, p.Rules)
 	}
 	if _, validating, err := p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "teams", URL: "https://127.0.0.1"}); err != nil || len(validating.Webhooks) != 1 {

@@ -47,7 +47,7 @@ type (
 		Validating *admissionregistrationv1.ValidatingWebhookConfiguration
 		Addr       string
 		Deps       bool
-		Rules      []rbacv1.PolicyRule
+		Rules      map[string][]rbacv1.PolicyRule
 	}
 )
 

@@ -54,7 +54,7 @@ type answer struct {
 	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
 	Addr       string
 	Deps       bool // the hooks take dependencies
-	Rules      []rbacv1.PolicyRule
+	Rules      map[string][]rbacv1.PolicyRule
 }
 
 type fieldError struct {
@@ -245,7 +245,7 @@ type found struct {
 	deps  bool // Hooks takes dependencies; the others are set only then
 	start func(context.Context) error
 	ready func(context.Context) error
-	rules []rbacv1.PolicyRule
+	rules map[string][]rbacv1.PolicyRule
 }
 
 func (f *found) answer() answer { return answer{Hooks: f.names, Deps: f.deps, Rules: f.rules} }
