@@ -38,8 +38,8 @@ test with a real API server in e2e/, and a sample object in samples/.
 
 Existing files are not changed, except for those that are derived from the hooks:
 
-  hooks/hooks.go   the list of hooks, unless you have edited it
-  config/          the manifests that the program prints
+  hooks/hooks.go   the list that the function Hooks returns
+  config/          the generated blocks of the manifests
   go.mod, go.sum   by "go mod tidy"
 
 Kinds are named as for "admitkit init". If one of the new files exists, or if the

@@ -40,9 +40,11 @@ CustomResourceDefinition for you to complete. If it belongs to another module,
 the go command fetches that module, or uses the folder that --replace names. Then
 replace the generated CustomResourceDefinition in e2e/testdata with the real one.
 
-By default the program creates its own certificates and registers its own hooks.
-With --certs cert-manager it uses certificates from cert-manager, and YAML
-manifests register the hooks.
+By default the certificates are from cert-manager, and YAML manifests register the
+hooks, so the program needs no permissions. With --certs self-managed it needs no
+cert-manager: it creates its certificates and registers its hooks. For that its
+token may change its webhook configurations, and so decide which requests of the
+cluster it sees and changes: protect it like that of a cluster administrator.
 
 Until admitkit is published, go.mod points at the checkout from which this program
 was built, or at the one that --admitkit names.
@@ -50,7 +52,7 @@ was built, or at the one that --admitkit names.
 init needs Go. If a step fails, nothing is written.`,
 		Example: `
 admitkit init shop-webhooks --mutate pods --validate apps/v1/deployments
-admitkit init shop-webhooks --mutate pods,configmaps --module example.com/shop --certs cert-manager
+admitkit init shop-webhooks --mutate pods,configmaps --module example.com/shop --certs self-managed
 admitkit init shop --mutate example.com/v1/widgets=example.com/shop/api/v1.Widget
 admitkit init shop --validate example.com/v1/carts=example.com/cart/api/v1.Cart --replace example.com/cart=../cart
 admitkit init --list-kinds`,
@@ -81,12 +83,13 @@ admitkit init --list-kinds`,
 	flags.StringVar(&o.Module, "module", "", "module path (default example.com/NAME)")
 	flags.StringVar(&o.Domain, "domain", "", "domain for the names of webhooks and labels (default the domain of the module path)")
 	flags.StringVar(&o.Dir, "dir", "", "folder of the project, which must be empty or not exist (default NAME)")
-	flags.StringVar(&o.Certs, "certs", scaffold.SelfManaged, "source of the certificates: "+scaffold.SelfManaged+" or "+scaffold.CertManager)
+	flags.StringVar(&o.Certs, "certs", scaffold.CertManager, "source of the certificates: "+scaffold.CertManager+" or "+scaffold.SelfManaged)
+	flags.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of the Pods, such as system-cluster-critical (default none)")
 	flags.StringArrayVar(&o.Replace, "replace", nil, "use the folder of a module instead of a release, as `MODULE=DIR`; can be repeated")
 	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, for go.mod (default the checkout from which this program was built)")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy", which completes go.mod and go.sum`)
 	flags.BoolVar(&kinds, "list-kinds", false, "print the built-in kinds and exit")
-	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.SelfManaged, scaffold.CertManager}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.CertManager, scaffold.SelfManaged}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	return c
 }
 

@@ -3,10 +3,12 @@
 package program
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -16,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/admitkit/admitkit/internal/genblock"
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -58,11 +61,38 @@ func (a *address) hosts() (names []string, ips []net.IP, err error) {
 	return []string{u.Hostname()}, nil, nil
 }
 
-// printConfigurations writes the webhook configurations. Manifests that are generated this way cannot differ from the
+// print writes to out, or into the generated block of the output file. Then it prints the changed lines.
+func (o *options) print(out io.Writer, write func(io.Writer) error) error {
+	if o.output == "" {
+		return write(out)
+	}
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	old, err := os.ReadFile(o.output)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--output: %w", err)
+	}
+	now, err := genblock.Replace(old, text.Bytes())
+	if err != nil {
+		return fmt.Errorf("--output %s: %w", o.output, err)
+	}
+	if bytes.Equal(old, now) {
+		return nil
+	}
+	if err := os.WriteFile(o.output, now, 0o644); err != nil { //nolint:gosec // manifests are for everybody
+		return fmt.Errorf("--output: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "%s:\n%s", o.output, genblock.Changes(old, now))
+	return err
+}
+
+// writeConfigurations writes the webhook configurations. Manifests that are generated this way cannot differ from the
 // code.
-func (o *options) printConfigurations(out io.Writer, hooks []*webhook.Hook) error {
-	a := &o.address
-	options := a.configuration(o.name)
+func (j *job) writeConfigurations(out io.Writer) error {
+	a := &j.address
+	options := a.configuration(j.name)
 	if a.injectCAFrom != "" {
 		options.Annotations = map[string]string{"cert-manager.io/inject-ca-from": a.injectCAFrom}
 	}
@@ -72,7 +102,7 @@ func (o *options) printConfigurations(out io.Writer, hooks []*webhook.Hook) erro
 			return fmt.Errorf("--ca-file: %w", err)
 		}
 	}
-	mutating, validating, err := webhook.Configurations(options, hooks...)
+	mutating, validating, err := webhook.Configurations(options, j.hooks...)
 	if err != nil {
 		return err
 	}
@@ -94,8 +124,8 @@ func printDocument(w io.Writer, configuration any) error {
 	return err
 }
 
-// printPermissions writes the permissions that the program needs: those of --self-managed, and those that hooks declared.
-func (j *job) printPermissions(w io.Writer) error {
+// writePermissions writes the permissions that the program needs: those of --self-managed, and those that hooks declared.
+func (j *job) writePermissions(w io.Writer) error {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: j.address.namespace, Name: j.managed.serviceAccount}
 	rules, secret := j.deps.Rules(), ""
 	permissions := install.PermissionsFor(j.name, account, rules)

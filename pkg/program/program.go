@@ -90,6 +90,8 @@ type options struct {
 
 	printConfiguration, printRBAC, uninstall bool
 
+	output string // file that gets what is printed
+
 	cluster cluster
 	address address
 	files   files
@@ -135,9 +137,9 @@ func (p Program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	case err != nil:
 		return fmt.Errorf("cannot create the hooks: %w", err)
 	case o.printConfiguration:
-		return o.printConfigurations(stdout, hooks)
+		return o.print(stdout, j.writeConfigurations)
 	case o.printRBAC:
-		return j.printPermissions(stdout)
+		return o.print(stdout, j.writePermissions)
 	case noCluster != nil && (o.managed.on || deps.needsCluster()):
 		return noCluster
 	case o.uninstall:
@@ -172,6 +174,7 @@ func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "`level` of the log: error, info, or debug, which shows denials")
 	flags.BoolVar(&o.printConfiguration, "print-configuration", false, "print the webhook configurations as YAML and exit")
 	flags.BoolVar(&o.printRBAC, "print-rbac", false, "print the permissions that the program needs as YAML and exit")
+	flags.StringVar(&o.output, "output", "", "with --print-configuration or --print-rbac: `file` whose generated block is replaced, instead of printing; other text of the file stays")
 	flags.BoolVar(&o.uninstall, "uninstall", false, "remove the configurations that --self-managed installed, wait until the API server calls no hook, and exit")
 	o.cluster.addFlags(flags)
 	o.address.addFlags(flags, p.Name)

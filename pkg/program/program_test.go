@@ -422,3 +422,44 @@ func TestClientNamesMayHaveSpaces(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// --output replaces the generated block of a file and prints what has changed.
+func TestOutputReplacesTheGeneratedBlock(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "webhooks.yaml")
+	write := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := newProgram().Run(t.Context(), append(args, "--print-configuration", "--output="+file), &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if out := write(); !strings.Contains(out, "+     name: pods.example.com\n") && !strings.Contains(out, "+   name: pods.example.com\n") {
+		t.Errorf("a new file: printed %q", out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, "---\n# mine\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := write(); out != "" {
+		t.Errorf("nothing has changed, but it printed %q", out)
+	}
+	out := write("--namespace=other")
+	if !strings.Contains(out, "-       namespace: example\n") || !strings.Contains(out, "+       namespace: other\n") {
+		t.Errorf("printed %q", out)
+	}
+	text, err = os.ReadFile(file)
+	if err != nil || !strings.HasSuffix(string(text), "---\n# mine\n") || !strings.Contains(string(text), "namespace: other") {
+		t.Errorf("%v: the file is\n%s", err, text)
+	}
+	if err := os.WriteFile(file, []byte("a: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = newProgram().Run(t.Context(), []string{"--print-rbac", "--output=" + file}, io.Discard, io.Discard)
+	if text, _ := os.ReadFile(file); err == nil || !strings.Contains(err.Error(), "exactly one generated block") || string(text) != "a: 1\n" {
+		t.Errorf("a file without a block: %v, the file is %q", err, text)
+	}
+}

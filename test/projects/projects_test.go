@@ -35,26 +35,27 @@ type project struct {
 var all = []project{
 	{
 		name: "pod-mutator", reason: "one mutating hook: no RBAC rules for the validating configuration",
-		args:     []string{"--mutate", "pods"},
+		args:     []string{"--mutate", "pods", "--certs=self-managed"},
 		deploy:   []string{"config"},
 		installs: true,
 	},
 	{
-		name: "deployment-validator", reason: "certificates of cert-manager, YAML registrations",
-		args:   []string{"--validate", "apps/v1/deployments", "--certs=cert-manager", "--module=github.com/acme/policy"},
+		name: "deployment-validator", reason: "certificates of cert-manager, YAML registrations, and a hook that reads the cluster",
+		args:   []string{"--validate", "apps/v1/deployments", "--priority-class=system-cluster-critical", "--module=github.com/acme/policy"},
+		edit:   readingHook,
 		deploy: []string{"config", "config/webhooks"},
 	},
 	{
 		name: "widgets", reason: "a custom resource whose Go type is in the project, and a later validating hook",
 		args:    []string{"--mutate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
 		add:     []string{"--validate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
-		changed: []string{"hooks/hooks.go", "config/rbac.yaml"},
+		changed: []string{"hooks/hooks.go", "config/webhooks/webhooks.yaml"},
 		deploy:  []string{"config/crd", "config"},
 	},
 	{
 		name: "many", reason: "several kinds: ambiguous names, cluster-scoped, types of another module; and more hooks later",
 		args: []string{"--mutate", "pods,example.org/v1beta1/carts=example.org/cart/types.Cart,autoscaling/v2/horizontalpodautoscalers",
-			"--validate", "namespaces,rolebindings", "--module=shop.example.org/many", "--replace=example.org/cart=cart"},
+			"--validate", "namespaces,rolebindings", "--certs=self-managed", "--module=shop.example.org/many", "--replace=example.org/cart=cart"},
 		edit:    ownHook,
 		add:     []string{"--validate", "pods,events.events.k8s.io", "--mutate", "shop.example.org/v1/orders=shop.example.org/many/api/v1.Order"},
 		changed: []string{"hooks/hooks.go"},
@@ -89,7 +90,87 @@ func Secrets() *webhook.Hook {
 	})
 }
 `)
-	replace(t, filepath.Join(dir, "hooks/hooks.go"), "\t}\n}", "\t\tSecrets(),\n\t}\n}")
+	replace(t, filepath.Join(dir, "hooks/hooks.go"), "\t}, nil\n}", "\t\tSecrets(),\n\t}, nil\n}")
+}
+
+// readingHook adds a hook that reads Namespaces from a cache, as docs/reading.md shows, and its test.
+func readingHook(t *testing.T, dir string) {
+	hooks := filepath.Join(dir, "hooks/hooks.go")
+	replace(t, hooks, "func Hooks(context.Context, *program.Deps) ([]*webhook.Hook, error) {\n", `func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
+	clients, err := kubernetes.NewForConfig(deps.Config)
+	if err != nil {
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactory(clients, 0)
+	namespaces := factory.Core().V1().Namespaces().Lister()
+	deps.RunInformers(factory)
+	deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}})
+`)
+	replace(t, hooks, "\t}, nil\n}", "\t\tFrozen(namespaces),\n\t}, nil\n}")
+	replace(t, hooks, "\t\"context\"\n", `	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+`)
+	write(t, filepath.Join(dir, "hooks/frozen.go"), `package hooks
+
+import (
+	"context"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	listers "k8s.io/client-go/listers/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Frozen returns a hook that denies new ConfigMaps in Namespaces with the label frozen.
+func Frozen(namespaces listers.NamespaceLister) *webhook.Hook {
+	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name:  "frozen.acme.example.com",
+		Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps")),
+	}, func(_ context.Context, req *webhook.Request[corev1.ConfigMap]) error {
+		namespace, err := namespaces.Get(req.Namespace)
+		if err != nil {
+			return fmt.Errorf("read the namespace: %s", err)
+		}
+		if _, frozen := namespace.Labels["frozen"]; frozen {
+			return webhook.Denyf("the namespace %s is frozen", namespace.Name)
+		}
+		return nil
+	})
+}
+`)
+	write(t, filepath.Join(dir, "e2e/frozen_test.go"), `package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestFrozen(t *testing.T) {
+	for name, labels := range map[string]map[string]string{"ice": {"frozen": ""}, "water": nil} {
+		if err := cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the hook has decided about a ConfigMap in "+name, func() (bool, error) {
+			err := cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: name}}, client.DryRunAll)
+			if labels == nil {
+				return err == nil, err
+			}
+			return err != nil && strings.Contains(err.Error(), "denied the request: the namespace ice is frozen"), err
+		})
+	}
+}
+`)
+	command(t, dir, "go", "mod", "tidy")
+	command(t, dir, "make", "manifests")
 }
 
 // cart is a module with a type whose package name differs from its version.
@@ -161,10 +242,10 @@ func (p *project) test(t *testing.T) {
 	write(t, filepath.Join(parent, "cart/types/cart.go"), cart)
 
 	command(t, parent, admitkit, append([]string{"init", p.name}, p.args...)...)
+	if p.edit != nil {
+		p.edit(t, dir)
+	}
 	if p.add != nil {
-		if p.edit != nil {
-			p.edit(t, dir)
-		}
 		p.grows(t, dir)
 	}
 	began := time.Now()

@@ -59,11 +59,11 @@ contexts:
     cluster: cluster
     user: replica
 `)
-	log := p.replica(t, dir, `"msg":"the certificates no longer need attention"`, "-addr=127.0.0.1:0", "-ops-addr=127.0.0.1:0", "-shutdown-delay=0s")
+	log := p.replica(t, dir, `"msg":"the certificates no longer need attention"`, "--self-managed", "--addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0", "--shutdown-delay=0s")
 	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
 		t.Errorf("with its own rights the program logs\n%s", log)
 	}
-	if log = p.replica(t, dir, "", "-uninstall"); !strings.Contains(log, "the webhooks are taken away") {
+	if log = p.replica(t, dir, "", "--self-managed", "--uninstall"); !strings.Contains(log, "the webhooks are taken away") {
 		t.Errorf("the log of uninstalling is\n%s", log)
 	}
 	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")

@@ -59,10 +59,6 @@ type addition struct {
 
 // render generates all files. It fails if a new file or function exists already.
 func (a *addition) render() error {
-	list, err := a.ownList()
-	if err != nil {
-		return err
-	}
 	crds := a.ownDefinitions()
 	for _, h := range a.project.Hooks {
 		if err := a.checkFree(h); err != nil {
@@ -75,11 +71,13 @@ func (a *addition) render() error {
 			return err
 		}
 	}
+	list, err := a.list(a.added)
+	if err != nil {
+		return err
+	}
 	a.owned = files{}
-	if list {
-		if a.owned[hooksFile], err = a.list(a.added); err != nil {
-			return err
-		}
+	if list != nil {
+		a.owned[hooksFile] = list
 		if others := a.unlisted(); len(others) > 0 {
 			a.notes = append(a.notes, hooksFile+" does not list "+calls(others)+": add the functions that return hooks of their own")
 		}
@@ -88,7 +86,8 @@ func (a *addition) render() error {
 		for _, h := range a.project.Hooks {
 			names = append(names, h.Constructor())
 		}
-		a.notes = append(a.notes, "you have edited "+hooksFile+", so it was not changed: add "+calls(names)+" to it, then run make manifests")
+		a.notes = append(a.notes, "the function Hooks in "+hooksFile+" does not end with a list of hooks, one per line, so it was not changed: add "+
+			calls(names)+" to it, then run make manifests")
 	}
 	all := a.definitions(a.added)
 	switch {
@@ -103,19 +102,6 @@ func (a *addition) render() error {
 
 // calls returns calls of functions, as a list for a message.
 func calls(names []string) string { return strings.Join(names, "(), ") + "()" }
-
-// ownList reports whether the user has not edited hooks/hooks.go.
-func (a *addition) ownList() (bool, error) {
-	if !a.has(hooksFile) {
-		return true, nil
-	}
-	text, err := os.ReadFile(a.path(hooksFile))
-	if err != nil {
-		return false, problem.New("%w", err)
-	}
-	want, err := render("hook/hooks.go", a.listed())
-	return bytes.Equal(text, want), err
-}
 
 // ownDefinitions reports whether the user has not edited the list of CustomResourceDefinitions.
 func (a *addition) ownDefinitions() bool {
@@ -201,7 +187,7 @@ func (a *addition) complete(ctx context.Context, o *Options) error {
 	if a.owned[hooksFile] == nil {
 		return nil // the new hooks are not in the list yet
 	}
-	if err := a.updateManifest(ctx, o); err != nil {
+	if err := a.updateManifests(ctx, o); err != nil {
 		return err
 	}
 	if err := screen.WriteFile(a.path(hooksFile), a.owned[hooksFile]); err != nil {

@@ -18,12 +18,13 @@ func TestEditedManifests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			name, flag := result.Project.generatedManifest()
+			m := result.Project.Manifests()[0]
+			name, flags := m.File, strings.Join(m.Args, " ")
 			text, err := os.ReadFile("shop/" + name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			edited := string(text) + "---\n# mine\n"
+			edited := strings.Replace(string(text), "---\n", "---\n# mine\n", 1)
 			write(t, "shop/"+name, edited)
 			result, err = Add(t.Context(), Options{Dir: "shop", Validate: []string{"pods"}, SkipTidy: true})
 			if err != nil {
@@ -32,7 +33,7 @@ func TestEditedManifests(t *testing.T) {
 			if now, _ := os.ReadFile("shop/" + name); string(now) != edited {
 				t.Errorf("%s was changed:\n%s", name, now)
 			}
-			want := "you have edited " + name + ", so it was not changed: add the output of go run . " + flag
+			want := "you have edited the generated block of " + name + ", so it was not changed: add the output of go run . " + flags
 			if notes := strings.Join(result.Notes, "\n"); !strings.Contains(notes, want) {
 				t.Errorf("there is no %q in %q", want, notes)
 			}
@@ -76,5 +77,41 @@ func TestListLast(t *testing.T) {
 	}})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTextAroundGeneratedBlocks checks that Add changes only the generated block of a manifest.
+func TestTextAroundGeneratedBlocks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	newProject(t)
+	const name = "shop/config/webhooks/webhooks.yaml"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, name, "# before\n"+string(text)+"---\n# after\n")
+	if _, err := Add(t.Context(), Options{Dir: "shop", Validate: []string{"secrets"}, SkipTidy: true}); err != nil {
+		t.Fatal(err)
+	}
+	now, err := os.ReadFile(name)
+	if got := string(now); err != nil || !strings.HasPrefix(got, "# before\n") || !strings.HasSuffix(got, "---\n# after\n") || !strings.Contains(got, "validate-secrets.shop") {
+		t.Errorf("%v\n%s", err, now)
+	}
+}
+
+// TestListWithDependencies checks that Add extends a list of hooks that the user has changed.
+func TestListWithDependencies(t *testing.T) {
+	rows := []struct{ name, text, want string }{
+		{"arguments", "package hooks\n\nfunc Hooks() ([]*Hook, error) {\n\tx, err := f()\n\treturn []*Hook{\n\t\tA(x), // mine\n\t}, err\n}\n",
+			"package hooks\n\nfunc Hooks() ([]*Hook, error) {\n\tx, err := f()\n\treturn []*Hook{\n\t\tA(x), // mine\n\t\tB(),\n\t}, err\n}\n"},
+		{"one line", "package hooks\n\nfunc Hooks() []*Hook { return []*Hook{A()} }\n", ""},
+		{"a variable", "package hooks\n\nfunc Hooks() []*Hook {\n\treturn all\n}\n", ""},
+		{"no such function", "package hooks\n", ""},
+		{"not Go", "package\n", ""},
+	}
+	for _, row := range rows {
+		if got := string(extendList([]byte(row.text), []string{"B"})); got != row.want {
+			t.Errorf("%s: got\n%s", row.name, got)
+		}
 	}
 }

@@ -23,8 +23,8 @@ type Options struct {
 	Dir string
 	// Mutate and Validate are the kinds that get mutating and validating hooks.
 	Mutate, Validate []string
-	// Module, Domain, Certs and Admitkit are only for Init. Admitkit is the folder of a checkout of admitkit.
-	Module, Domain, Certs, Admitkit string
+	// Module, Domain, Certs, PriorityClass and Admitkit are only for Init. Admitkit is the folder of a checkout of admitkit.
+	Module, Domain, Certs, PriorityClass, Admitkit string
 	// Replace has entries MODULE=DIR for go.mod. Only for Init.
 	Replace []string
 	// SkipTidy skips "go mod tidy".
@@ -54,7 +54,7 @@ type Result struct {
 
 // Init writes a new project. If it fails, it writes nothing.
 func Init(ctx context.Context, o Options) (*Result, error) {
-	p := &Project{Name: o.Name, Certs: cmp.Or(o.Certs, SelfManaged), Module: cmp.Or(o.Module, "example.com/"+o.Name)}
+	p := &Project{Name: o.Name, Certs: cmp.Or(o.Certs, CertManager), PriorityClass: o.PriorityClass, Module: cmp.Or(o.Module, "example.com/"+o.Name)}
 	p.Domain = cmp.Or(o.Domain, domainOf(p.Module))
 	if err := p.check(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func Init(ctx context.Context, o Options) (*Result, error) {
 	if err := p.find(ctx, o.Admitkit); err != nil {
 		return nil, err
 	}
-	all, err := p.render(&tree{})
+	all, err := p.render(ctx, &tree{})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func Init(ctx context.Context, o Options) (*Result, error) {
 }
 
 // render returns all files of a new project.
-func (p *Project) render(t *tree) (files, error) {
+func (p *Project) render(ctx context.Context, t *tree) (files, error) {
 	all := files{}
 	for _, h := range p.Hooks {
 		if err := all.addKind(h, t); err != nil {
@@ -99,8 +99,7 @@ func (p *Project) render(t *tree) (files, error) {
 		all[hooksFile], err = t.list(all)
 	}
 	if err == nil {
-		name, _ := p.generatedManifest()
-		all[name], err = p.renderManifest()
+		err = all.addManifests(ctx, p)
 	}
 	if crds := t.definitions(all); err == nil && len(crds) > 0 {
 		err = all.add(definitionsFile, "type/kustomization.yaml", crds)

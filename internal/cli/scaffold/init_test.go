@@ -143,7 +143,7 @@ func TestEditedLists(t *testing.T) {
 	}
 	notes := strings.Join(result.Notes, "\n")
 	for _, want := range []string{
-		"you have edited hooks/hooks.go, so it was not changed: add LeaseValidator(), CartValidator() to it, then run make manifests",
+		"the function Hooks in hooks/hooks.go does not end with a list of hooks, one per line, so it was not changed: add LeaseValidator(), CartValidator() to it, then run make manifests",
 		"you have edited config/crd/Kustomization, so it was not changed: add bases.yaml, carts.example.com.yaml to it",
 		"hooks for leases: controllers use them for leader election",
 	} {
@@ -202,7 +202,7 @@ func TestOwnTypes(t *testing.T) {
 // TestList checks that the list keeps its order, gets the new hooks, and gets no other functions.
 func TestList(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, hooksFile), "package hooks\n\nfunc Hooks() []*webhook.Hook { return []*webhook.Hook{Last(), First()} }\n")
+	write(t, filepath.Join(root, hooksFile), "package hooks\n\nfunc Hooks() []*webhook.Hook {\n\treturn []*webhook.Hook{\n\t\tLast(),\n\t\tFirst(),\n\t}\n}\n")
 	write(t, filepath.Join(root, "hooks/a.go"), `package hooks
 
 import w "github.com/admitkit/admitkit/pkg/webhook"

@@ -139,7 +139,7 @@ func FuzzParse(f *testing.F) {
 			if p.Hooks, err = p.hooksOf(names[0], names[1]); err != nil {
 				return
 			}
-			all, err := p.render(&tree{})
+			all, err := p.render(t.Context(), &tree{})
 			if err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}

@@ -11,53 +11,76 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/admitkit/admitkit/internal/cli/scratch"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/genblock"
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// updateManifest writes the manifest that the program prints for its hooks. It adds a note instead if the user has edited
-// the manifest.
-func (a *addition) updateManifest(ctx context.Context, o *Options) error {
-	name, flag := a.project.generatedManifest()
-	o.reportProgress("building the program to generate " + name)
+// updateManifests replaces the generated blocks of the manifests with what the program prints for its hooks. It adds a note
+// instead for a block that the user has edited.
+func (a *addition) updateManifests(ctx context.Context, o *Options) error {
+	o.reportProgress("building the program to generate manifests")
 	temporary, err := scratch.New("", "admitkit-add-")
 	if err != nil {
 		return problem.New("%w", err)
 	}
 	defer temporary.Remove()
-	folder := temporary.Path
-	before, err := os.ReadFile(a.path(name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return problem.New("%w", err)
-	}
-	old := before
-	if before != nil && a.has(hooksFile) {
-		if old, err = a.printedBy(ctx, o, folder, flag); err != nil {
-			return a.noteFailure(err, name, flag)
+	before := ""
+	if a.has(hooksFile) {
+		if before, err = a.build(ctx, o, filepath.Join(temporary.Path, "before")); err != nil {
+			return err
 		}
 	}
-	overlay, err := a.overlay(folder)
+	overlay, err := a.overlay(temporary.Path)
 	if err != nil {
 		return problem.New("%w", err)
 	}
-	text, err := a.printedBy(ctx, o, folder, flag, "-overlay", overlay)
-	switch {
-	case err != nil:
-		return a.noteFailure(err, name, flag)
-	case before != nil && !bytes.Equal(before, old):
-		if !bytes.Equal(before, text) {
-			a.notes = append(a.notes, "you have edited "+name+", so it was not changed: add the output of go run . "+flag+" for the new hooks (make manifests would overwrite your changes)")
-		}
-		return nil
-	case before != nil && bytes.Equal(before, text):
-		return nil
-	case before != nil:
-		a.before[name] = before
+	now, err := a.build(ctx, o, filepath.Join(temporary.Path, "now"), "-overlay", overlay)
+	if err != nil {
+		return err
 	}
-	a.owned[name] = text
-	if err := screen.WriteFile(a.path(name), text); err != nil {
+	for _, m := range a.project.Manifests() {
+		if err := a.updateManifest(ctx, m, before, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// updateManifest replaces the block of one manifest. before and now are the programs without and with the new hooks.
+func (a *addition) updateManifest(ctx context.Context, m Manifest, before, now string) error {
+	file, err := os.ReadFile(a.path(m.File))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return problem.New("%w", err)
+	}
+	text, err := a.printedBy(ctx, now, m)
+	if err != nil {
+		return a.noteFailure(err, m)
+	}
+	replaced, err := genblock.Replace(file, text)
+	edited := err != nil
+	if block, ok := genblock.Find(file); ok && before != "" {
+		old, err := a.printedBy(ctx, before, m)
+		if err != nil {
+			return a.noteFailure(err, m)
+		}
+		edited = !bytes.Equal(block, old) && !bytes.Equal(block, text)
+	}
+	switch {
+	case edited:
+		a.notes = append(a.notes, "you have edited the generated block of "+m.File+", so it was not changed: add the output of go run . "+
+			strings.Join(m.Args, " ")+" for the new hooks (make manifests would overwrite the block)")
+		return nil
+	case bytes.Equal(file, replaced):
+		return nil
+	case file != nil:
+		a.before[m.File] = file
+	}
+	a.owned[m.File] = replaced
+	if err := screen.WriteFile(a.path(m.File), replaced); err != nil {
 		return problem.New("%w", err)
 	}
 	return nil
@@ -77,27 +100,28 @@ func (a *addition) overlay(folder string) (string, error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// printedBy builds the program and returns its output with a flag. The error is a *commandError if the program fails.
-func (a *addition) printedBy(ctx context.Context, o *Options, folder, flag string, build ...string) ([]byte, error) {
-	program := filepath.Join(folder, "program")
-	build = append(append([]string{"build"}, build...), "-o", program, ".")
-	if _, err := goCommand(ctx, a.root, o.Progress, build...); err != nil {
-		if failed := (*commandError)(nil); errors.As(err, &failed) {
-			return nil, problem.New("the program does not compile with the new hooks, so nothing was changed:\n%s", lastLines(failed.text, 10)).Hint("go build ./...  # checks the program without them")
-		}
-		return nil, err
+// build builds the program into a file, and returns its path.
+func (a *addition) build(ctx context.Context, o *Options, file string, flags ...string) (string, error) {
+	_, err := goCommand(ctx, a.root, o.Progress, append(append([]string{"build"}, flags...), "-o", file, ".")...)
+	if failed := (*commandError)(nil); errors.As(err, &failed) {
+		return "", problem.New("the program does not compile with the new hooks, so nothing was changed:\n%s", lastLines(failed.text, 10)).Hint("go build ./...  # checks the program without them")
 	}
-	run := exec.CommandContext(ctx, program, flag)
+	return file, err
+}
+
+// printedBy returns the output of a program for a manifest. The error is a *commandError if the program fails.
+func (a *addition) printedBy(ctx context.Context, program string, m Manifest) ([]byte, error) {
+	run := exec.CommandContext(ctx, program, m.Args...)
 	run.Dir = a.root
 	return output(ctx, run, nil)
 }
 
 // noteFailure adds a note if the program itself failed. It returns other errors.
-func (a *addition) noteFailure(err error, name, flag string) error {
+func (a *addition) noteFailure(err error, m Manifest) error {
 	failed := (*commandError)(nil)
 	if !errors.As(err, &failed) {
 		return err
 	}
-	a.notes = append(a.notes, "the program failed with "+flag+" ("+lastLines(failed.text, 1)+"), so "+name+" was not changed")
+	a.notes = append(a.notes, "the program failed with "+strings.Join(m.Args, " ")+" ("+lastLines(failed.text, 1)+"), so "+m.File+" was not changed")
 	return nil
 }

@@ -32,6 +32,9 @@ type Project struct {
 	Domain string `json:"domain"`
 	Certs  string `json:"certs"`
 
+	// PriorityClass is the priority class of the Pods, or empty. Only for new projects.
+	PriorityClass string `json:"-"`
+
 	Module string  `json:"-"`
 	Hooks  []*Hook `json:"-"`
 	source `json:"-"`
@@ -39,6 +42,9 @@ type Project struct {
 
 // SelfManaged reports whether the program generates its own certificates.
 func (p *Project) SelfManaged() bool { return p.Certs == SelfManaged }
+
+// CriticalPriority reports whether the priority class is one that API servers may limit to namespaces with a quota for it.
+func (p *Project) CriticalPriority() bool { return strings.HasPrefix(p.PriorityClass, "system-") }
 
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)
 
@@ -56,6 +62,8 @@ func (p *Project) check() error {
 		return problem.New("--module: %s belongs to admitkit", p.Module).Hint("--module example.com/%s", p.Name)
 	case p.Certs != SelfManaged && p.Certs != CertManager:
 		return problem.New("--certs: %q is neither %s nor %s", p.Certs, SelfManaged, CertManager)
+	case p.PriorityClass != "" && len(validation.IsDNS1123Subdomain(p.PriorityClass)) > 0:
+		return problem.New("--priority-class: %q is not a valid name of a PriorityClass", p.PriorityClass).Hint("--priority-class system-cluster-critical")
 	case len(validation.IsDNS1123Subdomain(p.Domain)) > 0 || !strings.Contains(p.Domain, "."):
 		return problem.New("--domain: %q is not a domain name", p.Domain).Hint("--domain example.com")
 	}

@@ -55,7 +55,6 @@ func (f files) addProject(p *Project) error {
 		{"go.mod", "go.mod"},
 		{"main.go", "main.go"},
 		{"main_test.go", "main_test.go"},
-		{"internal/server/server.go", "server.go"},
 		{"hooks/rules.go", "rules.go"},
 		{"hooks/rules_test.go", "rules_test.go"},
 		{"e2e/e2e_test.go", "e2e_test.go"},
@@ -66,13 +65,15 @@ func (f files) addProject(p *Project) error {
 		{".github/workflows/ci.yaml", "workflows/ci.yaml"},
 		{"README.md", "README.md"},
 	}
-	parts := []string{"kustomization", "namespace", "resourcequota", "serviceaccount", "deployment", "poddisruptionbudget", "service", "networkpolicy"}
-	if p.SelfManaged() {
-		parts = append(parts, "secret")
-		all = append(all, [2]string{"internal/server/selfmanaged.go", "selfmanaged.go"})
-	} else {
+	parts := []string{
+		"kustomization", "namespace", "serviceaccount", "deployment", "poddisruptionbudget", "service", "networkpolicy",
+		"monitoring/kustomization", "monitoring/podmonitor",
+	}
+	if p.CriticalPriority() {
+		parts = append(parts, "resourcequota")
+	}
+	if !p.SelfManaged() {
 		parts = append(parts, "certificates", "webhooks/kustomization")
-		all = append(all, [2]string{"internal/server/certmanager.go", "certmanager.go"})
 	}
 	for _, part := range parts {
 		all = append(all, [2]string{"config/" + part + ".yaml", "config/" + part + ".yaml"})

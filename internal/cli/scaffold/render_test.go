@@ -36,7 +36,8 @@ func TestRender(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		p := &Project{
 			Name: []string{"shop", "a", strings.Repeat("n", 50)}[r.IntN(3)], Domain: "shop.example.com", Module: "example.com/shop",
-			Certs: []string{SelfManaged, CertManager}[r.IntN(2)],
+			Certs:         []string{SelfManaged, CertManager}[r.IntN(2)],
+			PriorityClass: []string{"", "system-cluster-critical", "high"}[r.IntN(3)],
 		}
 		p.Version, p.GoVersion, p.Checkout = "v0.0.0", "1.26.0", "/home/me/admitkit"
 		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -45,7 +46,7 @@ func TestRender(t *testing.T) {
 		if p.Hooks, err = p.hooksOf(names[:n], names[m/2:m/2+m]); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		all, err := p.render(&tree{})
+		all, err := p.render(t.Context(), &tree{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -56,7 +57,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// check holds the files of a project against what reads them.
+// check checks each file of a project with a parser of its format.
 func check(t *testing.T, scheme *runtime.Scheme, p *Project, all files) {
 	t.Helper()
 	strict := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -93,11 +94,11 @@ func check(t *testing.T, scheme *runtime.Scheme, p *Project, all files) {
 	}
 }
 
-// checkObjects has the API types read the manifests, but for those of cert-manager.
+// checkObjects decodes the manifests with the types of Kubernetes' API. It skips those of cert-manager and Prometheus.
 func checkObjects(t *testing.T, name string, text []byte, strict runtime.Decoder, p *Project) {
 	t.Helper()
 	for _, document := range strings.Split(string(text), "\n---\n") {
-		if strings.Contains(document, "cert-manager.io/v1\n") {
+		if strings.Contains(document, "cert-manager.io/v1\n") || strings.Contains(document, "monitoring.coreos.com/v1\n") {
 			continue
 		}
 		if onlyComments(document) {
@@ -130,7 +131,7 @@ func onlyComments(document string) bool {
 	return true
 }
 
-// checkKustomization: it lists the files of its folder, all of them.
+// checkKustomization checks that the kustomization lists all files of its folder.
 func checkKustomization(t *testing.T, name string, all files) {
 	t.Helper()
 	var k struct {
@@ -154,17 +155,18 @@ func checkKustomization(t *testing.T, name string, all files) {
 	}
 }
 
-// TestPrinted checks the manifests that Init renders: they have all hooks, in the order of their files.
-func TestPrinted(t *testing.T) {
+// TestConfigurationsOfANewProject checks that the configurations have all hooks, in the order of their files.
+func TestConfigurationsOfANewProject(t *testing.T) {
 	p := &Project{Name: "shop", Domain: "example.com", Certs: CertManager, Module: "example.com/shop"}
 	var err error
 	if p.Hooks, err = p.hooksOf([]string{"pods", "configmaps"}, []string{"secrets", "pods"}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := p.renderManifest()
-	if err != nil {
+	all := files{}
+	if err := all.addManifests(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	text := all["config/webhooks/webhooks.yaml"]
 	var got []string
 	for _, line := range strings.Split(string(text), "\n") {
 		if name, ok := strings.CutPrefix(line, "  name: "); ok {

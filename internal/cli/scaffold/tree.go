@@ -3,6 +3,8 @@
 package scaffold
 
 import (
+	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -137,22 +139,65 @@ func constructors(f *ast.File) []string {
 // hooksFile is the file with the list of hooks.
 const hooksFile = "hooks/hooks.go"
 
-// list renders hooks/hooks.go. It has the listed hooks in their order, then the hooks in new files. If the file does not
-// exist yet, it has all hooks of the folder.
+// list returns the new text of hooks/hooks.go: the constructors in new files are added at the end of the list that the
+// function Hooks returns. If the file does not exist yet, it lists all hooks of the folder. If the user has written the
+// function in another way, list returns nil.
 func (t *tree) list(added files) ([]byte, error) {
-	names := t.listed()
-	if t.root != "" && !t.has(hooksFile) {
-		if _, err := os.ReadDir(t.path("hooks")); err != nil {
-			return nil, problem.New("%w", err)
-		}
-		names = t.constructors()
-	}
+	var names []string
 	for _, name := range added.names() {
 		if path.Dir(name) == "hooks" && mayHaveHooks(name) {
 			names = append(names, constructors(parseFile(name, added[name]))...)
 		}
 	}
+	if t.has(hooksFile) {
+		text, err := os.ReadFile(t.path(hooksFile))
+		if err != nil {
+			return nil, problem.New("%w", err)
+		}
+		return extendList(text, names), nil
+	}
+	if t.root != "" {
+		if _, err := os.ReadDir(t.path("hooks")); err != nil {
+			return nil, problem.New("%w", err)
+		}
+		names = append(t.constructors(), names...)
+	}
 	return render("hook/hooks.go", names)
+}
+
+// extendList adds calls at the end of the list that the function Hooks returns. It returns nil if the last statement of the
+// function does not return a composite literal whose closing brace begins a line.
+func extendList(text []byte, names []string) []byte {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, hooksFile, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil
+	}
+	for _, decl := range f.Decls {
+		d, ok := decl.(*ast.FuncDecl)
+		if !ok || d.Recv != nil || d.Name.Name != "Hooks" || d.Body == nil || len(d.Body.List) == 0 {
+			continue
+		}
+		returned, ok := d.Body.List[len(d.Body.List)-1].(*ast.ReturnStmt)
+		if !ok || len(returned.Results) == 0 {
+			return nil
+		}
+		literal, ok := returned.Results[0].(*ast.CompositeLit)
+		if !ok {
+			return nil
+		}
+		brace := files.Position(literal.Rbrace).Offset
+		line := bytes.LastIndexByte(text[:brace], '\n') + 1
+		if len(bytes.TrimSpace(text[line:brace])) > 0 {
+			return nil
+		}
+		out := bytes.Clone(text[:line])
+		for _, name := range names {
+			out = fmt.Appendf(out, "\t\t%s(),\n", name)
+		}
+		return append(out, text[line:]...)
+	}
+	return nil
 }
 
 // constructors returns the constructors in all files of hooks/.
