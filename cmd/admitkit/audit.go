@@ -23,8 +23,8 @@ func newAudit(s *screen.Screen) *cobra.Command {
 		Use:     "audit FILE...",
 		Short:   "Report what webhooks did, from API server audit logs",
 		GroupID: "check",
-		Long: `Report what webhooks did, from the audit logs of the API server. For each webhook,
-audit counts calls, changes, patches, denials and failures. Its findings are:
+		Long: `Report what webhooks did, from the audit logs of the API server. audit counts the
+calls, changes, patches, denials and failures of each webhook, and finds:
 
   - requests that were admitted because a webhook failed
   - webhooks that change the same object again and again
@@ -42,20 +42,20 @@ standard input. The level of the audit policy limits what audit can report:
   Request    also the patches: fields that two webhooks both change, elements
              that are added twice, patches that change nothing
 
-The API server records no calls of validating webhooks that allowed the request,
-at any level. audit counts a request once, even if several files contain it. Its
-memory use does not grow with the size of the logs.
+At no level does the API server record a call of a validating webhook that
+allowed the request. A request that is in several files counts once. The memory
+use does not grow with the size of the logs.
 
-audit skips lines that are not events, counts them and names them. A skipped line
-may have been an event if it is too long, is not JSON, or is JSON that may wrap
-an event. An incomplete last line does not count.
+audit skips lines that it cannot read as events, and reports their number. A
+skipped line may have been an event if it is too long, is not JSON, or is JSON
+that may contain an event. An incomplete last line is ignored.
 
 Exit codes:
 
-  0  no findings except advice
+  0  no error and no warning
   1  at least one error or warning
-  2  there was no audit event; or nothing was found, but part of a file could not
-     be read or skipped lines may have been events`,
+  2  no audit event was read; or audit found nothing, but could not read part of
+     a file or skipped lines that may have been events`,
 		Example: `
 admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html
@@ -68,8 +68,8 @@ admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 	flags.StringVar(&until, "until", "", "skip requests at `TIME` and later")
 	flags.StringSliceVar(&o.Webhooks, "webhook", nil, "report only on the webhook `NAME`, or CONFIGURATION/NAME; can be repeated")
 	flags.IntVar(&o.Top, "top", o.Top, "show at most `N` rows of each table, and N findings of each kind")
-	flags.DurationVar(&o.Slow, "slow", o.Slow, "report requests that spend at least `DURATION` in webhooks")
-	flags.IntVar(&o.Again, "again", o.Again, "report a webhook that changes the same object `N` times")
+	flags.DurationVar(&o.Slow, "slow", o.Slow, "report requests that wait at least `DURATION` for webhooks")
+	flags.IntVar(&o.Again, "again", o.Again, "report a webhook that changes the same object `N` times or more")
 	out := outputFlag(c, "text", "json", "junit", "html")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		err := auditOptions(&o, since, until, time.Now())
@@ -90,7 +90,8 @@ admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 		case report.Found():
 			return problem.ErrFound
 		case len(report.Incomplete) > 0:
-			return problem.New("nothing was found, but part of the logs could not be read: %s", strings.Join(report.Incomplete, "; "))
+			return problem.New("the result is incomplete: audit found nothing, but could not read part of the logs: %s", strings.Join(report.Incomplete, "; ")).
+				Hint("export the logs again as JSON, one event per line, and check compressed files with gzip -t FILE")
 		}
 		return nil
 	}

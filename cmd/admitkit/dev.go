@@ -19,17 +19,17 @@ func newDev(s *screen.Screen) *cobra.Command {
 		Use:   "dev [PACKAGE]",
 		Short: "Run hooks behind a real API server, and rebuild them on change",
 		Long: `Run hooks behind a real API server on this machine, and print each call: the
-user and the request, the hook's response, and its patch as a diff.
+user, the request, the hook's response and its patch as a diff.
 
 PACKAGE is a folder or an import path with hooks: exported variables of type
 *webhook.Hook, functions that return one, or func Hooks() []*webhook.Hook. The
 default is ./hooks if that folder exists, and otherwise the current folder.
 
-When the source of the hooks changes, dev rebuilds and restarts them. The source
-includes the packages of the module that PACKAGE imports. Calls during a build
-wait for the new hooks, within their timeout. If the build fails, dev prints the
-errors and keeps the previous hooks running. If the registration of a hook has
-changed, dev applies the new one.
+dev rebuilds and restarts the hooks when their source changes: PACKAGE, or a
+package of its module that it imports. Calls during a build wait for the new
+hooks, up to their timeout. If the build fails, dev prints the errors and keeps
+the previous hooks running. If the registration of a hook has changed, dev
+applies it again.
 
 dev uses the API server that "admitkit apiserver path" finds, and builds one if
 there is none. Ctrl-C ends dev, stops the API server and deletes its objects.
@@ -37,15 +37,16 @@ there is none. Ctrl-C ends dev, stops the API server and deletes its objects.
 With --url, dev registers a webhook in any language that is already running.
 
 With --cluster, dev registers the hooks in the cluster of your kubeconfig, and
-the cluster calls this machine. To keep the cluster working:
+the cluster calls this machine. To keep the cluster working, dev changes the
+registrations:
 
-  - failurePolicy is Ignore, unless --fail keeps the policy of the hooks
+  - failurePolicy is Ignore; with --fail, the policy of the hooks stays
   - timeouts are at most 5 seconds
   - kube-system is excluded
-  - the registrations have names of their own
+  - their names differ from those of the deployed hooks
 
-dev removes the registrations when it ends. If it was killed, the next dev
-removes them.
+dev deletes the registrations when it ends. If dev was killed, its next run
+deletes them.
 
 -o json prints one JSON object per line. Its "event" is admission, ready,
 rebuilt, buildFailed, crashed or applyFailed.`,
@@ -79,16 +80,16 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 	}
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "text", "output format: text or json")
-	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder with objects to apply at the start; can be repeated")
+	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder of objects to create or update in the API server before the first call; can be repeated")
 	f.StringVar(&o.URL, "url", "", "http or https URL of a webhook that is already running")
-	f.StringArrayVar(&o.Files, "webhook-configuration", nil, "file with the registration of the webhook at --url; can be repeated")
+	f.StringArrayVar(&o.Files, "webhook-configuration", nil, "file with the webhook configuration for --url; can be repeated")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA certificates of the webhook at --url")
 	f.StringArrayVar(&o.Flags, "flag", nil, "flag for kube-apiserver, as NAME=VALUE; can be repeated")
 	f.IntVar(&o.Port, "port", 0, "port of the API server (default a free port)")
 	f.BoolVar(&o.Cluster, "cluster", false, "register the hooks in the cluster of the kubeconfig")
 	o.Where.Add(f)
-	f.StringVar(&o.Advertise, "advertise", "", "with --cluster: HOST or HOST:PORT under which the cluster reaches this machine (default the address of this machine towards the cluster)")
-	f.BoolVar(&o.Fail, "fail", false, "with --cluster: keep the failurePolicy of the hooks; requests then fail if this machine does not answer")
+	f.StringVar(&o.Advertise, "advertise", "", "with --cluster: address at which the API server can reach this machine (default the local address of the connection to the cluster)")
+	f.BoolVar(&o.Fail, "fail", false, "with --cluster: keep the failurePolicy of the hooks; with Fail, requests in the cluster fail if this machine does not answer")
 	f.BoolVarP(&o.Yes, "yes", "y", false, "with --cluster: do not ask for confirmation")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	return c

@@ -20,46 +20,49 @@ func newExplain(s *screen.Screen) *cobra.Command {
 		Short:   "Explain which webhooks are called for an object, and why",
 		GroupID: "check",
 		Long: `Explain which webhooks an API server would call for an object, in which order,
-and why. For each webhook, explain shows the rule that matches, or the selector
-or matchCondition that does not match, with its value. explain calls no webhook
-and changes nothing in a cluster.
+and why. If a webhook is called, explain shows the rule that matches. If not, it
+shows the rule, selector or matchCondition that does not match. explain calls no
+webhook and changes nothing in a cluster.
 
 The webhooks come from files (--webhook-configuration), from a cluster
 (--cluster), or from both. With both, a configuration in a file replaces the one
-of the same name in the cluster; this shows the effect of applying the file. In
+of the same name in the cluster, so you see the effect of applying the file. In
 files, configurations named *.static.k8s.io are static manifests. The API server
 calls the webhooks of static manifests first.
 
-explain reports on each object of -f. In folders it skips files without objects
-and kustomize patches. For CREATE and UPDATE, -f is the new object; for DELETE,
-the stored object. For a subresource, -f is the object itself or the object that
-is sent to the subresource: a Pod or an Eviction for pods/eviction.
+-f has the objects to explain. In a folder, explain skips kustomize patches and
+files without objects. The object depends on the request:
 
-Without --cluster, explain knows only the files and flags. It takes kinds from
-CustomResourceDefinitions, and the labels of a namespace from its Namespace or
-from --namespace-labels. Of another namespace it knows only the label
-kubernetes.io/metadata.name. With --cluster it reads both from the cluster.
+  CREATE, UPDATE  the new object
+  DELETE          the stored object
+  a subresource   the object that has the subresource, or the object that the
+                  client sends: a Pod or an Eviction for pods/eviction
+
+Without --cluster, explain reads custom kinds from CustomResourceDefinitions, and
+namespace labels from Namespaces or --namespace-labels. If a Namespace is missing,
+only its label kubernetes.io/metadata.name is known. With --cluster, explain reads
+kinds and Namespaces from the cluster.
 
 explain assumes that each webhook allows the request and does not change the
-object. It never guesses. It reports "unknown" for:
+object. It does not guess. The answer is "unknown" for:
 
-  - selectors on namespace labels that it does not know
-  - conditions that use the authorizer, unless you give --allow, or --cluster
-    and you may create SubjectAccessReviews
-  - conditions on the uid or extra fields of the user, unless you give
-    --user-uid or --user-extra
-  - conditions on fields that the API server's own plugins set
+  - selectors on namespace labels that are not known
+  - conditions that use the authorizer; --allow gives the permissions, and
+    --cluster asks the cluster if you may create SubjectAccessReviews
+  - conditions on the uid or the extra fields of the user; give --user-uid or
+    --user-extra
+  - conditions on fields that the API server's own admission plugins set
 
 Exit codes:
 
-  0  explain has an answer for every webhook
-  1  --expect-called or --expect-not-called fails
-  2  explain has no answer for a webhook, or the command failed
+  0  every webhook has an answer
+  1  a webhook of --expect-called is not called, or one of --expect-not-called is
+  2  the answer for a webhook is unknown, or the command failed
 
-With --webhook, --expect-called or --expect-not-called, only the webhooks that
-they name count.`,
+With --webhook, --expect-called or --expect-not-called, the exit code depends only
+on the webhooks that these flags name.`,
 		Example: `
-# the webhooks of the current cluster that a manifest would meet
+# the webhooks of the current cluster that are called for a manifest
 admitkit explain -f pod.yaml --cluster
 
 # the effect of applying a configuration
@@ -86,18 +89,18 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	f.StringVar(&o.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default CREATE, or the operation of the subresource)")
 	_ = c.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	f.StringVar(&o.SubResource, "subresource", "", "subresource of the request, such as status, scale, eviction or exec")
-	f.StringArrayVar(&o.OldFiles, "old", nil, "file with the stored objects, for UPDATE (default the objects of the cluster, else copies of the new ones)")
+	f.StringArrayVar(&o.OldFiles, "old", nil, "file with the stored objects, for UPDATE (default the objects in the cluster; without --cluster, copies of the new objects)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "the request is a dry run")
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "namespace of objects without a namespace (default \"default\")")
-	f.StringVar(&o.Name, "name", "", "name of the object to which options such as PodExecOptions apply")
-	namespaceLabels := f.String("namespace-labels", "", "labels of the namespace, as in team=web,env=prod, instead of those of its Namespace; \"\" is no labels")
-	f.StringVar(&o.Resource, "resource", "", "RESOURCE.VERSION.GROUP of a kind without a CustomResourceDefinition, or of a Scale")
-	f.StringVar(&o.User, "user", "", "user of the request (default you with --cluster, else admin in system:masters)")
+	f.StringVar(&o.Name, "name", "", "name of the object that has the subresource, if -f does not name it, as with PodExecOptions")
+	namespaceLabels := f.String("namespace-labels", "", "labels of the namespace, such as team=web,env=prod, instead of those of its Namespace; \"\" means no labels")
+	f.StringVar(&o.Resource, "resource", "", "resource of the objects, as RESOURCE.VERSION.GROUP, for a Scale or a kind without a CustomResourceDefinition")
+	f.StringVar(&o.User, "user", "", "user who sends the request (default you with --cluster, otherwise admin in system:masters)")
 	f.StringArrayVar(&o.Groups, "group", nil, "group of the user; can be repeated")
 	uid := f.String("user-uid", "", "uid of the user (default unknown)")
 	f.StringArrayVar(&o.Extra, "user-extra", nil, "extra field of the user as KEY=VALUE (default unknown); can be repeated")
-	f.StringArrayVar(&o.Allow, "allow", nil, "permission of the user, as VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH; with it, all other requests are denied; can be repeated")
-	f.StringVar(&o.Kubernetes, "kubernetes", "", "version of the API server (default that of the cluster, else 1.36)")
+	f.StringArrayVar(&o.Allow, "allow", nil, "permission for conditions that use the authorizer, such as get:deployments.apps@shop or get:/metrics; all others are denied; can be repeated")
+	f.StringVar(&o.Kubernetes, "kubernetes", "", "version of the API server (default the version of the cluster; without --cluster, 1.36)")
 	f.StringVar(&o.Webhook, "webhook", "", "report on this webhook only, in detail")
 	f.StringArrayVar(&o.Expected, "expect-called", nil, "exit with 1 unless this webhook is called for every object; can be repeated")
 	f.StringArrayVar(&o.NotExpected, "expect-not-called", nil, "exit with 1 if this webhook is called for any object; can be repeated")

@@ -21,35 +21,37 @@ func newInit(s *screen.Screen) *cobra.Command {
 		GroupID: "write",
 		Long: `Scaffold a webhook project that builds, tests and deploys.
 
-This writes a Go program into the folder NAME, with one hook for each kind. A
-hook of --mutate sets a label on new objects; a hook of --validate requires that
-label. Replace these rules with your own.
+The project is a Go program in the folder NAME. For each kind of --mutate it has a
+sample hook that sets a label on new objects. For each kind of --validate it has a
+sample hook that requires this label. Replace the samples with your own policy.
 
-Each hook has a unit test and a test with a real API server. Mutating hooks are
-also tested for reinvocation safety. Run "make" in the folder to see the rest: an
-image, manifests for a highly available deployment, and a CI workflow.
+Each hook has a unit test and a test with a real API server. The tests of mutating
+hooks also check that a second call is safe. The project also has a Dockerfile,
+manifests with two replicas, and a CI workflow. "make" lists what you can do.
 
-A kind is PLURAL, such as pods. If a plural is ambiguous, use GROUP/VERSION/PLURAL
-or PLURAL.GROUP, such as apps/v1/deployments. A custom resource also needs the
-import path and the name of its Go type:
+Name a kind by its plural, such as pods. If several groups have that plural, write
+GROUP/VERSION/PLURAL or PLURAL.GROUP, such as apps/v1/deployments. For a custom
+resource, also name its Go type:
 
+  GROUP/VERSION/PLURAL=IMPORTPATH.TYPE
   example.com/v1/widgets=example.com/shop/api/v1.Widget
 
-If that package belongs to the new module, init writes a Go type and a
-CustomResourceDefinition for you to complete. If it belongs to another module,
-the go command fetches that module, or uses the folder that --replace names. Then
+If the import path is in the new module, init writes the Go type and a
+CustomResourceDefinition for you to complete. If it is in another module, the go
+command downloads that module, or uses the folder of --replace. In this case,
 replace the generated CustomResourceDefinition in e2e/testdata with the real one.
 
-By default the certificates are from cert-manager, and YAML manifests register the
-hooks, so the program needs no permissions. With --certs self-managed it needs no
-cert-manager: it creates its certificates and registers its hooks. For that its
-token may change its webhook configurations, and so decide which requests of the
-cluster it sees and changes: protect it like that of a cluster administrator.
+By default the certificates come from cert-manager, and YAML manifests register
+the hooks. The program itself then needs no permissions. With --certs self-managed
+the project needs no cert-manager: the program creates its own certificates and
+registers its own hooks. Its token can then change its webhook configurations, which
+select the requests that the hooks see and change. Protect this token like the token
+of a cluster administrator.
 
-Until admitkit is published, go.mod points at the checkout from which this program
-was built, or at the one that --admitkit names.
+admitkit is not published yet. Therefore go.mod refers to the checkout from which
+this program was built, or to the one of --admitkit.
 
-init needs Go. If a step fails, nothing is written.`,
+init needs Go. If a step fails, init writes nothing.`,
 		Example: `
 admitkit init shop-webhooks --mutate pods --validate apps/v1/deployments
 admitkit init shop-webhooks --mutate pods,configmaps --module example.com/shop --certs self-managed
@@ -85,8 +87,8 @@ admitkit init --list-kinds`,
 	flags.StringVar(&o.Dir, "dir", "", "folder of the project, which must be empty or not exist (default NAME)")
 	flags.StringVar(&o.Certs, "certs", scaffold.CertManager, "source of the certificates: "+scaffold.CertManager+" or "+scaffold.SelfManaged)
 	flags.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of the Pods, such as system-cluster-critical (default none)")
-	flags.StringArrayVar(&o.Replace, "replace", nil, "use the folder of a module instead of a release, as `MODULE=DIR`; can be repeated")
-	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, for go.mod (default the checkout from which this program was built)")
+	flags.StringArrayVar(&o.Replace, "replace", nil, "use the Go module in folder DIR instead of downloading MODULE, as `MODULE=DIR`; can be repeated")
+	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, which go.mod refers to (default the checkout from which this program was built)")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy", which completes go.mod and go.sum`)
 	flags.BoolVar(&kinds, "list-kinds", false, "print the built-in kinds and exit")
 	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.CertManager, scaffold.SelfManaged}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
@@ -95,8 +97,8 @@ admitkit init --list-kinds`,
 
 // kindFlags adds the flags --mutate and --validate.
 func kindFlags(c *cobra.Command, o *scaffold.Options) {
-	c.Flags().StringSliceVar(&o.Mutate, "mutate", nil, "`KIND` that gets a mutating hook; can be repeated, or a list with commas")
-	c.Flags().StringSliceVar(&o.Validate, "validate", nil, "`KIND` that gets a validating hook; can be repeated, or a list with commas")
+	c.Flags().StringSliceVar(&o.Mutate, "mutate", nil, "`KIND` that gets a mutating hook; can be repeated or a comma-separated list")
+	c.Flags().StringSliceVar(&o.Validate, "validate", nil, "`KIND` that gets a validating hook; can be repeated or a comma-separated list")
 	_ = c.RegisterFlagCompletionFunc("mutate", completeKinds) // it fails only without the flag
 	_ = c.RegisterFlagCompletionFunc("validate", completeKinds)
 }

@@ -83,10 +83,10 @@ admitkit lint --rules`,
 	flags.StringVar(&o.Severity, "severity", "advice", "lowest severity to report: error, warning or advice")
 	flags.StringVar(&o.FailOn, "fail-on", "warning", "lowest severity that makes the exit code 1: error, warning or advice")
 	flags.StringVar(&o.Config, "config", "", "file with suppressions (default "+lint.DefaultConfig+" if it exists)")
-	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "[WEBHOOK=]FILE with the serving certificate, as in tls.crt; can be repeated")
-	flags.StringArrayVar(&o.Probe, "probe", nil, "[WEBHOOK=]HOST:PORT to connect to, to read the serving certificate; can be repeated")
+	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "file with the serving certificate, such as tls.crt; name the WEBHOOK if there are several; can be repeated")
+	flags.StringArrayVar(&o.Probe, "probe", nil, "address at which lint reads the serving certificate; name the WEBHOOK if there are several; can be repeated")
 	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire within this time")
-	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "version of the API server: skip findings about other versions (default the version of the cluster, or all versions)")
+	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "version of the API server; skips findings about other versions (default the version of the cluster; without --cluster, all versions)")
 	flags.BoolVar(&list, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain the rule with this ID")
 	for _, name := range []string{"severity", "fail-on"} {

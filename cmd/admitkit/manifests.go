@@ -118,17 +118,17 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	}
 	outputs = outputFlag(c, "yaml", "json")
 	f := c.Flags()
-	f.StringVar(&o.Form, "form", manifests.V1, "form of the objects: v1, v1beta1 or static")
-	f.StringVar(&o.Name, "name", "", "metadata.name of the objects (default the name of the service)")
-	f.StringVar(&o.Service, "service", "", "`NAMESPACE/NAME[:PORT]` of the Service in front of the hooks")
+	f.StringVar(&o.Form, "form", manifests.V1, "API version of the objects: v1 or v1beta1; static: files for manifest-based admission control")
+	f.StringVar(&o.Name, "name", "", "metadata.name of the objects (default the name of the Service)")
+	f.StringVar(&o.Service, "service", "", "Service in front of the hooks, as `NAMESPACE/NAME[:PORT]`")
 	f.StringVar(&o.URL, "url", "", "`URL` of the hooks, if there is no Service: https://HOST[:PORT][/PATH]")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` with the CA certificates for the caBundle")
-	f.StringVar(&o.CertManager, "cert-manager", "", "`NAMESPACE/CERTIFICATE` whose CA cert-manager writes into the caBundle")
-	f.StringVar(&o.Namespace, "namespace", "", "namespace of the hooks, which the namespaceSelector excludes (default the namespace of the service)")
+	f.StringVar(&o.CertManager, "cert-manager", "", "Certificate whose CA cert-manager writes into the caBundle, as `NAMESPACE/CERTIFICATE`")
+	f.StringVar(&o.Namespace, "namespace", "", "namespace of the hooks, which the namespaceSelector excludes (default the namespace of the Service)")
 	f.StringArrayVar(&o.Labels, "label", nil, "label for the objects, as `KEY=VALUE`; can be repeated")
 	f.StringArrayVar(&o.Annotations, "annotation", nil, "annotation for the objects, as `KEY=VALUE`; can be repeated")
 	f.StringVar(&dir, "dir", "", "write one file per object into `DIR` instead of standard output; all files or none are written")
-	f.StringVar(&o.ServerDir, "server-dir", "/etc/kubernetes/admission", "folder of the API server's machine to which you copy DIR, for --form static")
+	f.StringVar(&o.ServerDir, "server-dir", "/etc/kubernetes/admission", "with --form static: folder to which you copy the files on the API server's machine")
 	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
 	_ = c.MarkFlagDirname("dir")
 	return c

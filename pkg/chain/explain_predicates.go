@@ -36,9 +36,9 @@ func (p *predicates) explain(ctx context.Context, h *inprocess.Hook, a admission
 // exempt evaluates the API server's list of resources for which it calls no webhooks.
 func exempt(a admission.Attributes) Predicate {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
-		return Predicate{Reason: ByResource, Result: Fails, Detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
+		return Predicate{Reason: ByResource, Result: Fails, Detail: fmt.Sprintf("no webhook is called for a %s", a.GetKind().Kind)}
 	}
-	return Predicate{Reason: ByResource, Result: Holds, Detail: fmt.Sprintf("webhooks are asked about kind %s", a.GetKind().Kind)}
+	return Predicate{Reason: ByResource, Result: Holds, Detail: fmt.Sprintf("webhooks can be called for kind %s", a.GetKind().Kind)}
 }
 
 // answerOf converts the result of a match.
@@ -97,7 +97,7 @@ func objectLabelsText(selector labels.Selector, object, old runtime.Object) stri
 	case okOld:
 		return labelsText("the old object", selector, ofOld)
 	}
-	return "what is asked about has no labels, so no selector matches"
+	return "the object has no metadata, so no selector matches"
 }
 
 // labelsOf returns the labels of an object. It reports false if there is no object, or if it has no metadata.

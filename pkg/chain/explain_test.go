@@ -50,7 +50,7 @@ func TestExplainPredicates(t *testing.T) {
 		want         []string
 	}{
 		{"all hold", "without selectors and conditions there are four", nil, createPod("web"), chain.Options{}, []string{
-			"Resource Holds webhooks are asked about kind Pod", "NamespaceSelector Holds every namespace matches",
+			"Resource Holds webhooks can be called for kind Pod", "NamespaceSelector Holds every namespace matches",
 			"ObjectSelector Holds every object matches", "Rules Holds rules[0] is for CREATE of v1 pods"}},
 		{"selectors", "the labels that are asked for are shown, of the requirement that is not met", func(h *hook) {
 			h.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -67,7 +67,7 @@ func TestExplainPredicates(t *testing.T) {
 		{"no metadata", "options have no labels", func(h *hook) { h.ObjectSelector = selector("app", "web") },
 			chain.Request{Operation: admissionv1.Connect, Resource: pods, SubResource: "exec", Namespace: "default", Name: "web",
 				Object: []byte(`{"apiVersion":"v1","kind":"PodExecOptions"}`)}, chain.Options{},
-			[]string{"ObjectSelector Fails what is asked about has no labels, so no selector matches"}},
+			[]string{"ObjectSelector Fails the object has no metadata, so no selector matches"}},
 		{"rules", "each rule says what keeps it away", func(h *hook) {
 			h.Rules = []admissionregistrationv1.RuleWithOperations{podRule("UPDATE", "DELETE"), podRule(), podRule("CREATE")}
 			h.Rules[1].Scope, h.Rules[1].APIGroups = ptr.To(admissionregistrationv1.ClusterScope), []string{"apps"}
@@ -108,7 +108,7 @@ func TestExplainPredicates(t *testing.T) {
 			h.NamespaceSelector = selector("a", "b")
 		}, chain.Request{Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 			Object: []byte(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"m"}}`)}, chain.Options{},
-			[]string{"Resource Fails no webhook is asked about a MutatingWebhookConfiguration", "NamespaceSelector Holds it is in no namespace",
+			[]string{"Resource Fails no webhook is called for a MutatingWebhookConfiguration", "NamespaceSelector Holds it is in no namespace",
 				"Rules Holds rules[0] is for CREATE of admissionregistration.k8s.io/v1 mutatingwebhookconfigurations"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

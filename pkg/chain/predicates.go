@@ -48,7 +48,7 @@ type reason struct {
 // decide returns the first predicate that decides whether a webhook is called.
 func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.Attributes, o admission.ObjectInterfaces) reason {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
-		return reason{decision: ByResource, detail: fmt.Sprintf("no webhook is asked about a %s", a.GetKind().Kind)}
+		return reason{decision: ByResource, detail: fmt.Sprintf("no webhook is called for a %s", a.GetKind().Kind)}
 	}
 	inNamespace, namespaceErr := p.namespaces.MatchNamespaceSelector(h, a)
 	if !inNamespace && namespaceErr == nil {

@@ -29,8 +29,8 @@ type Flags struct{ Kubeconfig, Context string }
 
 // Add defines the flags on the flag set of a command.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "file that says where the cluster is (default $KUBECONFIG, or ~/.kube/config)")
-	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig (default its current one)")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, or ~/.kube/config)")
+	flags.StringVar(&f.Context, "context", "", "context to use from the kubeconfig (default its current context)")
 }
 
 // Config returns the client configuration for the selected cluster.
@@ -41,11 +41,11 @@ func (f *Flags) Config() (*rest.Config, error) {
 	config, err := loader.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, problem.New("no cluster: there is no kubeconfig").Hint("--kubeconfig FILE, or export KUBECONFIG=FILE")
+		return nil, problem.New("cannot connect to a cluster: there is no kubeconfig").Hint("--kubeconfig FILE, or export KUBECONFIG=FILE")
 	case errors.Is(err, os.ErrNotExist):
-		return nil, problem.New("no cluster: %w", err).Hint("--kubeconfig FILE")
+		return nil, problem.New("cannot read the kubeconfig: %w", err).Hint("--kubeconfig FILE")
 	case err != nil:
-		return nil, problem.New("no cluster: %w", err).Hint("kubectl config get-contexts")
+		return nil, problem.New("cannot use the kubeconfig: %w", err).Hint("kubectl config get-contexts")
 	}
 	config.UserAgent = "admitkit"
 	config.Timeout = 30 * time.Second
@@ -57,7 +57,7 @@ func (f *Flags) Config() (*rest.Config, error) {
 func List(ctx context.Context, config *rest.Config, resource schema.GroupVersionResource) ([]*objects.Object, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, problem.New("no cluster: %w", err)
+		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
 	var all []*objects.Object
 	options := metav1.ListOptions{Limit: 500}
@@ -86,7 +86,7 @@ func Explain(config *rest.Config, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return problem.New("no permission: %w", err).Hint("kubectl auth whoami; kubectl auth can-i --list")
+		return problem.New("you lack a permission in the cluster: %w", err).Hint("kubectl auth whoami; kubectl auth can-i --list")
 	case apierrors.IsUnauthorized(err):
 		return problem.New("the cluster at %s does not accept your credentials: %w", config.Host, err).Hint("kubectl auth whoami")
 	case errors.As(err, &connecting):

@@ -69,7 +69,7 @@ func TestListSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"forbidden", "the API server's sentence names who may not do what",
 			refuse(403, "Forbidden", `pods is forbidden: User "reader" cannot list resource "pods"`), false,
-			`no permission: pods is forbidden: User "reader" cannot list resource "pods"`, "kubectl auth can-i --list"},
+			`you lack a permission in the cluster: pods is forbidden: User "reader" cannot list resource "pods"`, "kubectl auth can-i --list"},
 		{"unauthorized", "a token that expired", refuse(401, "Unauthorized", "Unauthorized"), false, "does not accept your credentials: Unauthorized", "kubectl auth whoami"},
 		{"failing", "the host is named, there may be many", refuse(500, "InternalError", "etcd is down"), false, "etcd is down", ""},
 		{"no such resource", "an old API server", refuse(404, "NotFound", "the server could not find the requested resource"), false, "could not find the requested resource", ""},
@@ -151,9 +151,9 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		flags        Flags
 		want, hint   string
 	}{
-		{"none", "nobody set one up", Flags{}, "no cluster: there is no kubeconfig", "--kubeconfig FILE"},
+		{"none", "no kubeconfig exists", Flags{}, "cannot connect to a cluster: there is no kubeconfig", "--kubeconfig FILE"},
 		{"missing", "a misspelled name", Flags{Kubeconfig: "nowhere"}, "nowhere: no such file or directory", "--kubeconfig FILE"},
-		{"bad", "no YAML", Flags{Kubeconfig: bad}, "no cluster: ", "kubectl config get-contexts"},
+		{"bad", "no YAML", Flags{Kubeconfig: bad}, "cannot use the kubeconfig: ", "kubectl config get-contexts"},
 		{"context", "a misspelled context", Flags{Kubeconfig: good, Context: "other"}, `context "other" does not exist`, "kubectl config get-contexts"},
 	}
 	for _, row := range rows {

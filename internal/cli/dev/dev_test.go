@@ -312,7 +312,7 @@ func TestOptions(t *testing.T) {
 		{"a file that is not there", Options{URL: address, Files: []string{"none.yaml"}}, "none.yaml: no such file"},
 		{"an object that is not there", Options{Apply: []string{"none.yaml"}}, "none.yaml: no such file"},
 		{"a CA that is none", Options{URL: address, Files: []string{file}, CAFile: file}, "no certificate in PEM"},
-		{"a cluster that is not there", Options{URL: web404(t), Files: []string{file}, Cluster: true, Yes: true}, "no cluster"},
+		{"no kubeconfig", Options{URL: web404(t), Files: []string{file}, Cluster: true, Yes: true}, "cannot connect to a cluster"},
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
 	t.Setenv("HOME", dir)

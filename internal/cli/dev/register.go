@@ -49,7 +49,7 @@ func newRegistry(config *rest.Config, f frame) (*registry, error) {
 	config.WarningHandler = rest.NoWarnings{} // dev prints the warnings of the hooks with their calls
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, problem.New("no cluster: %w", err)
+		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
 	return &registry{frame: f, config: config, dynamic: client, applied: map[string]string{}}, nil
 }

@@ -44,7 +44,7 @@ func FromCluster(ctx context.Context, where cluster.Flags, configurations, more 
 func from(ctx context.Context, config *rest.Config, configurations, more []*objects.Object) (*World, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, problem.New("no cluster: %w", err)
+		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
 	l := &live{config, client}
 	w := newWorld("cluster")
@@ -136,7 +136,7 @@ func (l *live) labels(ctx context.Context, name string) (map[string]string, erro
 func (l *live) stored(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error) {
 	client, err := dynamic.NewForConfig(l.config)
 	if err != nil {
-		return nil, problem.New("no cluster: %w", err)
+		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
 	var of dynamic.ResourceInterface = client.Resource(gvr)
 	if namespace != "" {

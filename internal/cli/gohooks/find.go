@@ -136,8 +136,9 @@ func functionOf(d *ast.FuncDecl, known types) (*candidate, error) {
 	switch {
 	case d.Name.Name == "Hooks":
 		if !plain && !deps || results[0] != "[]"+known.hook {
-			return nil, problem.New("the function Hooks has other parameters or results than admitkit can call").
-				Hint("declare it as func Hooks() []*webhook.Hook or func Hooks(ctx context.Context, deps *program.Deps) []*webhook.Hook; an error may be the second result")
+			return nil, problem.New("admitkit cannot call the function Hooks: its parameters or results are not supported").
+				Hint("declare it as func Hooks() []*webhook.Hook").
+				Hint("with dependencies, func Hooks(ctx context.Context, deps *program.Deps) ([]*webhook.Hook, error)")
 		}
 		return &candidate{name: "Hooks", sort: all, hasErr: hasErr, deps: deps}, nil
 	case (plain || deps) && results[0] == "[]"+known.hook:

@@ -32,6 +32,9 @@ type target struct {
 	runDir string // working directory of the go command; paths in its messages are relative to it
 }
 
+// nameFolder is the hint of errors about the PACKAGE argument.
+const nameFolder = "give the folder with the hooks, such as ./hooks"
+
 // list returns the package pkg: a folder, or an import path that the module of dir can import.
 func list(ctx context.Context, dir, pkg string) (*target, error) {
 	runDir, pattern, err := where(dir, pkg)
@@ -54,9 +57,9 @@ func list(ctx context.Context, dir, pkg string) (*target, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, problem.New("%s is not a package", pkg).Hint("name the folder with the hooks, as in ./hooks")
+		return nil, problem.New("%s matches no Go package", pkg).Hint(nameFolder)
 	case len(found) > 1:
-		return nil, problem.New("%s matches %d packages, but must name one", pkg, len(found)).Hint("name the folder with the hooks, as in ./hooks")
+		return nil, problem.New("%s matches %d Go packages, and admitkit takes only one", pkg, len(found)).Hint(nameFolder)
 	}
 	t := found[0]
 	return t, t.check(pkg)
@@ -111,11 +114,11 @@ func where(dir, pkg string) (runDir, pattern string, err error) {
 	case err == nil && info.IsDir():
 		return folder, ".", nil
 	case err == nil:
-		return "", "", problem.New("%s is a file, not the folder of a Go package", pkg)
+		return "", "", problem.New("%s is a file, not a folder with a Go package", pkg).Hint(nameFolder)
 	case filepath.IsAbs(pkg) || strings.HasPrefix(pkg, ".") && !strings.Contains(pkg, "..."):
-		return "", "", problem.New("there is no folder %s", pkg)
+		return "", "", problem.New("the folder %s does not exist", pkg).Hint(nameFolder)
 	case strings.HasPrefix(pkg, "-") || pkg == "":
-		return "", "", problem.New("%q is not a package", pkg)
+		return "", "", problem.New("%q is neither a folder nor the import path of a Go package", pkg).Hint(nameFolder)
 	}
 	return dir, pkg, nil
 }
@@ -123,15 +126,15 @@ func where(dir, pkg string) (runDir, pattern string, err error) {
 func (t *target) check(pkg string) error {
 	switch {
 	case t.Error != nil && strings.Contains(t.Error.Err, "no Go files"):
-		return problem.New("%s is not a package: it has no Go files", pkg).Hint("name the folder with the hooks, as in ./hooks")
+		return problem.New("the folder of %s has no Go files", pkg).Hint(nameFolder)
 	case t.Error != nil && t.Error.Pos == "":
-		return problem.New("%s is not a package: %s", pkg, strings.TrimSpace(t.Error.Err))
+		return problem.New("cannot load the Go package %s: %s", pkg, strings.TrimSpace(t.Error.Err))
 	case t.Error != nil:
 		return problem.New("%s does not compile:\n%s: %s", pkg, t.Error.Pos, strings.TrimSpace(t.Error.Err))
 	case t.Module == nil:
 		return problem.New("%s %w", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
 	case t.Name == "main":
-		return problem.New("%s is a program (package main), which cannot be imported", pkg).
+		return problem.New("%s is a program (package main), and Go cannot import a program", pkg).
 			Hint("move the hooks to their own package, such as ./hooks, and import it in main")
 	}
 	return nil
@@ -170,7 +173,7 @@ func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...st
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, problem.New("the go command is not installed or not in $PATH; it builds the hooks").Hint("https://go.dev/doc/install")
+		return nil, problem.New("cannot build the hooks: the go command is not installed, or not in $PATH").Hint("https://go.dev/doc/install")
 	}
 	return nil, &goError{err: err, messages: strings.TrimSpace(messages.String())}
 }

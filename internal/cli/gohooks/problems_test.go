@@ -117,26 +117,26 @@ var Pull *webhook.Hook
 		want        []string
 		hint        string
 	}{
-		{"./nowhere", "there is no such folder", []string{"there is no folder ./nowhere"}, ""},
-		{"empty/README.md", "a file", []string{"empty/README.md is a file, not the folder of a Go package"}, ""},
-		{"./empty", "no Go in it", []string{"./empty is not a package: it has no Go files"}, "name the folder with the hooks"},
+		{"./nowhere", "there is no such folder", []string{"the folder ./nowhere does not exist"}, "give the folder with the hooks"},
+		{"empty/README.md", "a file", []string{"empty/README.md is a file, not a folder with a Go package"}, "give the folder with the hooks"},
+		{"./empty", "no Go in it", []string{"the folder of ./empty has no Go files"}, "give the folder with the hooks"},
 		{"./tests", "nothing but tests", []string{"there are no hooks in ./tests"}, "func Hooks() []*webhook.Hook"},
-		{"./...", "more than one", []string{"./... matches "}, "name the folder with the hooks"},
-		{"example.com/shop/nowhere", "not in this module", []string{"example.com/shop/nowhere is not a package: "}, ""},
-		{"-exec=touch", "no flag of the go command", []string{`"-exec=touch" is not a package`}, ""},
+		{"./...", "more than one", []string{"./... matches "}, "give the folder with the hooks"},
+		{"example.com/shop/nowhere", "not in this module", []string{"cannot load the Go package example.com/shop/nowhere: "}, ""},
+		{"-exec=touch", "no flag of the go command", []string{`"-exec=touch" is neither a folder nor the import path of a Go package`}, "give the folder with the hooks"},
 		{"./program", "a program cannot be imported", []string{"./program is a program (package main)"}, "move the hooks to their own package"},
 		{"./none", "nothing that is a hook", []string{"there are no hooks in ./none"}, "func Hooks() []*webhook.Hook"},
 		{"./unexported", "not exported", []string{"there are no hooks in ./unexported"}, "func Hooks() []*webhook.Hook"},
 		{"./misnamed", "of another name", []string{"there are no hooks in ./misnamed"}, "rename func All() []*webhook.Hook to Hooks"},
-		{"./arguments", "nobody knows the arguments", []string{"./arguments: the function Hooks has other parameters or results than admitkit can call"}, "declare it as func Hooks() []*webhook.Hook"},
+		{"./arguments", "unknown parameters", []string{"./arguments: admitkit cannot call the function Hooks: its parameters or results are not supported"}, "declare it as func Hooks() []*webhook.Hook"},
 		{"./broken", "the compiler's line, as it is seen from here", []string{"cannot build the hooks of ./broken:", "broken/a.go:5:39: undefined: wrong"}, ""},
 		{"./syntax", "the parser's", []string{"./syntax", "syntax/a.go:3:13: expected ')', found '{'"}, ""},
 		{"./two", "two packages in a folder", []string{"./two", "found packages two (a.go) and three (b.go)"}, ""},
 		{"./missing", "a package that is not there", []string{"./missing", "example.com/nowhere/at/all"}, ""},
-		{"./null", "nothing in the variable", []string{"the hooks of example.com/shop/null:\nPull is nil"}, ""},
-		{"./failing", "the error of Hooks", []string{"the hooks of example.com/shop/failing:\nHooks: no image is set"}, ""},
+		{"./null", "nothing in the variable", []string{"the hooks of example.com/shop/null have errors:\nPull is nil"}, ""},
+		{"./failing", "the error of Hooks", []string{"the hooks of example.com/shop/failing have errors:\nHooks: no image is set"}, ""},
 		{"./panics", "the panic is shown", []string{"the program that runs the hooks of example.com/shop/panics has ended: exit status 2", "panic: not like this"}, ""},
-		{"./exits", "its last words", []string{"has ended: exit status 7\n$IMAGE is not set"}, ""},
+		{"./exits", "the last lines of its output", []string{"has ended: exit status 7\n$IMAGE is not set"}, ""},
 	}
 	for _, row := range rows {
 		t.Run(row.pkg, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestBuildReportsIncompleteModules(t *testing.T) {
 		dir := module(t, shop)
 		t.Setenv("PATH", t.TempDir())
 		_, err := Build(t.Context(), dir, "./internal/hooks", nil)
-		if err == nil || !strings.HasPrefix(err.Error(), "the go command is not installed") || strings.Join(problem.Hints(err), "") != "https://go.dev/doc/install" {
+		if err == nil || !strings.Contains(err.Error(), "the go command is not installed") || strings.Join(problem.Hints(err), "") != "https://go.dev/doc/install" {
 			t.Errorf("got %v, hints %q", err, problem.Hints(err))
 		}
 	})

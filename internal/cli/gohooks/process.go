@@ -285,7 +285,7 @@ func (r *running) wait(ctx context.Context) (*answer, error) {
 
 func (a *answer) checked(pkg string) (*answer, error) {
 	if a.Error != "" {
-		return nil, &RegistrationError{problem.New("the hooks of %s:\n%s", pkg, a.Error), a.Fields}
+		return nil, &RegistrationError{problem.New("the hooks of %s have errors:\n%s", pkg, a.Error), a.Fields}
 	}
 	return a, nil
 }

@@ -180,7 +180,8 @@ func checkVacant(dir string) error {
 	switch {
 	case err == nil && len(entries) > 0:
 		return problem.New("the folder %s exists and is not empty", dir).
-			Hint("--dir FOLDER, or to extend an existing project: admitkit add hook")
+			Hint("admitkit add hook --dir %s  # adds hooks to an existing project", dir).
+			Hint("--dir FOLDER  # creates the project in another folder")
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):

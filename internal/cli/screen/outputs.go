@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// Outputs is the value of the flag -o: the forms of the results. Each goes to standard output or, as FORM=FILE, to a
-// file. The flag can be repeated.
+// Outputs is the value of the flag -o: the output formats. Each goes to standard output or, as FORMAT=FILE, to a file.
+// The flag can be repeated.
 type Outputs struct {
 	forms  []string // supported by the command; the first is the default
 	chosen []output
@@ -23,19 +23,19 @@ type Outputs struct {
 
 type output struct{ form, file string }
 
-// NewOutputs returns the flag value of a command that supports these forms. The first one is the default.
+// NewOutputs returns the flag value of a command that supports these formats. The first one is the default.
 func NewOutputs(forms ...string) *Outputs { return &Outputs{forms: forms} }
 
 // Usage returns the help text of the flag.
 func (o *Outputs) Usage() string {
-	return "form of the results, to standard output or into a file: " + strings.Join(o.forms, ", ") + "; may be repeated"
+	return "output format: " + strings.Join(o.forms, ", ") + "; with =FILE it goes to a file; can be repeated"
 }
 
-// Forms returns the supported forms, for shell completion.
+// Forms returns the supported formats, for shell completion.
 func (o *Outputs) Forms() []string { return o.forms }
 
 // Type implements pflag.Value: it names the value in the help.
-func (*Outputs) Type() string { return "FORM[=FILE]" }
+func (*Outputs) Type() string { return "FORMAT[=FILE]" }
 
 // String implements pflag.Value: it is the default in the help.
 func (o *Outputs) String() string {
@@ -49,11 +49,11 @@ func (o *Outputs) String() string {
 	return strings.Join(all, ",")
 }
 
-// Set implements pflag.Value: it adds a form.
+// Set implements pflag.Value: it adds a format.
 func (o *Outputs) Set(value string) error {
 	form, file, toFile := strings.Cut(value, "=")
 	if !slices.Contains(o.forms, form) {
-		return fmt.Errorf("unknown form %q: choose one of %s", form, strings.Join(o.forms, ", "))
+		return fmt.Errorf("unknown output format %q: choose one of %s", form, strings.Join(o.forms, ", "))
 	}
 	if toFile && file == "" {
 		return fmt.Errorf("%q has no file name", value)
@@ -70,7 +70,7 @@ func (o *Outputs) Set(value string) error {
 	return nil
 }
 
-// Write calls write for each chosen form, and copies its complete output to standard output or the file. Only text on
+// Write calls write for each chosen format, and copies its complete output to standard output or the file. Only text on
 // standard output may have colours.
 func (o *Outputs) Write(s *Screen, write func(form string, w io.Writer, p Painter) error) error {
 	chosen := o.chosen
@@ -100,12 +100,12 @@ func (o *Outputs) Write(s *Screen, write func(form string, w io.Writer, p Painte
 	return nil
 }
 
-// Check finds errors before the work starts that Write would find after it: a missing folder, or html for a terminal.
+// Check finds errors before a command starts its work: a missing folder, or HTML that would go to a terminal.
 func (o *Outputs) Check(s *Screen) error {
 	for _, c := range o.chosen {
 		if c.file == "" {
 			if c.form == "html" && Terminal(s.Out) {
-				return problem.New("html is not for a terminal").Hint("-o html=report.html")
+				return problem.New("-o html would print HTML to the terminal").Hint("-o html=report.html")
 			}
 			continue
 		}

@@ -87,7 +87,7 @@ func TestOutputsSet(t *testing.T) {
 		{"one to the screen, others into files", "text junit=a.xml json=b.json", "text,junit=a.xml,json=b.json", ""},
 		{"the same form twice, to two places", "json json=a.json", "json,json=a.json", ""},
 		{"a name may have an equals sign", "json=a=b", "json=a=b", ""},
-		{"unknown", "yaml", "", `unknown form "yaml": choose one of text, json, junit`},
+		{"unknown", "yaml", "", `unknown output format "yaml": choose one of text, json, junit`},
 		{"a file without a name", "json=", "", `"json=" has no file name`},
 		{"two to the screen would be mixed", "text json", "", "both text and json go to standard output: write one into a file, as in -o json=FILE"},
 		{"two into one file", "json=a junit=a", "", "both json and junit go into a"},

@@ -214,7 +214,7 @@ func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
 	case "html":
 		return page.FromVerify(&with).Write(w)
 	}
-	return fmt.Errorf("unknown form %q", form)
+	return fmt.Errorf("unknown output format %q", form)
 }
 
 // Err returns the error that sets the exit code: [problem.ErrFound] if a law fails, another error if the run was

@@ -35,7 +35,8 @@ const mark = "admitkit-answer "
 // drainTimeout limits the calls in flight after the end of standard input.
 const drainTimeout = 3 * time.Second
 
-// A request asks for the configuration objects (Configure) or for serving (Serve). The zero value only lists the hooks.
+// A request is the input of the program. Configure requests the configuration objects, and Serve starts a server for the
+// hooks. The zero value requests a list of the hooks.
 type request struct {
 	Configure *webhook.ConfigurationOptions
 	Serve     *serve
@@ -67,7 +68,7 @@ type named struct {
 	Mutating           bool
 }
 
-// logger logs warnings and errors of the server and of the hooks.
+// logger writes warnings and errors of the server and of the hooks to standard error.
 var logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 func main() {
@@ -77,7 +78,8 @@ func main() {
 	}
 }
 
-// answerRequest reads a request and answers it. It returns the error of hooks that were to be served.
+// answerRequest reads a request and answers it. The answer has the errors of the hooks; the returned error is that of
+// the server.
 func answerRequest(in *bufio.Reader, out io.Writer) error {
 	var req request
 	line, err := in.ReadBytes('\n')
@@ -227,7 +229,7 @@ func (f *found) waitReady(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case time.Now().After(deadline):
-			return fmt.Errorf("after %s: %w: may the program read what the hooks need? See deps.Needs", syncTimeout, err)
+			return fmt.Errorf("the hooks were not ready after %s: %w: check that the program has the RBAC rules of deps.Needs", syncTimeout, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -237,12 +239,12 @@ func (f *found) waitReady(ctx context.Context) error {
 	}
 }
 
-// found has the hooks, in the order in which the generated file adds them.
+// found is the list of hooks, in the order in which the generated file adds them.
 type found struct {
 	hooks []*webhook.Hook
 	names []named
 
-	deps  bool // Hooks takes dependencies; the others are set only then
+	deps  bool // Hooks takes dependencies; start, ready and rules are set only then
 	start func(context.Context) error
 	ready func(context.Context) error
 	rules map[string][]rbacv1.PolicyRule
@@ -255,14 +257,14 @@ func (f *found) add(symbol string, h *webhook.Hook, err error) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", symbol, err)
 	case h == nil:
-		return fmt.Errorf("%s is nil", symbol)
+		return fmt.Errorf("%s is nil: assign the result of webhook.Mutating or webhook.Validating", symbol)
 	}
 	f.hooks = append(f.hooks, h)
 	f.names = append(f.names, named{symbol, h.Name(), h.Path(), h.Mutating()})
 	return nil
 }
 
-// result adds the hook that a function returns.
+// result returns a function that adds the hook that the function symbol returned.
 func (f *found) result(symbol string) func(*webhook.Hook, error) error {
 	return func(h *webhook.Hook, err error) error { return f.add(symbol, h, err) }
 }
