@@ -91,8 +91,8 @@ cli: ## Run the transcripts of the command line tool, and its harness against pa
 	@$(with_apiserver) $(GO) test -timeout 30m $(GOTESTFLAGS) ./cmd/admitkit
 
 .PHONY: projects
-projects: ## Scaffold projects, run their own `make test`, and apply them to a real kube-apiserver
-	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/projects
+projects: ## Scaffold projects, run their own `make test`, and apply them to a real kube-apiserver with controllers
+	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/projects
 
 .PHONY: corpus
 corpus: ## Run the harness on correct and broken webhooks; ADMITKIT_CASES=all for more of them

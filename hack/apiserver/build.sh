@@ -6,6 +6,7 @@
 #
 #   hack/apiserver/build.sh               build what is missing, print the folder
 #   hack/apiserver/build.sh --print-path  print the folder only
+#   hack/apiserver/build.sh --also kube-controller-manager  build this, too
 #
 # Environment:
 #   KUBEBUILDER_ASSETS  a folder with the three binaries: used as it is, nothing is built

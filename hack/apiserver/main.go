@@ -4,6 +4,7 @@
 // apiserver install" does. It imports nothing from Kubernetes, so it compiles fast.
 //
 //	go run ./hack/apiserver                     build what is missing, print the folder
+//	go run ./hack/apiserver --also BINARY       build also another binary of Kubernetes
 //	go run ./hack/apiserver --print-path        print the folder only
 //	go run ./hack/apiserver --update [M@V ...]  pin other versions of modules, and tidy
 package main
@@ -37,9 +38,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	var also []string
+	if len(args) == 2 && args[0] == "--also" {
+		also, args = args[1:], nil
+	}
 	switch {
 	case len(args) == 0:
-		dir, err := build.Build(ctx, build.Options{Note: say, Step: everyFewSeconds()})
+		dir, err := build.Build(ctx, build.Options{Note: say, Step: everyFewSeconds(), Also: also})
 		if err == nil {
 			fmt.Println(dir)
 		}
@@ -53,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	case args[0] == "--update":
 		return update(ctx, args[1:])
 	}
-	return problem.New("usage: build.sh [--print-path]")
+	return problem.New("usage: build.sh [--print-path | --also BINARY]")
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "apiserver: "+format+"\n", args...) }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -140,7 +141,27 @@ func (s *Server) Kubectl(ctx context.Context, kubeconfig string, args ...string)
 	return cmd
 }
 
-// Stop ends the API server and etcd and removes their data.
+// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller. It needs that
+// binary, which hack/apiserver/build.sh --also kube-controller-manager builds. Stop ends it.
+func (s *Server) StartControllers(names ...string) error {
+	kubeconfig, err := s.WriteFile("controllers.kubeconfig", s.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	_, err = s.start("kube-controller-manager", map[string][]string{
+		"kubeconfig":  {kubeconfig},
+		"controllers": {strings.Join(names, ",")},
+		"secure-port": {"0"}, // it serves nothing
+		// One instance needs no lease.
+		"leader-elect": {"false"},
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem.New("%w", err).Hint("hack/apiserver/build.sh --also kube-controller-manager")
+	}
+	return err
+}
+
+// Stop ends the API server, etcd and controllers, and removes their data.
 func (s *Server) Stop() error {
 	var err error
 	s.stop.Do(func() {

@@ -46,10 +46,11 @@ type kubeCluster struct {
 	fresh     dynamic.Interface // opens a connection per request
 	namespace string
 	name      string // of both configurations
+	owned     bool   // by the Namespace
 }
 
-func newKubeCluster(config *rest.Config, namespace, name string) (*kubeCluster, error) {
-	config = rest.CopyConfig(config)
+func newKubeCluster(o Options) (*kubeCluster, error) {
+	config := rest.CopyConfig(o.Config)
 	config.QPS, config.Burst = -1, -1 // the intervals limit the rate
 	config.Timeout = requestTimeout
 	client, err := dynamic.NewForConfig(config)
@@ -60,7 +61,7 @@ func newKubeCluster(config *rest.Config, namespace, name string) (*kubeCluster, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client of Options.Config: %w", err)
 	}
-	return &kubeCluster{client: client, fresh: fresh, namespace: namespace, name: name}, nil
+	return &kubeCluster{client: client, fresh: fresh, namespace: o.namespace(), name: o.Configuration.Name, owned: o.OwnedByNamespace}, nil
 }
 
 // unpooled returns the configuration of a client that never reuses a connection.
@@ -100,8 +101,25 @@ func (c *kubeCluster) read(ctx context.Context, s sort) (*unstructured.Unstructu
 }
 
 func (c *kubeCluster) apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error {
+	if c.owned {
+		owner, err := c.owner(ctx)
+		if err != nil {
+			return err
+		}
+		object = object.DeepCopy()
+		object.SetOwnerReferences([]metav1.OwnerReference{owner})
+	}
 	_, err := c.client.Resource(configurations[s]).Apply(ctx, c.name, object, metav1.ApplyOptions{FieldManager: fieldManager, Force: force})
 	return c.explain(s, "apply", err)
+}
+
+// owner returns a reference to the Namespace. Its UID changes when the Namespace is created again.
+func (c *kubeCluster) owner(ctx context.Context) (metav1.OwnerReference, error) {
+	found, err := c.client.Resource(namespaces).Get(ctx, c.namespace, metav1.GetOptions{})
+	if err != nil {
+		return metav1.OwnerReference{}, explain(fmt.Sprintf("cannot read Namespace %s, which must own the configurations", c.namespace), err)
+	}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: c.namespace, UID: found.GetUID()}, nil
 }
 
 func (c *kubeCluster) cut(ctx context.Context, s sort, l live, indexes []int) error {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // Each question is a connection of its own, whatever the protocol: else they would all be
@@ -38,7 +40,7 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 			}
 			server.StartTLS()
 			defer server.Close()
-			c, err := newKubeCluster(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "ns", "hooks")
+			c, err := newKubeCluster(Options{Config: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, Configuration: webhook.ConfigurationOptions{Name: "hooks", Namespace: "ns"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +74,7 @@ func TestCut(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict", "message": "modified"})
 	}))
 	defer server.Close()
-	c, err := newKubeCluster(&rest.Config{Host: server.URL}, "ns", "hooks")
+	c, err := newKubeCluster(Options{Config: &rest.Config{Host: server.URL}, Configuration: webhook.ConfigurationOptions{Name: "hooks", Namespace: "ns"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func New(o Options, hooks ...*webhook.Hook) (*Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.cluster, err = newKubeCluster(o.Config, o.namespace(), o.Configuration.Name); err != nil {
+	if i.cluster, err = newKubeCluster(o); err != nil {
 		return nil, err
 	}
 	return i, nil

@@ -46,7 +46,7 @@ type Permissions struct {
 }
 
 // RBAC returns the permissions that an [Installer] with these options needs: to read, apply and delete the configurations
-// of its name, to send dry runs of one Lease, and to read the Deployment. It adds the permissions of the
+// of its name, to send dry runs of one Lease, and to read the Deployment and the Namespace. It adds the permissions of the
 // certificate source. If all hooks are mutating, or all are validating, the program may also read and delete a
 // configuration of the other kind, which an earlier version may have left.
 //
@@ -85,6 +85,9 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 		}
 	}
 	all.allow(namespace, leases.Group, leases.Resource, markerObject, "create", "patch")
+	if o.OwnedByNamespace {
+		all.allow("", namespaces.Group, namespaces.Resource, namespace, "get")
+	}
 	if o.Deployment != "" {
 		all.allow(namespace, deployments.Group, deployments.Resource, o.Deployment, "get")
 	}

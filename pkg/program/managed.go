@@ -53,7 +53,7 @@ func (j *job) selfManaged() (*selfManaged, error) {
 		},
 		install: install.Options{
 			Config: config, Logger: logger.WithName("install"),
-			Configuration: j.address.configuration(j.name), FailOpenFirst: true,
+			Configuration: j.address.configuration(j.name), FailOpenFirst: true, OwnedByNamespace: j.address.url == "",
 			Deployment: j.managed.deployment, Revision: j.managed.revision, Force: j.managed.force,
 		},
 	}

@@ -122,7 +122,7 @@ var _ = Describe("the rights of Install", func() {
 	)
 	BeforeEach(func(ctx context.Context) {
 		i = newInstallation(ctx)
-		i.o.Deployment, i.o.FailOpenFirst = "hooks", true
+		i.o.Deployment, i.o.FailOpenFirst, i.o.OwnedByNamespace = "hooks", true, true
 		i.o.Confirmations = 1
 		d = i.newDeployment(ctx)
 		i.ready(ctx, d)
@@ -134,9 +134,17 @@ var _ = Describe("the rights of Install", func() {
 		Eventually(func() error { return i.allOperations(within(ctx, patience)) }, "20s", "50ms").WithContext(ctx).Should(Succeed())
 	})
 
+	It("let the Namespace own the configurations, so that they are deleted with it", func(ctx context.Context) {
+		installer := i.serving(i.denies("one.example.com"))
+		Expect(installer.Promote(within(ctx, patience))).To(Succeed())
+		namespace, err := clients.CoreV1().Namespaces().Get(ctx, i.name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(i.validating(ctx).OwnerReferences).To(Equal([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: i.name, UID: namespace.UID}}))
+	})
+
 	It("are all needed, and an error names a missing one", func(ctx context.Context) {
 		all := rightsOf(i.permissions("any", i.denies("two.example.com"), i.labels("three.example.com")))
-		Expect(all).To(HaveLen(2*4 + 2 + 1))
+		Expect(all).To(HaveLen(2*4 + 2 + 1 + 1))
 		for n, missing := range all {
 			By(missing.String())
 			account := fmt.Sprintf("lacks-%d", n)

@@ -41,7 +41,7 @@ var all = []project{
 	},
 	{
 		name: "deployment-validator", reason: "certificates of cert-manager, YAML registrations, and a hook that reads the cluster",
-		args:   []string{"--validate", "apps/v1/deployments", "--priority-class=system-cluster-critical", "--module=github.com/acme/policy"},
+		args:   []string{"--validate", "pods,apps/v1/deployments", "--priority-class=system-cluster-critical", "--module=github.com/acme/policy"},
 		edit:   readingHook,
 		deploy: []string{"config", "config/webhooks"},
 	},
@@ -216,6 +216,9 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer func() { _ = cluster.Stop() }()
+	if err := cluster.StartControllers("namespace-controller", "garbage-collector-controller"); err != nil {
+		return 1, err
+	}
 	if kubeconfig, err = cluster.WriteFile("kubeconfig", cluster.Kubeconfig); err != nil {
 		return 1, err
 	}
@@ -257,6 +260,9 @@ func (p *project) test(t *testing.T) {
 	t.Logf("%s: make %s took %s", p.reason, strings.Join(targets, " "), time.Since(began).Round(time.Second))
 	unchanged(t, dir, func() { command(t, dir, "make", "manifests") }, "bin/")
 	p.applies(t, dir)
+	if slices.Contains(p.deploy, "config/webhooks") {
+		p.outlivesItsNamespace(t, dir)
+	}
 	if p.installs {
 		p.install(t, dir)
 		p.namesMissingServer(t, dir)

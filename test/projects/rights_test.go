@@ -5,6 +5,7 @@ package projects
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // install runs the program as a replica of the Deployment, with the RBAC rules of its ServiceAccount. The
@@ -63,12 +66,60 @@ contexts:
 	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
 		t.Errorf("with its own rights the program logs\n%s", log)
 	}
+	owners, err := kubectl(t, dir, "get", "mutatingwebhookconfiguration", p.name, "-o", "jsonpath={.metadata.ownerReferences[*].name}")
+	if err != nil || owners != p.name {
+		t.Errorf("the configuration is owned by %q, not by the namespace: %v", owners, err)
+	}
 	if log = p.replica(t, dir, "", "--self-managed", "--uninstall"); !strings.Contains(log, "the webhooks are taken away") {
 		t.Errorf("the log of uninstalling is\n%s", log)
 	}
 	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
 	if err != nil || strings.Contains(left, "/"+p.name+"\n") {
 		t.Errorf("uninstalling left %s (%v)", left, err)
+	}
+}
+
+// outlivesItsNamespace deletes the namespace first, which removes everything that serves the hooks. Pods can be created
+// again soon, because the configurations are deleted with the namespace.
+func (p *project) outlivesItsNamespace(t *testing.T, dir string) {
+	for _, folder := range p.deploy[:1] {
+		if _, err := kubectl(t, dir, "apply", "--server-side", "-k", folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin, err := cluster.WriteFile("make.kubeconfig", cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectlFolder := "PATH=" + cluster.Dir + string(os.PathListSeparator) + os.Getenv("PATH")
+	command(t, dir, "env", "KUBECONFIG="+admin, kubectlFolder, "make", "register")
+	createPod := func() (string, error) {
+		return kubectl(t, dir, "create", "--dry-run=server", "-f", "samples/pods.yaml", "-n", "default")
+	}
+	eventually(t, "hooks that nobody serves block Pods", func() error {
+		if out, err := createPod(); err == nil || !strings.Contains(out, "failed calling webhook") {
+			return fmt.Errorf("creating a Pod: %w, %s", err, out)
+		}
+		return nil
+	})
+	if _, err := kubectl(t, dir, "delete", "namespace", p.name, "--timeout=2m"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a Pod can be created", func() error {
+		_, err := createPod()
+		return err
+	})
+}
+
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until %s: %v", what, last)
 	}
 }
 

@@ -26,6 +26,8 @@ import (
 type Options struct {
 	// Force builds binaries again that exist.
 	Force bool
+	// Also lists further binaries of Kubernetes to build, such as kube-controller-manager.
+	Also []string
 	// Note receives messages for the user. May be nil.
 	Note func(format string, args ...any)
 	// Step receives the progress of the build, often. May be nil.
@@ -46,6 +48,9 @@ func Build(ctx context.Context, o Options) (string, error) {
 		if _, err := Target(); err != nil {
 			return "", err
 		}
+		if missing := missingIn(dir, o.Also); len(missing) > 0 {
+			return "", incomplete(Candidate{Dir: dir, Missing: missing})
+		}
 		o.Note("using KUBEBUILDER_ASSETS=%s", dir)
 		return dir, nil
 	}
@@ -53,7 +58,8 @@ func Build(ctx context.Context, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !o.Force && len(inspect("cache", dir).Missing) == 0 {
+	wanted := slices.Concat(Binaries, o.Also)
+	if !o.Force && len(missingIn(dir, wanted)) == 0 {
 		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -64,9 +70,9 @@ func Build(ctx context.Context, o Options) (string, error) {
 		return "", problem.New("cannot store the binaries: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}
 	defer unlock()
-	missing := inspect("cache", dir).Missing
+	missing := missingIn(dir, wanted)
 	if o.Force {
-		missing = Binaries
+		missing = wanted
 	}
 	if len(missing) == 0 { // another build finished while this one waited
 		return dir, nil

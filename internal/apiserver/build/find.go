@@ -139,14 +139,19 @@ func moduleOf(file string) string {
 
 // inspect returns a folder as a candidate, with the binaries that it lacks.
 func inspect(source, dir string) Candidate {
-	c := Candidate{Source: source, Dir: dir}
-	for _, binary := range Binaries {
+	return Candidate{Source: source, Dir: dir, Missing: missingIn(dir, Binaries)}
+}
+
+// missingIn returns the binaries that a folder lacks.
+func missingIn(dir string, binaries []string) []string {
+	var missing []string
+	for _, binary := range binaries {
 		info, err := os.Stat(filepath.Join(dir, binary))
 		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-			c.Missing = append(c.Missing, binary)
+			missing = append(missing, binary)
 		}
 	}
-	return c
+	return missing
 }
 
 // envtestFolders returns the folders of setup-envtest for this platform, newest version first.
