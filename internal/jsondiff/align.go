@@ -70,7 +70,7 @@ func matchBy(key string, l *list) ([]int, bool) {
 	return from, true
 }
 
-// match returns what matchByKey returns, for lists without a key.
+// match returns, for each new element of a list without a key, the index of the matching old element.
 func (d *differ) match(l, part *list) []int {
 	from := matchEqual(part)
 	d.matchEdited(part, from)

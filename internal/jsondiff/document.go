@@ -313,7 +313,7 @@ func (p *parser) reserve() {
 	}
 }
 
-// below reads the value one step down. After an error the path stays and names the place.
+// below reads the value one step down. After an error the path stays, so that it names the location of the error.
 func (p *parser) below(s step) (node, error) {
 	p.path = append(p.path, s)
 	n, err := p.value(p.deep)

@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// mostEdits bounds the cost of commonSubsequence, which grows with the square of the edits.
+// mostEdits bounds the cost of commonSubsequence, which grows with the square of the number of edits.
 const mostEdits = 400
 
 // A pair is an element of the old list and an element of the new one, by index.

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A shape is what the Go type knows of one place in the document: its members, and the member that
-// identifies the elements of a list. The zero shape knows nothing.
+// A shape describes one place in the document by its Go type: the members, and the merge key that identifies the
+// elements of a list. The zero shape describes nothing.
 type shape struct {
 	typ      reflect.Type
 	mergeKey string

@@ -77,17 +77,17 @@ func Write(w io.Writer, s Suite) error {
 }
 
 func (s *Suite) clean() {
-	s.Name = printable(s.Name)
+	s.Name = xmlText(s.Name)
 	s.Out.clean()
 	for i := range s.Cases {
 		c := &s.Cases[i]
-		c.Class, c.Name, c.File = printable(c.Class), printable(c.Name), printable(c.File)
+		c.Class, c.Name, c.File = xmlText(c.Class), xmlText(c.Name), xmlText(c.File)
 		for j := range c.Failures {
 			f := &c.Failures[j]
-			f.Type, f.Message, f.Text = printable(f.Type), printable(f.Message), printable(f.Text)
+			f.Type, f.Message, f.Text = xmlText(f.Type), xmlText(f.Message), xmlText(f.Text)
 		}
 		if c.Skipped != nil {
-			c.Skipped.Message = printable(c.Skipped.Message)
+			c.Skipped.Message = xmlText(c.Skipped.Message)
 		}
 		c.Out.clean()
 	}
@@ -95,12 +95,12 @@ func (s *Suite) clean() {
 
 func (t *Text) clean() {
 	if t != nil {
-		t.Text = printable(t.Text)
+		t.Text = xmlText(t.Text)
 	}
 }
 
-// printable removes the characters that XML cannot represent.
-func printable(text string) string {
+// xmlText removes the characters that XML cannot represent.
+func xmlText(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\t' || c == '\uFFFE' || c == '\uFFFF' {
 			return -1

@@ -40,7 +40,7 @@ func (n *count) compare(t *testing.T, name string, obj, stored runtime.Object, e
 	n.asked++
 	switch {
 	case refusal == nil && len(errs) > 0:
-		t.Errorf("%s: the API server accepts what is refused here: %v", name, errs.ToAggregate())
+		t.Errorf("%s: the API server accepts the object that Validate rejects: %v", name, errs.ToAggregate())
 	case refusal != nil && len(errs) == 0 && !isLimit(refusal):
 		t.Errorf("%s: accepted here, refused by the API server:\n\t%s", name, reasons(refusal))
 	case refusal != nil && len(errs) == 0:
@@ -48,7 +48,7 @@ func (n *count) compare(t *testing.T, name string, obj, stored runtime.Object, e
 	case refusal != nil:
 		n.refused++
 		if !apierrors.IsInvalid(refusal) || names(refusal, "spec.selector") {
-			return // no fields are named; or not all, as with such a selector the template is not looked at
+			return // the API server names no fields; or not all fields, because it skips the template after such a selector error
 		}
 		for _, e := range errs {
 			if !names(refusal, e.Field) && !renamed.MatchString(e.Field) {
@@ -120,7 +120,7 @@ func TestRandomObjectsAgreeWithTheAPIServer(t *testing.T) {
 		object, log := generated(seed, objects)
 		obj, err := typed(object)
 		if err != nil {
-			continue // no such object can come to a webhook
+			continue // a webhook never receives such an object
 		}
 		name := "seed " + strconv.FormatUint(seed, 10) + ": " + strings.Join(log, ", ")
 		stored, refusal := s.create(t, obj)

@@ -177,7 +177,7 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	if r.IntN(3) > 0 {
 		removals = r.IntN(40)
 	}
-	for range removals { // most of what can be removed may be: the fewer fields, the more defaults
+	for range removals { // most removals are allowed: with fewer fields, more defaults are tested
 		var list []edit
 		edits("", object, nil, &list)
 		if len(list) == 0 {

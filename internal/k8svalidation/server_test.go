@@ -186,7 +186,7 @@ func defaulted(t *testing.T, obj runtime.Object) tree {
 		for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
 			delete(spec, name)
 		}
-		if spec["type"] == "ClusterIP" && spec["externalIPs"] == nil { // on a change of the type they go
+		if spec["type"] == "ClusterIP" && spec["externalIPs"] == nil { // a change of the type removes them
 			delete(spec, "allocateLoadBalancerNodePorts")
 			delete(spec, "externalTrafficPolicy")
 		}
@@ -244,7 +244,7 @@ func (s server) storedObjects(t *testing.T) []runtime.Object {
 		case "Pod":
 			running := copied(object).(tree)
 			delete(running["spec"].(tree), "schedulingGates")
-			variants = append(variants, running, running) // most updates of Pods are of such
+			variants = append(variants, running, running) // twice, because most updates of Pods change running Pods
 		case "Job":
 			waiting := copied(object).(tree)
 			waiting["spec"].(tree)["suspend"] = true

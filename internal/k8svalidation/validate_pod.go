@@ -174,8 +174,8 @@ func (p *podCheck) checkDNS(at *field.Path, dns *corev1.PodDNSConfig) {
 	}
 }
 
-// checkHostNetwork looks at ports that are those of the host. None given is completed in a Pod
-// and completed later in a template.
+// checkHostNetwork checks that with hostNetwork the host ports equal the container ports. A template may lack host
+// ports, because they are defaulted in its Pods.
 func (p *podCheck) checkHostNetwork() {
 	for i := range p.spec.Containers {
 		for j, port := range p.spec.Containers[i].Ports {

@@ -89,7 +89,7 @@ func matches(s *metav1.LabelSelector, podLabels map[string]string) bool {
 		return true
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err != nil || selector.Matches(labels.Set(podLabels)) // the selector has been refused
+	return err != nil || selector.Matches(labels.Set(podLabels)) // an invalid selector has its own error
 }
 
 func checkReplicaSet(c *checker, o *appsv1.ReplicaSet) {

@@ -21,8 +21,8 @@ var (
 	goSum string
 )
 
-// recipe is part of the name of the cache folder. Change it when the way of building changes, so that older binaries
-// are not used.
+// recipe is part of the name of the cache folder. Change it when the build steps change, so that older binaries are not
+// used.
 const recipe = "1"
 
 // Version returns the version of Kubernetes that is built, such as v1.36.3.

@@ -25,7 +25,7 @@ type Options struct {
 	Flags        []string // name=value
 	FeatureGates string
 	AuditLog     string
-	// Command runs while the server runs, and its end stops the server. If it is empty, the end of ctx does.
+	// Command is a command to run. Its end stops the server. If it is empty, the server runs until ctx ends.
 	Command []string
 }
 

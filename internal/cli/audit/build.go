@@ -196,7 +196,7 @@ func summary(k foundKey, f *found) string {
 	case failedClosed:
 		return fmt.Sprintf("%s rejected because the call of the %s webhook %s failed.", were(n, f.count), k.detail, k.a)
 	case failedOpen:
-		return fmt.Sprintf("The call of the %s webhook %s failed in %s", k.detail, k.a, wentOn(f))
+		return fmt.Sprintf("The call of the %s webhook %s failed in %s", k.detail, k.a, resultsOfIgnored(f))
 	case noDryRun:
 		return fmt.Sprintf("%s rejected: the %s webhook %s is not called in dry runs.", were(n, f.count), k.detail, k.a)
 	case notIdempotent:
@@ -225,8 +225,8 @@ func summary(k foundKey, f *found) string {
 	return ""
 }
 
-// wentOn describes the results of requests in which a failing webhook was ignored.
-func wentOn(f *found) string {
+// resultsOfIgnored describes the results of requests in which a failing webhook was ignored.
+func resultsOfIgnored(f *found) string {
 	n := textutil.Count(f.count, "request")
 	switch {
 	case f.rejected == 0:

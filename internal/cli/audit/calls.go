@@ -25,7 +25,7 @@ const (
 	certificateInfix     = ".invalid-cert.kubernetes.io/"
 )
 
-// A hook identifies a webhook. The log does not have the configuration of validating ones.
+// A hook identifies a webhook. The log does not name the configuration of a validating webhook.
 type hook struct{ configuration, name string }
 
 func (h hook) String() string {
@@ -42,7 +42,7 @@ func (h hook) is(name string) bool { return name == h.name || name == h.configur
 type call struct {
 	round, index int
 	hook         hook
-	mutated      bool // the API server's mutation annotation says so
+	mutated      bool // value of the API server's mutation annotation
 	failedOpen   bool
 	patched      bool // the log has a patch with operations
 	patch        patch.Patch
@@ -153,7 +153,7 @@ func (q *request) silent() bool {
 type rejection struct {
 	kind string // "denied", "failed" or "no dry run"
 	name string // of the webhook
-	by   *call  // the mutating call that may have done it, nil if it was a validating webhook
+	by   *call  // the mutating call that may have rejected the request, nil for a validating webhook
 }
 
 // rejected finds the webhook that rejected the request. The log has it only in the API server's message.

@@ -127,9 +127,9 @@ type request struct {
 	own                        []note
 	certificates               []note
 	mutating, validating       time.Duration // 0 if not recorded
-	sent                       []byte        // the whole object in the request, nil if that is not known
-	change                     []byte        // what a PATCH says, nil if that is not known
-	unread                     int           // annotations of the API server's own about webhooks that are not understood
+	sent                       []byte        // the whole object in the request, nil if it is not known
+	change                     []byte        // body of a PATCH, nil if it is not known
+	unread                     int           // number of annotations of the API server about webhooks that could not be parsed
 }
 
 // An object identifies the object of a request.

@@ -50,7 +50,7 @@ func (t *tally) judgeFights(q *request) {
 }
 
 // inBothRounds returns the webhooks that changed the object in both rounds. It returns nothing if patches are recorded,
-// because these say more.
+// because patches prove more.
 func (q *request) inBothRounds() (both []hook) {
 	for _, c := range q.calls {
 		if c.patched {

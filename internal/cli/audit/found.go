@@ -101,7 +101,7 @@ func (e *Example) answer(rule string) string {
 	switch {
 	case e.Message == "":
 		return ""
-	case rule == failedOpen && e.Code == http.StatusGatewayTimeout: // it may be this webhook that took the request's time
+	case rule == failedOpen && e.Code == http.StatusGatewayTimeout: // this webhook may have used up the time of the request
 		return fmt.Sprintf("%d: %s, perhaps for the time that this webhook took", e.Code, e.Message)
 	case rule == failedOpen:
 		return fmt.Sprintf("rejected with %d for another reason", e.Code)
@@ -144,11 +144,11 @@ func (q *request) operation(op patch.Operation) string {
 
 // clip shortens a text and puts it on one line.
 func clip(text string, most int) string {
-	return printable(textutil.Clip(text, most))
+	return onOneLine(textutil.Clip(text, most))
 }
 
-// printable replaces the characters that control a terminal by spaces.
-func printable(text string) string {
+// onOneLine replaces line breaks, and other characters that control a terminal, by spaces.
+func onOneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' {
 			return ' '

@@ -17,7 +17,7 @@ const longest = 32 << 20
 type lines struct {
 	in    *bufio.Reader
 	limit int
-	whole []byte // of a line that is longer than in's buffer
+	whole []byte // the current line, if it is longer than the buffer of in
 }
 
 // A line is valid until the next one is read.

@@ -22,7 +22,7 @@ var (
 	ignore   = admissionregistrationv1.Ignore
 )
 
-// A hookUnderTest is a mutating webhook of a scenario.
+// mutatingHook returns a mutating webhook for a scenario.
 func (w *world) mutatingHook(namespace, name string, answer answerer) admissionregistrationv1.MutatingWebhook {
 	w.hooks.handle(name+"."+namespace+".example.com", answer)
 	return admissionregistrationv1.MutatingWebhook{Name: name}
@@ -65,7 +65,7 @@ func TestRealServer(t *testing.T) {
 		}
 	}
 
-	sources, err := Sources([]string{w.log, w.log}, nil) // all of it twice
+	sources, err := Sources([]string{w.log, w.log}, nil) // the log is read twice
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func (w *world) compare(t *testing.T, r *Report) {
 	calls := map[string]Mutating{}
 	for _, m := range r.Mutating {
 		calls[m.Webhook] = m
-		if m.Webhook == "m.gone.example.com" { // the log has room for one call of each request
+		if m.Webhook == "m.gone.example.com" { // the log has only one call for each request that deletes a collection
 			if own := w.hooks.of(m.Webhook); m.Calls != 1 || own.calls < 3 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "deleted collections") }) {
 				t.Errorf("%s: %d calls in the report, %d came; notes: %q", m.Webhook, m.Calls, own.calls, r.Notes)
 			}

@@ -131,7 +131,7 @@ type Finding struct {
 	Examples []Example       `json:"examples"`
 }
 
-// A Webhook names a webhook. The log does not have the configuration of validating ones.
+// A Webhook names a webhook. The log does not name the configuration of a validating webhook.
 type Webhook struct {
 	Configuration string `json:"configuration,omitempty"`
 	Webhook       string `json:"webhook"`

@@ -47,7 +47,7 @@ func TestRules(t *testing.T) {
 		{"a denial is a webhook at work", []event{{Code: 403, Message: denial, Calls: []recorded{a(0, false, "")}}}, ""},
 		{"a failure under Fail rejects requests", []event{{Code: 500, Message: failure, Calls: []recorded{a(0, false, "")}}}, "failed-closed 1"},
 		{"a validating webhook that failed is in no annotation", []event{{Code: 500, Message: failure}}, "failed-closed 1"},
-		{"the text is somebody else's", []event{{Code: 403, Message: "denied: failed calling webhook \"a.example.com\": x"}}, ""},
+		{"another webhook's denial quotes this message", []event{{Code: 403, Message: "denied: failed calling webhook \"a.example.com\": x"}}, ""},
 		{"a denial may quote a failure", []event{{Code: 403, Message: `admission webhook "a.example.com" denied the request: failed calling webhook "b.example.com": x`}}, ""},
 		{"the message of a request that was not rejected", []event{{Code: 200, Message: failure}}, ""},
 		{"dry run is refused", []event{{Code: 400, Message: `admission webhook "a.example.com" does not support dry run`, Calls: []recorded{a(0, false, "")}}}, "no-dry-run 1"},
@@ -85,7 +85,7 @@ func TestRules(t *testing.T) {
 		{"the user left the field out each time", many(3, event{Object: `{"metadata":{}}`, Calls: []recorded{a(0, true, setA), b(0, true, setB)}}), ""},
 		{"the updates were not stored", many(3, event{Verb: "patch", Code: 422, Object: `{"data":{"x":"y"}}`, Calls: []recorded{a(0, true, setA), b(0, true, setB)}}), ""},
 		{"the updates were dry runs", many(3, event{Verb: "patch", URI: "/x?dryRun=All", Object: `{"data":{"x":"y"}}`, Calls: []recorded{a(0, true, setA), b(0, true, setB)}}), ""},
-		{"what is known of it at level Metadata", []event{{Level: "Metadata", Calls: []recorded{a(0, true, ""), b(0, true, ""), a(1, true, ""), b(1, true, "")}}}, "both-rounds 1"},
+		{"both rounds at level Metadata", []event{{Level: "Metadata", Calls: []recorded{a(0, true, ""), b(0, true, ""), a(1, true, ""), b(1, true, "")}}}, "both-rounds 1"},
 		{"one webhook in both rounds follows the other", []event{{Level: "Metadata", Calls: []recorded{a(0, true, ""), b(0, true, ""), a(1, true, "")}}}, ""},
 
 		{"the patch of the last webhook does not apply", []event{{Code: 500, Message: badRemove, Calls: []recorded{a(0, false, "")}}}, "patch-refused 1"},
@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 		{"the request had the value, but a webhook changed it", []event{{Verb: "create", Object: teamA, Calls: []recorded{b(0, true, setB), a(0, true, setA), b(1, false, "")}}}, ""},
 		{"a list may have grown", []event{{Verb: "create", Object: `{"spec":{"tolerations":[]}}`, Calls: []recorded{b(0, false, ""), a(0, true, `[{"op":"replace","path":"/spec/tolerations","value":[]}]`), b(1, false, "")}}}, ""},
 		{"the object is not in the log", []event{{Verb: "create", Calls: []recorded{b(0, false, ""), a(0, true, setA), b(1, false, "")}}}, ""},
-		{"the API server says so itself", []event{{Verb: "create", Calls: []recorded{a(0, false, setA)}}}, "no-op-patch 1"},
+		{"the API server's annotation says that nothing changed", []event{{Verb: "create", Calls: []recorded{a(0, false, setA)}}}, "no-op-patch 1"},
 
 		{"slow", []event{{Calls: []recorded{a(0, false, "")}, Annotations: map[string]string{latencyPrefix + "mutating-webhook": "1.2s"}}}, "slow-mutating 1"},
 		{"slow, validating", []event{{Annotations: map[string]string{latencyPrefix + "validating-webhook": "1.2s"}}}, "slow-validating 1"},
@@ -185,7 +185,7 @@ func TestPassedOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(text.String()+page.String(), "never") {
-				t.Errorf("somebody else's words:\n%s", text.String())
+				t.Errorf("the report has the message of another webhook:\n%s", text.String())
 			}
 			if first := r.Findings[0].Examples[0].Code == 403; first != strings.Contains(text.String(), "rejected with 403 for another reason") {
 				t.Errorf("whether it was rejected:\n%s", text.String())

@@ -24,7 +24,7 @@ type tally struct {
 
 	requests, silent, duplicates, outside, panics int
 	withCalls, withoutPatches                     int // requests with mutating calls, those of them without their patches
-	unread                                        int // annotations about webhooks that are not understood
+	unread                                        int // annotations about webhooks that could not be parsed
 	collections                                   int // requests with mutating calls that delete many objects
 	first, last                                   time.Time
 	levels                                        map[string]int

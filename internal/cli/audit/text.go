@@ -82,7 +82,7 @@ const (
 
 // row writes a name and its numbers. A long name has its own line. A dash stands for 0.
 func (t *printer) row(room int, name string, numbers ...int) {
-	name = printable(name)
+	name = onOneLine(name)
 	if utf8.RuneCountInString(name) > room {
 		t.printf("%s\n", name)
 		name = ""
@@ -112,7 +112,7 @@ func (t *printer) mutating(r *Report) {
 		if m.SlowestMilliseconds > 0 {
 			about += fmt.Sprintf("; slowest: %d ms", m.SlowestMilliseconds)
 		}
-		t.printf("%s\n", t.Faint("  "+printable(about)))
+		t.printf("%s\n", t.Faint("  "+onOneLine(about)))
 	}
 	t.more(len(r.Mutating)-r.Top, "webhook")
 }
@@ -203,7 +203,7 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 	if e.Milliseconds > 0 {
 		what += fmt.Sprintf(", %d ms in webhooks", e.Milliseconds)
 	}
-	t.printf("  %s  %s\n", stamp(e.Time), t.Faint("audit ID "+printable(e.AuditID)))
+	t.printf("  %s  %s\n", stamp(e.Time), t.Faint("audit ID "+onOneLine(e.AuditID)))
 	t.hanging("    ", what)
 	if !calls {
 		return
@@ -260,7 +260,7 @@ func (t *printer) hanging(head, text string) { t.hangingAt(visible(head), head, 
 // hangingAt is hanging with another indentation. Only head may contain colours.
 func (t *printer) hangingAt(indent int, head, text string) {
 	line, long := head, visible(head)
-	for i, word := range strings.Fields(printable(text)) {
+	for i, word := range strings.Fields(onOneLine(text)) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i > 0 && long+1+n > width:

@@ -123,7 +123,7 @@ func TestListCannotReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = List(t.Context(), config, pods)
-	check(t, err, "cannot reach the cluster at "+server.URL, "kubectl cluster-info", "nobody listens")
+	check(t, err, "cannot reach the cluster at "+server.URL, "kubectl cluster-info", "no process listens")
 }
 
 func TestListEndsWithItsContext(t *testing.T) {

@@ -109,7 +109,8 @@ func grant(ctx context.Context, admin *rest.Config, subject rbacv1.Subject, rule
 	return revoke(ctx, clients, granted)
 }
 
-// revoke deletes the roles of an earlier version of the hooks, except those that are granted: kind, space, namespace.
+// revoke deletes the roles of an earlier version of the hooks. It keeps those in granted, whose keys have the form
+// "KIND NAMESPACE".
 func revoke(ctx context.Context, clients dynamic.Interface, granted map[string]bool) error {
 	for _, name := range []string{"clusterrolebindings", "rolebindings", "clusterroles", "roles"} {
 		objects := clients.Resource(rbacv1.SchemeGroupVersion.WithResource(name))

@@ -19,7 +19,8 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 )
 
-// The account of the hooks has just the permissions that they declare, also after these have changed.
+// TestAccountHasTheDeclaredPermissions checks that the ServiceAccount of the hooks has exactly the permissions that they
+// declare, also after these have changed.
 func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	read := func(resource string) []rbacv1.PolicyRule {
@@ -82,7 +83,7 @@ func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 	}
 }
 
-// The kubeconfig of an existing cluster keeps the credentials of the user.
+// TestKubeconfigKeepsClientCertificates checks that the kubeconfig for an existing cluster has the user's credentials.
 func TestKubeconfigKeepsClientCertificates(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	file, err := writeKubeconfig(server.Config)

@@ -48,7 +48,7 @@ func joinCluster(ctx context.Context, d *session) (_ target, err error) {
 	if d.records, err = newRegistry(config, f); err != nil {
 		return nil, err
 	}
-	if _, err := d.records.removeOwned(ctx); err != nil { // there are none; but the cluster is there, and lets us
+	if _, err := d.records.removeOwned(ctx); err != nil { // deletes nothing yet, but checks the connection and the permissions
 		return nil, err
 	}
 	here.ID, here.PID = id, os.Getpid()

@@ -30,7 +30,7 @@ func TestCluster(t *testing.T) {
 	client := clientFor(t, server.Config)
 	o := Options{Dir: module(t, shop), JSON: true, Cluster: true, Yes: true, Where: cluster.Flags{Kubeconfig: kubeconfig}}
 
-	// One that is killed.
+	// The first dev is killed, and leaves its registration.
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
@@ -53,24 +53,25 @@ func TestCluster(t *testing.T) {
 	_ = child.Wait() // it was killed
 	left := configurations(t, client)
 	if len(left) != 1 {
-		t.Fatalf("it was killed, and left %v", left)
+		t.Fatalf("the killed dev left %v, want one configuration", left)
 	}
 	made, err = client.CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil || made.Labels["team"] != "" {
-		t.Errorf("a machine that is gone must not stop a cluster: %v, %v", made.Labels, err)
+		t.Errorf("the registration of a killed dev must not stop the cluster: %v, %v", made.Labels, err)
 	}
 
-	// The next one removes that, and at its end its own; but not one that runs, and not of others.
+	// The next dev removes this registration, and at its end its own. It keeps the registrations of running devs and of
+	// other programs.
 	other := begin(t, o)
 	other.out.next(t, "ready", event("ready"))
 	r := begin(t, o)
 	r.out.next(t, "ready", event("ready"))
 	now := configurations(t, client)
 	if len(now) != 2 || slices.Contains(now, left[0]) {
-		t.Errorf("there are %v, after %v", now, left)
+		t.Errorf("the configurations are %v, and %v was left by the killed dev", now, left)
 	}
 	if !strings.Contains(other.err.String(), "removed the registrations of a killed dev from the cluster: 1 configuration") {
-		t.Errorf("it says %s", other.err)
+		t.Errorf("got the messages %s", other.err)
 	}
 	c, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), now[0], metav1.GetOptions{})
 	if err != nil {

@@ -55,7 +55,7 @@ func TestAdmissionText(t *testing.T) {
 		{"allowed", "there is nothing to say", request("Pod", web, ""), 200, answer(`{"uid":"1","allowed":true}`), `
 12:00:00 allowed  a.example.com  CREATE pods shop/web  by jane  1.5 ms
 `},
-		{"mutated", "parents of what is new are shown, and what is left out is marked", request("Pod", web, ""), 200,
+		{"mutated", "the diff shows the parents of new lines, and marks omitted lines", request("Pod", web, ""), 200,
 			patch(`[{"op":"add","path":"/spec/containers/1/args","value":["-v"]},{"op":"replace","path":"/spec/nodeName","value":"b"}]`), `
 12:00:00 mutated  a.example.com  CREATE pods shop/web  by jane  1.5 ms
            spec:
@@ -99,7 +99,7 @@ func TestAdmissionText(t *testing.T) {
 12:00:00 failed   a.example.com  CREATE pods shop/web  by jane  1.5 ms
          the response has the uid "2", not that of the request
 `},
-		{"secret", "what is on a screen is seen by others", request("Secret", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web"},"data":{"a":"c2VjcmV0","b":"c2VjcmV0"}}`, ""), 200,
+		{"secret", "others may see the screen", request("Secret", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web"},"data":{"a":"c2VjcmV0","b":"c2VjcmV0"}}`, ""), 200,
 			patch(`[{"op":"replace","path":"/data/a","value":"bmV3"},{"op":"add","path":"/data/c","value":"bmV3"}]`), `
 12:00:00 mutated  a.example.com  CREATE secrets shop/web  by jane  1.5 ms
            data:
@@ -198,7 +198,7 @@ func TestMount(t *testing.T) {
 		t.Errorf("%+v, %+v", w.ClientConfig, r)
 	}
 	if *c.validating.Webhooks[0].FailurePolicy != fail || c.validating.Name != "hooks" {
-		t.Error("what is given was changed")
+		t.Error("the input was changed")
 	}
 }
 
@@ -214,7 +214,7 @@ func TestCallsWait(t *testing.T) {
 	rows := []struct {
 		name, timeout string
 		resume        bool
-		wait          bool // as long as it has to, at least
+		wait          bool // the call must wait until its timeout minus margin
 	}{
 		{"resumed", "10s", true, false},
 		{"not resumed", "1s", false, true},
@@ -223,7 +223,7 @@ func TestCallsWait(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			p := &proxy{}
 			p.pause()
-			p.pause() // again: that is no reason to wait twice
+			p.pause() // a second pause needs no second resume
 			if row.resume {
 				go p.resume()
 			}
@@ -291,7 +291,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := "http://" + closed.Addr().String()
-	_ = closed.Close() // nobody listens there now
+	_ = closed.Close() // frees the port, so that no process listens there
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "webhooks.yaml"), twoWebhooks)
 	write(t, filepath.Join(dir, "pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
@@ -304,10 +304,10 @@ func TestOptions(t *testing.T) {
 		{"they say what the URL is called for", Options{URL: address}, "--url needs --webhook-configuration"},
 		{"one or the other", Options{URL: address, Package: "./hooks"}, "PACKAGE and --url exclude each other"},
 		{"files without a URL", Options{Files: []string{file}}, "need --url"},
-		{"flags are for a server that we start", Options{Cluster: true, Flags: []string{"v=2"}}, "cannot be used with --cluster"},
-		{"others are for a cluster", Options{Fail: true}, "need --cluster"},
+		{"flags are for an API server that dev starts", Options{Cluster: true, Flags: []string{"v=2"}}, "cannot be used with --cluster"},
+		{"other flags are for an existing cluster", Options{Fail: true}, "need --cluster"},
 		{"a URL needs a host", Options{URL: "localhost", Files: []string{file}}, "not a URL like"},
-		{"nobody answers", Options{URL: address, Files: []string{file}}, "cannot call " + address},
+		{"no process listens", Options{URL: address, Files: []string{file}}, "cannot call " + address},
 		{"a file without a webhook", Options{URL: address, Files: []string{filepath.Join(dir, "pod.yaml")}}, "no webhook configuration in"},
 		{"a file that is not there", Options{URL: address, Files: []string{"none.yaml"}}, "none.yaml: no such file"},
 		{"an object that is not there", Options{Apply: []string{"none.yaml"}}, "none.yaml: no such file"},

@@ -145,7 +145,7 @@ func (p *printer) line(v any) {
 // Write prints output of the hooks.
 func (p *printer) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
-		line = printable(strings.TrimRight(line, "\r\n"))
+		line = withoutControls(strings.TrimRight(line, "\r\n"))
 		p.put(func() {
 			fmt.Fprintf(p.s.Err, "%s\n", p.s.ErrPainter().Faint("  | "+line))
 		})
@@ -162,7 +162,7 @@ func clock(paint screen.Painter, t time.Time) string {
 func indented(text string) string {
 	var all strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-		all.WriteString(margins + printable(strings.TrimRight(line, "\n")) + "\n")
+		all.WriteString(margins + withoutControls(strings.TrimRight(line, "\n")) + "\n")
 	}
 	return all.String()
 }
@@ -173,7 +173,7 @@ func (a *Admission) text(paint screen.Painter, width int) string {
 	all.WriteString(clock(paint, a.Time) + a.Outcome.painted(paint))
 	column := len(margins) + len("mutated")
 	for i, part := range a.parts() {
-		plain := printable(part)
+		plain := withoutControls(part)
 		if column+2+len(plain) > width && i > 0 {
 			all.WriteString("\n" + margins + "       ")
 			column = len(margins) + len("mutated")
@@ -186,7 +186,7 @@ func (a *Admission) text(paint screen.Painter, width int) string {
 	}
 	all.WriteString("\n")
 	for _, l := range diff(a.before, a.after) {
-		text := printable(l.text)
+		text := withoutControls(l.text)
 		switch l.mark {
 		case '+':
 			text = paint.Green("+ " + text)
@@ -203,7 +203,7 @@ func (a *Admission) text(paint screen.Painter, width int) string {
 		all.WriteString(indented(a.messageWithCode()))
 	}
 	for _, w := range a.Warnings {
-		all.WriteString(margins + paint.Yellow("warning:") + " " + printable(w) + "\n")
+		all.WriteString(margins + paint.Yellow("warning:") + " " + withoutControls(w) + "\n")
 	}
 	return all.String()
 }
@@ -260,8 +260,8 @@ func (a *Admission) messageWithCode() string {
 	return a.Message
 }
 
-// printable replaces control characters, which a terminal would execute.
-func printable(text string) string {
+// withoutControls replaces control characters, which a terminal would execute, by U+FFFD.
+func withoutControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || !unicode.IsControl(r) {
 			return r

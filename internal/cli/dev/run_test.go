@@ -101,14 +101,14 @@ func TestDev(t *testing.T) {
 	}
 	r.out.next(t, "the hooks from before", func(e entry) bool { return strings.Contains(string(e.Patch), "store") })
 
-	// A folder that nobody imports yet, and with it a hook of another kind.
+	// The new source of a package, and a hook for another kind.
 	write(t, filepath.Join(dir, "internal/names/names.go"), "package names\n\nconst Team = \"stores\"\n")
 	write(t, filepath.Join(dir, "hooks/maps.go"), denyAll)
 	e := r.out.next(t, "rebuilt", func(e entry) bool { return e.Event == "rebuilt" && len(e.Webhooks) == 2 })
 	if !e.Registered {
 		t.Error("the registration has changed")
 	}
-	// It is enforced when it is told.
+	// When dev reports the new registration, the API server enforces it.
 	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{}); err == nil {
 		t.Error("the map was not denied")
 	}
@@ -186,7 +186,7 @@ func TestCrash(t *testing.T) {
 	}
 	client := clientFor(t, config)
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod("crash"), metav1.CreateOptions{}); err == nil {
-		t.Error("nobody decided, and failurePolicy is Fail")
+		t.Error("the request was admitted although the hook crashed and failurePolicy is Fail")
 	}
 	if a := r.out.next(t, "admission", event("admission")); a.Outcome != Failed {
 		t.Errorf("%+v", a.Admission)
@@ -194,7 +194,7 @@ func TestCrash(t *testing.T) {
 	if e := r.out.next(t, "crash", event("crashed")); !strings.Contains(e.Message, "exit status 3") || !strings.Contains(e.Message, "this was it") {
 		t.Errorf("message %s", e.Message)
 	}
-	// What comes while they are started waits.
+	// Calls wait while the hooks restart.
 	for {
 		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{}); err == nil {
 			break

@@ -35,11 +35,11 @@ func TestWatcherConcerns(t *testing.T) {
 	}{
 		{"go.mod", "what the module needs", true},
 		{"hooks/hooks.go", "a source", true},
-		{"texts/texts.go", "a source of what is imported", true},
+		{"texts/texts.go", "a source of an imported package", true},
 		{"texts/more/deny.txt", "it is embedded", true},
 		{"texts/more", "a folder: packages may come", true},
 		{"hooks/gone", "it may have been a folder", true},
-		{"README.md", "nobody imports it", false},
+		{"README.md", "no package embeds it", false},
 		{"dev.log", "perhaps this program's own", false},
 		{"hooks/NOTES.txt", "not embedded", false},
 		{"hooks/hooks_test.go", "a test", false},

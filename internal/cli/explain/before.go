@@ -69,7 +69,7 @@ func (p *policies) add(all []*objects.Object) error {
 
 // may returns the names of policies that may change the object of a request. It ignores their selectors, their
 // conditions, and the versions in their rules: policies also match equivalent versions.
-func (p *policies) may(a *asked) []string {
+func (p *policies) may(a *knownRequest) []string {
 	if a.Operation == admissionv1.Delete {
 		return nil // there is nothing to change
 	}
@@ -118,7 +118,7 @@ func (l *live) readPolicies(ctx context.Context, w *World) error {
 }
 
 // byPolicy makes a predicate unknown if an admission policy may change its result before webhooks are called.
-func (t *telling) byPolicy(p *Predicate, looks bool) {
+func (t *explainer) byPolicy(p *Predicate, looks bool) {
 	if looks && len(t.policies) > 0 && p.Answer != chain.Unknown {
 		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are called", or(t.policies)))
 	}
@@ -129,8 +129,8 @@ const limitAnnotation = "kubernetes.io/limit-ranger"
 
 // withLimits explains the request for the case that LimitRanger sets something. It returns nil if it cannot, or if the
 // result is the same.
-func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
-	if isPod := t.asked.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.asked.Operation != admissionv1.Create || t.asked.SubResource != "" || t.noLimits {
+func (t *explainer) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
+	if isPod := t.req.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.req.Operation != admissionv1.Create || t.req.SubResource != "" || t.noLimits {
 		return nil, nil
 	}
 	if !slices.ContainsFunc(t.hooks, func(h hook) bool {
@@ -142,7 +142,7 @@ func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.E
 		return nil, nil
 	}
 	var pod map[string]any
-	if err := json.Unmarshal(t.asked.Object, &pod); err != nil {
+	if err := json.Unmarshal(t.req.Object, &pod); err != nil {
 		return nil, problem.New("%w", err)
 	}
 	metadata, _ := pod["metadata"].(map[string]any)
@@ -157,7 +157,7 @@ func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.E
 	if annotations[limitAnnotation] == nil {
 		annotations[limitAnnotation] = "LimitRanger plugin set: cpu request for container app"
 	}
-	request := t.asked.Request
+	request := t.req.Request
 	var err error
 	if request.Object, err = json.Marshal(pod); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (t *telling) withLimits(ctx context.Context, engine *chain.Chain) (*chain.E
 }
 
 // byLimits makes a condition on the annotations of a Pod unknown if LimitRanger may add one.
-func (t *telling) byLimits(webhook, predicate int, p *Predicate) {
+func (t *explainer) byLimits(webhook, predicate int, p *Predicate) {
 	m := mentioned(p.Expression)
 	if t.limited == nil || p.Answer == chain.Unknown || !m.object || !m.words["annotations"] {
 		return

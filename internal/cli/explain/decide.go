@@ -15,11 +15,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A telling is the explanation of one request in progress.
-type telling struct {
+// An explainer computes the explanation of one request.
+type explainer struct {
 	world *World
 	hooks []hook
-	asked *asked
+	req   *knownRequest
 	// namespaceUnknown means that the labels of the request's namespace are unknown.
 	namespaceUnknown bool
 	// noLimits means that the namespace certainly has no LimitRange. limited is the explanation if one applies.
@@ -28,57 +28,57 @@ type telling struct {
 	// policies are the policies that may change the object before webhooks are called.
 	policies []string
 
-	webhooks []*judged
+	webhooks []*explainedWebhook
 }
 
-// A judged is a webhook with its explanation.
-type judged struct {
+// An explainedWebhook is a webhook with its explanation.
+type explainedWebhook struct {
 	*hook
 	Webhook
-	code    int32 // of a rejection by its predicates
+	code    int32 // HTTP status of a rejection by its predicates
 	message string
 }
 
-func (t *telling) tell(ctx context.Context, engine *chain.Chain, told *Object) error {
-	e, err := engine.Explain(ctx, t.asked.Request)
+func (t *explainer) explain(ctx context.Context, engine *chain.Chain, result *Object) error {
+	e, err := engine.Explain(ctx, t.req.Request)
 	if err != nil {
 		return err
 	}
-	if t.world.noLimits != nil && t.asked.Namespace != "" {
-		if t.noLimits, err = t.world.noLimits(ctx, t.asked.Namespace); err != nil {
+	if t.world.noLimits != nil && t.req.Namespace != "" {
+		if t.noLimits, err = t.world.noLimits(ctx, t.req.Namespace); err != nil {
 			return err
 		}
 	}
 	if t.limited, err = t.withLimits(ctx, engine); err != nil {
 		return err
 	}
-	t.policies = t.world.policies.may(t.asked)
+	t.policies = t.world.policies.may(t.req)
 	for i := range e.Webhooks {
 		t.webhooks = append(t.webhooks, t.webhook(i, &e.Webhooks[i]))
 	}
 	ordered(t.webhooks)
-	told.Request = t.request()
-	told.Rejection = t.reject(e)
-	t.relate(e, told)
+	result.Request = t.request()
+	result.Rejection = t.reject(e)
+	t.relate(e, result)
 	for i, w := range t.webhooks {
 		w.Order = i + 1
-		told.Webhooks = append(told.Webhooks, w.Webhook)
+		result.Webhooks = append(result.Webhooks, w.Webhook)
 	}
-	told.WorstCase = t.worstCase(e.Twice)
-	told.Notes = t.notes(e)
+	result.WorstCase = t.worstCase(e.Twice)
+	result.Notes = t.notes(e)
 	return nil
 }
 
-func (t *telling) request() *Request {
-	a := t.asked
+func (t *explainer) request() *Request {
+	a := t.req
 	return &Request{Operation: string(a.Operation), Resource: a.Resource, SubResource: a.SubResource, Kind: metav1.GroupVersionKind(a.kind),
 		Namespace: a.Namespace, Name: t.name(), DryRun: a.DryRun, User: a.User.Username, Groups: a.User.Groups}
 }
 
 // webhook explains one webhook from the results of its predicates.
-func (t *telling) webhook(i int, e *chain.Explained) *judged {
+func (t *explainer) webhook(i int, e *chain.Explained) *explainedWebhook {
 	h := &t.hooks[i]
-	w := &judged{hook: h, Webhook: Webhook{Type: "validating", Configuration: h.configuration, Name: h.name, Static: h.static,
+	w := &explainedWebhook{hook: h, Webhook: Webhook{Type: "validating", Configuration: h.configuration, Name: h.name, Static: h.static,
 		FailurePolicy: "Fail", TimeoutSeconds: h.timeout, Predicates: t.predicates(i, e)}}
 	if h.ignore {
 		w.FailurePolicy = "Ignore"
@@ -91,10 +91,10 @@ func (t *telling) webhook(i int, e *chain.Explained) *judged {
 		w.Called, w.Decision, w.Why, w.Predicates = Unknown, byConfiguration, fmt.Sprintf("this version of admitkit cannot read it: %v", h.broken), []Predicate{}
 		return w
 	}
-	w.decide(t.asked.DryRun)
+	w.decide(t.req.DryRun)
 	if e.Kind.Kind != "" && w.Called != No {
 		kind := e.Kind
-		w.SentAs, w.Converted = &kind, schema.GroupVersionKind(kind) != t.asked.kind
+		w.SentAs, w.Converted = &kind, schema.GroupVersionKind(kind) != t.req.kind
 	}
 	return w
 }
@@ -108,7 +108,7 @@ func whenDown(h *hook) string {
 
 // decide evaluates the predicates in the order of the API server. An unknown predicate does not matter if
 // another one fails.
-func (w *judged) decide(dryRun bool) {
+func (w *explainedWebhook) decide(dryRun bool) {
 	isCondition := func(p Predicate) bool { return p.Predicate == chain.ByMatchCondition }
 	first := func(answer chain.PredicateResult, of func(Predicate) bool) *Predicate {
 		if i := slices.IndexFunc(w.Predicates, func(p Predicate) bool { return p.Answer == answer && of(p) }); i >= 0 {
@@ -166,12 +166,12 @@ func (w *judged) decide(dryRun bool) {
 	}
 }
 
-func (w *judged) rejects(code int32, message string) {
+func (w *explainedWebhook) rejects(code int32, message string) {
 	w.Rejects, w.code, w.message = true, code, message
 }
 
 // matching describes the rule that matched, and the selectors and conditions of the webhook.
-func (w *judged) matching() string {
+func (w *explainedWebhook) matching() string {
 	var why string
 	for _, p := range w.Predicates {
 		if p.Predicate == chain.ByRules {
@@ -182,11 +182,11 @@ func (w *judged) matching() string {
 }
 
 // reject finds a rejection that needs no call of a webhook, and removes the calls after it.
-func (t *telling) reject(e *chain.Explanation) *Rejection {
+func (t *explainer) reject(e *chain.Explanation) *Rejection {
 	by := func(mutating bool) int {
-		return slices.IndexFunc(t.webhooks, func(w *judged) bool { return w.mutating == mutating && w.Rejects })
+		return slices.IndexFunc(t.webhooks, func(w *explainedWebhook) bool { return w.mutating == mutating && w.Rejects })
 	}
-	rejected := func(from int, by *judged, r *Rejection) *Rejection {
+	rejected := func(from int, by *explainedWebhook, r *Rejection) *Rejection {
 		for _, w := range t.webhooks[from:] {
 			if w.Called != No {
 				w.Called, w.Decision, w.Why, w.SentAs, w.Converted = No, chain.ByRejection, "the request is rejected before: "+r.why(), nil, false
@@ -195,7 +195,7 @@ func (t *telling) reject(e *chain.Explanation) *Rejection {
 		}
 		return r
 	}
-	validating := slices.IndexFunc(t.webhooks, func(w *judged) bool { return !w.mutating })
+	validating := slices.IndexFunc(t.webhooks, func(w *explainedWebhook) bool { return !w.mutating })
 	if validating < 0 {
 		validating = len(t.webhooks)
 	}

@@ -39,7 +39,7 @@ func TestAgreesWithServer(t *testing.T) {
 	t.Logf("seed %d, %d worlds of %d requests; ADMITKIT_EXPLAIN_SEED and ADMITKIT_EXPLAIN_CASES choose others", seed, worlds, n)
 	r := newRig(t)
 	r.makeEnvironment(t)
-	var requests [worlds][]*generated
+	var requests [worlds][]*randomRequest
 	g := newGenerator(seed)
 	for world := range worlds {
 		for i := range n {
@@ -62,7 +62,7 @@ func TestAgreesWithServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
-		work := make(chan *generated)
+		work := make(chan *randomRequest)
 		for range 4 {
 			wg.Go(func() {
 				for c := range work {
@@ -80,7 +80,7 @@ func TestAgreesWithServer(t *testing.T) {
 }
 
 // update returns the new object of an update, with the resourceVersion of the stored one.
-func (c *generated) update(t *testing.T, r *rig) {
+func (c *randomRequest) update(t *testing.T, r *rig) {
 	t.Helper()
 	if c.operation != "UPDATE" {
 		return
@@ -89,7 +89,7 @@ func (c *generated) update(t *testing.T, r *rig) {
 		c.object = r.must(t, http.MethodGet, c.path(c.name, "scale"), nil)
 		return
 	}
-	if c.object["spec"] != nil && (c.resource != "pods" || len(c.id)%2 == 0) { // else as somebody writes it
+	if c.object["spec"] != nil && (c.resource != "pods" || len(c.id)%2 == 0) { // otherwise without the defaults of the stored object
 		c.object["spec"] = c.stored["spec"]
 	}
 	metadata, stored := c.object["metadata"].(map[string]any), c.stored["metadata"].(map[string]any)
@@ -133,7 +133,7 @@ func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, 
 }
 
 // explained explains a case as the command does.
-func (w *World) explained(t *testing.T, c *generated) (*Object, error) {
+func (w *World) explained(t *testing.T, c *randomRequest) (*Object, error) {
 	user := c.user
 	user.Extra = map[string][]string{"case": {c.id}} // as the rig sends it
 	ask := Ask{Operation: c.operation, SubResource: c.sub, User: &user, DryRun: c.dryRun}
@@ -149,7 +149,7 @@ func (w *World) explained(t *testing.T, c *generated) (*Object, error) {
 	case c.operation == "DELETE" || c.sub == "eviction":
 		given = c.stored
 	case c.sub == "scale":
-		given = c.stored // its Scale is made of it
+		given = c.stored // explain generates the Scale from it
 	}
 	if c.operation == "UPDATE" && c.sub != "scale" {
 		ask.Old = read(t, string(encode(c.stored)))
@@ -169,12 +169,12 @@ type seen struct {
 }
 
 // compare sends a request and compares the calls with the explanations from each source.
-func (r *rig) compare(t *testing.T, worlds map[string]*World, c *generated, counts *tally) {
-	told := map[string]*Object{}
+func (r *rig) compare(t *testing.T, worlds map[string]*World, c *randomRequest, counts *tally) {
+	explanations := map[string]*Object{}
 	for source, w := range worlds {
 		var err error
-		if told[source], err = w.explained(t, c); err != nil || told[source].Error != "" {
-			t.Errorf("%s, from %s: %v %+v", c.id, source, err, told[source])
+		if explanations[source], err = w.explained(t, c); err != nil || explanations[source].Error != "" {
+			t.Errorf("%s, from %s: %v %+v", c.id, source, err, explanations[source])
 			return
 		}
 	}
@@ -184,16 +184,16 @@ func (r *rig) compare(t *testing.T, worlds map[string]*World, c *generated, coun
 		return
 	}
 	want := c.seen(r.called(c.id), code)
-	for source, told := range told {
-		if source == "cluster" { // which has the rig's own, too
-			told.Webhooks = slices.DeleteFunc(told.Webhooks, func(h Webhook) bool { return h.Configuration == "0-marker" })
+	for source, got := range explanations {
+		if source == "cluster" { // the cluster also has the rig's own webhooks
+			got.Webhooks = slices.DeleteFunc(got.Webhooks, func(h Webhook) bool { return h.Configuration == "0-marker" })
 		}
-		diff, unknown := told.differs(want, code)
+		diff, unknown := got.differs(want, code)
 		if diff != "" {
-			t.Errorf("%s, %s of %s %s/%s, from %s: the API server (-) and what is told (+):\n%s%d %.600s\n%s\nstored %s\nobject %s", c.id, c.operation, c.gv(), c.resource, c.sub, source,
-				diff, code, answer, encode(told), encode(c.stored), encode(c.object))
+			t.Errorf("%s, %s of %s %s/%s, from %s: the API server (-) and the explanation (+):\n%s%d %.600s\n%s\nstored %s\nobject %s", c.id, c.operation, c.gv(), c.resource, c.sub, source,
+				diff, code, answer, encode(got), encode(c.stored), encode(c.object))
 		}
-		counts.told(told, want, source, unknown)
+		counts.countExplanation(got, want, source, unknown)
 		if source == "files" {
 			counts.pair(c, unknown)
 		}
@@ -202,7 +202,7 @@ func (r *rig) compare(t *testing.T, worlds map[string]*World, c *generated, coun
 
 // seen returns the webhooks that were called. In a deletion, the calls of its second step are repetitions, in any
 // order.
-func (c *generated) seen(calls []call, code int) seen {
+func (c *randomRequest) seen(calls []call, code int) seen {
 	s := seen{Rejected: code >= 400 && c.operation != "CONNECT"}
 	var again []string
 	times := map[string]int{}
@@ -211,8 +211,8 @@ func (c *generated) seen(calls []call, code int) seen {
 		times[name]++
 		switch {
 		case c.operation == "DELETE" && c.resource == "pods" && times[name] == 3:
-			// The second step begins with the object of the cache. If that has not heard of the first one yet, it meets a
-			// conflict, and begins anew: so it is for about one Pod in six.
+			// The second step begins with the object in the watch cache. If the cache lacks the change of the first step, the
+			// second step gets a conflict and starts again. This happens for about one Pod in six.
 		case c.operation == "DELETE" && strings.HasPrefix(name, "m") && slices.Contains(s.Mutating, name):
 			again = append(again, name)
 		case strings.HasPrefix(name, "m"):
@@ -269,7 +269,7 @@ func (o *Object) differs(want seen, code int) (diff string, unknown bool) {
 		return "", true
 	}
 	if got.Rejected && int(o.Rejection.Code) != code {
-		return fmt.Sprintf("rejected with %d, told was %+v", code, o.Rejection), len(not) > 0
+		return fmt.Sprintf("rejected with %d, the explanation is %+v", code, o.Rejection), len(not) > 0
 	}
 	return cmp.Diff(want, got, cmpopts.EquateEmpty()), len(not) > 0
 }
@@ -291,8 +291,8 @@ func (c *tally) add(what string) {
 	c.seen[what]++
 }
 
-// told counts the explanation of a pair from one source.
-func (c *tally) told(o *Object, want seen, source string, unknown bool) {
+// countExplanation counts the explanation of a pair from one source.
+func (c *tally) countExplanation(o *Object, want seen, source string, unknown bool) {
 	c.add("from " + source)
 	if unknown && want.Rejected {
 		c.add("unknown and rejected")
@@ -309,7 +309,7 @@ func (c *tally) told(o *Object, want seen, source string, unknown bool) {
 	c.add(fmt.Sprintf("%d mutating and %d validating calls", min(2, len(want.Mutating)), min(2, len(want.Validating))))
 }
 
-func (c *tally) pair(g *generated, unknown bool) {
+func (c *tally) pair(g *randomRequest, unknown bool) {
 	what := g.operation + " " + g.resource
 	if g.sub != "" {
 		what += "/" + g.sub
@@ -335,7 +335,7 @@ var covered = []string{
 
 func (c *tally) report(t *testing.T, enforce bool) {
 	t.Helper()
-	t.Logf("%d pairs, %d of them with a webhook of which could not be told; %v", c.pairs, c.unknown, c.seen)
+	t.Logf("%d pairs, %d of them with an unknown decision; %v", c.pairs, c.unknown, c.seen)
 	if !enforce {
 		return // other seeds need not cover everything
 	}

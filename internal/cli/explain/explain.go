@@ -24,7 +24,7 @@ import (
 func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
 	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.all) > 0}
 	all = w.withSubresource(ctx, all, ask)
-	requests := make([]*asked, len(all))
+	requests := make([]*knownRequest, len(all))
 	errs := make([]error, len(all))
 	labels := map[string]map[string]string{}
 	unknown := map[string]bool{}
@@ -55,22 +55,22 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 	}
 	defer func() { _ = engine.Close() }() // it has no connections
 	for i, o := range all {
-		t := telling{world: w, hooks: hooks, asked: requests[i]}
-		told := Object{Object: o.String(), File: o.File, Line: o.Line}
+		t := explainer{world: w, hooks: hooks, req: requests[i]}
+		result := Object{Object: o.String(), File: o.File, Line: o.Line}
 		if errs[i] == nil {
 			t.namespaceUnknown = unknown[requests[i].Namespace]
-			errs[i] = t.tell(ctx, engine, &told)
+			errs[i] = t.explain(ctx, engine, &result)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if errs[i] != nil {
-			told.Error, told.Hints, told.Webhooks = errs[i].Error(), problem.Hints(errs[i]), nil
+			result.Error, result.Hints, result.Webhooks = errs[i].Error(), problem.Hints(errs[i]), nil
 		}
-		if told.Webhooks == nil {
-			told.Webhooks = []Webhook{}
+		if result.Webhooks == nil {
+			result.Webhooks = []Webhook{}
 		}
-		report.Objects = append(report.Objects, told)
+		report.Objects = append(report.Objects, result)
 	}
 	return report, nil
 }
@@ -147,8 +147,8 @@ func convertsByWebhook(d *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // ordered sorts webhooks in the order of the API server, with those of static manifests first.
-func ordered(webhooks []*judged) {
-	slices.SortStableFunc(webhooks, func(a, b *judged) int {
+func ordered(webhooks []*explainedWebhook) {
+	slices.SortStableFunc(webhooks, func(a, b *explainedWebhook) int {
 		return cmp.Or(compare(b.hook.mutating, a.hook.mutating), compare(b.hook.static, a.hook.static))
 	})
 }

@@ -106,14 +106,14 @@ func TestExplain(t *testing.T) {
 		kubernetes                        string
 		want                              []string
 	}{
-		{name: "called", reason: "the rule is told", hooks: both(""), object: aPod, want: []string{
+		{name: "called", reason: "the detail names the rule", hooks: both(""), object: aPod, want: []string{
 			"m.example.com: yes by Matches: rules[0] is for CREATE of v1 pods", "v.example.com: yes by Matches"}},
 		{name: "namespace not known", reason: "its labels are not guessed", hooks: one(", namespaceSelector: {matchLabels: {team: web}}"), object: aPod,
 			want: []string{`m.example.com: unknown by NamespaceSelector: team=web: the labels of namespace "shop" are unknown`}},
 		{name: "namespace not known, but its name", reason: "the name is a label", object: aPod,
 			hooks: one(", namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [shop]}, {key: team, operator: Exists}]}"),
 			want:  []string{"m.example.com: no by NamespaceSelector: kubernetes.io/metadata.name notin (shop): the namespace is shop"}},
-		{name: "namespace matches by name", reason: "nothing else is asked for", object: aPod,
+		{name: "namespace matches by name", reason: "the selector needs no other label", object: aPod,
 			hooks: one(", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}"), want: []string{"m.example.com: yes by Matches"}},
 		{name: "namespace not known, not for pods", reason: "the labels do not matter", object: aPod,
 			hooks: only(`{operations: ["*"], apiGroups: [apps], apiVersions: ["*"], resources: ["*"]}`, ", namespaceSelector: {matchLabels: {team: web}}"),
@@ -128,14 +128,14 @@ func TestExplain(t *testing.T) {
 			want: []string{"m.example.com: yes by Matches: rules[0] is for CREATE of v1 namespaces"}},
 		{name: "deleted namespace", reason: "its own labels count", hooks: one(", namespaceSelector: {matchLabels: {team: web}}"), object: theShop, ask: Ask{Operation: "DELETE"},
 			want: []string{"m.example.com: yes by Matches: rules[0] is for DELETE of v1 namespaces"}},
-		{name: "called namespaces, by its name", reason: "the API server looks at no group: what is made has its own labels, and no name of a namespace among them", object: aHub, more: hubs,
+		{name: "called namespaces, by its name", reason: "the API server ignores the group, so the selector reads the labels of the object, which lack the name label", object: aHub, more: hubs,
 			hooks: one(", namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [default]}]}"),
 			want:  []string{"m.example.com: yes by Matches"}},
 		{name: "called namespaces, by its labels", reason: "the API server looks at no group", hooks: one(", namespaceSelector: {matchLabels: {team: db}}"), object: aHub, more: hubs,
 			want: []string{"m.example.com: no by NamespaceSelector: team=db: the object, being one of namespaces.example.com, has team=web"}},
 		{name: "called namespaces, deleted", reason: "the labels of the namespace count", hooks: one(", namespaceSelector: {matchLabels: {team: web}}"), object: aHub, more: hubs, ask: Ask{Operation: "DELETE"},
 			want: []string{`m.example.com: unknown by NamespaceSelector: team=web: the labels of namespace "default" are unknown`}},
-		{name: "authorizer", reason: "nobody knows", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane},
+		{name: "authorizer", reason: "the permissions are unknown", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane},
 			want: []string{`m.example.com: unknown by MatchCondition: condition "c0": whether jane may get pods is not known`}},
 		{name: "authorizer, another false", reason: "it does not matter", hooks: one(conditions(scope, "false")), object: aPod, ask: Ask{User: jane},
 			want: []string{`m.example.com: no by MatchCondition: condition "c1" is false`}},
@@ -145,7 +145,7 @@ func TestExplain(t *testing.T) {
 			hooks: one(conditions(scope, `object.metadata.labels.x == "y"`)), want: []string{"m.example.com: unknown by MatchCondition"}},
 		{name: "allowed", reason: "by a flag", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane}, allow: []string{"get:pods"}, want: []string{"m.example.com: yes by Matches"}},
 		{name: "not allowed", reason: "all else they may not", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane}, allow: []string{"*:pods.apps"}, want: []string{"m.example.com: no by MatchCondition"}},
-		{name: "error under Fail", reason: "nobody after it is asked", hooks: both(conditions(`object.metadata.labels.x == "y"`)), object: aPod, want: []string{
+		{name: "error under Fail", reason: "later webhooks are not called", hooks: both(conditions(`object.metadata.labels.x == "y"`)), object: aPod, want: []string{
 			`m.example.com: no by MatchCondition: condition "c0" cannot be evaluated: expression 'object.metadata.labels.x == "y"' resulted in error: no such key: x (rejects)`,
 			`rejected by "m.example.com" before validating webhooks with 403`}},
 		{name: "error of a validating one", reason: "that is found before any is called", object: aPod,
@@ -172,7 +172,7 @@ func TestExplain(t *testing.T) {
 			want:  []string{"m.example.com: unknown by Rules: rules[0] is for other versions of shops.example.com, and it is unknown whether they are served"}},
 		{name: "resource by a flag, exact", reason: "other versions do not matter", object: aShop, ask: Ask{Resource: "shops.v1.example.com"},
 			hooks: only(`{operations: ["*"], apiGroups: [example.com], apiVersions: [v2], resources: [shops]}`, ", matchPolicy: Exact"), want: []string{"m.example.com: no by Rules"}},
-		{name: "resource by a flag, condition", reason: "what it defaults is unknown", object: aShop, ask: Ask{Resource: "shops.v1.example.com"}, hooks: one(conditions("object.spec.size > 2")),
+		{name: "resource by a flag, condition", reason: "the defaults of the resource are unknown", object: aShop, ask: Ask{Resource: "shops.v1.example.com"}, hooks: one(conditions("object.spec.size > 2")),
 			want: []string{`m.example.com: unknown by MatchCondition: condition "c0": it is true for the object as it is written, but what the API server fills in is unknown for a Shop`}},
 		{name: "resource by a flag, condition on metadata", reason: "that is not defaulted", object: aShop, ask: Ask{Resource: "shops.v1.example.com"}, hooks: one(conditions(`object.metadata.name == "a"`)),
 			want: []string{"m.example.com: yes by Matches"}},
@@ -186,7 +186,7 @@ func TestExplain(t *testing.T) {
 			want: []string{"m.example.com: yes"}},
 		{name: "plugins", reason: "they come first", object: aPod, hooks: one(conditions("object.spec.tolerations.size() == 0")),
 			want: []string{`but the plugin DefaultTolerationSeconds of the API server may change tolerations first`}},
-		{name: "plugins leave it", reason: "what is set stays", object: strings.Replace(aPod, "spec: {", "spec: {serviceAccountName: app, ", 1), hooks: one(conditions(`object.spec.serviceAccountName == "app"`)), want: []string{"m.example.com: yes"}},
+		{name: "plugins leave it", reason: "the plugin keeps a value that is set", object: strings.Replace(aPod, "spec: {", "spec: {serviceAccountName: app, ", 1), hooks: one(conditions(`object.spec.serviceAccountName == "app"`)), want: []string{"m.example.com: yes"}},
 		{name: "defaults not known", reason: "the defaults of the kind are unknown", object: `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}, spec: {podSelector: {}}}`,
 			hooks: one(conditions("has(object.spec.policyTypes)")), want: []string{"it is false for the object as it is written, but what the API server fills in is unknown for a NetworkPolicy"}},
 		{name: "no such kind", reason: "Kubernetes has none", object: `{apiVersion: apps/v1, kind: Deploment, metadata: {name: a}}`, hooks: one(""), want: []string{"error: apps/v1 has no kind Deploment"}},
@@ -280,7 +280,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func sentence(t *testing.T, a *asked) string {
+func sentence(t *testing.T, a *knownRequest) string {
 	t.Helper()
 	s := fmt.Sprintf("%s %s %s", a.Operation, version(a.Resource.Group, a.Resource.Version), a.Resource.Resource)
 	if a.SubResource != "" {
@@ -365,10 +365,10 @@ func TestReinvocationByASecondCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := "a b"
+		explained := "a b"
 		for _, h := range report.Objects[0].Webhooks {
 			if len(h.Reinvocation.By)+len(h.Reinvocation.ByAgain) > 0 {
-				told += " " + h.Name[:1]
+				explained += " " + h.Name[:1]
 			}
 		}
 		_, in := w.hooks(true)
@@ -387,8 +387,8 @@ func TestReinvocationByASecondCall(t *testing.T) {
 		if _, err := c.Admit(t.Context(), chain.Request{Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, Object: read(t, aPod)[0].JSON}); err != nil {
 			t.Fatal(err)
 		}
-		if calls = strings.TrimSpace(calls); calls != row.want || told != row.want {
-			t.Errorf("%+v: called are %s, told is %s", row, calls, told)
+		if calls = strings.TrimSpace(calls); calls != row.want || explained != row.want {
+			t.Errorf("%+v: the calls are %s, the explanation has %s", row, calls, explained)
 		}
 	}
 }

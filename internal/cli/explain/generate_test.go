@@ -145,18 +145,18 @@ func (g generator) webhook(name string) admissionregistrationv1.MutatingWebhook 
 	return h
 }
 
-// A generated is a random request.
-type generated struct {
+// A randomRequest is a request from the generator.
+type randomRequest struct {
 	id                              string
 	operation, resource, sub        string
 	group, version, namespace, name string
 	user                            User
 	dryRun                          bool
-	// stored is made before there are webhooks, and replaced by what the API server made of it.
+	// stored is created before the webhooks are registered, and then replaced by the API server's result.
 	stored, object map[string]any
 }
 
-func (c *generated) gv() schema.GroupVersion {
+func (c *randomRequest) gv() schema.GroupVersion {
 	return schema.GroupVersion{Group: c.group, Version: c.version}
 }
 
@@ -218,12 +218,12 @@ func widgetSpec(g generator, o map[string]any) {
 }
 
 // request generates one request. number makes its names unique.
-func (g generator) request(number int) *generated {
+func (g generator) request(number int) *randomRequest {
 	s := pick(g, sorts...)
 	if g.IntN(4) == 0 {
-		s = sorts[0] // there is more to be done with Pods
+		s = sorts[0] // Pods have the most operations and subresources
 	}
-	c := &generated{id: fmt.Sprint("case-", number), operation: pick(g, s.operations...), resource: s.resource, group: s.group, version: s.version, name: fmt.Sprint("o-", number),
+	c := &randomRequest{id: fmt.Sprint("case-", number), operation: pick(g, s.operations...), resource: s.resource, group: s.group, version: s.version, name: fmt.Sprint("o-", number),
 		user: pick(g, User{Name: "jane"}, User{Name: "jane", Groups: []string{"developers"}}, User{Name: "root", Groups: []string{"system:masters"}}), dryRun: g.IntN(4) == 0}
 	if !s.global {
 		c.namespace = pick(g, "plain", "team-a", "team-b")
@@ -254,9 +254,9 @@ func (g generator) request(number int) *generated {
 	switch {
 	case c.operation == "CREATE" && c.sub == "":
 		c.object = object()
-		c.dryRun = c.dryRun || s.group == "admissionregistration.k8s.io" // else it would stay
+		c.dryRun = c.dryRun || s.group == "admissionregistration.k8s.io" // otherwise the new configuration would affect later requests
 		if g.IntN(12) == 0 && c.object["metadata"] != nil {
-			c.object["metadata"].(map[string]any)["labels"] = map[string]any{"color": "not a label!"} // is refused after the mutating webhooks
+			c.object["metadata"].(map[string]any)["labels"] = map[string]any{"color": "not a label!"} // the API server rejects it after the mutating webhooks
 		}
 	default:
 		c.stored, c.object = object(), object()
@@ -276,7 +276,7 @@ func encode(v any) []byte {
 }
 
 // path returns the URL path of the request.
-func (c *generated) path(name, sub string) string {
+func (c *randomRequest) path(name, sub string) string {
 	path := "/apis/" + c.group + "/" + c.version
 	if c.group == "" {
 		path = "/api/" + c.version

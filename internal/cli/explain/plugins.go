@@ -44,8 +44,8 @@ var registryFields = map[schema.GroupResource][]registryField{
 }
 
 // stays reports whether a Service sets its own address or has none, so that the API server allocates none.
-func (t *telling) stays(field string) bool {
-	if field != "clusterIP" || t.asked.resource.Resource != "services" {
+func (t *explainer) stays(field string) bool {
+	if field != "clusterIP" || t.req.resource.Resource != "services" {
 		return false
 	}
 	var service struct {
@@ -53,15 +53,15 @@ func (t *telling) stays(field string) bool {
 			ClusterIP string `json:"clusterIP"`
 		} `json:"spec"`
 	}
-	return json.Unmarshal(t.asked.Object, &service) == nil && service.Spec.ClusterIP != ""
+	return json.Unmarshal(t.req.Object, &service) == nil && service.Spec.ClusterIP != ""
 }
 
 // byRegistry finds a field in a condition of a validating webhook that the registry may change.
-func (t *telling) byRegistry(m mentions) string {
-	if t.asked.SubResource != "" || t.asked.Operation != admissionv1.Create && t.asked.Operation != admissionv1.Update {
+func (t *explainer) byRegistry(m mentions) string {
+	if t.req.SubResource != "" || t.req.Operation != admissionv1.Create && t.req.Operation != admissionv1.Update {
 		return ""
 	}
-	for _, f := range registryFields[t.asked.resource.GroupResource()] {
+	for _, f := range registryFields[t.req.resource.GroupResource()] {
 		if m.words[f.name] && (f.given == "" || t.has(f.given)) && !t.stays(f.name) {
 			return f.name
 		}
@@ -81,7 +81,7 @@ func keptByPlugins(object, old []byte) ([]byte, error) {
 	spec, _, err := unstructured.NestedMap(pod, "spec")
 	before, _, errOld := unstructured.NestedMap(stored, "spec")
 	if err != nil || errOld != nil || spec == nil || before == nil {
-		return object, nil // what is wrong with it is told when it is decoded
+		return object, nil // the decoder of the API server's types reports the error later
 	}
 	for _, name := range []string{"priority", "preemptionPolicy"} {
 		if _, ok := spec[name]; !ok && before[name] != nil {

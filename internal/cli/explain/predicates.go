@@ -25,43 +25,43 @@ import (
 )
 
 // predicates returns the results of the chain, with unknown results where facts are missing.
-func (t *telling) predicates(webhook int, e *chain.Explained) []Predicate {
+func (t *explainer) predicates(webhook int, e *chain.Explained) []Predicate {
 	h := &t.hooks[webhook]
 	all := make([]Predicate, 0, len(e.Predicates))
 	for place, p := range e.Predicates {
-		told := Predicate{Predicate: p.Reason, Condition: p.Condition, Answer: p.Result, Detail: p.String()}
+		result := Predicate{Predicate: p.Reason, Condition: p.Condition, Answer: p.Result, Detail: p.String()}
 		if len(p.Mismatches) > 1 {
-			told.Summary = p.Detail
+			result.Summary = p.Detail
 		}
 		switch p.Reason {
 		case chain.ByResource:
-			t.exempt(h, &told)
+			t.exempt(h, &result)
 		case chain.ByNamespaceSelector:
-			t.namespace(h, &told)
-			t.byPolicy(&told, t.labelsItself() && told.Answer != chain.Errs && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
+			t.namespace(h, &result)
+			t.byPolicy(&result, t.labelsItself() && result.Answer != chain.Errs && h.namespaces != nil && len(h.namespaces.MatchLabels)+len(h.namespaces.MatchExpressions) > 0)
 		case chain.ByObjectSelector:
-			t.byPolicy(&told, h.objects != nil && len(h.objects.MatchLabels)+len(h.objects.MatchExpressions) > 0)
+			t.byPolicy(&result, h.objects != nil && len(h.objects.MatchLabels)+len(h.objects.MatchExpressions) > 0)
 		case chain.ByRules:
-			t.versions(h, &told)
+			t.versions(h, &result)
 		case chain.ByMatchCondition:
 			i := slices.IndexFunc(h.conditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == p.Condition })
-			told.Expression = strings.TrimSpace(h.conditions[i].Expression)
-			t.condition(h, e, &told)
-			t.byLimits(webhook, place, &told)
-			t.byPolicy(&told, mentioned(told.Expression).object)
+			result.Expression = strings.TrimSpace(h.conditions[i].Expression)
+			t.condition(h, e, &result)
+			t.byLimits(webhook, place, &result)
+			t.byPolicy(&result, mentioned(result.Expression).object)
 		}
-		all = append(all, told)
+		all = append(all, result)
 	}
 	return all
 }
 
 // exempt handles static webhooks, and resources that Kubernetes 1.37 and later exempt from webhooks.
-func (t *telling) exempt(h *hook, p *Predicate) {
+func (t *explainer) exempt(h *hook, p *Predicate) {
 	switch {
-	case k8svalidation.Virtual(t.asked.resource.GroupResource()) && t.world.excludesVirtual():
-		p.set(chain.Fails, fmt.Sprintf("since Kubernetes 1.37 no webhook is called for a %s", t.asked.kind.Kind))
+	case k8svalidation.Virtual(t.req.resource.GroupResource()) && t.world.excludesVirtual():
+		p.set(chain.Fails, fmt.Sprintf("since Kubernetes 1.37 no webhook is called for a %s", t.req.kind.Kind))
 	case p.Answer == chain.Fails && h.static:
-		p.set(chain.Holds, fmt.Sprintf("webhooks of static manifests are also called for a %s", t.asked.kind.Kind))
+		p.set(chain.Holds, fmt.Sprintf("webhooks of static manifests are also called for a %s", t.req.kind.Kind))
 	}
 }
 
@@ -72,7 +72,7 @@ func (w *World) excludesVirtual() bool {
 }
 
 // namespace handles a namespace with unknown labels. Its name is known and is also a label.
-func (t *telling) namespace(h *hook, p *Predicate) {
+func (t *explainer) namespace(h *hook, p *Predicate) {
 	if !t.namespaceUnknown || t.labelsItself() {
 		return
 	}
@@ -80,7 +80,7 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 	if err != nil || selector.Empty() {
 		return // err is a predicate that errs already
 	}
-	known := labels.Set{corev1.LabelMetadataName: t.asked.Namespace}
+	known := labels.Set{corev1.LabelMetadataName: t.req.Namespace}
 	requirements, _ := selector.Requirements()
 	var unknown []string
 	for _, r := range requirements {
@@ -88,60 +88,60 @@ func (t *telling) namespace(h *hook, p *Predicate) {
 		case r.Key() != corev1.LabelMetadataName:
 			unknown = append(unknown, r.String())
 		case !r.Matches(known):
-			p.set(chain.Fails, fmt.Sprintf("%s: the namespace is %s", r.String(), t.asked.Namespace))
+			p.set(chain.Fails, fmt.Sprintf("%s: the namespace is %s", r.String(), t.req.Namespace))
 			return
 		}
 	}
 	if len(unknown) > 0 {
-		p.set(chain.Unknown, fmt.Sprintf("%s: the labels of namespace %q are unknown", strings.Join(unknown, ","), t.asked.Namespace))
+		p.set(chain.Unknown, fmt.Sprintf("%s: the labels of namespace %q are unknown", strings.Join(unknown, ","), t.req.Namespace))
 	}
 }
 
 // labelsItself reports whether a namespaceSelector reads the labels of the object itself. It does so for Namespaces, and
 // for resources named namespaces of any group: the API server ignores the group (predicates/namespace,
 // GetNamespaceLabels).
-func (t *telling) labelsItself() bool {
-	r, op := t.asked.resource, admission.Operation(t.asked.Operation)
-	return r.Resource == "namespaces" && (r.Group == "" || t.asked.SubResource == "" && (op == admission.Create || op == admission.Update))
+func (t *explainer) labelsItself() bool {
+	r, op := t.req.resource, admission.Operation(t.req.Operation)
+	return r.Resource == "namespaces" && (r.Group == "" || t.req.SubResource == "" && (op == admission.Create || op == admission.Update))
 }
 
 // versions handles resources whose other served versions are unknown.
-func (t *telling) versions(h *hook, p *Predicate) {
-	if p.Answer != chain.Fails || !t.asked.resource.unsure || !h.equivalent {
+func (t *explainer) versions(h *hook, p *Predicate) {
+	if p.Answer != chain.Fails || !t.req.resource.unsure || !h.equivalent {
 		return
 	}
 	for i, rule := range h.rules {
 		rule.APIVersions = []string{"*"}
-		if rulematch.Matches(rule, t.asked.ruleRequest()) {
-			p.set(chain.Unknown, fmt.Sprintf("rules[%d] is for other versions of %s, and it is unknown whether they are served", i, t.asked.resource.GroupResource()))
+		if rulematch.Matches(rule, t.req.ruleRequest()) {
+			p.set(chain.Unknown, fmt.Sprintf("rules[%d] is for other versions of %s, and it is unknown whether they are served", i, t.req.resource.GroupResource()))
 			return
 		}
 	}
 }
 
 // condition handles conditions that read unknown facts.
-func (t *telling) condition(h *hook, e *chain.Explained, p *Predicate) {
+func (t *explainer) condition(h *hook, e *chain.Explained, p *Predicate) {
 	mentions := mentioned(p.Expression)
-	converted := schema.GroupVersionKind(e.Kind) != t.asked.kind
+	converted := schema.GroupVersionKind(e.Kind) != t.req.kind
 	switch {
 	case p.Answer == chain.Unknown:
-	case mentions.words["userInfo"] && mentions.words["extra"] && t.asked.extraUnknown:
-		p.set(chain.Unknown, fmt.Sprintf("the extra fields of user %s are unknown", t.asked.User.Username))
-	case mentions.words["userInfo"] && mentions.words["uid"] && t.asked.uidUnknown:
-		p.set(chain.Unknown, fmt.Sprintf("the uid of user %s is unknown", t.asked.User.Username))
-	case converted && p.Answer == chain.Errs && convertsByWebhook(t.asked.resource.definition):
+	case mentions.words["userInfo"] && mentions.words["extra"] && t.req.extraUnknown:
+		p.set(chain.Unknown, fmt.Sprintf("the extra fields of user %s are unknown", t.req.User.Username))
+	case mentions.words["userInfo"] && mentions.words["uid"] && t.req.uidUnknown:
+		p.set(chain.Unknown, fmt.Sprintf("the uid of user %s is unknown", t.req.User.Username))
+	case converted && p.Answer == chain.Errs && convertsByWebhook(t.req.resource.definition):
 		p.set(chain.Unknown, fmt.Sprintf("it reads version %s, and only the conversion webhook of the kind converts to it", e.Kind.Version))
 	case !mentions.body:
-	case t.asked.made && (t.asked.kind != scaleKind || mentions.words["status"]):
-		p.set(chain.Unknown, fmt.Sprintf("it reads the %s that a client sends, which is unknown", t.asked.kind.Kind))
+	case t.req.made && (t.req.kind != scaleKind || mentions.words["status"]):
+		p.set(chain.Unknown, fmt.Sprintf("it reads the %s that a client sends, which is unknown", t.req.kind.Kind))
 	case t.noDefaults():
 		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is unknown for a %s",
-			value(p), t.asked.kind.Kind))
+			value(p), t.req.kind.Kind))
 	case !h.mutating && t.byRegistry(mentions) != "":
 		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it calls validating webhooks",
 			value(p), t.byRegistry(mentions)))
-	case t.asked.Operation == "CREATE" && t.asked.SubResource == "":
-		for _, f := range pluginFields[t.asked.resource.GroupResource()] {
+	case t.req.Operation == "CREATE" && t.req.SubResource == "":
+		for _, f := range pluginFields[t.req.resource.GroupResource()] {
 			if mentions.words[f.name] && !(f.ifUnset && t.has(f.name)) && !(f.plugin == "LimitRanger" && t.noLimits) {
 				p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the plugin %s of the API server may change %s first",
 					value(p), f.plugin, f.name))
@@ -162,15 +162,15 @@ func value(p *Predicate) string {
 }
 
 // noDefaults reports whether the defaults that the API server sets in the object are unknown.
-func (t *telling) noDefaults() bool {
-	if t.asked.resource.definition != nil {
+func (t *explainer) noDefaults() bool {
+	if t.req.resource.definition != nil {
 		return false
 	}
-	object, err := scheme.Scheme.New(t.asked.kind)
+	object, err := scheme.Scheme.New(t.req.kind)
 	if err != nil {
 		return true // a custom resource
 	}
-	return !k8svalidation.Knows(object) && !plain[t.asked.kind.Kind]
+	return !k8svalidation.Knows(object) && !plain[t.req.kind.Kind]
 }
 
 // plain has the kinds without defaults in fields that conditions read.
@@ -178,9 +178,9 @@ var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "R
 	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
 
 // has reports whether the object has a non-empty field of that name at any depth.
-func (t *telling) has(field string) bool {
+func (t *explainer) has(field string) bool {
 	var object any
-	return json.Unmarshal(t.asked.Object, &object) == nil && hasField(object, field)
+	return json.Unmarshal(t.req.Object, &object) == nil && hasField(object, field)
 }
 
 func hasField(value any, field string) bool {

@@ -18,8 +18,8 @@ import (
 const requestSeconds = 34
 
 // relate finds the webhooks that may change the object and so affect other webhooks.
-func (t *telling) relate(e *chain.Explanation, told *Object) {
-	if t.asked.Operation == admissionv1.Delete {
+func (t *explainer) relate(e *chain.Explanation, result *Object) {
+	if t.req.Operation == admissionv1.Delete {
 		for _, w := range t.webhooks {
 			if e.Twice && w.Called == Yes {
 				w.Times = 2
@@ -30,28 +30,28 @@ func (t *telling) relate(e *chain.Explanation, told *Object) {
 		if w.Called == Yes && w.Times == 0 {
 			w.Times = 1
 		}
-		if t.asked.Operation == admissionv1.Delete { // there is nothing to change
+		if t.req.Operation == admissionv1.Delete { // there is nothing to change
 			continue
 		}
 		if w.looksAtObject() {
 			w.DependsOn = names(t.webhooks[:i])
 		}
 		if w.mutating && w.Called != No {
-			told.Changing = append(told.Changing, w.hook.name)
+			result.Changing = append(result.Changing, w.hook.name)
 			if w.ifNeeded() {
 				w.Reinvocation.By = names(t.webhooks[i+1:])
-				w.Reinvocation.ByAgain = names(slices.DeleteFunc(slices.Clone(t.webhooks[:i]), func(before *judged) bool { return !before.ifNeeded() }))
+				w.Reinvocation.ByAgain = names(slices.DeleteFunc(slices.Clone(t.webhooks[:i]), func(before *explainedWebhook) bool { return !before.ifNeeded() }))
 			}
 		}
 	}
 }
 
-func (w *judged) ifNeeded() bool {
+func (w *explainedWebhook) ifNeeded() bool {
 	return w.reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy
 }
 
 // names returns the names of the webhooks.
-func names(all []*judged) []string {
+func names(all []*explainedWebhook) []string {
 	var names []string
 	for _, w := range all {
 		if w.mutating && w.Called != No {
@@ -62,7 +62,7 @@ func names(all []*judged) []string {
 }
 
 // looksAtObject reports whether a change to the object may change the result.
-func (w *judged) looksAtObject() bool {
+func (w *explainedWebhook) looksAtObject() bool {
 	looks := false
 	for _, p := range w.Predicates {
 		switch p.Predicate {
@@ -80,7 +80,7 @@ func (w *judged) looksAtObject() bool {
 }
 
 // worstCase returns the time that the called webhooks take if all of them time out.
-func (t *telling) worstCase(twice bool) *Time {
+func (t *explainer) worstCase(twice bool) *Time {
 	var w Time
 	for _, h := range t.webhooks {
 		switch {
@@ -98,19 +98,19 @@ func (t *telling) worstCase(twice bool) *Time {
 		w.Mutating, w.Validating = 3*w.Mutating, 3*w.Validating
 	}
 	w.Total = w.Mutating + w.Again + w.Validating
-	if w.Total > requestSeconds && t.asked.Operation != admissionv1.Connect {
+	if w.Total > requestSeconds && t.req.Operation != admissionv1.Connect {
 		w.Total, w.Capped = requestSeconds, true
 	}
 	return &w
 }
 
-func (t *telling) name() string {
-	if t.asked.Name != "" {
-		return t.asked.Name
+func (t *explainer) name() string {
+	if t.req.Name != "" {
+		return t.req.Name
 	}
-	object := t.asked.Object
+	object := t.req.Object
 	if object == nil {
-		object = t.asked.OldObject
+		object = t.req.OldObject
 	}
 	var o struct {
 		Metadata struct {
@@ -122,19 +122,19 @@ func (t *telling) name() string {
 }
 
 // notes returns the notes on a request that are not about one webhook.
-func (t *telling) notes(e *chain.Explanation) []string {
-	notes := append(slices.Clone(t.asked.notes), t.world.notes...)
+func (t *explainer) notes(e *chain.Explanation) []string {
+	notes := append(slices.Clone(t.req.notes), t.world.notes...)
 	if len(t.policies) > 0 {
 		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s is applied before webhooks and may change the object that they receive", or(t.policies)))
 	}
 	if e.Twice {
 		notes = append(notes, "the API server deletes a Pod without a node in two steps, and calls webhooks for each; it calls them a third time if its cache does not have the first step yet")
 	}
-	if k8svalidation.Virtual(t.asked.resource.GroupResource()) && !t.world.excludesVirtual() {
-		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on, no webhook is called for a %s: explain that with --kubernetes 1.37", t.asked.kind.Kind))
+	if k8svalidation.Virtual(t.req.resource.GroupResource()) && !t.world.excludesVirtual() {
+		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on, no webhook is called for a %s: explain that with --kubernetes 1.37", t.req.kind.Kind))
 	}
-	if t.world.Source != "files" && t.asked.resource.definition == nil && t.asked.resource.unsure {
-		notes = append(notes, fmt.Sprintf("if an extension API server serves %s, the extension API server calls the webhooks, not this API server", t.asked.resource.GroupResource()))
+	if t.world.Source != "files" && t.req.resource.definition == nil && t.req.resource.unsure {
+		notes = append(notes, fmt.Sprintf("if an extension API server serves %s, the extension API server calls the webhooks, not this API server", t.req.resource.GroupResource()))
 	}
 	return notes
 }

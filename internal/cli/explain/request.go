@@ -40,8 +40,8 @@ type Ask struct {
 	User     *User
 }
 
-// asked is a request with the facts known about it.
-type asked struct {
+// A knownRequest is a request with the facts that are known about it.
+type knownRequest struct {
 	chain.Request
 	resource resource
 	kind     schema.GroupVersionKind
@@ -54,12 +54,12 @@ type asked struct {
 }
 
 // request returns the request for an object and the flags. It reads the old object of an update from the cluster.
-func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*asked, error) {
+func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*knownRequest, error) {
 	r, sub, err := w.target(o, ask)
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{resource: r, kind: o.GVK}
+	a := &knownRequest{resource: r, kind: o.GVK}
 	a.Resource, a.SubResource = metav1.GroupVersionResource(r.GroupVersionResource), sub
 	a.Name, a.DryRun = ask.Name, ask.DryRun
 	if r.namespaced {
@@ -121,7 +121,7 @@ func (w *World) target(o *objects.Object, ask Ask) (resource, string, error) {
 	return r, sub, err
 }
 
-func (a *asked) operate(given string, as subresource) error {
+func (a *knownRequest) operate(given string, as subresource) error {
 	a.Operation = admissionv1.Operation(given)
 	where := a.resource.GroupResource().String()
 	if a.SubResource != "" {
@@ -147,7 +147,7 @@ func (a *asked) operate(given string, as subresource) error {
 }
 
 // fill sets the objects of the request.
-func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
+func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 	object, err := a.sent(o, as)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (a *asked) fill(o *objects.Object, as subresource, ask Ask) error {
 }
 
 // old returns the stored object.
-func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
+func (a *knownRequest) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
 	if a.Operation != admissionv1.Update {
 		if len(ask.Old) > 0 {
 			return nil, problem.New("--old is for UPDATE: %s has only one object, that of -f", a.Operation)
@@ -203,7 +203,7 @@ func (a *asked) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) 
 }
 
 // sent returns the body of the request: the object or, for some subresources, another kind generated from it.
-func (a *asked) sent(o *objects.Object, as subresource) ([]byte, error) {
+func (a *knownRequest) sent(o *objects.Object, as subresource) ([]byte, error) {
 	if as.kind.Kind == "" || o.GVK == as.kind {
 		return o.JSON, nil
 	}
@@ -233,7 +233,7 @@ func (a *asked) sent(o *objects.Object, as subresource) ([]byte, error) {
 	return json.Marshal(made)
 }
 
-func (a *asked) replicas(o *objects.Object) (any, error) {
+func (a *knownRequest) replicas(o *objects.Object) (any, error) {
 	u, err := o.Unstructured()
 	if err != nil {
 		return nil, problem.New("%w", err)
@@ -295,7 +295,7 @@ func userInfo(u User) authenticationv1.UserInfo {
 }
 
 // ruleRequest returns the part of a request that rules of webhooks and policies read.
-func (a *asked) ruleRequest() rulematch.Request {
+func (a *knownRequest) ruleRequest() rulematch.Request {
 	r := a.resource.GroupVersionResource
 	isNamespace := r.GroupVersion() == schema.GroupVersion{Version: "v1"} && r.Resource == "namespaces"
 	return rulematch.Request{

@@ -263,7 +263,7 @@ func (r *rig) register(t *testing.T, world int, mutating []*admissionregistratio
 }
 
 // send sends the request of a case.
-func (r *rig) send(ctx context.Context, c *generated) (code int, answer []byte, err error) {
+func (r *rig) send(ctx context.Context, c *randomRequest) (code int, answer []byte, err error) {
 	query := url.Values{}
 	if c.dryRun {
 		query.Set("dryRun", "All")

@@ -42,7 +42,7 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	klog.LogToStderr(false) // the API server's code tells of itself
+	klog.LogToStderr(false) // the API server's code would log to standard error
 	klog.SetOutput(io.Discard)
 	noted := map[string]bool{}
 	read := func(paths []string) ([]*objects.Object, error) {

@@ -52,11 +52,11 @@ func FuzzShown(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r := filled(text)
-		told, failed := *r, *r
-		told.Objects = []Object{r.Objects[0]}
-		told.Objects[0].Error = ""
+		explained, failed := *r, *r
+		explained.Objects = []Object{r.Objects[0]}
+		explained.Objects[0].Error = ""
 		lines := 0
-		for _, r := range []*Report{&told, &failed} {
+		for _, r := range []*Report{&explained, &failed} {
 			for _, webhook := range []string{"", text} {
 				var plain, painted strings.Builder
 				if err := r.Text(&plain, screen.Painter{}, webhook); err != nil {
@@ -76,7 +76,7 @@ func FuzzShown(f *testing.F) {
 			}
 		}
 		if lines == 0 {
-			t.Error("nothing was told")
+			t.Error("the report is empty")
 		}
 		var encoded bytes.Buffer
 		if err := r.JSON(&encoded); err != nil {

@@ -12,7 +12,7 @@ import (
 
 const aService = `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}}`
 
-// both sorts of webhooks, with one condition.
+// withCondition returns a mutating and a validating configuration with one condition.
 func withCondition(expression string) string {
 	fields := fmt.Sprintf(", matchConditions: [{name: c, expression: '%s'}]", expression)
 	return configuration("Mutating", "m", "m.example.com", fields) + "---" + configuration("Validating", "v", "v.example.com", fields)
@@ -34,11 +34,11 @@ func TestRegistry(t *testing.T) {
 		{"headless", "it stays so", strings.Replace(aService, "type: NodePort", "clusterIP: None", 1), `object.spec.clusterIP == "None"`, Ask{}, []string{"m.example.com: yes", "v.example.com: yes"}},
 		{"headless, empty", "it is none yet", strings.Replace(aService, "type: NodePort", `clusterIP: ""`, 1), `!has(object.spec.clusterIP)`, Ask{}, []string{"v.example.com: unknown"}},
 		{"type", "nothing is allocated there", aService, `object.spec.type == "NodePort" && object.spec.ports.size() == 1`, Ask{}, []string{"m.example.com: yes", "v.example.com: yes"}},
-		{"update", "what is missing is put back", aService, `has(object.spec.clusterIP)`, Ask{Operation: "UPDATE"}, []string{"m.example.com: no", "v.example.com: unknown"}},
+		{"update", "the API server restores a missing field", aService, `has(object.spec.clusterIP)`, Ask{Operation: "UPDATE"}, []string{"m.example.com: no", "v.example.com: unknown"}},
 		{"deletion", "it is the stored one", strings.Replace(aService, "type: NodePort", "clusterIP: 10.0.0.1", 1), `has(oldObject.spec.clusterIP)`, Ask{Operation: "DELETE"}, []string{"v.example.com: yes"}},
 		{"spread", "keys become part of the selector", strings.Replace(spread, "KEYS", "matchLabelKeys: [app]", 1), `has(object.spec.topologySpreadConstraints[0].labelSelector.matchExpressions)`, Ask{}, []string{"m.example.com: no", "v.example.com: unknown"}},
 		{"spread without keys", "nothing becomes part of the selector", strings.Replace(spread, ", KEYS", "", 1), `has(object.spec.topologySpreadConstraints[0].labelSelector.matchExpressions)`, Ask{}, []string{"m.example.com: no", "v.example.com: no"}},
-		{"secrets of nobody", "an empty list is filled", strings.Replace(aPod, "spec: {", "spec: {imagePullSecrets: [], ", 1), `object.spec.imagePullSecrets.size() == 0`, Ask{}, []string{"m.example.com: unknown"}},
+		{"empty imagePullSecrets", "the plugin fills an empty list", strings.Replace(aPod, "spec: {", "spec: {imagePullSecrets: [], ", 1), `object.spec.imagePullSecrets.size() == 0`, Ask{}, []string{"m.example.com: unknown"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := summary(explainOne(t, withCondition(row.expression), row.object, row.ask))
@@ -59,7 +59,7 @@ func TestLimits(t *testing.T) {
 		{"number", "there may be one more", annotated, `object.metadata.annotations.size() == 1`, "m.example.com: unknown"},
 		{"that annotation", "it may be there", aPod, `has(object.metadata.annotations) && "kubernetes.io/limit-ranger" in object.metadata.annotations`, "m.example.com: unknown"},
 		{"another annotation", "it is there", annotated, `object.metadata.annotations["team"] == "web"`, "m.example.com: yes"},
-		{"another annotation, missing", "nobody adds it", aPod, `has(object.metadata.annotations) && "team" in object.metadata.annotations`, "m.example.com: no"},
+		{"another annotation, missing", "no plugin adds it", aPod, `has(object.metadata.annotations) && "team" in object.metadata.annotations`, "m.example.com: no"},
 		{"another annotation, any", "there is one already", annotated, `has(object.metadata.annotations)`, "m.example.com: yes"},
 		{"unguarded", "an error becomes none", aPod, `"team" in object.metadata.annotations`, "m.example.com: unknown"},
 		{"of another kind", "LimitRanger leaves it", aService, `has(object.metadata.annotations)`, "m.example.com: no"},

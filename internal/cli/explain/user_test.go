@@ -25,7 +25,7 @@ func TestUser(t *testing.T) {
 		name, reason, expression, want string
 		user                           *User
 	}{
-		{"default, extra", "nobody says what admin has", credential, "m.example.com: unknown by MatchCondition: condition \"c\": the extra fields of user admin are unknown", nil},
+		{"default, extra", "the extra fields of admin are not given", credential, "m.example.com: unknown by MatchCondition: condition \"c\": the extra fields of user admin are unknown", nil},
 		{"extra", "it was not given", credential, "m.example.com: unknown", &User{Name: "jane"}},
 		{"extra given", "it is there", credential, "m.example.com: yes", &User{Name: "jane", Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X"}}}},
 		{"extra known to be empty", "it is not there", credential, "m.example.com: no by MatchCondition", &User{Name: "jane", Extra: map[string][]string{}}},

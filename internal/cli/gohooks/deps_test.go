@@ -58,7 +58,8 @@ func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
 }
 `
 
-// Hooks with dependencies are described without a cluster. When they are served, they read the cluster of the kubeconfig.
+// TestHooksWithDependenciesReadTheCluster checks that hooks with dependencies are described without a cluster, and read the
+// cluster of the kubeconfig when they are served.
 func TestHooksWithDependenciesReadTheCluster(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	admin, err := kubernetes.NewForConfig(server.Config)
@@ -89,7 +90,7 @@ func TestHooksWithDependenciesReadTheCluster(t *testing.T) {
 	}
 }
 
-// The error of hooks whose kubeconfig cannot be read names it.
+// TestBadKubeconfigOfHooksIsAnError checks that the error for an unreadable kubeconfig names the file.
 func TestBadKubeconfigOfHooksIsAnError(t *testing.T) {
 	p, err := Build(t.Context(), module(t, teams), "./hooks", nil)
 	if err != nil {

@@ -26,7 +26,7 @@ var Pull *webhook.Hook
 func init() {
 	conn, err := net.Dial("tcp", os.Getenv("GOHOOKS_TEST_DIAL"))
 	if err == nil {
-		_, _ = conn.Read(make([]byte, 1)) // nobody writes
+		_, _ = conn.Read(make([]byte, 1)) // blocks, because the other side never writes
 	}
 }
 `

@@ -27,7 +27,7 @@ import (
 // The tests start the test binary again, so that they can kill it.
 const (
 	parent = "GOHOOKS_TEST_PARENT"
-	dial   = "GOHOOKS_TEST_DIAL" // where a package calls that hangs
+	dial   = "GOHOOKS_TEST_DIAL" // the address that a hanging package connects to
 )
 
 func TestMain(m *testing.M) {
@@ -154,7 +154,7 @@ func TestProcesses(t *testing.T) {
 		}
 	})
 
-	t.Run("a crash is told with its last words", func(t *testing.T) {
+	t.Run("the error of a crash has the last output", func(t *testing.T) {
 		process, err := p.Start(t.Context(), StartOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestProcesses(t *testing.T) {
 		}
 	})
 
-	t.Run("what is wrong with the configuration", func(t *testing.T) {
+	t.Run("errors in the configuration", func(t *testing.T) {
 		_, _, err := p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "Not/A/Name", URL: "http://hooks.example.com"})
 		if err == nil || !strings.Contains(err.Error(), `ConfigurationOptions.Name: Invalid value: "Not/A/Name"`) || !strings.Contains(err.Error(), "must begin with https://") {
 			t.Errorf("got %v", err)
@@ -287,7 +287,7 @@ func TestFolders(t *testing.T) {
 	}
 	for _, folder := range folders {
 		if strings.Contains(folder, "@") {
-			t.Errorf("%s is of a module that nobody edits", folder)
+			t.Errorf("%s is in the module cache, which users do not edit", folder)
 		}
 	}
 	if _, err := Folders(t.Context(), dir, "./nowhere"); err == nil {
@@ -344,7 +344,7 @@ var Pull *webhook.Hook
 func init() {
 	r, _, err := os.Pipe()
 	println("it hangs", err)
-	_, _ = r.Read(make([]byte, 1)) // nobody writes
+	_, _ = r.Read(make([]byte, 1)) // blocks, because the other side never writes
 }
 `
 

@@ -22,8 +22,8 @@ func resource(group, version, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
 }
 
-// readCluster reads the configurations of a cluster and the objects around them. If it may not read some of the latter,
-// it prints a note, and some rules find less.
+// readCluster reads the configurations of a cluster and related objects. If it may not read some related objects, it
+// prints a note, and some rules find less.
 func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
 	config, err := o.Flags.Config()
 	if err != nil {

@@ -261,7 +261,7 @@ func TestProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = silent.Close() // so that nobody listens there
+	_ = silent.Close() // so that no process listens there
 	_, err = run(t, "hooks.yaml", hooks, func(o *Options) { o.Probe = []string{silent.Addr().String()} })
 	if err == nil || !strings.HasPrefix(err.Error(), "--probe="+silent.Addr().String()+": ") {
 		t.Errorf("got %v", err)

@@ -87,7 +87,7 @@ func TestReadLeavesOut(t *testing.T) {
 		{"text", "notes.yaml", "remember this", true, "x/notes.yaml:1: not a Kubernetes object: it has no fields"},
 		{"one among objects is a mistake", "pods.yaml", pod + "---\nKind: Pod\n---\n" + pod, false, "x/pods.yaml:5: not a Kubernetes object: it has no apiVersion"},
 		{"so is one in a list", "list.yaml", "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n", false, "x/list.yaml:4: not a Kubernetes object: it has no apiVersion"},
-		{"what is no YAML may have been an object", "bad.yaml", "a: [", false, "x/bad.yaml:1: did not"},
+		{"invalid YAML may be an object with a mistake", "bad.yaml", "a: [", false, "x/bad.yaml:1: did not"},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestReadTakesWhatKubectlTakes(t *testing.T) {
 func TestReadSaysWhatIsWrong(t *testing.T) {
 	rows := []struct{ name, reason, text, want string }{
 		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "x.yaml:4: did not"},
-		{"no kind", "what is missing is named", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
+		{"no kind", "the error names the missing field", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
 		{"scalar", "text is no object", "hello", "x.yaml:1: not a Kubernetes object: it has no fields"},
 		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "duplicate field"},
 		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the field name must be text"},
@@ -287,7 +287,7 @@ func TestReadHints(t *testing.T) {
 		{"a template where a value would be", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n", true},
 		{"a template around fields", "{{- if .Values.pod }}\napiVersion: v1\nkind: Pod\n{{- end }}\n", true},
 		{"the template is text, the mistake another", "apiVersion: v1\nkind: Pod\nkind: Pod\nmetadata: {name: '{{ .Release.Name }}'}\n", false},
-		{"it is text for somebody else", "kind: Pod\nmetadata: {annotations: {a: '{{ env }}'}}\n", false},
+		{"the braces are in a valid string", "kind: Pod\nmetadata: {annotations: {a: '{{ env }}'}}\n", false},
 		{"there is no template", "a: [", false},
 	}
 	for _, row := range rows {

@@ -42,7 +42,7 @@ func (p *Progress) Step(format string, args ...any) {
 	}
 	p.last = p.now()
 	// The text may quote names of objects and webhooks: it must stay one line and must not move the cursor.
-	text := []rune(strings.Map(printable, fmt.Sprintf(format, args...)))
+	text := []rune(strings.Map(printableOrSpace, fmt.Sprintf(format, args...)))
 	if !p.terminal {
 		p.screen.Note("%s", string(text))
 		return
@@ -54,7 +54,8 @@ func (p *Progress) Step(format string, args ...any) {
 	p.shown = true
 }
 
-func printable(c rune) rune {
+// printableOrSpace replaces a character that is not printable by a space.
+func printableOrSpace(c rune) rune {
 	if unicode.IsPrint(c) {
 		return c
 	}

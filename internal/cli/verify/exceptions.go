@@ -36,7 +36,7 @@ func readExceptions(ctx context.Context, file string, stdin io.Reader) ([]idempo
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(err, &opening): // which names the file
+	case errors.As(err, &opening): // the error names the file
 		return nil, problem.New("--exceptions: %w", err)
 	case err != nil:
 		return nil, problem.New("--exceptions %s: %w", name, err)
